@@ -1,0 +1,26 @@
+/** Words of the Ethereum execution API specification: all are strings that begin with `0x`. */
+export type Hex = `0x${string}`;
+/** Minimal hexadecimal number, `0x0` for zero. */
+export type Quantity = Hex;
+/** Even number of hex digits. */
+export type Data = Hex;
+/** 32 bytes, lower case. */
+export type Hash = Hex;
+/** 20 bytes, lower case. */
+export type Address = Hex;
+
+const QUANTITY = /^0x[0-9a-fA-F]+$/;
+const DATA = /^0x(?:[0-9a-fA-F]{2})*$/;
+
+export const isData = (value: unknown): value is Data => typeof value === "string" && DATA.test(value);
+export const isQuantity = (value: unknown): value is Quantity => typeof value === "string" && QUANTITY.test(value);
+export const isHash = (value: unknown): value is Hash => isData(value) && value.length === 66;
+export const isAddress = (value: unknown): value is Address => isData(value) && value.length === 42;
+
+export const formatQuantity = (value: bigint | number): Quantity => `0x${value.toString(16)}`;
+export const formatData = (bytes: Uint8Array): Data => `0x${bytes.toHex()}`;
+/** `value` must be Data (see `isData`). */
+export const parseData = (value: Data): Uint8Array => Uint8Array.fromHex(value.slice(2));
+
+export const ZERO_HASH: Hash = `0x${"0".repeat(64)}`;
+export const ZERO_ADDRESS: Address = `0x${"0".repeat(40)}`;

@@ -1,0 +1,44 @@
+import { RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
+import type { Source } from "./source.ts";
+
+/** What a node's failure means; peers.md 6.3, tested in this order. */
+export type NodeErrorKind =
+  | "billing"
+  | "rateLimited"
+  | "tooLarge"
+  | "tagUnsupported"
+  | "missingData"
+  | "timeout"
+  | "revert"
+  | "rejected"
+  | "unsupportedMethod"
+  | "unauthorized"
+  | "unreachable"
+  | "invalidAnswer"
+  | "other";
+
+/** A node's own error, or that it gave none. Reaches the caller with the node's code, message and data. */
+export class NodeError extends RpcError {
+  override readonly name: string = "NodeError";
+  readonly kind: NodeErrorKind;
+  readonly node: string;
+
+  constructor(kind: NodeErrorKind, node: string, code: number, message: string, options: RpcErrorOptions = {}) {
+    super(code, message, options);
+    this.kind = kind;
+    this.node = node;
+  }
+}
+
+/** One node, for rooms that choose for themselves (spans of logs are pinned to nodes). Rejects with NodeError. */
+export interface Node extends Source {
+  readonly name: string;
+  /** The newest block that this node announced; undefined before its first answer. */
+  readonly head: bigint | undefined;
+  /** Not banned, not rate limited, breaker not open. */
+  readonly available: boolean;
+  /** The lowest block whose data the node was not seen to lack. */
+  readonly oldest: bigint;
+  /** Remember that data at and below this block is pruned there. */
+  lacks(number: bigint): void;
+}

@@ -1,0 +1,122 @@
+import { z } from "zod";
+
+const milliseconds = (fallback: number) => z.number().int().nonnegative().default(fallback);
+const count = (fallback: number) => z.number().int().positive().default(fallback);
+const name = z.string().regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, a letter first");
+const url = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1)), {
+    error: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")}`,
+  });
+
+const node = z.strictObject({
+  name: name.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
+  url: url("http", "https").describe("HTTP endpoint; may hold credentials, never logged"),
+  wsUrl: url("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
+  headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
+  requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
+  concurrency: count(256).describe("Requests in flight at most"),
+  logSpans: count(8).describe("Spans of one log query in flight at most on this node"),
+});
+
+const upstream = z.strictObject({
+  timeoutMs: milliseconds(30_000).describe("Whole time that a call may take, retries included"),
+  attempts: count(3).describe("Times that a read is tried in all"),
+  hedge: z
+    .strictObject({ afterMs: milliseconds(500), maxShare: z.number().min(0).max(0.05).default(0.05) })
+    .optional()
+    .describe("Ask a second node when the first is slow; off by default"),
+  breaker: z.strictObject({ failures: count(5), openMs: milliseconds(5_000) }).prefault({}),
+});
+
+const logs = z.strictObject({
+  maxBlocks: z
+    .union([count(1_000_000), z.literal("none")])
+    .default(1_000_000)
+    .describe("Blocks of one query at most"),
+  maxAddresses: count(1_000),
+  maxTopics: count(1_000).describe("Topics in one position at most"),
+  spansPerProcess: count(32),
+});
+
+const simulate = z.strictObject({
+  enabled: z.boolean().default(true).describe("Execute here; false forwards"),
+  profile: z.enum(["contract", "geth"]).default("contract"),
+  errorShape: z.enum(["object", "string"]).default("object"),
+  pendingNumber: z.enum(["same", "next"]).default("same"),
+  maxBlocks: count(256),
+  maxCalls: count(5_000).describe("Calls of one block at most"),
+  gasCap: count(50_000_000),
+  timeoutMs: milliseconds(5_000),
+  workers: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Worker threads; default: one less than the cores, at least one"),
+});
+
+const pending = z.strictObject({
+  mode: z.enum(["auto", "feed", "native", "node"]).default("auto"),
+  feeds: z.array(url("ws", "wss")).default([]),
+  maxDepth: count(5).describe("Pending blocks at most"),
+  maxMessageBytes: count(16 * 1024 * 1024).describe("Size of a decompressed feed message at most"),
+  askNodeNonce: z.boolean().default(false).describe("Raise the pending nonce to the node's own"),
+});
+
+const finality = z.union([z.literal("node"), z.strictObject({ depth: count(64) })]).default("node");
+
+const chain = z.strictObject({
+  name: name.describe("Path of this chain's endpoint"),
+  chainId: z.number().int().positive().optional().describe("Refuse to start on any other; default: what the nodes say"),
+  nodes: z.array(node).min(1),
+  upstream: upstream.prefault({}),
+  blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
+  finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
+  logs: logs.prefault({}),
+  simulate: simulate.prefault({}),
+  pending: pending.prefault({}),
+  quirks: z.strictObject({ anvilDepositNonce: z.boolean().default(false) }).prefault({}),
+  passthrough: url("http", "https").optional().describe("Where requests that are no JSON-RPC go"),
+  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces to let through, e.g. admin"),
+});
+
+const cache = z.strictObject({
+  memoryBytes: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(256 * 1024 * 1024),
+  redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
+  redisTimeoutMs: milliseconds(50),
+  bypassHeader: z.string().optional().describe("Request header that reads past the cache; none by default"),
+});
+
+const server = z.strictObject({
+  host: z.string().default("127.0.0.1"),
+  port: z.number().int().min(0).max(65_535).default(8545),
+  opsHost: z.string().default("127.0.0.1"),
+  opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz"),
+  keepAliveMs: milliseconds(75_000),
+  maxBodyBytes: count(5 * 1024 * 1024),
+  maxBatch: count(1_000),
+  maxResponseBytes: z.union([count(150_000_000), z.literal("none")]).default(150_000_000),
+  corsOrigins: z.union([z.literal("*"), z.array(z.string())]).default("*"),
+  drainDelayMs: milliseconds(5_000),
+  drainTimeoutMs: milliseconds(35_000),
+});
+
+/** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
+export const configSchema = z.strictObject({
+  chains: z
+    .array(chain)
+    .min(1)
+    .refine((chains) => new Set(chains.map(({ name }) => name)).size === chains.length, { error: "names must differ" }),
+  cache: cache.prefault({}),
+  server: server.prefault({}),
+  log: z
+    .strictObject({ level: z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info") })
+    .prefault({}),
+});
+
+export type Config = z.infer<typeof configSchema>;
+export type ChainConfig = Config["chains"][number];
