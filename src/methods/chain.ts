@@ -1,0 +1,32 @@
+import type { Heads } from "../chain/heads.ts";
+import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
+import type { Call } from "../jsonrpc/call.ts";
+
+/** What the methods of one chain are made of; `main` hands it over. */
+export interface Chain {
+  /** Cache in front of shared requests in front of the nodes. */
+  readonly reads: Source;
+  /** The nodes alone: writes, and methods outside the table. */
+  readonly nodes: Source;
+  readonly heads: {
+    /** Asks the nodes for their head now; shared, at most 500 ms. */
+    refresh(): Promise<Heads>;
+  };
+}
+
+/** One call on its way: everything that a method may use. */
+export interface Asked {
+  readonly chain: Chain;
+  readonly call: Call;
+  readonly context: CallContext;
+}
+
+/** One entry of the table. */
+export interface Method {
+  readonly name: string;
+  answer(asked: Asked): Promise<Answer>;
+}
+
+/** Sent on as it came: never kept, never shared, never sent twice. */
+export const forwarded = ({ chain, call, context }: Asked): Promise<Answer> =>
+  chain.nodes.request({ ...call, lifetime: "never", subject: "", write: true } satisfies Question, context);

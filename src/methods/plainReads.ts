@@ -1,0 +1,22 @@
+import type { Lifetime, Question } from "../chain/source.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import type { Method } from "./chain.ts";
+import type { Reader } from "./reader.ts";
+import { readParams } from "./readParams.ts";
+
+export interface PlainRead {
+  readonly name: string;
+  readonly params: readonly Reader[];
+  readonly lifetime: Extract<Lifetime, "constant" | "byHash" | "head" | "byTransaction" | "never">;
+  readonly tells?: Question["tells"];
+}
+
+/** A read that names no block by number: its parameters alone, or the head, say how long the answer is true. */
+export const plainRead = ({ name, params, lifetime, tells }: PlainRead): Method => ({
+  name,
+  answer: async ({ chain, call, context }) => {
+    const values = readParams(call.params, params);
+    const subject = JSON.stringify([name, values]);
+    return chain.reads.request({ ...createCall(name, values), lifetime, subject, ...(tells && { tells }) }, context);
+  },
+});
