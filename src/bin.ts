@@ -24,7 +24,9 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS, FOREBAY_REDIS ...
 `;
 
-const say = (text: string) => process.stdout.write(`${text}\n`);
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
 
 const version = (): string => {
   const manifest: { version?: unknown } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));

@@ -41,8 +41,7 @@ const ask = async ({ url, headers }: NodeConfig, method: string): Promise<unknow
 /** The error's own words without what may hold a URL. */
 const reason = (error: unknown): string => {
   if (!(error instanceof Error)) return "no answer";
-  const { code }: { code?: unknown } = error;
-  if (typeof code === "string") return code;
+  if ("code" in error && typeof error.code === "string") return error.code;
   return error.name === "TimeoutError"
     ? `no answer within ${TIMEOUT_MS} ms`
     : error.message.replace(/https?:\S+/g, "its URL");

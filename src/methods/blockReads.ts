@@ -1,9 +1,12 @@
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
+import type { Heads } from "../chain/heads.ts";
 import { formatQuantity } from "../chain/hex.ts";
+import { NodeError, type NodeErrorKind } from "../chain/node.ts";
 import type { Answer, Question } from "../chain/source.ts";
+import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { Asked, Method } from "./chain.ts";
-import { type Canonical, optional, type Read, type Reader, required } from "./reader.ts";
+import { type Canonical, isRecord, optional, type Read, type Reader, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
@@ -22,8 +25,19 @@ export interface BlockRead {
   readonly tells?: Question["tells"];
   /** A `null` at or below the head would be a missing block. */
   readonly mustExist?: true;
-  /** What is asked at `pending`; without it, the node's own pending. */
-  readonly pending?: (asked: Asked, values: readonly Canonical[]) => Promise<Answer>;
+  /** What the view answers at `pending`; without it, the node's own pending. */
+  readonly pending?: (read: PendingRead) => Promise<Answer>;
+  /** Applied to an answer at `pending` that the view did not give. */
+  readonly raise?: (answer: Answer, values: readonly Canonical[], pending: PendingView) => Answer;
+}
+
+/** A read at `pending` that the view can answer. */
+export interface PendingRead {
+  readonly asked: Asked;
+  readonly values: readonly Canonical[];
+  readonly pending: PendingView;
+  /** The same read at the sealed block that the pending ones stand on. */
+  atBase(): Promise<Answer>;
 }
 
 const READ_BLOCK = "block";
@@ -55,10 +69,63 @@ export const blockRead = (entry: BlockRead): Method => {
       if (resolved.kind === "aboveHead") {
         resolved = resolveBlock(block, await asked.chain.heads.refresh());
       }
-      if (resolved.kind === "pending" && entry.pending) return entry.pending(asked, values);
-      return asked.chain.reads.request(questionAt(entry, values, position, block, resolved), asked.context);
+      const { reads } = asked.chain;
+      const at = (place: ResolvedBlock) =>
+        reads.request(questionAt(entry, values, position, block, place), asked.context);
+      return resolved.kind === "pending" ? atPending(entry, asked, values, at) : at(resolved);
     },
   };
+};
+
+/** The rules of architecture.md's table of answers: the view, else the node's own pending if there is one, else latest; never null. */
+const atPending = async (
+  entry: BlockRead,
+  asked: Asked,
+  values: readonly Canonical[],
+  at: (place: ResolvedBlock) => Promise<Answer>,
+): Promise<Answer> => {
+  const { pending, heads } = asked.context.view;
+  const latest = () => at(resolveBlock({ tag: "latest" }, heads));
+  if (pending === undefined) return latest();
+  const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
+  const { mode } = pending;
+  if (source === "view" && entry.pending) {
+    const { base } = pending;
+    const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
+    return { ...(await entry.pending({ asked, values, pending, atBase })), pending: mode };
+  }
+  const answer =
+    source === "latest" ? await latest() : await nodePending(entry, heads, () => at({ kind: "pending" }), latest);
+  return { ...(entry.raise?.(answer, values, pending) ?? answer), pending: mode };
+};
+
+/** A node may have no pending block, or one that is behind: then latest is newer. */
+const nodePending = async (
+  entry: BlockRead,
+  heads: Heads,
+  ask: () => Promise<Answer>,
+  latest: () => Promise<Answer>,
+): Promise<Answer> => {
+  const answer = await ask().catch((error: unknown) => {
+    if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
+    throw error;
+  });
+  if (answer === undefined || isNull(answer)) return latest();
+  const number = entry.tells === "hash" ? numberIn(answer) : undefined;
+  return number !== undefined && number <= heads.latest.number ? latest() : answer;
+};
+
+const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
+
+const decoder = new TextDecoder();
+const isNull = ({ body }: Answer): boolean =>
+  body instanceof Uint8Array && body.length === 4 && decoder.decode(body) === "null";
+
+/** The `number` of a block answer. */
+const numberIn = ({ body }: Answer): bigint | undefined => {
+  if (!(body instanceof Uint8Array)) return undefined;
+  const block: unknown = JSON.parse(decoder.decode(body));
+  return isRecord(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
 };
 
 /** The question of `entry` at a resolved block. */

@@ -1,4 +1,5 @@
 import { blockNumberOrTag, blockRead } from "./blockReads.ts";
+import { pendingBlock } from "./pendingReads.ts";
 import { readBoolean, required } from "./reader.ts";
 
 /** Contract 4.2: block object with transaction hashes or full transactions, or null. */
@@ -9,4 +10,5 @@ export const eth_getBlockByNumber = blockRead({
   byHashMethod: "eth_getBlockByHash",
   tells: "hash",
   mustExist: true,
+  pending: pendingBlock,
 });

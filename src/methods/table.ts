@@ -1,10 +1,19 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockReads.ts";
+import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashReads.ts";
 import type { Method } from "./chain.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
+import {
+  pendingBalance,
+  pendingCode,
+  pendingReceipts,
+  pendingStorageValues,
+  pendingTransaction,
+  pendingTransactionCount,
+} from "./pendingReads.ts";
 import { plainRead } from "./plainReads.ts";
 import {
   listOf,
@@ -62,7 +71,7 @@ export const table: readonly Method[] = [
   plainRead({ name: "eth_blobBaseFee", params: [], lifetime: "head" }),
   plainRead({ name: "eth_baseFee", params: [], lifetime: "head" }),
 
-  plainRead({ name: "eth_getBlockByHash", params: [hash, full], lifetime: "byHash" }),
+  byHashRead({ name: "eth_getBlockByHash", params: [hash, full], lifetime: "byHash", inView: blockInView }),
   plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], lifetime: "byHash" }),
   plainRead({ name: "eth_getUncleCountByBlockHash", params: [hash], lifetime: "byHash" }),
   plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
@@ -73,14 +82,33 @@ export const table: readonly Method[] = [
   plainRead({ name: "debug_getRawTransaction", params: [hash], lifetime: "byHash" }),
   plainRead({ name: "debug_traceBlockByHash", params: [hash, options], lifetime: "byHash" }),
 
-  plainRead({ name: "eth_getTransactionByHash", params: [hash], lifetime: "byTransaction", tells: "blockHash" }),
-  plainRead({ name: "eth_getTransactionReceipt", params: [hash], lifetime: "byTransaction", tells: "blockHash" }),
+  byHashRead({
+    name: "eth_getTransactionByHash",
+    params: [hash],
+    lifetime: "byTransaction",
+    tells: "blockHash",
+    inView: transactionInView,
+  }),
+  byHashRead({
+    name: "eth_getTransactionReceipt",
+    params: [hash],
+    lifetime: "byTransaction",
+    tells: "blockHash",
+    inView: receiptInView,
+  }),
 
-  blockRead(block("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash")),
+  blockRead({
+    ...block("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash"),
+    pending: pendingTransactionCount,
+  }),
   blockRead(block("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash")),
-  blockRead(
-    block("eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", ["index", readQuantity]),
-  ),
+  blockRead({
+    ...block("eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", [
+      "index",
+      readQuantity,
+    ]),
+    pending: pendingTransaction,
+  }),
   blockRead(block("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", ["index", readQuantity])),
   blockRead(
     block("eth_getRawTransactionByBlockNumberAndIndex", "eth_getRawTransactionByBlockHashAndIndex", [
@@ -93,6 +121,7 @@ export const table: readonly Method[] = [
     name: "eth_getBlockReceipts",
     params: [blockNumberOrTagOrHash],
     kind: "block",
+    pending: pendingReceipts,
     tells: "firstBlockHash",
     mustExist: true,
   }),
@@ -117,9 +146,14 @@ export const table: readonly Method[] = [
   transactionTrace("trace_transaction", [hash]),
   transactionTrace("trace_replayTransaction", [hash, required("traceTypes", readAny)]),
 
-  blockRead({ name: "eth_getBalance", params: [address, stateBlock], kind: "state" }),
-  blockRead({ name: "eth_getCode", params: [address, stateBlock], kind: "state" }),
-  blockRead({ name: "eth_getStorageValues", params: [required("slots", slotsByAddress), stateBlock], kind: "state" }),
+  blockRead({ name: "eth_getBalance", params: [address, stateBlock], kind: "state", pending: pendingBalance }),
+  blockRead({ name: "eth_getCode", params: [address, stateBlock], kind: "state", pending: pendingCode }),
+  blockRead({
+    name: "eth_getStorageValues",
+    params: [required("slots", slotsByAddress), stateBlock],
+    kind: "state",
+    pending: pendingStorageValues,
+  }),
   blockRead({
     name: "eth_getProof",
     params: [address, required("keys", listOf(readProofKey)), stateBlock],
