@@ -17,7 +17,10 @@ export interface DispatchResult<R extends Reply> {
 /** The batch or the call held nothing but notifications (JSON-RPC 2.0 sections 4.1 and 6). */
 export const NOTHING: DispatchResult<never> = { status: 204, chunks: [], replies: [] };
 
-export const failed = (error: RpcError, id: Uint8Array = NULL_ID): DispatchResult<never> => ({
+export const failed = (
+  error: RpcError,
+  id: Uint8Array = NULL_ID,
+): DispatchResult<never> & { readonly chunks: readonly Uint8Array[] } => ({
   status: error.status,
   retryAfterSeconds: error.retryAfterSeconds,
   chunks: formatErrorResponse(id, error),
