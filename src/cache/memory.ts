@@ -1,16 +1,13 @@
 import { LRUCache } from "lru-cache";
-import type { BlockId } from "../chain/heads.ts";
-import type { Answer, CacheStatus } from "../chain/source.ts";
-import type { Deflated } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry.ts";
-import { deflateBody } from "./deflateBody.ts";
 import type { Entry } from "./entry.ts";
+import { KeptAnswer } from "./keptAnswer.ts";
 
 /**
  * What an entry costs beside key and body: its objects, its places in the map and in the list, and the allocator's own.
  * Held against resident memory by test/long/cache-memory.ts.
  */
-const ENTRY_BYTES = 512;
+const ENTRY_BYTES = 1_024;
 
 /** One answer may not push out most of the others. */
 const MAX_SHARE = 1 / 8;
@@ -18,17 +15,9 @@ const MAX_SHARE = 1 / 8;
 /** A body that is part of a larger buffer is copied when the rest, which it would keep alive, is more than this share of it. */
 const MAX_SLACK_SHARE = 1 / 16;
 
-const HIT: CacheStatus = Object.freeze({ hit: "memory" });
-
-/** An entry that is at once the answer of every hit on it. */
-export interface Kept extends Entry, Answer {
-  readonly body: Uint8Array;
-  readonly block?: BlockId;
-}
-
 /** Entries bounded in bytes; what was used longest ago goes first. One for all chains. */
 export interface Memory {
-  get(key: string): Kept | undefined;
+  get(key: string): KeptAnswer | undefined;
   /** False where the entry is too large to be kept. */
   set(key: string, entry: Entry): boolean;
   readonly bytes: number;
@@ -44,7 +33,7 @@ export interface MemoryOptions {
 export const createMemory = ({ maxBytes, telemetry }: MemoryOptions): Memory => {
   if (maxBytes < ENTRY_BYTES) return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
   const { cacheBytes, cacheEntries, cacheEvictions } = telemetry.metrics;
-  const lru = new LRUCache<string, Kept>({
+  const lru = new LRUCache<string, KeptAnswer>({
     max: Math.ceil(maxBytes / ENTRY_BYTES),
     maxSize: maxBytes,
     maxEntrySize: Math.max(ENTRY_BYTES, Math.floor(maxBytes * MAX_SHARE)),
@@ -57,25 +46,17 @@ export const createMemory = ({ maxBytes, telemetry }: MemoryOptions): Memory => 
     cacheEntries.set(lru.size);
   };
 
+  const grow = (key: string, kept: KeptAnswer, bytes: number) => {
+    if (lru.peek(key) !== kept) return;
+    // lru-cache counts a size anew only for another value.
+    lru.delete(key);
+    lru.set(key, kept, { size: entryBytes(key, kept.body) + bytes });
+    report();
+  };
+
   const set = (key: string, entry: Entry): boolean => {
     const body = ownBytes(entry.body);
-    let deflated: Promise<Deflated> | undefined;
-    const kept: Kept = {
-      ...(entry.block && { block: entry.block }),
-      body,
-      final: entry.final,
-      storedAtMs: entry.storedAtMs,
-      status: HIT,
-      deflated: () => {
-        deflated ??= deflateBody(body).then((form) => {
-          // lru-cache counts the size anew only for another value.
-          if (lru.peek(key) === kept)
-            lru.set(key, { ...kept }, { size: entryBytes(key, body) + form.bytes.byteLength });
-          return form;
-        });
-        return deflated;
-      },
-    };
+    const kept = new KeptAnswer(key, entry, body, grow);
     lru.set(key, kept, { size: entryBytes(key, body) });
     report();
     return lru.peek(key) === kept;

@@ -11,7 +11,7 @@ const createTested = (maxBytes: number) => {
 };
 
 test("what was used longest ago goes first, and is counted", async () => {
-  const { memory, telemetry } = createTested(16_384);
+  const { memory, telemetry } = createTested(20_480);
   const body = new Uint8Array(1_500);
   for (let key = 0; key < 8; key++) memory.set(`key${key}`, entryOf(body));
   assert.equal(memory.entries, 8);
@@ -27,7 +27,7 @@ test("what was used longest ago goes first, and is counted", async () => {
 test("an entry costs its key, its body and what holds them", () => {
   const { memory } = createTested(1 << 20);
   memory.set("k".repeat(100), entryOf(new Uint8Array(2_000)));
-  assert.equal(memory.bytes, 100 + 2_000 + 512);
+  assert.equal(memory.bytes, 100 + 2_000 + 1_024);
 });
 
 test("a small part of a large buffer does not keep the buffer", () => {
@@ -53,7 +53,7 @@ test("an entry of more than an eighth of the cache is not kept", () => {
   const { memory } = createTested(80_000);
   assert.equal(memory.set("large", entryOf(new Uint8Array(10_000))), false);
   assert.equal(memory.get("large"), undefined);
-  assert.equal(memory.set("small", entryOf(new Uint8Array(9_000))), true);
+  assert.equal(memory.set("small", entryOf(new Uint8Array(8_000))), true);
 });
 
 test("a cache of no bytes keeps nothing", () => {
