@@ -14,10 +14,14 @@ export interface RedisTls {
 }
 
 /** Grows to a second and never ends; the jitter keeps replicas apart. */
-const retryDelayMs = (times: number): number => Math.min(times * RETRY_STEP_MS, MAX_RETRY_MS) * (0.5 + Math.random() / 2);
+const retryDelayMs = (times: number): number =>
+  Math.min(times * RETRY_STEP_MS, MAX_RETRY_MS) * (0.5 + Math.random() / 2);
+
+/** ioredis's types want a reply mapping of undefined left out. */
+type Options = Omit<RedisOptions, "replyMapping">;
 
 /** Nothing waits for a connection and nothing is sent twice: a command that cannot be sent now is a miss. */
-const createOptions = (place: RedisPlace, tls: RedisTls): RedisOptions => ({
+const createOptions = (place: RedisPlace, tls: RedisTls): Options => ({
   ...(place.username !== undefined && { username: place.username }),
   ...(place.password !== undefined && { password: place.password }),
   ...(place.tls && { tls: { ...tls } }),
@@ -52,19 +56,18 @@ export const createRedisClient = (place: RedisPlace, tls: RedisTls = {}): Redis 
   }
 };
 
-const createCluster = (place: RedisPlace, options: RedisOptions): Cluster => {
+const createCluster = (place: RedisPlace, options: Options): Cluster => {
   const { retryStrategy: _, enableOfflineQueue: __, ...redisOptions } = options;
-  const clusterOptions: ClusterOptions = {
+  const clusterOptions: Omit<ClusterOptions, "redisOptions"> = {
     enableOfflineQueue: false,
     maxRedirections: MAX_REDIRECTIONS,
     clusterRetryStrategy: retryDelayMs,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
     // Names of a certificate are host names: they must not be looked up first.
     ...(place.tls && { dnsLookup: (host, callback) => callback(null, host) }),
-    redisOptions,
   };
   return new Cluster(
     place.hosts.map(({ host, port }) => ({ host, port })),
-    clusterOptions,
+    { ...clusterOptions, redisOptions },
   );
 };

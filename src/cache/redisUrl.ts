@@ -27,7 +27,8 @@ const invalid = (reason: string): Error => new Error(`Redis URL: ${reason}`);
  */
 export const parseRedisUrl = (url: string): RedisPlace => {
   const groups = URL_FORM.exec(url)?.groups;
-  if (groups === undefined) throw invalid("expected redis://, rediss://, redis+sentinel:// or redis+cluster:// and hosts");
+  if (groups === undefined)
+    throw invalid("expected redis://, rediss://, redis+sentinel:// or redis+cluster:// and hosts");
   const kind = groups.kind === "sentinel" || groups.kind === "cluster" ? groups.kind : "single";
   const hosts = parseHosts(groups.hosts ?? "", kind === "sentinel" ? SENTINEL_PORT : REDIS_PORT);
   if (kind === "single" && hosts.length > 1) throw invalid("several hosts need +sentinel or +cluster");
