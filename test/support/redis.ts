@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import type { TestContext } from "node:test";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
+import { until } from "./until.ts";
 
 export interface RedisServerOptions {
   readonly password?: string;
@@ -133,3 +134,75 @@ export const startRedis = async (t: TestContext, options: RedisServerOptions = {
     },
   };
 };
+
+export interface RedisSentinels {
+  readonly url: string;
+  readonly master: RedisServer;
+  readonly replica: RedisServer;
+}
+
+const MASTER_NAME = "forebay";
+
+/** A master, a replica and three sentinels that agree by two. */
+export const startSentinels = async (t: TestContext): Promise<RedisSentinels> => {
+  const args = ["--repl-diskless-sync-delay", "0"];
+  const master = await startRedis(t, { args });
+  const replica = await startRedis(t, { args: [...args, "--replicaof", HOST, `${master.port}`] });
+  await until(async () => (await replica.admin.info("replication")).includes("master_link_status:up"), "it replicates");
+  const sentinels = await Promise.all(Array.from({ length: 3 }, () => startSentinel(t, master.port)));
+  for (const { admin } of sentinels) {
+    await until(async () => {
+      const state = await admin.info("sentinel");
+      return state.includes("slaves=1,sentinels=3");
+    }, "the sentinels know each other");
+  }
+  const hosts = sentinels.map(({ port }) => `${HOST}:${port}`).join(",");
+  return { url: `redis+sentinel://${hosts}/${MASTER_NAME}`, master, replica };
+};
+
+const startSentinel = async (t: TestContext, masterPort: number): Promise<RedisServer> => {
+  const directory = await createDirectory(t);
+  const sentinelFile = join(directory, "sentinel.conf");
+  const settings = [
+    `sentinel monitor ${MASTER_NAME} ${HOST} ${masterPort} 2`,
+    `sentinel down-after-milliseconds ${MASTER_NAME} 500`,
+    `sentinel failover-timeout ${MASTER_NAME} 3000`,
+  ];
+  await writeFile(sentinelFile, `${settings.join("\n")}\n`);
+  return startRedis(t, { sentinelFile });
+};
+
+export interface RedisCluster {
+  readonly url: string;
+  readonly masters: readonly RedisServer[];
+  /** Of the first master. */
+  readonly replica: RedisServer;
+}
+
+/** Three masters that share the slots, and a replica of the first one. */
+export const startCluster = async (t: TestContext): Promise<RedisCluster> => {
+  const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"];
+  const start = () => startRedis(t, { args: [...args, "--cluster-replica-validity-factor", "0"] });
+  const [first, second, third, replica] = await Promise.all([start(), start(), start(), start()]);
+  const masters = [first, second, third];
+  await Promise.all(
+    masters.map(({ admin }, index) => admin.cluster("ADDSLOTSRANGE", SLOTS[index]?.[0] ?? 0, SLOTS[index]?.[1] ?? 0)),
+  );
+  // A node sees a master that it was told of as unsafe to vote for while both are in the same epoch.
+  await Promise.all(masters.map(({ admin }, index) => admin.cluster("SET-CONFIG-EPOCH", index + 1)));
+  for (const other of [second, third, replica]) await first.admin.cluster("MEET", HOST, other.port);
+  const isWhole = async ({ admin }: RedisServer): Promise<boolean> => {
+    const info = String(await admin.cluster("INFO"));
+    return info.includes("cluster_state:ok") && info.includes("cluster_known_nodes:4");
+  };
+  for (const server of [...masters, replica]) await until(() => isWhole(server), "the cluster is whole");
+  await replica.admin.cluster("REPLICATE", String(await first.admin.cluster("MYID")));
+  await until(async () => (await replica.admin.info("replication")).includes("master_link_status:up"), "it replicates");
+  return { url: `redis+cluster://${masters.map(({ port }) => `${HOST}:${port}`).join(",")}`, masters, replica };
+};
+
+const SLOTS = [
+  [0, 5_460],
+  [5_461, 10_922],
+  [10_923, 16_383],
+] as const;
