@@ -12,6 +12,8 @@ export interface Chain {
     /** Asks the nodes for their head now; shared, at most 500 ms. */
     refresh(): Promise<Heads>;
   };
+  /** A node accepted this raw transaction through here. */
+  accepted(raw: string): void;
 }
 
 /** One call on its way: everything that a method may use. */

@@ -6,6 +6,7 @@ import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
+import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
 import {
   pendingBalance,
   pendingCode,
@@ -31,6 +32,7 @@ import {
 } from "./reader.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
 import { transactionTrace } from "./transactionTraces.ts";
+import { overHttp } from "./unsupported.ts";
 
 const address = required("address", readAddress);
 const hash = required("hash", readHash);
@@ -62,6 +64,10 @@ export const table: readonly Method[] = [
   eth_getBlockByNumber,
   eth_getStorageAt,
   eth_getTransactionCount,
+
+  eth_sendRawTransaction,
+  overHttp("eth_subscribe"),
+  overHttp("eth_unsubscribe"),
 
   plainRead({ name: "eth_chainId", params: [], lifetime: "constant" }),
   plainRead({ name: "net_version", params: [], lifetime: "constant" }),

@@ -33,6 +33,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
   const chain = {
     reads: source,
     nodes: source,
+    accepted: () => {},
     heads: {
       refresh: async () => {
         refreshes++;
