@@ -3,7 +3,7 @@ import { cached } from "./cache/cached.ts";
 import { createKeyPrefix } from "./cache/key.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
-import { formatData, isData, parseData } from "./chain/hex.ts";
+import { formatData, type Hash, isData, parseData, ZERO_HASH } from "./chain/hex.ts";
 import { keccak256 } from "./chain/keccak.ts";
 import type { Answer, CallContext } from "./chain/source.ts";
 import type { View } from "./chain/view.ts";
@@ -39,6 +39,15 @@ export interface ServedChain {
   close(): Promise<void>;
 }
 
+/** The prefix of one chain's keys, made anew only where the chain began anew. */
+const createPrefixes = () => {
+  let last: { readonly hash: Hash; readonly prefix: string } = { hash: ZERO_HASH, prefix: "" };
+  return ({ chainId, hash }: Upstreams["genesis"]): string => {
+    if (last.hash !== hash) last = { hash, prefix: createKeyPrefix(chainId, hash) };
+    return last.prefix;
+  };
+};
+
 export const createChain = (config: ChainConfig, shared: Shared): ServedChain => {
   const { name } = config;
   const { telemetry, server } = shared;
@@ -61,9 +70,12 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     telemetry,
   );
   const absent = createAbsent();
+  const prefixOf = createPrefixes();
   const reads = cached(deduplicated(upstreams), {
     chain: name,
-    prefix: () => createKeyPrefix(upstreams.genesis.chainId, upstreams.genesis.hash),
+    get prefix() {
+      return prefixOf(upstreams.genesis);
+    },
     memory: shared.memory,
     absent,
     telemetry,

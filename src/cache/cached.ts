@@ -10,7 +10,7 @@ import type { Redis } from "./redis.ts";
 export interface CachedOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  /** See `createKeyPrefix`. */
+  /** See `createKeyPrefix`. Read at every request: a chain may begin anew. */
   readonly prefix: string;
   readonly memory: Memory;
   readonly redis?: Redis;
@@ -30,7 +30,7 @@ const NEEDS_PROOF: ReadonlySet<Lifetime> = new Set(["recent", "recentState"]);
 
 /** Answers from memory, then from Redis, then from `source`, and keeps what may be kept. Architecture.md, idea 1. */
 export const cached = (source: Source, options: CachedOptions): Source => {
-  const { prefix, memory, redis, absent } = options;
+  const { memory, redis, absent } = options;
   const count = createLookupCounters(options);
   const { cacheAgeSeconds } = options.telemetry.metrics;
   const observeAge = (entry: Entry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
@@ -76,7 +76,7 @@ export const cached = (source: Source, options: CachedOptions): Source => {
     request: (question, context) => {
       const { lifetime } = question;
       const { heads } = context.view;
-      const key = questionKey(prefix, question, heads);
+      const key = questionKey(options.prefix, question, heads);
       if (key === undefined) return forward(question, context, lifetime === "never" ? "method" : "bypass");
       if (!context.fresh) {
         const kept = memory.get(key);

@@ -14,7 +14,7 @@ export interface HttpServerOptions extends Omit<PostOptions, "commonHeaders"> {
   readonly keepAliveMs: number;
   readonly corsOrigins: "*" | readonly string[];
   /** JSON text that `GET /` answers. */
-  readonly about: string;
+  about(): string;
 }
 
 export interface HttpServer {
@@ -74,7 +74,7 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     const ours = endpoint !== undefined || path === "/";
     if (method === "POST" && endpoint !== undefined) post(endpoint, request, response);
     else if ((method === "GET" || method === "HEAD") && path === "/") {
-      plain(request, response, 200, "application/json", options.about);
+      plain(request, response, 200, "application/json", options.about());
     } else if (method === "OPTIONS" && ours) {
       metrics.httpResponses.inc({ status: 204 });
       response.writeHead(204, [...cors.preflight(request.headers), "Allow", allowed(request)]).end();

@@ -44,7 +44,7 @@ export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpS
     keepAliveMs: 75_000,
     maxBodyBytes: 10_000,
     corsOrigins: "*",
-    about: '{"name":"forebay"}',
+    about: () => '{"name":"forebay"}',
     metrics,
     onError: (error) => errors.push(error),
     ...options,

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createService, type Service } from "../support/service.ts";
 import { compare } from "./compare.ts";
@@ -47,8 +48,7 @@ for (const finalized of [true, false]) {
       const requests = exchanges.map(({ request }, id) => ({ ...request, id }));
       const answers = (await post(service.url, requests)) as readonly Exchange["response"][];
       const singles = await Promise.all(requests.map((request) => post(service.url, request)));
-      const { deepEqual } = await import("node:assert/strict");
-      deepEqual(answers, singles);
+      assert.deepEqual(answers, singles);
     });
   }
 }
