@@ -1,12 +1,11 @@
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
-import type { Heads } from "../chain/heads.ts";
 import { formatQuantity } from "../chain/hex.ts";
-import { NodeError, type NodeErrorKind } from "../chain/node.ts";
 import type { Answer, Question } from "../chain/source.ts";
 import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
+import { atPending } from "./atPending.ts";
 import type { Asked, Method } from "./chain.ts";
-import { type Canonical, isRecord, optional, type Read, type Reader, required } from "./reader.ts";
+import { type Canonical, optional, type Read, type Reader, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
@@ -50,7 +49,11 @@ const formatBlock = (block: BlockParameter): Canonical => {
 };
 
 const readNumberOrTag: Read = (value, name) => formatBlock(parseBlockNumberOrTag(value, name));
-const readNumberOrTagOrHash: Read = (value, name) => formatBlock(parseBlockNumberOrTagOrHash(value, name));
+/** A bare hash stays one: not every node takes both forms. */
+const readNumberOrTagOrHash: Read = (value, name) => {
+  const block = parseBlockNumberOrTagOrHash(value, name);
+  return typeof value === "string" && "hash" in block ? block.hash : formatBlock(block);
+};
 
 export const blockNumberOrTag: Reader = required(READ_BLOCK, readNumberOrTag);
 export const blockNumberOrTagOrHash: Reader = required(READ_BLOCK, readNumberOrTagOrHash);
@@ -77,57 +80,6 @@ export const blockRead = (entry: BlockRead): Method => {
   };
 };
 
-/** The rules of architecture.md's table of answers: the view, else the node's own pending if there is one, else latest; never null. */
-const atPending = async (
-  entry: BlockRead,
-  asked: Asked,
-  values: readonly Canonical[],
-  at: (place: ResolvedBlock) => Promise<Answer>,
-): Promise<Answer> => {
-  const { pending, heads } = asked.context.view;
-  const latest = () => at(resolveBlock({ tag: "latest" }, heads));
-  if (pending === undefined) return latest();
-  const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
-  const { mode } = pending;
-  if (source === "view" && entry.pending) {
-    const { base } = pending;
-    const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
-    return { ...(await entry.pending({ asked, values, pending, atBase })), pending: mode };
-  }
-  const answer =
-    source === "latest" ? await latest() : await nodePending(entry, heads, () => at({ kind: "pending" }), latest);
-  return { ...(entry.raise?.(answer, values, pending) ?? answer), pending: mode };
-};
-
-/** A node may have no pending block, or one that is behind: then latest is newer. */
-const nodePending = async (
-  entry: BlockRead,
-  heads: Heads,
-  ask: () => Promise<Answer>,
-  latest: () => Promise<Answer>,
-): Promise<Answer> => {
-  const answer = await ask().catch((error: unknown) => {
-    if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
-    throw error;
-  });
-  if (answer === undefined || isNull(answer)) return latest();
-  const number = entry.tells === "hash" ? numberIn(answer) : undefined;
-  return number !== undefined && number <= heads.latest.number ? latest() : answer;
-};
-
-const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
-
-const decoder = new TextDecoder();
-const isNull = ({ body }: Answer): boolean =>
-  body instanceof Uint8Array && body.length === 4 && decoder.decode(body) === "null";
-
-/** The `number` of a block answer. */
-const numberIn = ({ body }: Answer): bigint | undefined => {
-  if (!(body instanceof Uint8Array)) return undefined;
-  const block: unknown = JSON.parse(decoder.decode(body));
-  return isRecord(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
-};
-
 /** The question of `entry` at a resolved block. */
 const questionAt = (
   entry: BlockRead,
@@ -150,7 +102,11 @@ const questionAt = (
     case "hash": {
       const call = put(values[position] ?? null);
       if (entry.kind === "state") return { ...call, lifetime: "never", subject };
-      return { ...call, lifetime: "byHash", subject: JSON.stringify([entry.name, values]) };
+      return {
+        ...call,
+        lifetime: "byHash",
+        subject: JSON.stringify([entry.name, values.with(position, formatBlock(asked))]),
+      };
     }
     case "aboveHead":
       return { ...put(formatQuantity(block.number)), lifetime: "never", subject };

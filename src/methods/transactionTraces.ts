@@ -32,7 +32,8 @@ export const transactionTrace = (name: string, params: readonly Reader[]): Metho
     const { chain, call, context } = asked;
     const values = readParams(call.params, params);
     const question = { ...createCall(name, values), subject: JSON.stringify([name, values]) };
-    const number = await blockOf(asked, String(values[0]));
+    // A node that cannot say where the transaction is may still trace it; the trace is not kept then.
+    const number = await blockOf(asked, String(values[0])).catch(() => undefined);
     const { finalized } = context.view.heads;
     return number !== undefined && finalized !== undefined && number <= finalized.number
       ? chain.reads.request({ ...question, lifetime: "final", block: { number } }, context)

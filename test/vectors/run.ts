@@ -37,10 +37,7 @@ stream.on("test:fail", ({ name, details }) => {
 });
 stream.on("test:diagnostic", ({ message }) => {
   if (!message.startsWith("excepted")) return;
-  const [vector = "", reason = ""] = message
-    .slice("excepted".length)
-    .trim()
-    .split(/(?: \([^)]*\))?: /);
+  const { vector = "", reason = "" } = /^excepted {2}(?<vector>\S+).*?: (?<reason>.*)$/.exec(message)?.groups ?? {};
   if (!excepted.has(vector)) print(`excepted ${vector}: ${reason}`);
   excepted.add(vector);
 });

@@ -32,14 +32,9 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const oneName = (method: string): string =>
   method.replace(/ByBlockHash/, "ByBlockNumber").replace(/ByHash$/, "ByNumber");
 
+/** Methods whose first parameter is a block. */
 const BY_BLOCK =
-  /^eth_get(?:Block|Uncle|Transaction|Header|RawTransaction)(?:ByBlock|ByHash$|ByNumber|Transaction|Count|Receipts)|^debug_(?:getRaw|traceBlock)/;
-const NO_BLOCK = new Set([
-  "eth_getTransactionByHash",
-  "eth_getTransactionReceipt",
-  "debug_getRawTransaction",
-  "debug_traceTransaction",
-]);
+  /^eth_getBlock|^eth_getUncle|^eth_getTransactionByBlock|^eth_getRawTransactionByBlock|^eth_getHeader|^debug_getRaw(?:Block|Header|Receipts)|^debug_traceBlock|^trace_block/;
 
 export const createVectorNode = async (options: VectorNodeOptions): Promise<VectorNode> => {
   const { chain } = options;
@@ -72,12 +67,13 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
   };
   const block = (value: unknown): unknown => {
     const number = numberOf(value);
-    return number === undefined ? value : `#${number}`;
+    if (number !== undefined) return `#${number}`;
+    return isRecord(value) && value.blockHash !== undefined ? value.blockHash : value;
   };
   const key = ({ method, params = [] }: Request): string => {
     const values = [...params];
     if (method === "eth_getLogs") return JSON.stringify([method, values]);
-    const takesBlock = BY_BLOCK.test(method) && !NO_BLOCK.has(method);
+    const takesBlock = BY_BLOCK.test(method);
     const position = takesBlock ? 0 : values.findIndex((value, index) => index > 0 && numberOf(value) !== undefined);
     const at = takesBlock || position > 0 ? block(values[position]) : undefined;
     const rest = values.filter((_, index) => at === undefined || index !== position).map(one);
