@@ -2,8 +2,9 @@ import type { Heads } from "../chain/heads.ts";
 import type { Answer, CallContext, Lifetime, Question, Source } from "../chain/source.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Absent } from "./absent.ts";
-import { type Entry, isCanonical, isTrue } from "./entry.ts";
+import { type Entry, isCanonical, isShared, isTrue, redisSeconds } from "./entry.ts";
 import { questionKey } from "./key.ts";
+import { listedTransactions } from "./listedTransactions.ts";
 import type { Memory } from "./memory.ts";
 import type { Redis } from "./redis.ts";
 
@@ -18,12 +19,8 @@ export interface CachedOptions {
   readonly telemetry: Telemetry;
 }
 
-const DAY_SECONDS = 86_400;
-const FINAL_SECONDS = 7 * DAY_SECONDS;
-const RECENT_SECONDS = 3_600;
-
-/** What other replicas may use too; the rest lives in memory alone. */
-const SHARED: ReadonlySet<Lifetime> = new Set(["byHash", "final", "recent", "byTransaction"]);
+/** A larger answer is not searched for its transactions: that would hold the event loop. */
+const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
 /** What is kept only if the answer is known to be of the block with the key's hash. */
 const NEEDS_PROOF: ReadonlySet<Lifetime> = new Set(["recent", "recentState"]);
@@ -37,13 +34,13 @@ export const cached = (source: Source, options: CachedOptions): Source => {
 
   const forward = async (question: Question, context: CallContext, fwd: "bypass" | "method"): Promise<Answer> => {
     const answer = await source.request(question, context);
-    return answer.status.hit === undefined ? { ...answer, status: { fwd, ...answer.status } } : answer;
+    return answer.status.hit === undefined ? { ...answer, status: { ...answer.status, fwd } } : answer;
   };
 
   const ask = async (key: string, question: Question, context: CallContext): Promise<Answer> => {
     const { lifetime } = question;
     const { heads } = context.view;
-    if (!context.fresh && redis !== undefined && SHARED.has(lifetime)) {
+    if (!context.fresh && redis !== undefined && isShared(lifetime)) {
       const entry = await redis.get(key);
       if (entry !== undefined && isTrue(entry, lifetime, heads)) {
         memory.set(key, entry);
@@ -56,18 +53,21 @@ export const cached = (source: Source, options: CachedOptions): Source => {
     const answer = await source.request(question, context);
     if (answer.status.hit !== undefined) return answer;
     const stored = keep(key, question, heads, answer);
-    return { ...answer, status: { fwd: context.fresh ? "request" : "miss", stored, ...answer.status } };
+    return { ...answer, status: { ...answer.status, fwd: context.fresh ? "request" : "miss", stored } };
   };
 
   const keep = (key: string, question: Question, heads: Heads, answer: Answer): boolean => {
     const { lifetime } = question;
-    if (!(answer.body instanceof Uint8Array)) return false;
+    // `proven: false`: the node did not have the block, whatever it answered.
+    if (!(answer.body instanceof Uint8Array) || answer.proven === false) return false;
     if (isNull(answer.body)) return lifetime === "byTransaction" && absent.add(question, heads);
     const entry = createEntry(question, heads, answer.body, answer);
     if (entry === undefined) return false;
+    if (lifetime === "recent" && tellsTransactions(question, answer.body))
+      absent.expect(listedTransactions(answer.body));
     const inMemory = memory.set(key, entry);
-    const inRedis = redis !== undefined && SHARED.has(lifetime);
-    if (inRedis) redis.set(key, entry, entry.final ? FINAL_SECONDS : RECENT_SECONDS);
+    const inRedis = redis !== undefined && isShared(lifetime);
+    if (inRedis) redis.set(key, entry, redisSeconds(entry));
     if (inMemory || inRedis) options.telemetry.metrics.cacheStored.inc({ chain: options.chain, class: lifetime });
     return inMemory || inRedis;
   };
@@ -111,6 +111,10 @@ const createEntry = (question: Question, heads: Heads, body: Uint8Array, answer:
   if (block === undefined || !isCanonical(block, true, heads)) return undefined;
   return { body, block, final: heads.finalized !== undefined && block.number <= heads.finalized.number, storedAtMs };
 };
+
+/** A block, its receipts or its logs: a node that is behind may still call their transactions absent. */
+const tellsTransactions = ({ tells }: Question, body: Uint8Array): boolean =>
+  (tells === "hash" || tells === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
 
 const isNull = (body: Uint8Array): boolean =>
   body.byteLength === 4 && body[0] === 0x6e && body[1] === 0x75 && body[2] === 0x6c && body[3] === 0x6c;

@@ -22,3 +22,14 @@ export const isCanonical = (block: BlockId, keptAsFinal: boolean, heads: Heads):
 /** An answer by transaction hash is true while its block is canonical; every other entry has what it depends on in its key. */
 export const isTrue = (entry: Entry, lifetime: Lifetime, heads: Heads): boolean =>
   lifetime !== "byTransaction" || (entry.block !== undefined && isCanonical(entry.block, entry.final, heads));
+
+/** What other replicas may use too; the rest lives in memory alone. */
+const SHARED: ReadonlySet<Lifetime> = new Set(["byHash", "final", "recent", "byTransaction"]);
+
+export const isShared = (lifetime: Lifetime): boolean => SHARED.has(lifetime);
+
+const FINAL_SECONDS = 7 * 86_400;
+const RECENT_SECONDS = 3_600;
+
+/** How long Redis keeps an entry. */
+export const redisSeconds = (entry: Entry): number => (entry.final ? FINAL_SECONDS : RECENT_SECONDS);

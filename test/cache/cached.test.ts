@@ -61,6 +61,12 @@ test("an unproven answer is not kept as recent", async () => {
   await notKept(atBlock("recentState", 51), answerOf("{}", { proven: false }));
 });
 
+test("an answer of a node that did not have the block is not kept, whatever its class", async () => {
+  await notKept(atBlock("final", 1), answerOf('"0x"', { proven: false }));
+  await notKept(questionOf({ lifetime: "byHash" }), answerOf("[]", { proven: false }));
+  await notKept(byTransaction(), answerOf("null", { proven: false }));
+});
+
 test("what the ring does not know is not kept as recent", async () => {
   const question = questionOf({ lifetime: "recent", block: { number: 51n } });
   const { status } = await notKept(question, answerOf("{}", { proven: true }));
