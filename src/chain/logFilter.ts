@@ -125,5 +125,6 @@ export const matchesLog = (
 ): boolean =>
   (addresses.length === 0 || addresses.some((address) => address === log.address)) &&
   topics.every(
-    (position, at) => at < log.topics.length && (position.length === 0 || position.some((each) => each === log.topics[at])),
+    (position, at) =>
+      at < log.topics.length && (position.length === 0 || position.some((each) => each === log.topics[at])),
   );

@@ -65,8 +65,7 @@ export const resolveLogRange = (
   if (maxBlocks !== undefined && to - from + 1n > BigInt(maxBlocks)) {
     throw invalidParams(`fromBlock, toBlock: a range of ${to - from + 1n} blocks, at most ${maxBlocks} are allowed`);
   }
-  return {
-    ...(from <= head && { sealed: { from, to: to < head ? to : head } }),
-    ...(to > head && { pending: { from: from > head ? from : head + 1n, to } }),
-  };
+  if (to <= head) return { sealed: { from, to } };
+  if (from > head) return { pending: { from, to } };
+  return { sealed: { from, to: head }, pending: { from: head + 1n, to } };
 };

@@ -2,12 +2,20 @@ import { type Node, NodeError } from "../chain/node.ts";
 import type { CallContext, Question } from "../chain/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import type { Asker } from "./spanSlots.ts";
 
 /** Takes note of bytes that came in; throws where there is no room for them. */
 export type Take = (bytes: number) => void;
 
+/** What everything that is fetched for one query shares. */
+export interface FetchContext extends CallContext {
+  readonly asker: Asker;
+  readonly filterHash: string;
+  readonly take: Take;
+}
+
 export const invalidAnswer = (node: Node, message: string): NodeError =>
-  new NodeError("invalidAnswer", node.name, CODES.INTERNAL, message);
+  new NodeError("invalidAnswer", node.name, CODES.INTERNAL, message, { status: 503, retryAfterSeconds: 1 });
 
 /** Asks this one node, and no other; the text of its result. */
 export const askNode = async (

@@ -1,19 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type LogFilter, formatLogFilter } from "../chain/logFilter.ts";
 import type { Hash } from "../chain/hex.ts";
+import { formatLogFilter, type LogFilter } from "../chain/logFilter.ts";
 import { type Node, NodeError, type NodeErrorKind } from "../chain/node.ts";
-import type { CallContext } from "../chain/source.ts";
-import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
-import { askNode, invalidAnswer, type Take } from "./askNode.ts";
+import { askNode, type FetchContext, invalidAnswer, type Take } from "./askNode.ts";
+import type { CheckLogs } from "./checkLogs.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
 import { blocksOf, fitJob, halveJob, type Job } from "./jobs.ts";
-import { parseTooLarge, type TooLarge } from "./limits.ts";
+import { parseTooLarge } from "./limits.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
-import type { CheckLogs } from "./checkLogs.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
-import type { Asker, Choice, SpanSlots } from "./spanSlots.ts";
+import type { Choice, SpanSlots } from "./spanSlots.ts";
 
 export interface Fetched {
   /** Ordered, each once. */
@@ -22,12 +21,6 @@ export interface Fetched {
   /** The ring stands for every block of it: it may be kept as recent. */
   readonly proven: boolean;
   readonly nodes: ReadonlySet<string>;
-}
-
-export interface FetchContext extends CallContext {
-  readonly asker: Asker;
-  readonly filterHash: string;
-  readonly take: Take;
 }
 
 export type FetchLogs = (job: Job, context: FetchContext) => Promise<Fetched>;
@@ -50,6 +43,20 @@ const MAX_ROUNDS = 4;
 const ROUND_DELAY_MS = 50;
 
 const isPassing = (error: unknown): boolean => error instanceof NodeError && PASSING.has(error.kind);
+
+/** Lets those nodes be asked again whose failure may have passed; false where there are none, or it was the last round. */
+const startRound = (failed: Map<Node, unknown>, round: number): boolean => {
+  if (round >= MAX_ROUNDS) return false;
+  const passing = [...failed].filter(([, error]) => isPassing(error));
+  for (const [node] of passing) failed.delete(node);
+  return passing.length > 0;
+};
+
+/** What the caller hears: rather what a node said about the question than that another was out of reach. */
+const worstOf = (failed: ReadonlyMap<Node, unknown>): unknown =>
+  [...failed.values()].find((error) => !isPassing(error)) ?? [...failed.values()].at(-1);
+
+const noNode = ({ from, to }: Job): RpcError => unavailable(`No node has the logs of blocks ${from} to ${to}`);
 
 const mergeParts = (parts: readonly Fetched[]): Fetched => {
   const logs = orderLogs(parts.flatMap((part) => part.logs));
@@ -85,7 +92,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   const { chain, nodes, limits, slots, spansPerNode, checkLogs, fillTimestamps, spanTimeoutMs } = options;
   const { metrics } = options.telemetry;
 
-  const choose = (job: Job, filterHash: string, tried: ReadonlySet<Node>): Choice => {
+  const choose = (job: Job, filterHash: string, tried: ReadonlyMap<Node, unknown>): Choice => {
     const able = nodes.filter(
       (node) => !tried.has(node) && node.oldest <= job.from && node.head !== undefined && node.head >= job.to,
     );
@@ -94,8 +101,8 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
     const size = (node: Node) => Math.min(limits.blocks(node, filterHash), blocksOf(job));
     for (const node of able) {
       if (!node.available || slots.inFlight(node) >= spansPerNode(node)) continue;
-      const better = best === undefined || size(node) - size(best) || slots.inFlight(best) - slots.inFlight(node);
-      if (better === true || (typeof better === "number" && better > 0)) best = node;
+      const gain = best === undefined ? 1 : size(node) - size(best) || slots.inFlight(best) - slots.inFlight(node);
+      if (gain > 0) best = node;
     }
     return best ?? "busy";
   };
@@ -120,8 +127,8 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   };
 
   /** The parts of a refused job; undefined where the error means something else, or nothing is left to halve. */
-  const halve = (node: Node, job: Job, filterHash: string, error: unknown): readonly Job[] | undefined => {
-    const tooLarge: TooLarge | undefined = error instanceof NodeError ? parseTooLarge(error) : undefined;
+  const halve = (node: Node, job: Job, filterHash: string, error: NodeError): readonly Job[] | undefined => {
+    const tooLarge = parseTooLarge(error);
     if (tooLarge === undefined) return undefined;
     if (job.blockHash === undefined) limits.refused(node, filterHash, blocksOf(job), tooLarge);
     const limit = limits.rangeLimit(node);
@@ -140,16 +147,14 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   };
 
   const fetchJob: FetchLogs = async (job, context) => {
-    const tried = new Set<Node>();
+    /** Nodes that have failed, and why; those that may do better are asked again in the next round. */
+    const failed = new Map<Node, unknown>();
     const { asker, filterHash } = context;
-    let lastError: unknown;
     for (let round = 1; ; ) {
-      const lease = await slots.acquire(asker, () => choose(job, filterHash, tried));
+      const lease = await slots.acquire(asker, () => choose(job, filterHash, failed));
       if (lease === undefined) {
-        if (lastError === undefined) throw unavailable(`No node has the logs of blocks ${job.from} to ${job.to}`);
-        if (!isPassing(lastError) || round >= MAX_ROUNDS) throw lastError;
+        if (!startRound(failed, round)) throw worstOf(failed) ?? noNode(job);
         await delay(ROUND_DELAY_MS * 2 ** round, undefined, { signal: asker.signal });
-        tried.clear();
         round++;
         continue;
       }
@@ -167,20 +172,15 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
         return { logs, timestamps, proven, nodes: new Set([node.name]) };
       } catch (error) {
         asker.signal.throwIfAborted();
-        if (!(error instanceof RpcError)) throw error;
+        if (!(error instanceof NodeError)) throw error;
         const parts = halve(node, job, filterHash, error);
-        metrics.logSpans.inc({ chain, outcome: parts ? "too_large" : error instanceof NodeError ? error.kind : "other" });
+        metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
         if (parts !== undefined) return fetchParts(parts, context);
-        if (error instanceof NodeError && error.kind === "missingData" && job.blockHash === undefined) node.lacks(job.from);
-        if (!isPassing(error) || !isPassing(lastError ?? error)) tried.add(node);
-        tried.add(node);
-        lastError = lastError !== undefined && isPassing(lastError) && !isPassing(error) ? lastError : error;
+        if (error.kind === "missingData" && job.blockHash === undefined) node.lacks(job.from);
+        failed.set(node, error);
       }
     }
   };
 
   return fetchJob;
 };
-
-export const isUnknownBlock = (error: unknown): boolean =>
-  error instanceof NodeError && error.kind === "missingData" && error.code !== CODES.INTERNAL;

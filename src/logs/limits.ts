@@ -61,7 +61,16 @@ const PATTERNS: readonly (readonly [RegExp, TooLarge["what"]])[] = (
     ["try with this block range|this block range should work|reduc\\w+ your block range", "results"],
     ["query timeout|query timed out|request timed out|execution timeout", "time"],
   ] as const
-).map(([text, what]) => [new RegExp(text.replace("N", () => N), "i"), what] as const);
+).map(
+  ([text, what]) =>
+    [
+      new RegExp(
+        text.replace("N", () => N),
+        "i",
+      ),
+      what,
+    ] as const,
+);
 
 /** "10,000", "2K", "0x7d0" and "1k" are all numbers here. */
 const parseLimit = (text: string | undefined): number | undefined => {
@@ -71,7 +80,8 @@ const parseLimit = (text: string | undefined): number | undefined => {
   return Number.isFinite(limit) && limit >= 1 ? Math.floor(limit) : undefined;
 };
 
-const RANGE = /(?:block range|should work|range)[^[0-9]{0,20}\[?(0x[0-9a-f]+|[0-9]+)\s*(?:,|-|to)\s*(0x[0-9a-f]+|[0-9]+)/i;
+const RANGE =
+  /(?:block range|should work|range)[^[0-9]{0,20}\[?(0x[0-9a-f]+|[0-9]+)\s*(?:,|-|to)\s*(0x[0-9a-f]+|[0-9]+)/i;
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;

@@ -95,6 +95,8 @@ export const createNodeLimits = () => {
       return Math.max(1, Math.floor(fits));
     },
 
+    bytesPerBlock: (filterHash: string): number => densities.get(filterHash)?.bytes ?? 0,
+
     /** Blocks whose logs of this filter are of a size that memory has room for many times. */
     memoryBlocks: (filterHash: string): number => {
       const bytes = densities.get(filterHash)?.bytes ?? 0;

@@ -55,19 +55,12 @@ export const spanBlocks = (limit: number): number => {
   return best * Number(SEGMENT_BLOCKS);
 };
 
-/** How many pieces from `first` on make the next span: unbroken, all wanted, all final or none, at most so many blocks, at least one. */
-export const spanLength = (
-  pieces: readonly Piece[],
-  first: number,
-  wanted: (index: number) => boolean,
-  maxBlocks: number,
-): number => {
-  const start = pieces[first];
-  if (start === undefined) return 0;
+/** How many pieces from `first` on make the next span: unbroken, all final or none, at most so many blocks, at least one. */
+export const spanLength = (missing: (index: number) => Piece | undefined, first: number, maxBlocks: number): number => {
+  const start = missing(first);
   let length = 1;
-  for (let at = first + 1; at < pieces.length && wanted(at); at++) {
-    const piece = pieces[at];
-    if (piece === undefined || piece.final !== start.final || piece.to - start.from >= BigInt(maxBlocks)) break;
+  for (let piece = missing(first + length); piece && start; piece = missing(first + length)) {
+    if (piece.final !== start.final || piece.to - start.from >= BigInt(maxBlocks)) break;
     length++;
   }
   return length;

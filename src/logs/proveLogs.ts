@@ -1,11 +1,16 @@
 import { bloomAdmits } from "../chain/bloom.ts";
 import type { Heads } from "../chain/heads.ts";
 import { formatQuantity, isHash } from "../chain/hex.ts";
+import type { LogFilter } from "../chain/logFilter.ts";
 import type { Job } from "./jobs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
 /** Silent final blocks at the end of a range that are asked again: a machine behind the URL that lags leaves out the end. */
 const MAX_FINAL_DOUBTS = 8;
+
+/** An empty bloom admits nothing, not even to a filter that matches any log. */
+export const admitsLogs = (bloom: Uint8Array, filter: LogFilter): boolean =>
+  bloom.some((byte) => byte !== 0) && bloomAdmits(bloom, filter);
 
 /** Whether every log is of a canonical block, as far as the ring reaches. */
 export const areCanonical = (logs: readonly ScannedLog[], heads: Heads): boolean => {
@@ -34,7 +39,7 @@ export const findSilentBlocks = (job: Job, logs: readonly ScannedLog[], heads: H
     if (job.final && (Number(number) <= lastLoud || silent.length >= MAX_FINAL_DOUBTS)) break;
     if (loud.has(Number(number))) continue;
     const block = heads.at(number);
-    if (block !== undefined && bloomAdmits(block.logsBloom, job.filter)) silent.push(number);
+    if (block !== undefined && admitsLogs(block.logsBloom, job.filter)) silent.push(number);
   }
   return silent;
 };

@@ -75,7 +75,7 @@ const endOfValue = (text: Buffer, from: number): number => {
 /** A quoted hex number; NaN for anything else, such as the `null` of a log that is not sealed. */
 const readNumber = (text: Buffer, start: number, end: number): number => {
   if (text[start] !== QUOTE || end - start < 5) return Number.NaN;
-  return Number(text.latin1Slice(start + 1, end - 1));
+  return Number(text.toString("latin1", start + 1, end - 1));
 };
 
 const scanLog = (text: Buffer, start: number): ScannedLog => {
@@ -94,10 +94,10 @@ const scanLog = (text: Buffer, start: number): ScannedLog => {
     const valueEnd = endOfValue(text, value);
     // Four lengths stand for four names: most keys are told apart without reading them.
     if (keyLength === 8 || keyLength === 9 || keyLength === 11 || keyLength === 14) {
-      const key = text.latin1Slice(at + 1, keyEnd);
+      const key = text.toString("latin1", at + 1, keyEnd);
       if (key === "blockNumber") block = readNumber(text, value, valueEnd);
       else if (key === "logIndex") index = readNumber(text, value, valueEnd);
-      else if (key === "blockHash") hash = text.latin1Slice(value + 1, valueEnd - 1);
+      else if (key === "blockHash") hash = text.toString("latin1", value + 1, valueEnd - 1);
       else if (key === "blockTimestamp") timed = text[value] === QUOTE;
     }
     at = skipSpace(text, valueEnd);

@@ -7,9 +7,14 @@ import type { Piece } from "./plan.ts";
 import { segmentOf } from "./plan.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 
+export interface Segment {
+  readonly bytes: Uint8Array;
+  readonly from: "memory" | "redis";
+}
+
 /** Where pieces are kept, with the logs' bytes joined by commas. A failing store answers `undefined` and forgets. */
 export interface SegmentStore {
-  get(keys: readonly string[]): Promise<readonly (Uint8Array | undefined)[]>;
+  get(keys: readonly string[]): Promise<readonly (Segment | undefined)[]>;
   set(key: string, bytes: Uint8Array, lifetime: Lifetime, block: BlockId | undefined): void;
 }
 
