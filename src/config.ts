@@ -35,7 +35,6 @@ const logs = z.strictObject({
     .describe("Blocks of one query at most"),
   maxAddresses: count(1_000),
   maxTopics: count(1_000).describe("Topics in one position at most"),
-  spansPerProcess: count(32),
 });
 
 const simulate = z.strictObject({
@@ -101,6 +100,7 @@ const server = z.strictObject({
   maxBatch: count(1_000),
   maxResponseBytes: z.union([count(150_000_000), z.literal("none")]).default(150_000_000),
   corsOrigins: z.union([z.literal("*"), z.array(z.string())]).default("*"),
+  logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
   drainDelayMs: milliseconds(5_000),
   drainTimeoutMs: milliseconds(35_000),
 });

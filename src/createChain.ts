@@ -3,6 +3,7 @@ import { cached } from "./cache/cached.ts";
 import { createKeyPrefix } from "./cache/key.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
+import { createStore } from "./cache/store.ts";
 import { formatData, type Hash, isData, parseData, ZERO_HASH } from "./chain/hex.ts";
 import { keccak256 } from "./chain/keccak.ts";
 import type { Answer, CallContext } from "./chain/source.ts";
@@ -10,6 +11,8 @@ import type { View } from "./chain/view.ts";
 import type { ChainConfig, Config } from "./config.ts";
 import { createDispatch } from "./jsonrpc/dispatch.ts";
 import { unavailable } from "./jsonrpc/rpcError.ts";
+import type { SpanSlots } from "./logs/spanSlots.ts";
+import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { createOutcomes } from "./outcomes.ts";
@@ -24,6 +27,7 @@ import { createUpstreams, type Upstreams } from "./upstream/upstreams.ts";
 export interface Shared {
   readonly memory: Memory;
   readonly redis: Redis | undefined;
+  readonly logSlots: SpanSlots;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
@@ -69,22 +73,42 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
     telemetry,
   );
-  const absent = createAbsent();
   const prefixOf = createPrefixes();
+  const stored = {
+    get prefix() {
+      return prefixOf(upstreams.genesis);
+    },
+    memory: shared.memory,
+    ...(shared.redis && { redis: shared.redis }),
+  };
+  const absent = createAbsent();
+
   const reads = cached(deduplicated(upstreams), {
     chain: name,
     get prefix() {
-      return prefixOf(upstreams.genesis);
+      return stored.prefix;
     },
     memory: shared.memory,
     absent,
     telemetry,
     ...(shared.redis && { redis: shared.redis }),
   });
+  const { maxBlocks, ...logLimits } = config.logs;
   const chain: Chain = {
     reads,
     nodes: upstreams,
     heads: upstreams.heads,
+    logs: splitLogs({
+      chain: name,
+      nodes: upstreams.nodes,
+      store: createStore(stored),
+      slots: shared.logSlots,
+      spansPerNode: ({ name: node }) =>
+        config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
+      maxResponseBytes,
+      telemetry,
+    }),
+    logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     accepted: (raw) => {
       if (isData(raw)) absent.expect([formatData(keccak256(parseData(raw)))]);
     },

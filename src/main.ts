@@ -2,6 +2,7 @@ import { createMemory } from "./cache/memory.ts";
 import { createRedis } from "./cache/redis.ts";
 import type { Config } from "./config.ts";
 import { createChain } from "./createChain.ts";
+import { createSpanSlots } from "./logs/spanSlots.ts";
 import { drain } from "./server/drain.ts";
 import type { Endpoint } from "./server/endpoint.ts";
 import { createHttpServer } from "./server/http.ts";
@@ -36,12 +37,14 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     cache.redis === undefined
       ? undefined
       : createRedis({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
+  const logSlots = createSpanSlots({ maxSpans: config.server.logSpans });
   const chains = config.chains.map((chain) =>
     createChain(chain, {
       memory,
       redis,
       telemetry,
       server,
+      logSlots,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
       onFatal: failure.reject,
     }),

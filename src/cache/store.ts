@@ -17,13 +17,14 @@ export interface Store {
 }
 
 export interface StoreOptions {
-  /** See `createKeyPrefix`. */
+  /** See `createKeyPrefix`. Read at every call: a chain may begin anew. */
   readonly prefix: string;
   readonly memory: Memory;
   readonly redis?: Redis;
 }
 
-export const createStore = ({ prefix, memory, redis }: StoreOptions): Store => {
+export const createStore = (options: StoreOptions): Store => {
+  const { memory, redis } = options;
   const getOne = async (key: string): Promise<Stored | undefined> => {
     const kept = memory.get(key);
     if (kept !== undefined) return { bytes: kept.body, from: "memory" };
@@ -33,13 +34,13 @@ export const createStore = ({ prefix, memory, redis }: StoreOptions): Store => {
     return { bytes: entry.body, from: "redis" };
   };
   return {
-    get: (keys) => Promise.all(keys.map((key) => getOne(prefix + key))),
+    get: (keys) => Promise.all(keys.map((key) => getOne(options.prefix + key))),
     set: (key, bytes, lifetime, block) => {
       if (lifetime === "never") return;
       const final = lifetime === "final" || lifetime === "byHash";
       const entry: Entry = { body: bytes, ...(block && { block }), final, storedAtMs: Date.now() };
-      memory.set(prefix + key, entry);
-      if (isShared(lifetime)) redis?.set(prefix + key, entry, redisSeconds(entry));
+      memory.set(options.prefix + key, entry);
+      if (isShared(lifetime)) redis?.set(options.prefix + key, entry, redisSeconds(entry));
     },
   };
 };

@@ -1,7 +1,7 @@
 import { invalidParams } from "../jsonrpc/rpcError.ts";
+import type { BlockTag } from "./blockParameter.ts";
 import { type Address, formatQuantity, type Hash, type Hex, isAddress, isHash, isQuantity } from "./hex.ts";
 
-export type BlockTag = "earliest" | "finalized" | "safe" | "latest" | "pending";
 export type BlockNumberOrTag = bigint | BlockTag;
 
 /** What logs are wanted, canonical: lower case, sorted, without duplicates. An empty list matches any. */

@@ -1,4 +1,7 @@
 import type { Heads } from "../chain/heads.ts";
+import type { Hash } from "../chain/hex.ts";
+import type { LogFilter, LogFilterLimits } from "../chain/logFilter.ts";
+import type { BlockRange } from "../chain/logRange.ts";
 import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
 
@@ -12,6 +15,14 @@ export interface Chain {
     /** Asks the nodes for their head now; shared, at most 500 ms. */
     refresh(): Promise<Heads>;
   };
+  readonly logs: {
+    request(
+      filter: LogFilter,
+      blocks: BlockRange | { readonly blockHash: Hash },
+      context: CallContext,
+    ): Promise<Answer>;
+  };
+  readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
   /** A node accepted this raw transaction through here. */
   accepted(raw: string): void;
 }

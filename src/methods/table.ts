@@ -4,6 +4,7 @@ import type { Method } from "./chain.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
+import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
@@ -62,6 +63,7 @@ export const table: readonly Method[] = [
   eth_blockNumber,
   eth_feeHistory,
   eth_getBlockByNumber,
+  eth_getLogs,
   eth_getStorageAt,
   eth_getTransactionCount,
 

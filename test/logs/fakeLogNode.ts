@@ -128,6 +128,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     lacks: (number) => {
       if (number >= oldest) oldest = number + 1n;
     },
+    batch: () => Promise.reject(new Error("not asked in batches")),
     request: async ({ method, params }: Question, { signal }: CallContext) => {
       calls.push({ method, params });
       inFlight++;
