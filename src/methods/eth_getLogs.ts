@@ -42,7 +42,7 @@ const resolve = async (
   chain: Chain,
   { fromBlock, toBlock }: Range,
   context: CallContext,
-): Promise<{ resolved: LogRange; fresh: CallContext }> => {
+): Promise<{ resolved: LogRange; at: CallContext }> => {
   const { heads, pending } = context.view;
   const { maxBlocks } = chain.logLimits;
   const pendingNumber = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
