@@ -79,7 +79,13 @@ export const table: readonly Method[] = [
   plainRead({ name: "eth_blobBaseFee", params: [], lifetime: "head" }),
   plainRead({ name: "eth_baseFee", params: [], lifetime: "head" }),
 
-  byHashRead({ name: "eth_getBlockByHash", params: [hash, full], lifetime: "byHash", inView: blockInView }),
+  byHashRead({
+    name: "eth_getBlockByHash",
+    params: [hash, full],
+    lifetime: "byHash",
+    tells: "hash",
+    inView: blockInView,
+  }),
   plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], lifetime: "byHash" }),
   plainRead({ name: "eth_getUncleCountByBlockHash", params: [hash], lifetime: "byHash" }),
   plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),

@@ -3,7 +3,7 @@ import { after, before, test } from "node:test";
 import { JsonRpcProvider, parseEther as parseEtherEthers, Wallet } from "ethers";
 import { createPublicClient, createWalletClient, defineChain, erc20Abi, http, parseEther } from "viem";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
-import { tokenBytecode } from "../devnet/token.ts";
+import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 import { createService, type Service } from "../support/service.ts";
 
@@ -35,7 +35,7 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   assert.ok((await client.getBalance({ address: account.address })) > 0n);
 
   const deployed = await client.waitForTransactionReceipt({
-    hash: await wallet.sendTransaction({ data: tokenBytecode }),
+    hash: await wallet.deployContract({ abi: TOKEN_ABI, bytecode: TOKEN_BYTECODE, args: [[account.address], 1_000n] }),
   });
   assert.equal(deployed.status, "success");
   assert.ok(deployed.contractAddress);

@@ -8,17 +8,19 @@ import { createService, type Service } from "../support/service.ts";
 let devnet: Devnet;
 let service: Service;
 let addresses: readonly string[];
+let token: string;
 
 /** Some blocks with transfers, tokens, creations and reverts, then a chain that stands still. */
 before(async () => {
   devnet = await createDevnet({ manual: true });
-  const traffic = await startTraffic({ url: devnet.url, perSecond: 100 });
-  for (let block = 0; block < 3; block++) {
+  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 200 });
+  while (traffic.sent < 60) {
     await devnet.step();
     await devnet.step();
     await devnet.sealNow();
   }
   await traffic.stop();
+  token = traffic.token;
   await devnet.sealNow();
   service = await createService({ nodes: [{ url: devnet.anvilUrl }], pending: { mode: "node" } });
   addresses = devAccounts.slice(0, 4).map(({ address }) => address);
@@ -79,10 +81,11 @@ test("receipts and transactions are the node's", async () => {
 });
 
 test("what the node refuses is refused with its own code and message", async () => {
-  const params = [{ to: addresses[0], value: "0xffffffffffffffffffffffffffff", from: addresses[1] }, "latest"];
+  // fail(): reverts with a reason.
+  const params = [{ to: token, data: "0xa9cc4718" }, "latest"];
   const [ours, node] = await Promise.all([
-    rpc(service.url, "eth_estimateGas", params),
-    rpc(devnet.anvilUrl, "eth_estimateGas", params),
+    rpc(service.url, "eth_call", params),
+    rpc(devnet.anvilUrl, "eth_call", params),
   ]);
   assert.ok(node.body.error);
   assert.deepEqual(ours.body.error, node.body.error);

@@ -11,7 +11,7 @@ let service: Service;
 before(async () => {
   [main, trial] = await Promise.all([
     createDevnet({ chainId: 901, manual: true }),
-    createDevnet({ chainId: 902, manual: true }),
+    createDevnet({ chainId: 902, manual: true, gasLimit: 30_000_000n }),
   ]);
   await main.sealNow();
   await main.sealNow();
