@@ -39,6 +39,7 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   });
   assert.equal(deployed.status, "success");
   assert.ok(deployed.contractAddress);
+  // anvil charges the L1 fee even to a call: reads name an account that can pay.
   const token = { address: deployed.contractAddress, abi: erc20Abi } as const;
   const to = "0x00000000000000000000000000000000000000aa";
   const nonce = await client.getTransactionCount({ address: account.address });
@@ -46,7 +47,7 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   const receipt = await client.waitForTransactionReceipt({ hash });
   assert.equal(receipt.status, "success");
   assert.equal(await client.getTransactionCount({ address: account.address }), nonce + 1);
-  assert.equal(await client.readContract({ ...token, functionName: "balanceOf", args: [to] }), 5n);
+  assert.equal(await client.readContract({ ...token, functionName: "balanceOf", args: [to], account }), 5n);
   const logs = await client.getContractEvents({ ...token, eventName: "Transfer", fromBlock: receipt.blockNumber });
   assert.deepEqual(
     logs.map(({ transactionHash, args }) => [transactionHash, args.value]),
