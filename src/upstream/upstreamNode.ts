@@ -88,7 +88,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     const kind = error instanceof NodeError ? error.kind : error === undefined ? "ok" : "other";
     metrics.upstreamRequests.inc({ ...labels, outcome: kind });
     metrics.upstreamSeconds.observe(labels, tookMs / 1000);
-    const fault = error instanceof NodeError && isFault(error.kind);
+    const fault = error instanceof NodeError && isFault(error);
     errorShare += AVERAGE_WEIGHT * ((fault ? 1 : 0) - errorShare);
     if (!fault && tookMs > 0) {
       latencyMs += (latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (tookMs - latencyMs);
@@ -134,7 +134,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     } catch (error) {
       if (reach.signal.aborted) {
         breaker.ended();
-      } else if (error instanceof NodeError && isFault(error.kind)) {
+      } else if (error instanceof NodeError && isFault(error)) {
         breaker.failed();
         settled(error, startedMs);
       } else {
