@@ -43,9 +43,7 @@ export interface Standing {
 }
 
 export interface UpstreamNode extends Node, Standing {
-  readonly wsUrl: string | undefined;
   readonly requestsPerSecond: number | undefined;
-  readonly headers: Readonly<Record<string, string>>;
   /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
   identified: boolean;
   /** One call as it is: no choice of form, no second try. */
@@ -155,9 +153,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
 
   const node: UpstreamNode = {
     name,
-    wsUrl: options.wsUrl,
     requestsPerSecond: options.requestsPerSecond,
-    headers: options.headers ?? {},
     identified: false,
     get head() {
       return head;

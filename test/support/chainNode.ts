@@ -36,8 +36,6 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     down: false,
     available: true,
     identified: true,
-    wsUrl: undefined,
-    headers: {},
     requestsPerSecond: undefined,
     oldest: 0n,
     latencyMs: 1,
