@@ -5,8 +5,8 @@ export type NodeAnswer =
   | { readonly id: string; readonly result: Uint8Array }
   | { readonly id: string; readonly error: Uint8Array };
 
-/** Below this a response is scanned whole; above, scanning alone would hold the event loop for milliseconds. */
-const SCAN_MAX_BYTES = 262_144;
+/** Below this a response is scanned whole; above, scanning alone would hold the event loop for milliseconds (1.5 ms a MiB). */
+const SCAN_MAX_BYTES = 1024 * 1024;
 
 const fromMembers = (bytes: Uint8Array): NodeAnswer | undefined => {
   let id = "null";
@@ -40,7 +40,10 @@ const EDGE_BYTES = 128;
 
 const OPENERS = new Set([0x22, 0x5b, 0x7b]);
 
-/** A large result is everything between the envelope's two edges; undefined where they are not as known. */
+/**
+ * A large result is everything between the envelope's two edges; undefined where they are not as known. JSON-RPC 2.0
+ * (section 5) has no member but these three, so with both others seen outside, what is between them is the result.
+ */
 const fromEdges = (bytes: Uint8Array): NodeAnswer | undefined => {
   const head = HEAD.exec(asText(bytes.subarray(0, EDGE_BYTES)));
   const edge = bytes.length - EDGE_BYTES;
@@ -55,7 +58,9 @@ const fromEdges = (bytes: Uint8Array): NodeAnswer | undefined => {
   const first = bytes[start] ?? 0;
   const last = bytes[end - 1] ?? 0;
   const closes = first === 0x22 ? last === 0x22 : last === first + 2;
-  return OPENERS.has(first) && closes ? { id: "1", result: bytes.subarray(start, end) } : undefined;
+  const outside = head[0] + tail[0];
+  const isWhole = outside.includes("jsonrpc") && outside.includes("id");
+  return isWhole && OPENERS.has(first) && closes ? { id: "1", result: bytes.subarray(start, end) } : undefined;
 };
 
 /** One response; undefined where it is no JSON-RPC response. */

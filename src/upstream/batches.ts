@@ -37,7 +37,7 @@ export const createBatches = ({ name, send, sendBatch }: BatchesOptions): Batche
   /** That the node is down, slow or rate limited says nothing about batches. */
   const refuses = (error: NodeError): boolean => {
     const { kind } = error;
-    return kind !== "rateLimited" && kind !== "billing" && (kind === "invalidAnswer" || !isFault(kind));
+    return kind !== "rateLimited" && kind !== "billing" && (kind === "invalidAnswer" || !isFault(error));
   };
 
   const sendChunk = async (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> => {

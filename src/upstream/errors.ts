@@ -1,4 +1,4 @@
-import type { NodeErrorKind } from "../chain/node.ts";
+import type { NodeError, NodeErrorKind } from "../chain/node.ts";
 
 interface Rule {
   readonly kind: NodeErrorKind;
@@ -12,6 +12,9 @@ interface Rule {
  * things: -32005 is a rate limit or too many results, -32602 malformed params or too wide a range. Sources: peers.md 6.2, 6.3.
  */
 const RULES: readonly Rule[] = [
+  // A contract words its own reason, and a caller a method's name: neither may pass for what the node says of itself.
+  { kind: "revert", codes: [3], message: /^execution reverted/i },
+  { kind: "unsupportedMethod", codes: [-32601] },
   // The OP-stack sequencer's limit is the sender's, not ours: another node would say the same.
   { kind: "rejected", message: /sender is over rate limit/i },
   { kind: "billing", statuses: [402] },
@@ -29,7 +32,7 @@ const RULES: readonly Rule[] = [
   {
     kind: "tooLarge",
     message:
-      /block range (limit|is too|too|exceeds|greater|is larger|should work)|blocks? range|exceeds? (limit of|max|maximum)|limited to (a |0 - )?[\d,]+k?|log response size|returned more than|too many logs|requested too many blocks|ranges? over|range is too large|max(imum)? (range|allowed|block range|of \d+ blocks|\[from, to\])|allowed for your plan|narrow your filter|query timeout|response (is too big|size|too large)|response too large|reducing your block range|current limit is|up to a [\d,]+k? block|must be smaller than|at most [\d,]+ blocks|threshold exceeded|max logs per response/i,
+      /block range (limit|is too|too|exceeds|greater|is larger|should work)|too wide blocks? range|exceeds? (limit of|max|maximum)|limited to (a |0 - )?[\d,]+k?|log response size|returned more than|too many logs|requested too many blocks|ranges? over|range is too large|max(imum)? (range|allowed|block range|of \d+ blocks|\[from, to\])|allowed for your plan|narrow your filter|query timeout|response (is too big|size|too large)|response too large|reducing your block range|current limit is|up to a [\d,]+k? block|must be smaller than|at most [\d,]+ blocks|threshold exceeded|max logs per response/i,
   },
   { kind: "tooLarge", codes: [-32614, -32701, -32702, -32008, -32012, -32020] },
   { kind: "tooLarge", statuses: [413] },
@@ -46,14 +49,13 @@ const RULES: readonly Rule[] = [
   { kind: "missingData", codes: [-32014] },
   { kind: "timeout", statuses: [408, 504] },
   { kind: "timeout", message: /timed? ?out|deadline exceeded|context canceled/i },
-  { kind: "revert", codes: [3] },
   { kind: "revert", message: /execution reverted|^reverted|vm exception while processing/i },
   {
     kind: "rejected",
     message:
       /already known|nonce too (low|high)|insufficient funds|underpriced|known transaction|intrinsic gas too low|exceeds block gas limit|already imported/i,
   },
-  { kind: "unsupportedMethod", codes: [-32601, -32004] },
+  { kind: "unsupportedMethod", codes: [-32004] },
   {
     kind: "unsupportedMethod",
     message: /method .*(not found|does not exist|not supported|not available|not whitelisted)/i,
@@ -63,11 +65,21 @@ const RULES: readonly Rule[] = [
   { kind: "unauthorized", message: /unauthori[sz]ed|invalid api key|forbidden|must be authenticated/i },
 ];
 
+/** Its text may quote what the caller sent, so it says nothing of the node's state. */
+const INVALID_PARAMS = -32602;
+const OF_THE_QUESTION: ReadonlySet<NodeErrorKind> = new Set([
+  "tooLarge",
+  "tagUnsupported",
+  "missingData",
+  "unauthorized",
+]);
+
 /** What a node's failure means. `code` is undefined where the node gave no JSON-RPC error; then a bad status is no answer. */
 export const errorKind = (code: number | undefined, message: string, httpStatus: number): NodeErrorKind => {
   const rule = RULES.find(
-    ({ codes, statuses, message: pattern }) =>
-      (code !== undefined && codes?.includes(code)) || statuses?.includes(httpStatus) || pattern?.test(message),
+    ({ kind, codes, statuses, message: pattern }) =>
+      ((code !== undefined && codes?.includes(code)) || statuses?.includes(httpStatus) || pattern?.test(message)) &&
+      (code !== INVALID_PARAMS || OF_THE_QUESTION.has(kind)),
   );
   if (rule) {
     return rule.kind;
@@ -95,12 +107,12 @@ const RETRYABLE: ReadonlySet<NodeErrorKind> = new Set([
 /** The same question may go well on the same node a little later. */
 const PASSING: ReadonlySet<NodeErrorKind> = new Set(["rateLimited", "unreachable", "invalidAnswer"]);
 
-/** What says that the node, not the question, is at fault: counted by its breaker. */
 const FAULTS: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "invalidAnswer"]);
 
 export const isRetryable = (kind: NodeErrorKind): boolean => RETRYABLE.has(kind);
 export const isPassing = (kind: NodeErrorKind): boolean => PASSING.has(kind);
-export const isFault = (kind: NodeErrorKind): boolean => FAULTS.has(kind);
+/** The node, not the question, is at fault: counted by its breaker. A node that says "timeout" itself was asked too much. */
+export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) && !(kind === "timeout" && text);
 
 /** The block itself is not there (yet), in contrast to its state or history that was pruned. */
 export const isMissingBlock = (message: string): boolean =>

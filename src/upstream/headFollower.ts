@@ -2,13 +2,14 @@ import type { HeadChange, Heads } from "../chain/heads.ts";
 import type { Hash } from "../chain/hex.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
-import { readBlock, readLinked } from "./blockReads.ts";
-import { type Canonical, classify, createCanonical, type Finality } from "./canonical.ts";
+import { readBlock } from "./blockReads.ts";
+import { measuredBlockTimeMs } from "./blockTime.ts";
+import { type Canonical, createCanonical, type Finality } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { createFiller } from "./filler.ts";
 import { createFinalityFollower } from "./finalityFollower.ts";
-import { followNewHeads } from "./newHeads.ts";
-import { findPath } from "./path.ts";
+import { createHeadJoin } from "./headJoin.ts";
+import { followNewHeads, type NewHeadsOptions } from "./newHeads.ts";
 import { isIdle as isIdleSince, nextPollMs } from "./rhythm.ts";
 import type { SealedBlock } from "./sealedBlock.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -41,29 +42,11 @@ export interface HeadFollower {
 }
 
 export interface HeadFollowing extends HeadFollower {
-  /** From now on heads are read from this node too. */
-  follow(node: UpstreamNode): void;
+  /** From now on heads are read from this node too; pushed ones as well where there is a WebSocket. */
+  follow(node: UpstreamNode, push?: Pick<NewHeadsOptions, "url" | "headers">): void;
 }
 
 const REFRESH_MS = 500;
-const DEFAULT_BLOCK_TIME_MS = 2_000;
-const MIN_BLOCK_TIME_MS = 100;
-const MAX_BLOCK_TIME_MS = 12_000;
-const MEASURED_BLOCKS = 64n;
-const TRIES = 3;
-const GENESIS_PERIOD_MS = 60_000;
-
-/** Seconds alone tell nothing of blocks that share one, so many blocks are measured together. */
-const measuredBlockTimeMs = (heads: Heads | undefined): number => {
-  const { latest } = heads ?? {};
-  const number = latest && latest.number - MEASURED_BLOCKS;
-  const first = latest && heads?.at(number !== undefined && number > heads.oldest ? number : heads.oldest);
-  if (!first || !latest || latest.number === first.number) {
-    return DEFAULT_BLOCK_TIME_MS;
-  }
-  const averageMs = (Number(latest.timestamp - first.timestamp) * 1000) / Number(latest.number - first.number);
-  return Math.min(Math.max(averageMs, MIN_BLOCK_TIME_MS), MAX_BLOCK_TIME_MS);
-};
 
 interface Followed {
   readonly node: UpstreamNode;
@@ -83,8 +66,6 @@ export const createHeadFollower = (
   const { chain, clock = systemClock } = options;
   const listeners = new Set<(change: HeadChange) => void>();
   const followed: Followed[] = [];
-  let leader: UpstreamNode | undefined;
-  let genesisReadMs = Number.NEGATIVE_INFINITY;
   let touchedMs = Number.NEGATIVE_INFINITY;
   let native = false;
   let woken = new AbortController();
@@ -119,66 +100,16 @@ export const createHeadFollower = (
     }
   });
 
-  /** A lower or other head counts only from the node whose head is served, and only if that node has left what it said before. */
-  const hasLeft = async (node: UpstreamNode, base: Heads): Promise<boolean> => {
-    if (leader !== node && leader?.available) {
-      return false;
-    }
-    const there = await readBlock(node, base.latest.number, signal);
-    return there?.block.hash !== base.latest.hash;
-  };
+  const heads = createHeadJoin({
+    canonical,
+    clock,
+    signal,
+    genesisHash: options.genesisHash,
+    onGenesis: options.onGenesis,
+    onUnknowable: ({ name }) => log.warn({ chain, node: name }, "node is far below the served head"),
+  });
 
-  /** Far below what is held there is nothing to compare but the genesis block; asked rarely, as a node that syncs is there for hours. */
-  const beganAnew = async (node: UpstreamNode): Promise<boolean> => {
-    const nowMs = clock.nowMs();
-    if ((leader !== node && leader?.available) || nowMs - genesisReadMs < GENESIS_PERIOD_MS) {
-      return false;
-    }
-    genesisReadMs = nowMs;
-    const genesis = await readBlock(node, 0n, signal);
-    const isOther = genesis !== undefined && genesis.block.hash !== options.genesisHash();
-    if (isOther) {
-      options.onGenesis(genesis.block.hash);
-    }
-    return isOther;
-  };
-
-  const absorb = async (node: UpstreamNode, head: SealedBlock): Promise<void> => {
-    for (let attempt = 1; attempt <= TRIES; attempt += 1) {
-      const { ring: base, heads } = canonical;
-      const headCase = classify(base, head);
-      if (headCase === "known") {
-        return;
-      }
-      if (headCase === "conflict" && heads && !(await hasLeft(node, heads))) {
-        return;
-      }
-      if (headCase === "unknowable" && !(await beganAnew(node))) {
-        return;
-      }
-      const path =
-        base && headCase !== "unknowable"
-          ? await findPath(base, head, (range, top) => readLinked(node, range, top, signal))
-          : { blocks: [head], joined: false };
-      if (!path) {
-        return;
-      }
-      if (canonical.extend(base, path)) {
-        const isFirst = leader === undefined;
-        leader = node;
-        const [lowest] = path.blocks;
-        if (lowest?.block.number === 0n) {
-          options.onGenesis(lowest.block.hash);
-        }
-        if (isFirst) {
-          wake();
-        }
-        return;
-      }
-    }
-  };
-
-  const take = async (entry: Followed, head: SealedBlock): Promise<void> => {
+  const take = async (entry: Followed, head: SealedBlock): Promise<boolean> => {
     const isNew = entry.node.head === undefined || head.block.number > entry.node.head;
     entry.node.announce(head.block.number);
     if (isNew) {
@@ -186,7 +117,12 @@ export const createHeadFollower = (
       entry.foundAtOnce = entry.pollsSinceHead <= 1;
       entry.pollsSinceHead = 0;
     }
-    await absorb(entry.node, head);
+    const isFirst = canonical.heads === undefined;
+    const joined = await heads.join(entry.node, head);
+    if (isFirst && joined) {
+      wake();
+    }
+    return joined;
   };
 
   const poll = async (entry: Followed): Promise<void> => {
@@ -226,6 +162,32 @@ export const createHeadFollower = (
     }
   };
 
+  /** A header that could not be joined is left to the next poll, so polling begins again. */
+  const unpushed = (entry: Followed): void => {
+    entry.pushedMs = undefined;
+    wake();
+  };
+
+  const follow = (entry: Followed, push: Pick<NewHeadsOptions, "url" | "headers">): void => {
+    followNewHeads({
+      ...push,
+      signal,
+      onHeader: (header) => {
+        entry.pushedMs = clock.nowMs();
+        take(entry, header).then(
+          (joined) => joined || unpushed(entry),
+          () => unpushed(entry),
+        );
+      },
+      onState: (connected) => {
+        log.info({ chain, node: entry.node.name }, connected ? "new heads are pushed" : "new heads are polled");
+        if (!connected) {
+          unpushed(entry);
+        }
+      },
+    });
+  };
+
   const wake = (): void => {
     woken.abort();
     woken = new AbortController();
@@ -234,7 +196,7 @@ export const createHeadFollower = (
   signal.addEventListener("abort", wake, { once: true });
 
   const isIdle = (): boolean => isIdleSince(touchedMs, clock.nowMs());
-  const background = { canonical, pause, signal, isIdle, leader: () => leader };
+  const background = { canonical, pause, signal, isIdle, leader: () => heads.leader };
   createFinalityFollower({ ...background, finality: options.finality });
   createFiller(background);
 
@@ -286,7 +248,7 @@ export const createHeadFollower = (
     get blockTimeMs() {
       return blockTimeMs();
     },
-    follow: (node) => {
+    follow: (node, push) => {
       const entry: Followed = {
         node,
         polledMs: Number.NEGATIVE_INFINITY,
@@ -298,23 +260,8 @@ export const createHeadFollower = (
       };
       followed.push(entry);
       void loop(entry);
-      if (node.wsUrl !== undefined) {
-        followNewHeads({
-          url: node.wsUrl,
-          headers: node.headers,
-          signal,
-          onHeader: (header) => {
-            entry.pushedMs = clock.nowMs();
-            take(entry, header).catch((error: unknown) => {
-              log.debug({ chain, node: node.name, err: error }, "a new head could not be joined yet");
-            });
-          },
-          onState: (connected) => {
-            entry.pushedMs = connected ? clock.nowMs() : undefined;
-            log.info({ chain, node: node.name }, connected ? "new heads come by WebSocket" : "new heads are polled");
-            wake();
-          },
-        });
+      if (push) {
+        follow(entry, push);
       }
     },
   };

@@ -33,10 +33,11 @@ export const createHedge = ({ afterMs, maxShare }: HedgeOptions, onHedge: () => 
       // An empty answer or an error does not win against one still to come.
       const settle = (answer: Answer | undefined, error: unknown): void => {
         running -= 1;
-        if (answer && answer.body instanceof Uint8Array && isEmpty(answer.body) && running > 0) {
-          empty = answer;
-        } else if (answer ?? empty) {
-          resolve(answer ?? (empty as Answer));
+        const isGood = answer && !(answer.body instanceof Uint8Array && isEmpty(answer.body));
+        empty ??= isGood ? undefined : answer;
+        const settled = isGood ? answer : running === 0 ? empty : undefined;
+        if (settled) {
+          resolve(settled);
         } else if (running === 0) {
           reject(error);
         }

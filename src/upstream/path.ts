@@ -24,7 +24,10 @@ export const findPath = async (ring: Ring, head: SealedBlock, readLinked: ReadLi
   const isJoined = (): boolean => ring.at(low.number - 1n)?.hash === low.parentHash;
 
   if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) {
-    return { blocks: descending, joined: false };
+    // One wrong number must not take the chain away: the node must at least have the block below.
+    const to = low.number - 1n;
+    const read = await readLinked({ from: to, to }, low.parentHash);
+    return read.length === 0 ? undefined : { blocks: [...read, head], joined: false };
   }
   while (!isJoined()) {
     const to = low.number - 1n;

@@ -52,10 +52,10 @@ const written = (span: Span, oldest: number, newest: number, entries: readonly S
   return { oldest, newest, firstChunk, chunks };
 };
 
-/** Entries that have just left the newest 256, without their headers. */
-const agedOut = (span: Span, newestBefore: number): SealedBlock[] => {
+/** Entries at and above `from` that are not among the newest 256, without their headers. */
+const agedOut = (span: Span, from: number): SealedBlock[] => {
   const aged: SealedBlock[] = [];
-  for (let number = newestBefore - RING_HEADERS + 1; number <= span.newest - RING_HEADERS; number += 1) {
+  for (let number = from; number <= span.newest - RING_HEADERS; number += 1) {
     const entry = entryAt(span, number);
     if (entry?.header) {
       aged.push({ block: entry.block, header: undefined });
@@ -80,7 +80,9 @@ const fromSpan = (span: Span): Ring => {
       const oldest = Math.max(span.oldest, newest - RING_BLOCKS + 1);
       const kept = blocks.filter(({ block }) => block.number >= oldest);
       const top = written(span, oldest, newest, kept);
-      return fromSpan(written(top, oldest, newest, agedOut(top, span.newest)));
+      // Below the first new block, those up to here have lost their headers before.
+      const from = Math.min(span.newest - RING_HEADERS + 1, Number(kept[0]?.block.number ?? newest));
+      return fromSpan(written(top, oldest, newest, agedOut(top, from)));
     },
     withBottom: (blocks) => {
       const room = blocks.slice(-Math.max(0, RING_BLOCKS - (span.newest - span.oldest + 1)));
@@ -101,5 +103,5 @@ export const createRing = (blocks: readonly SealedBlock[]): Ring => {
   const oldest = Number(kept[0]?.block.number ?? 0);
   const newest = oldest + kept.length - 1;
   const span = written({ oldest, newest, firstChunk: chunkOf(oldest), chunks: [] }, oldest, newest, kept);
-  return fromSpan(written(span, oldest, newest, agedOut(span, oldest - 1)));
+  return fromSpan(written(span, oldest, newest, agedOut(span, oldest)));
 };

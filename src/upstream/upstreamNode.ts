@@ -43,9 +43,7 @@ export interface Standing {
 }
 
 export interface UpstreamNode extends Node, Standing {
-  readonly wsUrl: string | undefined;
   readonly requestsPerSecond: number | undefined;
-  readonly headers: Readonly<Record<string, string>>;
   /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
   identified: boolean;
   /** One call as it is: no choice of form, no second try. */
@@ -88,7 +86,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     const kind = error instanceof NodeError ? error.kind : error === undefined ? "ok" : "other";
     metrics.upstreamRequests.inc({ ...labels, outcome: kind });
     metrics.upstreamSeconds.observe(labels, tookMs / 1000);
-    const fault = error instanceof NodeError && isFault(error.kind);
+    const fault = error instanceof NodeError && isFault(error);
     errorShare += AVERAGE_WEIGHT * ((fault ? 1 : 0) - errorShare);
     if (!fault && tookMs > 0) {
       latencyMs += (latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (tookMs - latencyMs);
@@ -134,7 +132,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     } catch (error) {
       if (reach.signal.aborted) {
         breaker.ended();
-      } else if (error instanceof NodeError && isFault(error.kind)) {
+      } else if (error instanceof NodeError && isFault(error)) {
         breaker.failed();
         settled(error, startedMs);
       } else {
@@ -155,9 +153,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
 
   const node: UpstreamNode = {
     name,
-    wsUrl: options.wsUrl,
     requestsPerSecond: options.requestsPerSecond,
-    headers: options.headers ?? {},
     identified: false,
     get head() {
       return head;

@@ -98,7 +98,8 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     // What was only configured is now confirmed, and a genesis hash that was not known may be.
     known = known && known.hash !== ZERO_HASH ? known : { ...identity, node: node.name };
     node.identified = true;
-    heads.follow(node);
+    const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
+    heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
     return true;
   };
 
