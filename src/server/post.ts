@@ -57,14 +57,10 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
     request.once("end", end).once("close", end).resume();
   };
 
-  const handle = async (endpoint: Endpoint, body: Uint8Array, asker: HttpEndpointRequest): Promise<EndpointAnswer> => {
-    try {
-      return await endpoint.handle(body, asker);
-    } catch (error) {
-      if (error instanceof RpcError) return refused(error);
-      onError(error, asker.requestId);
-      return refused(new RpcError(CODES.INTERNAL, "Internal error"));
-    }
+  const fail = (error: unknown, { requestId }: HttpEndpointRequest): EndpointAnswer => {
+    if (error instanceof RpcError) return refused(error);
+    onError(error, requestId);
+    return refused(new RpcError(CODES.INTERNAL, "Internal error"));
   };
 
   const answer = async (
@@ -84,7 +80,11 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
       if (body === "aborted") return;
       if (body === "tooLarge") return refuseLarge(request, response, asker.requestId);
       metrics.requestBytes.observe(body.length);
-      given = await handle(endpoint, body, asker);
+      try {
+        given = await endpoint.handle(body, asker);
+      } catch (error) {
+        given = fail(error, asker);
+      }
     } else given = refused(wrongType());
     const { status, retryAfterSeconds, chunks, pending } = given;
     const headers = headersOf(request, asker.requestId, given.cacheStatus);
