@@ -52,25 +52,31 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
   };
 };
 
-export const createEndpointRequest = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  requestId: string,
-): EndpointRequest => {
-  let controller: AbortController | undefined;
-  let left = false;
-  response.once("close", () => {
-    left = !response.writableFinished;
-    if (left) controller?.abort();
-  });
-  return {
-    requestId,
-    caller: request.socket.remoteAddress ?? "unknown",
-    headers: request.headers,
-    get signal(): AbortSignal {
-      controller ??= new AbortController();
-      if (left) controller.abort();
-      return controller.signal;
-    },
-  };
-};
+/** A class for the sake of its getter: see LazyCall in jsonrpc/envelope. */
+export class HttpEndpointRequest implements EndpointRequest {
+  readonly requestId: string;
+  readonly caller: string;
+  readonly headers: IncomingHttpHeaders;
+  #controller: AbortController | undefined;
+  #left = false;
+
+  constructor(request: IncomingMessage, requestId: string) {
+    this.requestId = requestId;
+    this.caller = request.socket.remoteAddress ?? "unknown";
+    this.headers = request.headers;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#left) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  /** The caller has left before its answer was written. */
+  leave(): void {
+    this.#left = true;
+    this.#controller?.abort();
+  }
+}

@@ -3,7 +3,7 @@ import { failed } from "../jsonrpc/dispatchResult.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry.ts";
 import { isJsonContentType } from "./contentType.ts";
-import { createEndpointRequest, createRequestIds, type Endpoint, type EndpointAnswer } from "./endpoint.ts";
+import { createRequestIds, type Endpoint, type EndpointAnswer, HttpEndpointRequest } from "./endpoint.ts";
 import { readBody } from "./readBody.ts";
 import { writeAnswer } from "./writeAnswer.ts";
 
@@ -57,27 +57,17 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
     request.once("end", end).once("close", end).resume();
   };
 
-  const handle = async (
-    endpoint: Endpoint,
-    body: Uint8Array,
-    request: IncomingMessage,
-    response: ServerResponse,
-    requestId: string,
-  ): Promise<EndpointAnswer> => {
-    try {
-      return await endpoint.handle(body, createEndpointRequest(request, response, requestId));
-    } catch (error) {
-      if (error instanceof RpcError) return refused(error);
-      onError(error, requestId);
-      return refused(new RpcError(CODES.INTERNAL, "Internal error"));
-    }
+  const fail = (error: unknown, { requestId }: HttpEndpointRequest): EndpointAnswer => {
+    if (error instanceof RpcError) return refused(error);
+    onError(error, requestId);
+    return refused(new RpcError(CODES.INTERNAL, "Internal error"));
   };
 
   const answer = async (
     endpoint: Endpoint,
     request: IncomingMessage,
     response: ServerResponse,
-    requestId: string,
+    asker: HttpEndpointRequest,
   ): Promise<void> => {
     const {
       "content-type": type,
@@ -88,12 +78,16 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
     if (encoding === "identity" && isJsonContentType(type)) {
       const body = await readBody(request, maxBodyBytes);
       if (body === "aborted") return;
-      if (body === "tooLarge") return refuseLarge(request, response, requestId);
+      if (body === "tooLarge") return refuseLarge(request, response, asker.requestId);
       metrics.requestBytes.observe(body.length);
-      given = await handle(endpoint, body, request, response, requestId);
+      try {
+        given = await endpoint.handle(body, asker);
+      } catch (error) {
+        given = fail(error, asker);
+      }
     } else given = refused(wrongType());
     const { status, retryAfterSeconds, chunks, pending } = given;
-    const headers = headersOf(request, requestId, given.cacheStatus);
+    const headers = headersOf(request, asker.requestId, given.cacheStatus);
     if (pending !== undefined) headers.push("x-forebay-pending", pending);
     if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
     metrics.httpResponses.inc({ status });
@@ -101,13 +95,16 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
   };
 
   return (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse): void => {
-    const requestId = nextRequestId(request.headers);
+    const asker = new HttpEndpointRequest(request, nextRequestId(request.headers));
     metrics.inFlight.inc();
-    response.once("close", () => metrics.inFlight.dec());
-    answer(endpoint, request, response, requestId).catch((error) => {
+    response.once("close", () => {
+      metrics.inFlight.dec();
+      if (!response.writableFinished) asker.leave();
+    });
+    answer(endpoint, request, response, asker).catch((error) => {
       // Something was sent already: what is incomplete must not look whole.
       response.destroy();
-      onError(error, requestId);
+      onError(error, asker.requestId);
     });
   };
 };

@@ -20,7 +20,6 @@ export const readBody = (request: IncomingMessage, maxBytes: number): Promise<Bu
       else rest.push(chunk);
     });
     request.on("end", () => resolve(rest === undefined ? (first ?? EMPTY) : Buffer.concat(rest, bytes)));
-    request.on("error", () => resolve("aborted"));
     request.on("close", () => resolve("aborted"));
   });
 };
