@@ -1,5 +1,4 @@
-import { formatQuantity, type Hash } from "../chain/hex.ts";
-import type { LogFilter } from "../chain/logFilter.ts";
+import { formatQuantity } from "../chain/hex.ts";
 import { type Node, NodeError } from "../chain/node.ts";
 import type { CallContext } from "../chain/source.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -14,12 +13,7 @@ export interface Checked {
   readonly proven: boolean;
 }
 
-type FetchBlock = (
-  number: bigint,
-  hash: Hash,
-  filter: LogFilter,
-  context: FetchContext,
-) => Promise<readonly ScannedLog[]>;
+export type FetchBlock = (job: Job, context: FetchContext) => Promise<readonly ScannedLog[]>;
 
 /** Holds a node's answer against the view's ring, and the node against what it should have. Throws where it does not fit. */
 export type CheckLogs = (
@@ -35,6 +29,8 @@ interface Depth {
   held: bigint;
   asked: { readonly number: bigint; readonly answer: Promise<boolean> } | undefined;
 }
+
+const lagging = (node: Node): NodeError => invalidAnswer(node, "The end of a range was left out");
 
 export const createCheckLogs = (): CheckLogs => {
   const depths = new Map<string, Depth>();
@@ -82,22 +78,27 @@ export const createCheckLogs = (): CheckLogs => {
     if (job.blockHash !== undefined) return { logs: given, proven: true };
     if (job.final) await refusePruned(node, job, given, context);
 
-    const silent = findSilentBlocks(job, given, heads);
-    const found = await Promise.all(
-      silent.map((number) => {
-        const block = heads.at(number);
-        return block === undefined ? [] : fetchBlock(number, block.hash, job.filter, context);
-      }),
-    );
-    const extra = found.flat();
+    const askAgain = (number: bigint) => {
+      const block = heads.at(number);
+      if (block === undefined) return [];
+      const again: Job = { from: number, to: number, blockHash: block.hash, filter: job.filter, final: false };
+      // A final range is held against the node that gave it: a machine that lags does not know the block.
+      return fetchBlock(job.final ? { ...again, node } : again, context);
+    };
+    const silent = await Promise.all(findSilentBlocks(job, given, heads).map(askAgain)).catch((error: unknown) => {
+      if (error instanceof NodeError && error.kind === "missingData") throw lagging(node);
+      throw error;
+    });
+    const extra = silent.flat();
     if (job.final) {
-      if (extra.length > 0) throw invalidAnswer(node, "The end of a range was left out");
+      if (extra.length > 0) throw lagging(node);
       return { logs: given, proven: true };
     }
 
-    const last = heads.at(job.to);
-    const hash = readBlockHash(await readNode(node, "eth_getBlockByNumber", [formatQuantity(job.to), false], context));
-    if (hash === undefined || (last !== undefined && hash !== last.hash)) {
+    // A block commits to all before it: below the ring, its oldest block stands for the range.
+    const anchor = heads.at(job.to) ?? heads.at(heads.oldest) ?? heads.latest;
+    const block = await readNode(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
+    if (readBlockHash(block) !== anchor.hash) {
       throw invalidAnswer(node, "The node has left the chain that its logs were asked of");
     }
     const logs = extra.length > 0 ? orderLogs([...given, ...extra]) : given;

@@ -42,7 +42,7 @@ export interface CollectOptions {
   readonly fetchLogs: FetchLogs;
   readonly limits: NodeLimits;
   /** Blocks of one span, from what the nodes allow. */
-  readonly spanBlocks: () => number;
+  readonly spanBlocks: (filterHash: string) => number;
   readonly maxSpans: number;
 }
 
@@ -204,7 +204,7 @@ export const collectLogs = (
       const entry = entries[index];
       return entry?.state.kind === "missing" ? entry.piece : undefined;
     };
-    const length = spanLength(missing, at, Math.min(memoryBlocks, spanBlocks()));
+    const length = spanLength(missing, at, Math.min(memoryBlocks, spanBlocks(filterHash)));
     const span = entries.slice(at, at + length);
     const [first] = span;
     const last = span.at(-1);

@@ -1,11 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Hash } from "../chain/hex.ts";
-import { formatLogFilter, type LogFilter } from "../chain/logFilter.ts";
+import { formatLogFilter } from "../chain/logFilter.ts";
 import { type Node, NodeError, type NodeErrorKind } from "../chain/node.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
 import { askNode, type FetchContext, invalidAnswer, type Take } from "./askNode.ts";
-import type { CheckLogs } from "./checkLogs.ts";
+import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
 import { blocksOf, fitJob, halveJob, type Job } from "./jobs.ts";
 import { parseTooLarge } from "./limits.ts";
@@ -34,13 +33,17 @@ export interface FetchLogsOptions {
   readonly checkLogs: CheckLogs;
   readonly fillTimestamps: FillTimestamps;
   readonly spanTimeoutMs: number;
+  /** Before nodes that failed are asked again; doubled each time. */
+  readonly retryDelayMs?: number;
   readonly telemetry: Telemetry;
 }
 
 /** Another round over all nodes may help against these. */
 const PASSING: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "rateLimited", "invalidAnswer"]);
 const MAX_ROUNDS = 4;
-const ROUND_DELAY_MS = 50;
+const RETRY_DELAY_MS = 50;
+/** What a node says of data that it had once; other missing data may still come. */
+const PRUNED = /prun|histor|archive|missing trie|no longer/i;
 
 const isPassing = (error: unknown): boolean => error instanceof NodeError && PASSING.has(error.kind);
 
@@ -90,10 +93,11 @@ const readLogs = (node: Node, job: Job, bytes: Uint8Array): readonly ScannedLog[
 /** A job on whichever nodes it takes: retried alone on others, halved alone where it is too large. */
 export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   const { chain, nodes, limits, slots, spansPerNode, checkLogs, fillTimestamps, spanTimeoutMs } = options;
+  const { retryDelayMs = RETRY_DELAY_MS } = options;
   const { metrics } = options.telemetry;
 
   const choose = (job: Job, filterHash: string, tried: ReadonlyMap<Node, unknown>): Choice => {
-    const able = nodes.filter(
+    const able = (job.node === undefined ? nodes : [job.node]).filter(
       (node) => !tried.has(node) && node.oldest <= job.from && node.head !== undefined && node.head >= job.to,
     );
     if (able.length === 0) return "none";
@@ -141,10 +145,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   const fetchParts = async (parts: readonly Job[], context: FetchContext): Promise<Fetched> =>
     mergeParts(await Promise.all(parts.map((part) => fetchJob(part, context))));
 
-  const fetchBlock = async (number: bigint, blockHash: Hash, filter: LogFilter, context: FetchContext) => {
-    const { logs } = await fetchJob({ from: number, to: number, blockHash, filter, final: false }, context);
-    return logs;
-  };
+  const fetchBlock: FetchBlock = async (job, context) => (await fetchJob(job, context)).logs;
 
   const fetchJob: FetchLogs = async (job, context) => {
     /** Nodes that have failed, and why; those that may do better are asked again in the next round. */
@@ -154,7 +155,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       const lease = await slots.acquire(asker, () => choose(job, filterHash, failed));
       if (lease === undefined) {
         if (!startRound(failed, round)) throw worstOf(failed) ?? noNode(job);
-        await delay(ROUND_DELAY_MS * 2 ** round, undefined, { signal: asker.signal });
+        await delay(retryDelayMs * 2 ** round, undefined, { signal: asker.signal });
         round++;
         continue;
       }
@@ -176,7 +177,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
         const parts = halve(node, job, filterHash, error);
         metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
         if (parts !== undefined) return fetchParts(parts, context);
-        if (error.kind === "missingData" && job.blockHash === undefined) node.lacks(job.from);
+        if (job.final && error.kind === "missingData" && PRUNED.test(error.message)) node.lacks(job.from);
         failed.set(node, error);
       }
     }

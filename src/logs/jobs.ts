@@ -1,6 +1,7 @@
 import type { Hash } from "../chain/hex.ts";
 import type { LogFilter } from "../chain/logFilter.ts";
 import type { BlockRange } from "../chain/logRange.ts";
+import type { Node } from "../chain/node.ts";
 import type { TooLarge } from "./limits.ts";
 import { splitRange } from "./plan.ts";
 
@@ -10,6 +11,8 @@ export interface Job extends BlockRange {
   readonly final: boolean;
   /** Set where one block is asked for by its hash; `from` and `to` are then its number. */
   readonly blockHash?: Hash;
+  /** The only node to ask. */
+  readonly node?: Node;
 }
 
 export const blocksOf = ({ from, to }: BlockRange): number => Number(to - from) + 1;

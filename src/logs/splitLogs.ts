@@ -23,10 +23,9 @@ export interface SplitLogsOptions {
   /** Shared by all chains of the process. */
   readonly slots: SpanSlots;
   readonly spansPerNode?: (node: Node) => number;
-  /** Spans of one query in flight or waiting at most. */
-  readonly maxSpans?: number;
   /** Time that one span may take on one node. */
   readonly spanTimeoutMs?: number;
+  readonly retryDelayMs?: number;
   /** Size of an answer at most; undefined for any. */
   readonly maxResponseBytes?: number | undefined;
   readonly telemetry: Telemetry;
@@ -94,7 +93,8 @@ const statusOf = ({ found, isStored }: Collection, pieces: number, isDone: boole
 
 /** `eth_getLogs` over any range: cut into segments, found or fetched in spans, and put together as bytes. */
 export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
-  const { chain, nodes, store, slots, telemetry, spanTimeoutMs = 30_000, maxSpans = 32 } = options;
+  const { chain, nodes, store, slots, telemetry, spanTimeoutMs = 30_000 } = options;
+  const spansPerNode = options.spansPerNode ?? (() => SPANS_PER_NODE);
   const maxBytes = options.maxResponseBytes ?? Number.POSITIVE_INFINITY;
   const limits = createNodeLimits();
   const fetchLogs = createFetchLogs({
@@ -102,19 +102,22 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
     nodes,
     limits,
     slots,
-    spansPerNode: options.spansPerNode ?? (() => SPANS_PER_NODE),
+    spansPerNode,
     checkLogs: createCheckLogs(),
     fillTimestamps: createFillTimestamps(),
     spanTimeoutMs,
+    ...(options.retryDelayMs !== undefined && { retryDelayMs: options.retryDelayMs }),
     telemetry,
   });
   const logsOfBlock = createLogsOfBlock({ nodes, store, fetchLogs });
   const { metrics } = telemetry;
 
   /** Blocks of one span: what suits the node that allows most. */
-  const nodesSpanBlocks = (): number => {
-    const most = Math.max(...nodes.filter(({ available }) => available).map((node) => limits.rangeLimit(node)));
-    return Number.isFinite(most) ? spanBlocks(most) : MAX_SPAN_BLOCKS;
+  const blocksOfSpan = (filterHash: string): number => {
+    const available = nodes.filter((node) => node.available);
+    return available.length === 0
+      ? MAX_SPAN_BLOCKS
+      : spanBlocks(Math.max(...available.map((node) => limits.blocks(node, filterHash))));
   };
 
   const collect = async (collection: Collection, pieces: number, context: CallContext): Promise<Answer> => {
@@ -151,8 +154,9 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
       store,
       fetchLogs,
       limits,
-      spanBlocks: nodesSpanBlocks,
-      maxSpans,
+      spanBlocks: blocksOfSpan,
+      // No more than can be answered at once: the later a span is cut, the more is known of what nodes take.
+      maxSpans: nodes.reduce((sum, node) => sum + spansPerNode(node), 0),
     });
     const late = () => collection.close(upstreamTimeout("The logs took too long; what was read of them is kept"));
     const timer = setTimeout(late, Math.max(0, context.deadlineMs - performance.now()));

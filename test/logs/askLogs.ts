@@ -15,6 +15,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     nodes,
     store: createMemoryStore(),
     slots: createSpanSlots({ maxSpans: 32 }),
+    retryDelayMs: 1,
     telemetry: createTelemetry({ level: "silent" }),
     ...options,
   });

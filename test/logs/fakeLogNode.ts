@@ -38,6 +38,7 @@ export interface FakeLogNode extends Node {
   readonly calls: { readonly method: string; readonly params: readonly unknown[] }[];
   /** eth_getLogs requests. */
   readonly logsRequests: LogsRequest[];
+  /** eth_getLogs requests at once at most. */
   readonly mostInFlight: () => number;
 }
 
@@ -131,14 +132,15 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     batch: () => Promise.reject(new Error("not asked in batches")),
     request: async ({ method, params }: Question, { signal }: CallContext) => {
       calls.push({ method, params });
-      inFlight++;
+      const counts = method === "eth_getLogs" ? 1 : 0;
+      inFlight += counts;
       mostInFlight = Math.max(mostInFlight, inFlight);
       try {
         if (options.latencyMs !== undefined) await delay(options.latencyMs, undefined, { signal });
         signal.throwIfAborted();
         return { body: encoder.encode(JSON.stringify(answer(method, params))), status: { fwd: "miss" } };
       } finally {
-        inFlight--;
+        inFlight -= counts;
       }
     },
   };
