@@ -98,7 +98,12 @@ const chain = z.strictObject({
   simulate: simulate.prefault({}),
   pending: pending.prefault({}),
   quirks: z
-    .strictObject({ anvilDepositNonce: z.boolean().default(false).describe("Count deposits as anvil does; for tests") })
+    .strictObject({
+      anvilDepositNonce: z
+        .boolean()
+        .default(false)
+        .describe("The node is anvil: its receipts roots are wrong where there are deposits"),
+    })
     .prefault({}),
   passthrough: url("http", "https").optional().describe("Where requests that are no JSON-RPC go"),
   allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces to let through, e.g. admin"),
