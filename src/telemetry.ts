@@ -18,6 +18,11 @@ const createMetrics = (registry: Registry) => {
     new Gauge<L>({ name: PREFIX + name, help, labelNames, registers });
   const histogram = <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
     new Histogram<L>({ name: PREFIX + name, help, labelNames, buckets, registers });
+  /** No series until it is first set: prom-client would show 0, which an alert takes for a fault. */
+  const absent = (metric: Gauge): Gauge => {
+    metric.remove();
+    return metric;
+  };
 
   return {
     requests: counter("requests_total", "Calls by what the client received", "chain", "method", "outcome"),
@@ -37,7 +42,7 @@ const createMetrics = (registry: Registry) => {
       "Age of an entry when it was served",
       [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800],
     ),
-    redisUp: gauge("redis_up", "1 while Redis answers within its deadline"),
+    redisUp: absent(gauge("redis_up", "1 while Redis answers within its deadline; absent without Redis")),
     redisErrors: counter("redis_errors_total", "Redis operations that came to nothing, by reason", "reason"),
     redisSeconds: histogram("redis_seconds", "Duration of a Redis operation", SECONDS, "operation"),
 

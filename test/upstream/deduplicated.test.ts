@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { NodeError } from "../../src/chain/node.ts";
 import type { Answer, CallContext, Question, Source } from "../../src/chain/source.ts";
 import { deduplicated } from "../../src/upstream/deduplicated.ts";
-import { createContext, createQuestion } from "../support/question.ts";
+import { createContext, createQuestion } from "../support/upstreamQuestion.ts";
 
 /** Holds every request until it is told what to answer. */
 const createHeld = () => {

@@ -7,7 +7,7 @@ import { createHeadFollower } from "../../src/upstream/headFollower.ts";
 import { type ChainNode, createChainNode } from "../support/chainNode.ts";
 import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakeChain.ts";
 import { createFakeClock } from "../support/fakeClock.ts";
-import { silent } from "../support/question.ts";
+import { silent } from "../support/upstreamQuestion.ts";
 
 interface Setup extends FakeChainOptions {
   readonly nodes?: number;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { silent } from "../support/question.ts";
+import { silent } from "../support/upstreamQuestion.ts";
 
 test("new heads come over the WebSocket without a call, and again after it was lost", async (t) => {
   const fake = await createFakeNode();

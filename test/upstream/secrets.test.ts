@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { NodeError } from "../../src/chain/node.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { createContext, createQuestion, silent } from "../support/question.ts";
+import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
 
 const KEY = "k3y0123456789abcdef";
 const PASSWORD = "pa55w0rd";
