@@ -8,7 +8,7 @@ const { values, positionals } = parseArgs({
 });
 const [name = ""] = positionals;
 const file = new URL(`${name}.ts`, import.meta.url);
-if (!/^\w+$/.test(name) || !existsSync(file)) {
+if (!/^[\w-]+$/.test(name) || !existsSync(file)) {
   console.error(`no bench is called "${name}": npm run bench -- <name> [--json] [--short]`);
   process.exit(2);
 }
