@@ -33,6 +33,8 @@ const MAX_KEYS_A_COMMAND = 128;
 /** A longer value would hold up those behind it on the connection. */
 const MAX_VALUE_BYTES = 8 * 1024 * 1024;
 
+const REVIVAL_MS = 1_000;
+
 interface Read {
   readonly key: string;
   readonly finish: (value: Buffer | undefined) => void;
@@ -48,9 +50,15 @@ export const createRedis = ({ url, timeoutMs, telemetry, tls }: RedisOptions): R
   let readsInFlight = 0;
   let writesInFlight = 0;
   let writeBytesInFlight = 0;
+  let isClosed = false;
+  let revival: NodeJS.Timeout | undefined;
 
   // Connection errors come here as well as to the commands that they end, which count and log them.
   client.on("error", (err) => log.debug({ err }, "Redis connection error"));
+  // ioredis gives up in a few cases (a master that goes away while it is being resolved); we do not.
+  client.on("end", () => {
+    if (!isClosed) revival = setTimeout(() => client.connect().catch(() => {}), REVIVAL_MS).unref();
+  });
 
   /** Everything asked for in one turn of the event loop goes in one command; in a cluster each key goes to its own slot. */
   const sendWaiting = () => {
@@ -157,7 +165,11 @@ export const createRedis = ({ url, timeoutMs, telemetry, tls }: RedisOptions): R
           writeBytesInFlight -= bytes;
         });
     },
-    close: () => client.disconnect(),
+    close: () => {
+      isClosed = true;
+      clearTimeout(revival);
+      client.disconnect();
+    },
   };
 };
 

@@ -45,7 +45,8 @@ export const createRedisClient = (place: RedisPlace, tls: RedisTls = {}): Redis 
         name: place.name ?? "",
         sentinels: place.hosts.map(({ host, port }) => ({ host, port })),
         sentinelRetryStrategy: retryDelayMs,
-        failoverDetector: true,
+        // ioredis's own detector can end the client for good when a failover comes while it resolves the master.
+        failoverDetector: false,
         ...(place.sentinelPassword !== undefined && { sentinelPassword: place.sentinelPassword }),
         ...(place.tls && { enableTLSForSentinelMode: true, sentinelTLS: { ...tls } }),
         // The master that we knew is a replica now: ask the sentinels again.

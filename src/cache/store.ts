@@ -4,7 +4,7 @@ import { type Entry, isShared, redisSeconds } from "./entry.ts";
 import type { Memory } from "./memory.ts";
 import type { Redis } from "./redis.ts";
 
-export interface Stored {
+interface Stored {
   readonly bytes: Uint8Array;
   readonly from: "memory" | "redis";
 }

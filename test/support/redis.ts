@@ -5,10 +5,14 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { TestContext } from "node:test";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { until } from "./until.ts";
+
+/** What ends with a test (its context), or with a bench. */
+export interface Lifespan {
+  after(end: () => unknown): void;
+}
 
 export interface RedisServerOptions {
   readonly password?: string;
@@ -46,7 +50,7 @@ const freePort = async (): Promise<number> => {
   return typeof address === "object" && address !== null ? address.port : 0;
 };
 
-const createDirectory = async (t: TestContext): Promise<string> => {
+const createDirectory = async (t: Lifespan): Promise<string> => {
   const directory = await mkdtemp(join(tmpdir(), "forebay-redis-"));
   t.after(() => rm(directory, { recursive: true, force: true }));
   return directory;
@@ -82,7 +86,7 @@ const end = async (child: ChildProcess): Promise<void> => {
 };
 
 /** A real server on a free port, ended with the test. */
-export const startRedis = async (t: TestContext, options: RedisServerOptions = {}): Promise<RedisServer> => {
+export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}): Promise<RedisServer> => {
   const directory = await createDirectory(t);
   const ca = options.tls === true ? await createCertificate(directory) : undefined;
   const port = await freePort();
@@ -144,7 +148,7 @@ export interface RedisSentinels {
 const MASTER_NAME = "forebay";
 
 /** A master, a replica and three sentinels that agree by two. */
-export const startSentinels = async (t: TestContext): Promise<RedisSentinels> => {
+export const startSentinels = async (t: Lifespan): Promise<RedisSentinels> => {
   const args = ["--repl-diskless-sync-delay", "0"];
   const master = await startRedis(t, { args });
   const replica = await startRedis(t, { args: [...args, "--replicaof", HOST, `${master.port}`] });
@@ -160,7 +164,7 @@ export const startSentinels = async (t: TestContext): Promise<RedisSentinels> =>
   return { url: `redis+sentinel://${hosts}/${MASTER_NAME}`, master, replica };
 };
 
-const startSentinel = async (t: TestContext, masterPort: number): Promise<RedisServer> => {
+const startSentinel = async (t: Lifespan, masterPort: number): Promise<RedisServer> => {
   const directory = await createDirectory(t);
   const sentinelFile = join(directory, "sentinel.conf");
   const settings = [
@@ -180,7 +184,7 @@ export interface RedisCluster {
 }
 
 /** Three masters that share the slots, and a replica of the first one. */
-export const startCluster = async (t: TestContext): Promise<RedisCluster> => {
+export const startCluster = async (t: Lifespan): Promise<RedisCluster> => {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"];
   const start = () => startRedis(t, { args: [...args, "--cluster-replica-validity-factor", "0"] });
   const [first, second, third, replica] = await Promise.all([start(), start(), start(), start()]);
