@@ -45,6 +45,7 @@ export interface Sequencer {
   step(): Promise<Flashblock>;
   seal(): Promise<SealedBlock>;
   setSealing(isSealing: boolean): void;
+  skipIndex(): Promise<void>;
   reorg(depth: number): Promise<void>;
   /** Runs with no block being built and none begun meanwhile. */
   between<T>(act: () => Promise<T>): Promise<T>;
@@ -200,6 +201,13 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     setRunning: (value) => {
       isRunning = value;
     },
+    skipIndex: () =>
+      turn(async () => {
+        job ??= await begin();
+        // Index 0 holds what the others build on; without it there is no block.
+        if (job.length === 0) await sendNext();
+        job.skipIndex();
+      }),
     reorg: (depth) =>
       turn(async () => {
         await giveBack();
