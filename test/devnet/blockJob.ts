@@ -1,10 +1,10 @@
 import { hashHeader } from "../../src/chain/blockHeader.ts";
 import { bloomOfLogs, createBloom } from "../../src/chain/bloom.ts";
-import { type Address, formatData, formatQuantity, type Hash, type Hex } from "../../src/chain/hex.ts";
+import { type Address, formatData, type Hash, type Hex } from "../../src/chain/hex.ts";
 import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
 import { parseTransaction } from "../../src/chain/parseTransaction.ts";
 import { encodeReceipt, type Receipt } from "../../src/chain/receipt.ts";
-import { DEPOSIT_TYPE, type SignedTransaction, type Transaction } from "../../src/chain/transaction.ts";
+import { DEPOSIT_TYPE, type Transaction } from "../../src/chain/transaction.ts";
 import { type Anvil, AnvilError } from "./anvil.ts";
 import {
   type Flashblock,
@@ -14,6 +14,7 @@ import {
   type MetadataGeneration,
   withoutRoots,
 } from "./flashblock.ts";
+import { formatCall } from "./formatCall.ts";
 import { encodeL1Attributes, L1_ATTRIBUTES_SENDER, L1_BLOCK } from "./l1Attributes.ts";
 import type { HeldTransaction } from "./mempool.ts";
 import { accountsOf, type CallFrame, headerOf, logsOf, type NodeBlock } from "./nodeBlock.ts";
@@ -49,40 +50,6 @@ export interface Step {
 }
 
 const DEPOSIT_RECEIPT_VERSION = 1n;
-
-/** What the node is asked to trace: the transaction as a call, on top of all that it has been handed. */
-const asCall = (transaction: SignedTransaction, sender: Address) => ({
-  from: sender,
-  ...(transaction.to === null ? {} : { to: transaction.to }),
-  input: formatData(transaction.input),
-  value: formatQuantity(transaction.value),
-  gas: formatQuantity(transaction.gas),
-  nonce: formatQuantity(transaction.nonce),
-  ...feesOf(transaction),
-});
-
-const feesOf = (transaction: SignedTransaction) => {
-  if (transaction.type === 0) return { gasPrice: formatQuantity(transaction.gasPrice) };
-  const { accessList } = transaction;
-  if (transaction.type === 1) return { gasPrice: formatQuantity(transaction.gasPrice), accessList };
-  return {
-    maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
-    maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),
-    accessList,
-    ...(transaction.type === 4
-      ? {
-          authorizationList: transaction.authorizationList.map((each) => ({
-            chainId: formatQuantity(each.chainId),
-            address: each.address,
-            nonce: formatQuantity(each.nonce),
-            yParity: formatQuantity(each.yParity),
-            r: formatQuantity(each.r),
-            s: formatQuantity(each.s),
-          })),
-        }
-      : {}),
-  };
-};
 
 const pendingBlock = async (anvil: Anvil): Promise<NodeBlock> =>
   (await anvil.call("eth_getBlockByNumber", "pending", false)) as NodeBlock;
@@ -136,7 +103,12 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
   /** Traces it on top of what the node has, hands it over, and gives the receipt to be. */
   const handOverSigned = async ({ transaction, sender }: HeldTransaction): Promise<Receipt> => {
     const tracer = { tracer: "callTracer", tracerConfig: { withLog: true } };
-    const frame = (await anvil.call("debug_traceCall", asCall(transaction, sender), "pending", tracer)) as CallFrame;
+    const frame = (await anvil.call(
+      "debug_traceCall",
+      formatCall(transaction, sender),
+      "pending",
+      tracer,
+    )) as CallFrame;
     await handOver(transaction);
     for (const each of accountsOf(frame)) touched.add(each);
     const logs = logsOf(frame);
