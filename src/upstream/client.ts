@@ -16,7 +16,7 @@ export interface ClientOptions {
   readonly maxResponseBytes: number;
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
 }
