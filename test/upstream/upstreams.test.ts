@@ -112,7 +112,24 @@ test("the breaker opens for a failing node and closes again by itself", async (t
   }
 });
 
-test("Retry-After is honoured: the node is not asked until then", async (t) => {
+test("Retry-After of a 503 sends reads to another node until then", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  first.faults.answer = second.faults.answer = 503;
+  first.faults.retryAfter = 30;
+  first.faults.methods = second.faults.methods = ["eth_getBalance"];
+  const read = () => upstreams.request(balance("0x5"), createContext());
+  await assert.rejects(read());
+  second.faults.answer = undefined;
+  assert.equal((await read()).node, "node2");
+  assert.equal(first.count("eth_getBalance"), 1);
+  assert.deepEqual(
+    upstreams.nodes.map(({ available }) => available),
+    [false, true],
+  );
+});
+
+test("Retry-After of a 429 is honoured: the node is not asked until then", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await start(t, [fake]);
   fake.faults.answer = 429;
