@@ -22,7 +22,7 @@ export const classify = (ring: Ring | undefined, { block }: SealedBlock): HeadCa
 
 export type Finality = "node" | { readonly depth: number };
 
-export interface Tags {
+interface Tags {
   readonly safe: BlockId | undefined;
   readonly finalized: BlockId | undefined;
 }

@@ -27,7 +27,10 @@ const group = (node: Standing, block: Question["block"]): number => {
 };
 
 /** The nodes in the order they are asked: those that have the block first, then by latency, load, errors and lag. */
-export const ranked = <N extends Standing>(nodes: readonly N[], block: Question["block"]): N[] => {
+export const ranked = <N extends Standing>(nodes: readonly N[], block: Question["block"]): readonly N[] => {
+  if (nodes.length <= 1) {
+    return nodes;
+  }
   const best = nodes.reduce((high, { head }) => (head !== undefined && head > high ? head : high), 0n);
   return nodes
     .map((node) => ({ node, group: group(node, block), cost: cost(node, best) }))

@@ -14,9 +14,11 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly concurrency: number;
   readonly maxResponseBytes: number;
+  /** The node said when it wants to be asked again. */
+  readonly onRetryAfter?: (seconds: number) => void;
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
 }
@@ -32,6 +34,8 @@ export interface Client {
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_TOLD_BYTES = 200;
+/** A date from a wrong clock must not take a node away for days. */
+const MAX_RETRY_AFTER_SECONDS = 3600;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
@@ -45,7 +49,7 @@ const parseRetryAfter = (header: string | undefined): number | undefined => {
     return undefined;
   }
   const seconds = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
-  return Number.isFinite(seconds) ? Math.max(0, Math.ceil(seconds)) : undefined;
+  return Number.isFinite(seconds) ? Math.min(Math.max(0, Math.ceil(seconds)), MAX_RETRY_AFTER_SECONDS) : undefined;
 };
 
 const STATUSES: Partial<Record<NodeErrorKind, number>> = {
@@ -129,15 +133,19 @@ export const createClient = (options: ClientOptions): Client => {
 
   const post = async (parts: Uint8Array[], { signal, timeoutMs }: SendOptions): Promise<HttpAnswer> => {
     try {
-      const body = Buffer.concat(parts);
-      return await exchange(pool, {
+      const http = await exchange(pool, {
         path: endpoint.path,
         headers,
-        body,
+        body: Buffer.concat(parts),
         signal,
         timeoutMs,
         maxBytes: maxResponseBytes,
       });
+      const seconds = http.status === 429 || http.status === 503 ? parseRetryAfter(http.retryAfter) : undefined;
+      if (seconds !== undefined) {
+        options.onRetryAfter?.(seconds);
+      }
+      return http;
     } catch (error) {
       if (!(error instanceof ExchangeError)) {
         throw noAnswer("unreachable", "no connection");

@@ -72,7 +72,10 @@ export const createHeadJoin = (options: HeadJoinOptions): HeadJoin => {
     if (headCase === "unknowable") {
       return (await beganAnew(node)) ? alone : "unchanged";
     }
-    return findPath(ring, head, (range, top) => readLinked(node, range, top, signal));
+    // A new branch is announced block by block; its end alone is served, so that the head does not go down and up.
+    const end = headCase === "conflict" ? await readBlock(node, "latest", signal) : undefined;
+    const top = end && end.block.number > head.block.number ? end : head;
+    return findPath(ring, top, (range, hash) => readLinked(node, range, hash, signal));
   };
 
   return {

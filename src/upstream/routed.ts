@@ -28,7 +28,7 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
   const filters = createFilterNodes();
   const hedge = options.hedge && createHedge(options.hedge, options.onHedge);
 
-  const candidates = (question: Question): UpstreamNode[] => {
+  const candidates = (question: Question): readonly UpstreamNode[] => {
     const identified = nodes.filter(({ identified }) => identified);
     const owner = filters.nodeOf(question);
     const owned = identified.filter(({ name }) => name === owner);

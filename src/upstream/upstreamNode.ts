@@ -60,14 +60,15 @@ const DEFAULT_PAUSE_MS = 1000;
 export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics }: Telemetry): UpstreamNode => {
   const { name, chain, methodLabel } = options;
   const labels = { chain, node: name };
+  const budget = createBudget(options.requestsPerSecond);
   const client = createClient({
     name,
     url: options.url,
     ...(options.headers && { headers: options.headers }),
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
+    onRetryAfter: (seconds) => budget.pause(seconds * 1000),
   });
-  const budget = createBudget(options.requestsPerSecond);
   const breaker = createBreaker({
     ...options.breaker,
     onChange: (open) => {
@@ -92,7 +93,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       latencyMs += (latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (tookMs - latencyMs);
     }
     if (error instanceof NodeError && error.kind === "rateLimited") {
-      budget.pause(error.retryAfterSeconds === undefined ? DEFAULT_PAUSE_MS : error.retryAfterSeconds * 1000);
+      budget.pause(DEFAULT_PAUSE_MS);
     }
   };
 

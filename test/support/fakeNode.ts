@@ -45,8 +45,8 @@ export interface FakeNode {
   count(...methods: string[]): number;
   /** Resolves when a request for the method has come (one that comes after this call). */
   asked(method: string): Promise<void>;
-  /** How many requests were broken off by forebay before they were answered. */
-  readonly aborted: number;
+  /** Resolves when a request is broken off by its sender before it was answered. */
+  broken(): Promise<void>;
   closeSockets(): void;
   close(): Promise<void>;
 }
@@ -86,7 +86,7 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
   const requests: { headers: IncomingMessage["headers"]; path: string; body: string }[] = [];
   const waiting = new Map<string, (() => void)[]>();
   const subscribers = new Set<WebSocket>();
-  let aborted = 0;
+  const breaks: (() => void)[] = [];
 
   const height = (): number => Math.max(0, faults.height ?? chain.blocks.length - 1 - (faults.lag ?? 0));
   const visible = (number: number): FakeBlock | undefined => (number <= height() ? chain.blocks[number] : undefined);
@@ -163,7 +163,9 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
     const body = await readBody(request);
     requests.push({ headers: request.headers, path: request.url ?? "", body });
     response.on("close", () => {
-      aborted += response.writableFinished ? 0 : 1;
+      for (const resolve of response.writableFinished ? [] : breaks.splice(0)) {
+        resolve();
+      }
     });
     const parsed: Request | Request[] = JSON.parse(body);
     const list = Array.isArray(parsed) ? parsed : [parsed];
@@ -229,9 +231,10 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
       new Promise((resolve) => {
         waiting.set(method, [...(waiting.get(method) ?? []), resolve]);
       }),
-    get aborted() {
-      return aborted;
-    },
+    broken: () =>
+      new Promise((resolve) => {
+        breaks.push(resolve);
+      }),
     closeSockets: () => {
       for (const socket of sockets.clients) {
         socket.terminate();

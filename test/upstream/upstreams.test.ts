@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { NodeError } from "../../src/chain/node.ts";
 import type { Answer } from "../../src/chain/source.ts";
+import { deduplicated } from "../../src/upstream/deduplicated.ts";
 import { createUpstreams, type UpstreamsOptions } from "../../src/upstream/upstreams.ts";
 import { createFakeChain } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
@@ -111,7 +112,24 @@ test("the breaker opens for a failing node and closes again by itself", async (t
   }
 });
 
-test("Retry-After is honoured: the node is not asked until then", async (t) => {
+test("Retry-After of a 503 sends reads to another node until then", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  first.faults.answer = second.faults.answer = 503;
+  first.faults.retryAfter = 30;
+  first.faults.methods = second.faults.methods = ["eth_getBalance"];
+  const read = () => upstreams.request(balance("0x5"), createContext());
+  await assert.rejects(read());
+  second.faults.answer = undefined;
+  assert.equal((await read()).node, "node2");
+  assert.equal(first.count("eth_getBalance"), 1);
+  assert.deepEqual(
+    upstreams.nodes.map(({ available }) => available),
+    [false, true],
+  );
+});
+
+test("Retry-After of a 429 is honoured: the node is not asked until then", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await start(t, [fake]);
   fake.faults.answer = 429;
@@ -302,4 +320,64 @@ test("a node that is down at the start is used once it is up", async (t) => {
     await first.asked("eth_getBlockByNumber");
     await new Promise(setImmediate);
   }
+});
+
+test("a node that dies under load costs no read", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  let reads = 0;
+  const client = async (): Promise<void> => {
+    while (reads < 400) {
+      reads += 1;
+      assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
+      if (reads === 100) {
+        await first.close();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, client));
+});
+
+test("a node that comes up late and is of another chain is told", async (t) => {
+  const [good, bad] = [await createFakeNode(), await createFakeNode({ chain: createFakeChain({ chainId: 5 }) })];
+  bad.faults.answer = 503;
+  const fatal = Promise.withResolvers<Error>();
+  const { upstreams } = await start(t, [good, bad], { onFatal: fatal.resolve });
+  bad.faults.answer = undefined;
+  assert.match((await fatal.promise).message, /chain id 31337, but node "node2" has chain id 5/);
+  assert.equal(upstreams.nodes[1]?.available, false);
+});
+
+test("a response over the limit is a clear error, and what is no JSON-RPC too", async (t) => {
+  const fake = await createFakeNode({ handlers: { big: () => "x".repeat(20_000) } });
+  const { upstreams } = await start(t, [fake], { maxResponseBytes: 10_000 });
+  await assert.rejects(upstreams.request(createQuestion("big"), createContext()), {
+    kind: "tooLarge",
+    code: -32_003,
+    message: "node1: response exceeds the limit of 10000 bytes",
+  });
+  fake.faults.answer = 200;
+  await assert.rejects(upstreams.request(balance("0x5"), createContext()), { kind: "invalidAnswer", status: 503 });
+});
+
+test("the last asker of a shared read that leaves ends the request to the node", async (t) => {
+  const fake = await createFakeNode();
+  const { upstreams } = await start(t, [fake]);
+  const shared = deduplicated(upstreams);
+  fake.faults.answer = "hang";
+  fake.faults.methods = ["eth_getBalance"];
+  const callers = [new AbortController(), new AbortController()];
+  const asked = fake.asked("eth_getBalance");
+  const answers = callers.map(({ signal }) => shared.request(balance("0x5"), createContext({ signal })));
+  await asked;
+  const broken = fake.broken();
+  for (const caller of callers) {
+    caller.abort();
+  }
+  assert.deepEqual(
+    (await Promise.allSettled(answers)).map(({ status }) => status),
+    ["rejected", "rejected"],
+  );
+  await broken;
+  assert.equal(fake.count("eth_getBalance"), 1);
 });
