@@ -1,5 +1,5 @@
 import { effectiveGasPrice, type TransactionPlace } from "./formatTransaction.ts";
-import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "./hex.ts";
+import { type Address, type Data, formatData, formatQuantity, type Hash, parseData, writeData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber, listLength, prefixLength, writePrefix } from "./rlp.ts";
 import { DEPOSIT_TYPE, type Transaction } from "./transaction.ts";
@@ -52,10 +52,10 @@ const encodeLogs = (logs: readonly LogEntry[]): Uint8Array => {
   let at = writePrefix(encoded, 0, length, 0xc0);
   for (const log of logs) {
     at = writePrefix(encoded, at, logPayload(log), 0xc0);
-    at = writeData(encoded, at, log.address);
+    at = writeItem(encoded, at, log.address);
     at = writePrefix(encoded, at, log.topics.length * TOPIC_BYTES, 0xc0);
-    for (const topic of log.topics) at = writeData(encoded, at, topic);
-    at = writeData(encoded, at, log.data);
+    for (const topic of log.topics) at = writeItem(encoded, at, topic);
+    at = writeItem(encoded, at, log.data);
   }
   return encoded;
 };
@@ -71,9 +71,9 @@ const dataLength = (data: Data): number => {
   return isOwnEncoding(data) ? 1 : prefixLength(length) + length;
 };
 
-const writeData = (into: Uint8Array, at: number, data: Data): number => {
+const writeItem = (into: Uint8Array, at: number, data: Data): number => {
   const start = isOwnEncoding(data) ? at : writePrefix(into, at, data.length / 2 - 1, 0x80);
-  return start + into.subarray(start).setFromHex(data.slice(2)).written;
+  return writeData(data, into, start);
 };
 
 /** Where a receipt stands. `blockHash` is the block's own, also in one that is not sealed. */

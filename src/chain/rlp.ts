@@ -1,3 +1,5 @@
+import { parseData } from "./hex.ts";
+
 /** Encoding from parts that are encoded already, so that bytes which do not change are never encoded twice. */
 
 const EMPTY = Uint8Array.of(0x80);
@@ -36,7 +38,7 @@ export const encodeNumber = (value: bigint | number): Uint8Array => encodeBytes(
 
 export const numberBytes = (value: bigint | number): Uint8Array => {
   const digits = value.toString(16);
-  return digits === "0" ? new Uint8Array(0) : Uint8Array.fromHex(digits.length % 2 === 0 ? digits : `0${digits}`);
+  return digits === "0" ? new Uint8Array(0) : parseData(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
 };
 
 /** A list of items that are encoded already. */

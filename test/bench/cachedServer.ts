@@ -78,7 +78,7 @@ const startOurs = async (): Promise<number> => {
     keepAliveMs: 75_000,
     maxBodyBytes: 5 * 1024 * 1024,
     corsOrigins: "*",
-    about: "{}",
+    about: () => "{}",
     metrics,
     onError: (err) => log.error({ err }, "request failed"),
   });
