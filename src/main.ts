@@ -67,7 +67,10 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       routes.set(`/${upstreams.genesis.chainId}`, endpoint);
     }),
   ).then(() => {});
-  ready.catch(failure.reject);
+  // Closing before the first head is no failure.
+  ready.catch((error: unknown) => {
+    if (!draining) failure.reject(error);
+  });
 
   const about = (): string =>
     JSON.stringify({

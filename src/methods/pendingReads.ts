@@ -1,6 +1,7 @@
 import { formatData, formatQuantity, type Hash } from "../chain/hex.ts";
 import type { Answer } from "../chain/source.ts";
 import type { PendingView } from "../chain/view.ts";
+import { createCall } from "../jsonrpc/call.ts";
 import type { PendingRead } from "./blockReads.ts";
 import type { Canonical } from "./reader.ts";
 
@@ -29,8 +30,11 @@ export const pendingReceipts = async ({ asked, pending, atBase }: PendingRead): 
   if (!pending.newest) return atBase();
   const body = pending.newest.receipts();
   if (body) return fromView(body);
-  const { call, chain, context } = asked;
-  return chain.reads.request({ ...call, lifetime: "never", subject: "" }, context);
+  const { chain, context } = asked;
+  return chain.reads.request(
+    { ...createCall("eth_getBlockReceipts", ["pending"]), lifetime: "never", subject: "" },
+    context,
+  );
 };
 
 export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {

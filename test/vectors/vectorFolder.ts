@@ -1,8 +1,23 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 /** Public test data beside the project; `VECTORS` names another folder of the same shape. */
-export const vectorFolder = process.env.VECTORS ?? join(import.meta.dirname, "../../../shared/vectors");
+export const vectorFolder = resolve(process.env.VECTORS ?? join(import.meta.dirname, "../../../shared/vectors"));
+
+const read = (path: string): string => {
+  const file = join(vectorFolder, path);
+  if (!existsSync(file)) throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
+  return readFileSync(file, "utf8");
+};
+
+export const readJson = (path: string): unknown => JSON.parse(read(path));
+
+/** One JSON value a line. */
+export const readJsonLines = (path: string): unknown[] =>
+  read(path)
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 
 export interface Exchange {
   readonly request: Request;
