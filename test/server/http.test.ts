@@ -301,6 +301,7 @@ test("a POST that offers another protocol is answered all the same", async () =>
 test("requests are counted", async () => {
   const server = await start();
   await (await send(server.url, { method: "POST", headers: json, body: call("one") })).body.dump();
+  await new Promise(setImmediate);
   const text = await server.registry.metrics();
   assert.match(text, /forebay_http_responses_total\{status="200"\} 1/);
   assert.match(text, /forebay_request_bytes_count 1/);
