@@ -1,10 +1,9 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { HttpServer } from "./http.ts";
 
 export interface DrainOptions {
   readonly server: HttpServer;
   /** How long load balancers get to see /readyz and to send their traffic elsewhere. */
-  readonly delayMs: number;
+  delay(): Promise<unknown>;
   /** How long requests in flight may take after that. */
   readonly timeoutMs: number;
   /** Makes /readyz say 503. */
@@ -12,12 +11,12 @@ export interface DrainOptions {
 }
 
 /**
- * Unready at once; everything is still answered, with `Connection: close`, until `delayMs` have passed; then the listener
+ * Unready at once; everything is still answered, with `Connection: close`, until `delay` is over; then the listener
  * closes and requests in flight end. Resolves when nothing is left.
  */
-export const drain = async ({ server, delayMs, timeoutMs, markUnready }: DrainOptions): Promise<void> => {
+export const drain = async ({ server, delay, timeoutMs, markUnready }: DrainOptions): Promise<void> => {
   markUnready();
   server.startDraining();
-  await wait(delayMs);
+  await delay();
   await server.close(timeoutMs);
 };

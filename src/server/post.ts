@@ -4,6 +4,7 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry.ts";
 import { isJsonContentType } from "./contentType.ts";
 import { createRequestIds, type Endpoint, type EndpointAnswer, HttpEndpointRequest } from "./endpoint.ts";
+import { createHttpCounts } from "./httpCounts.ts";
 import { readBody } from "./readBody.ts";
 import { writeAnswer } from "./writeAnswer.ts";
 
@@ -31,6 +32,7 @@ const wrongType = (): RpcError =>
 /** JSON-RPC over POST: reads the body up to the limit, asks the endpoint, writes. */
 export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: PostOptions) => {
   const nextRequestId = createRequestIds();
+  const counts = createHttpCounts(metrics);
 
   const headersOf = (request: IncomingMessage, requestId: string, cacheStatus: string): string[] => [
     "Content-Type",
@@ -47,7 +49,7 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
     const error = new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBodyBytes} bytes`);
     const body = Buffer.concat(failed(error).chunks);
     const headers = headersOf(request, requestId, REFUSED);
-    metrics.httpResponses.inc({ status: 400 });
+    counts.answered(400);
     response.writeHead(400, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
     const end = (): void => {
       clearTimeout(timer);
@@ -90,15 +92,15 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
     const headers = headersOf(request, asker.requestId, given.cacheStatus);
     if (pending !== undefined) headers.push("x-forebay-pending", pending);
     if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
-    metrics.httpResponses.inc({ status });
+    counts.answered(status);
     metrics.responseBytes.observe(await writeAnswer(response, status, headers, chunks, accepted));
   };
 
   return (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse): void => {
     const asker = new HttpEndpointRequest(request, nextRequestId(request.headers));
-    metrics.inFlight.inc();
+    counts.begin();
     response.once("close", () => {
-      metrics.inFlight.dec();
+      counts.end();
       if (!response.writableFinished) asker.leave();
     });
     answer(endpoint, request, response, asker).catch((error) => {

@@ -36,8 +36,8 @@ const startOurs = async (): Promise<number> => {
         "/",
         {
           handle: async (body, request) => {
-            const result = await dispatch(body, request);
-            return { ...result, cacheStatus: formatCacheStatus(result.replies) };
+            const { status, retryAfterSeconds, chunks, replies } = await dispatch(body, request);
+            return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies) };
           },
         },
       ],
