@@ -5,7 +5,7 @@ import type { LogFilter, LogQuery } from "../chain/logFilter.ts";
 import { type BlockRange, resolveLogRange } from "../chain/logRange.ts";
 import type { Answer, CallContext } from "../chain/source.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import { joinLogs } from "./mergeLogs.ts";
+import { formatList, joinLogs } from "./mergeLogs.ts";
 import { scanLogs } from "./scanLogs.ts";
 import type { SplitLogs } from "./splitLogs.ts";
 
@@ -88,16 +88,17 @@ const blocksOf = ({ from, to }: BlockRange, heads: Heads): BlockId[] => {
   return blocks;
 };
 
+/** The logs of an answer as they are kept. */
 const readAll = async ({ body }: Answer): Promise<Uint8Array> => {
-  if (body instanceof Uint8Array) return body;
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  if (body instanceof Uint8Array) chunks.push(body);
+  else for await (const chunk of body) chunks.push(chunk);
+  return joinLogs(scanLogs(Buffer.concat(chunks)));
 };
 
 const markRemoved = (logs: Uint8Array): Uint8Array => {
-  const parsed: readonly object[] = JSON.parse(`[${decoder.decode(logs)}]`);
-  return encoder.encode(parsed.map((log) => JSON.stringify({ ...log, removed: true })).join(","));
+  const parsed: readonly object[] = JSON.parse(decoder.decode(formatList([logs])));
+  return encoder.encode(parsed.map((log) => `,${JSON.stringify({ ...log, removed: true })}`).join(""));
 };
 
 const local = (body: Uint8Array): Answer => ({ body, status: { hit: "local" } });
@@ -160,7 +161,7 @@ export const createFilters = (options: FiltersOptions): Filters => {
   };
 
   const askBlock = async (wanted: LogFilter, blockHash: Hash, context: CallContext): Promise<Uint8Array> =>
-    (await readAll(await options.logs.request(wanted, { blockHash }, context))).subarray(1, -1);
+    readAll(await options.logs.request(wanted, { blockHash }, context));
 
   const within = (range: BlockRange | undefined, query: LogQuery): BlockRange | undefined => {
     if (range === undefined || "blockHash" in query.blocks) return undefined;
@@ -176,11 +177,10 @@ export const createFilters = (options: FiltersOptions): Filters => {
     const removed = await goneLogs(filter, query.filter, gone, context);
     const range = within(added, query);
     const answer = range && (await options.logs.request(query.filter, range, context));
-    const fresh = answer ? (await readAll(answer)).subarray(1, -1) : new Uint8Array();
+    const fresh = answer ? await readAll(answer) : new Uint8Array();
     tell(filter, [...stayed, ...(added ? blocksOf(added, heads) : [])], heads);
     remember(filter, fresh, heads);
-    const parts = [...removed, fresh].filter(({ length }) => length > 0).map((part) => decoder.decode(part));
-    return { ...(answer ?? local(fresh)), body: encoder.encode(`[${parts.join(",")}]`) };
+    return { ...(answer ?? local(fresh)), body: formatList([...removed, fresh]) };
   };
 
   const blockChanges = (filter: Filter, { heads }: CallContext["view"]): Answer => {

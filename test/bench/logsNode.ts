@@ -40,7 +40,8 @@ const getLogs = (from: number, to: number, options: LogsNodeOptions): string => 
     throw new Error(`query returned more than ${options.maxResults} results`);
   }
   const logs: string[] = [];
-  for (let block = from; block <= to; block++) if (block % options.every === 0) logs.push(formatBlockLogs(block, options));
+  for (let block = from; block <= to; block++)
+    if (block % options.every === 0) logs.push(formatBlockLogs(block, options));
   return `[${logs.join(",")}]`;
 };
 
