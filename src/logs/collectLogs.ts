@@ -21,6 +21,8 @@ const LOOKUP_KEYS = 256;
 const LOOKUP_AGAIN = 16;
 
 class NoRoom extends Error {}
+/** Made once: an abort without a reason makes an error with a stack each time. */
+const ENDED = new Error("The span has ended");
 
 type State =
   | { readonly kind: "missing" }
@@ -169,7 +171,7 @@ export const collectLogs = (
       letGo();
     } finally {
       // What else the span started has no reader any more.
-      spanLeft.abort();
+      spanLeft.abort(ENDED);
       inFlight--;
       inFlightBlocks -= blocksOf(range);
       held -= taken;

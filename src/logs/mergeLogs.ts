@@ -19,6 +19,8 @@ export const orderLogs = (logs: readonly ScannedLog[]): readonly ScannedLog[] | 
   return ordered;
 };
 
+const NONE = new Uint8Array();
+
 /**
  * The logs' own bytes, each with a comma in front, so that what is kept needs only to be put side by side. In memory of their
  * own: a slice would hold the whole answer. A log that came without `blockTimestamp` gets it from `timestamps`.
@@ -27,6 +29,7 @@ export const joinLogs = (
   logs: readonly ScannedLog[],
   timestamps: ReadonlyMap<string, string> = new Map(),
 ): Uint8Array => {
+  if (logs.length === 0) return NONE;
   const additions = logs.map(({ timed, hash }) => {
     const timestamp = timed ? undefined : timestamps.get(hash);
     return timestamp === undefined ? "" : `,"blockTimestamp":"${timestamp}"}`;
