@@ -6,7 +6,7 @@ import { blocksOf } from "./jobs.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { type Piece, spanLength, splitRange } from "./plan.ts";
-import { cutSegment, findRange, keyOf, keysOf, type Segment, type SegmentStore } from "./segments.ts";
+import { cutSegment, findRange, keyOf, placesOf, type Segment, type SegmentStore } from "./segments.ts";
 import type { Asker } from "./spanSlots.ts";
 
 /** What one query may hold of fetched and found logs that are not sent yet. */
@@ -21,6 +21,8 @@ const LOOKUP_KEYS = 256;
 const LOOKUP_AGAIN = 16;
 
 class NoRoom extends Error {}
+/** Made once: an abort without a reason makes an error with a stack each time. */
+const ENDED = new Error("The span has ended");
 
 type State =
   | { readonly kind: "missing" }
@@ -95,19 +97,20 @@ export const collectLogs = (
   };
 
   const lookUpEntries = async (wanted: readonly Entry[], maxBytes: number): Promise<void> => {
-    const keys = wanted.map(({ piece }) => keysOf(filterHash, piece, heads));
-    const flat = await store.get(keys.flat());
+    const places = wanted.map(({ piece }) => placesOf(filterHash, piece, heads));
+    const segments = await store.get(places.flat().map(({ key }) => key));
     let at = 0;
     wanted.forEach((entry, which) => {
-      const count = keys[which]?.length ?? 0;
-      const segment = flat.slice(at, at + count).find((found) => found !== undefined);
-      at += count;
-      if (segment === undefined) {
+      const own = places[which] ?? [];
+      const first = own.findIndex((_, place) => segments[at + place] !== undefined);
+      const segment = segments[at + first];
+      at += own.length;
+      if (first === -1 || segment === undefined) {
         entry.state = { kind: "missing" };
         return;
       }
       foundFrom.add(segment.from);
-      const bytes = cutSegment(segment.bytes, entry.piece);
+      const bytes = own[first]?.isWider ? cutSegment(segment.bytes, entry.piece) : segment.bytes;
       if (held + bytes.length > maxBytes && wanted[0] !== entry) entry.state = { kind: "kept" };
       else hold(entry, bytes);
     });
@@ -168,7 +171,7 @@ export const collectLogs = (
       letGo();
     } finally {
       // What else the span started has no reader any more.
-      spanLeft.abort();
+      spanLeft.abort(ENDED);
       inFlight--;
       inFlightBlocks -= blocksOf(range);
       held -= taken;

@@ -5,7 +5,7 @@ import type { Answer, CallContext } from "../chain/source.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type FetchContext, readNode } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
-import { joinLogs } from "./mergeLogs.ts";
+import { formatList, joinLogs } from "./mergeLogs.ts";
 import { admitsLogs } from "./proveLogs.ts";
 import { blockKey, hashFilter, type SegmentStore } from "./segments.ts";
 
@@ -30,8 +30,6 @@ const parseHeader = (block: unknown): Header | undefined => {
   const logsBloom = isData(block.logsBloom) ? parseData(block.logsBloom) : undefined;
   return logsBloom?.length === 256 ? { number: BigInt(block.number), logsBloom } : undefined;
 };
-
-const inList = (logs: Uint8Array): Uint8Array => Buffer.concat([Buffer.from("["), logs, Buffer.from("]")]);
 
 /** Logs of one block by its hash. A block that no node knows is an error; one without logs is held against its bloom. */
 export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
@@ -63,7 +61,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
     const [kept] = context.fresh ? [] : await store.get([key]);
-    if (kept !== undefined) return { body: inList(kept.bytes), status: { hit: kept.from } };
+    if (kept !== undefined) return { body: formatList([kept.bytes]), status: { hit: kept.from } };
 
     const asker = { caller: context.caller, query: {}, signal: context.signal };
     const {
@@ -76,7 +74,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });
     const [node] = asked;
     return {
-      body: inList(bytes),
+      body: formatList([bytes]),
       status: { fwd: context.fresh ? "request" : "miss", stored: true },
       ...(node !== undefined && { node }),
     };

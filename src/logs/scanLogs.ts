@@ -110,14 +110,14 @@ const scanLog = (text: Buffer, start: number): ScannedLog => {
   return { text, start, end: at + 1, block, index, hash, timed };
 };
 
-/** The logs of `[a,b]`, or of `a,b` as segments are kept. Throws a SyntaxError for anything that is not a list of sealed logs. */
+/** The logs of `[a,b]`, or of `,a,b` as segments are kept. Throws a SyntaxError for anything that is not a list of sealed logs. */
 export const scanLogs = (bytes: Uint8Array): ScannedLog[] => {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const logs: ScannedLog[] = [];
   let at = skipSpace(text, 0);
   const bracketed = text[at] === OPEN_LIST;
   if (bracketed) at = skipSpace(text, at + 1);
-  else if (at < text.length && text[at] !== OPEN_OBJECT) throw malformed(at);
+  else if (at < text.length && text[at++] !== COMMA) throw malformed(at);
   while (text[at] === OPEN_OBJECT) {
     const log = scanLog(text, at);
     logs.push(log);

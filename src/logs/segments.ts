@@ -12,7 +12,7 @@ export interface Segment {
   readonly from: "memory" | "redis";
 }
 
-/** Where pieces are kept, with the logs' bytes joined by commas. A failing store answers `undefined` and forgets. */
+/** Where pieces are kept: their logs, each with a comma in front. A failing store answers `undefined` and forgets. */
 export interface SegmentStore {
   get(keys: readonly string[]): Promise<readonly (Segment | undefined)[]>;
   set(key: string, bytes: Uint8Array, lifetime: Lifetime, block: BlockId | undefined): void;
@@ -35,19 +35,26 @@ export const keyOf = (filterHash: string, piece: Piece, heads: Heads): string | 
   return last && recentKey(filterHash, piece, last.hash);
 };
 
+export interface Place {
+  readonly key: string;
+  /** More than the piece is kept there: the piece is to be cut from it. */
+  readonly isWider: boolean;
+}
+
 /**
- * All keys that may hold the piece, best first: its own, the whole segment's (a part is cut from it), and those under which
- * it was kept before it became final.
+ * All places that may hold the piece, best first: its own, the whole segment's, and those where it was kept before it became
+ * final.
  */
-export const keysOf = (filterHash: string, piece: Piece, heads: Heads): string[] => {
+export const placesOf = (filterHash: string, piece: Piece, heads: Heads): Place[] => {
   const whole = segmentOf(piece.from);
   const ranges = whole.from === piece.from && whole.to === piece.to ? [whole] : [piece, whole];
   const finalized = heads.finalized?.number;
   return ranges.flatMap((range) => {
+    const isWider = range.to - range.from > piece.to - piece.from;
     const last = heads.at(range.to);
     return [
-      ...(finalized !== undefined && range.to <= finalized ? [finalKey(filterHash, range)] : []),
-      ...(last === undefined ? [] : [recentKey(filterHash, range, last.hash)]),
+      ...(finalized !== undefined && range.to <= finalized ? [{ key: finalKey(filterHash, range), isWider }] : []),
+      ...(last === undefined ? [] : [{ key: recentKey(filterHash, range, last.hash), isWider }]),
     ];
   });
 };

@@ -10,6 +10,7 @@ import { type Collection, collectLogs } from "./collectLogs.ts";
 import { createFetchLogs } from "./fetchLogs.ts";
 import { createFillTimestamps } from "./fillTimestamps.ts";
 import { createLogsOfBlock } from "./logsOfBlock.ts";
+import { formatList, streamList } from "./mergeLogs.ts";
 import { createNodeLimits } from "./nodeLimits.ts";
 import { cutPieces, MAX_SPAN_BLOCKS, spanBlocks } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
@@ -38,51 +39,31 @@ export interface SplitLogs {
 
 /** An answer as large as this is sent while the rest of it is fetched. */
 const STREAM_ABOVE_BYTES = 8 * 1024 * 1024;
-/** Small chunks are joined up to this: a write costs more than a copy. */
-const CHUNK_BYTES = 256 * 1024;
+/** An answer up to this is one buffer. */
+const WHOLE_BYTES = 256 * 1024;
+const BRACKETS_BYTES = 2;
 const SPANS_PER_NODE = 8;
-
-const OPEN = Buffer.from("[");
-const CLOSE = Buffer.from("]");
-const COMMA = Buffer.from(",");
 
 const tooLarge = (maxBytes: number): RpcError =>
   new RpcError(CODES.RESPONSE_TOO_LARGE, `The logs are larger than a response may be: ${maxBytes} bytes`);
 
-/** Comma-separated chunks as one JSON list, in pieces worth a write each. */
-async function* formatList(
+/** Behind the first byte only a broken connection says that something is wrong. */
+async function* limited(
   first: readonly Uint8Array[],
   rest: AsyncIterable<Uint8Array>,
   maxBytes: number,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let total = OPEN.length + CLOSE.length;
-  let waiting: Uint8Array[] = [OPEN];
-  let waitingBytes = OPEN.length;
-  let isFirst = true;
-  async function* all() {
-    yield* first;
-    yield* rest;
+  let total = BRACKETS_BYTES;
+  for (const chunk of first) {
+    total += chunk.length;
+    yield chunk;
   }
-  for await (const chunk of all()) {
-    total += chunk.length + COMMA.length;
-    // Behind the first byte only a broken connection says that something is wrong.
+  for await (const chunk of rest) {
+    total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
-    if (!isFirst) waiting.push(COMMA);
-    isFirst = false;
-    waiting.push(chunk);
-    waitingBytes += chunk.length + COMMA.length;
-    if (waitingBytes >= CHUNK_BYTES) {
-      yield Buffer.concat(waiting);
-      waiting = [];
-      waitingBytes = 0;
-    }
+    yield chunk;
   }
-  waiting.push(CLOSE);
-  yield Buffer.concat(waiting);
 }
-
-const joinList = (chunks: readonly Uint8Array[]): Uint8Array =>
-  Buffer.concat([OPEN, ...chunks.flatMap((chunk, at) => (at === 0 ? [chunk] : [COMMA, chunk])), CLOSE]);
 
 const statusOf = ({ found, isStored }: Collection, pieces: number, isDone: boolean, fresh: boolean): CacheStatus => {
   if (found.pieces === pieces) return { hit: found.from.has("redis") ? "redis" : "memory" };
@@ -128,20 +109,23 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
     await collection.fetchRecent();
 
     const first: Uint8Array[] = [];
-    let bytes = OPEN.length + CLOSE.length;
+    let bytes = BRACKETS_BYTES;
     let isDone = false;
     while (bytes < STREAM_ABOVE_BYTES && !isDone) {
       const chunk = await collection.chunks.next();
       if (chunk.value) {
         first.push(chunk.value);
-        bytes += chunk.value.length + COMMA.length;
+        bytes += chunk.value.length;
         if (bytes > maxBytes) throw tooLarge(maxBytes);
       }
       isDone = chunk.done === true;
     }
     const [node] = collection.nodes;
     return {
-      body: isDone && bytes <= CHUNK_BYTES ? joinList(first) : formatList(first, collection.chunks, maxBytes),
+      body:
+        isDone && bytes <= WHOLE_BYTES
+          ? formatList(first)
+          : streamList(isDone ? first : limited(first, collection.chunks, maxBytes)),
       status: statusOf(collection, pieces, isDone, context.fresh),
       ...(node !== undefined && collection.nodes.size === 1 && { node }),
     };

@@ -30,6 +30,8 @@ export interface FakeLogNodeOptions {
   onLogs?: (request: LogsRequest) => Error | undefined;
   change?: (logs: readonly unknown[], request: LogsRequest) => readonly unknown[];
   available?: () => boolean;
+  /** Bodies come in pieces. */
+  streams?: boolean;
 }
 
 export interface FakeLogNode extends Node {
@@ -43,6 +45,11 @@ export interface FakeLogNode extends Node {
 }
 
 const encoder = new TextEncoder();
+const PIECE_BYTES = 65_536;
+
+async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
+}
 const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 
 export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
@@ -138,7 +145,8 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       try {
         if (options.latencyMs !== undefined) await delay(options.latencyMs, undefined, { signal });
         signal.throwIfAborted();
-        return { body: encoder.encode(JSON.stringify(answer(method, params))), status: { fwd: "miss" } };
+        const body = encoder.encode(JSON.stringify(answer(method, params)));
+        return { body: options.streams ? inPieces(body) : body, status: { fwd: "miss" } };
       } finally {
         inFlight -= counts;
       }

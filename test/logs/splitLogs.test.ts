@@ -180,3 +180,45 @@ test("logs by block hash: found, empty, unknown", async () => {
     message: "unknown block",
   });
 });
+
+test("a span that memory has no room for is made smaller, down to parts of a segment", async () => {
+  const data = `0x${"ab".repeat(12_000)}` as const;
+  const chain = createFakeChain(Array.from({ length: 1_920 }, () => [{ address: fakeAddress(1), topics: [], data }]));
+  const node = createFakeLogNode({ chain, streams: true });
+  const answer = await createSplit([node]).request(
+    ANY,
+    range(0, 1_919),
+    contextOf(fakeHeads(chain, { finalized: 1_919 })),
+  );
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 1_919)));
+  const sizes = node.logsRequests.map(({ from, to }) => to - from + 1);
+  assert.equal(sizes[0], 1_920);
+  assert.ok(Math.max(...sizes.slice(1)) <= 128, `${sizes}`);
+});
+
+test("a caller who leaves is not served, and what it had fetched is kept", async () => {
+  const chain = chainOf(8_000);
+  const leaver = new AbortController();
+  const node = createFakeLogNode({
+    chain,
+    latencyMs: 1,
+    onLogs: ({ from }) => {
+      if (from >= 3_840) leaver.abort(new Error("left"));
+      return undefined;
+    },
+  });
+  const split = createSplit([node], { spansPerNode: () => 1 });
+  const heads = fakeHeads(chain, { finalized: 7_999 });
+  const left = contextOf(heads, { signal: leaver.signal });
+  await assert.rejects(split.request(ANY, range(0, 7_999), left), { message: "left" });
+  const answer = await split.request(ANY, range(0, 7_999), contextOf(heads));
+  assert.equal(answer.status.fwd, "partial");
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 7_999)));
+});
+
+test("an answer that takes too long is a timeout", async () => {
+  const chain = chainOf(500);
+  const node = createFakeLogNode({ chain, available: () => false });
+  const context = contextOf(fakeHeads(chain, { finalized: 499 }), { deadlineMs: performance.now() + 20 });
+  await assert.rejects(createSplit([node]).request(ANY, range(0, 499), context), { code: -32603, status: 504 });
+});
