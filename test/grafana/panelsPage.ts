@@ -16,7 +16,7 @@ const MAX_LEGENDS = 8;
 const STYLE = `
 body { font: 13px/1.4 system-ui, sans-serif; margin: 24px; color: #1c2430; background: #f6f7f9; width: 1320px; }
 h2 { font-size: 16px; margin: 24px 0 8px; } h3 { font-size: 13px; margin: 0 0 6px; }
-.row { display: grid; grid-template-columns: repeat(3, 1fr); gap: 12px; }
+.row { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 12px; }
 .panel { background: #fff; border: 1px solid #e3e6eb; border-radius: 8px; padding: 12px; }
 .legend { color: #68727f; font-size: 12px; } .legend span { margin-right: 10px; white-space: nowrap; }
 `;
@@ -59,7 +59,7 @@ const drawPanel = ({ title, unit }: Panel, lines: readonly Line[]): string => {
     return `<span style="color:${COLOURS[index % COLOURS.length]}">${escaped(line.legend)}</span>`;
   });
   return `<div class="panel"><h3>${escaped(title)}</h3><div class="legend">${formatValue(top, unit)}</div>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" width="100%">${drawn.join("")}</svg><div class="legend">${legends.join("")}</div></div>`;
+<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" width="100%">${drawn.join("")}</svg><div class="legend">${legends.join(" ")}</div></div>`;
 };
 
 /** The dashboard's panels with what a Prometheus holds, where no Grafana is at hand. */
