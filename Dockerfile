@@ -2,13 +2,12 @@
 FROM node:26-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
-# Not npm ci: it wants every platform's optional packages in the lock file, which has those of Linux.
-RUN npm install --ignore-scripts --no-audit --no-fund
+RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json pack.ts README.md CHANGELOG.md LICENSE ./
 COPY src ./src
 RUN npm run pack
 # What runs: the versions of the lock file, without tools and without the repository's own runtime.
-RUN npm install --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional
+RUN npm ci --ignore-scripts --omit=dev --omit=optional
 
 FROM node:26-slim
 WORKDIR /app
