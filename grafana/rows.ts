@@ -1,7 +1,7 @@
 /** Grafana's names of units. */
 type Unit = "reqps" | "ops" | "s" | "bytes" | "percentunit" | "short" | "none" | "cps";
 
-export interface Query {
+interface Query {
   readonly expr: string;
   readonly legend: string;
 }

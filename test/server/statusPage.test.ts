@@ -9,17 +9,9 @@ import { after, test } from "node:test";
 import { chromium } from "playwright-core";
 import type { Status } from "../../src/server/status.ts";
 import { statusPage } from "../../src/server/statusPage.ts";
+import { CHROMIUM_FLAGS } from "../support/chromium.ts";
 
 const BROWSER = spawnSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).stdout.trim();
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const FLASHBLOCKS = 10;
 
 const statusAt = (poll: number): Status => ({
@@ -91,7 +83,7 @@ test("a browser draws the status and keeps it live", { skip: BROWSER === "" && "
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: BROWSER,
     headless: true,
-    args: FLAGS,
+    args: [...CHROMIUM_FLAGS],
     viewport: { width: 1120, height: 900 },
   });
   after(async () => {
