@@ -24,7 +24,7 @@ const GAS = 3_000_000n;
 const CHAIN_ID = 31_337n;
 const SLOTS_OF_PROXY = 1_000_000n;
 
-const anvil = await startAnvil(["--hardfork", "osaka"]);
+const anvil = await startAnvil(["--hardfork", "osaka", "--no-mining"]);
 after(() => anvil.close());
 
 const contracts = compile(join(import.meta.dirname, "Contracts.sol"), "osaka");

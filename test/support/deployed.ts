@@ -39,6 +39,8 @@ export const deploy = async (
   };
   const mine = async (transaction: object): Promise<Receipt> => {
     const hash = await anvil.call("eth_sendTransaction", { from: sender, gas: GAS, ...transaction });
+    // Answers once the block is there; the node mines on its own some time after the transaction came.
+    await anvil.call("evm_mine");
     const receipt = (await anvil.call("eth_getTransactionReceipt", hash)) as Receipt;
     if (receipt.status !== "0x1") throw new Error(`failed: ${JSON.stringify(transaction).slice(0, 200)}`);
     return receipt;
