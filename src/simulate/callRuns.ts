@@ -1,6 +1,6 @@
 import { larger, smaller } from "../chain/bigintOrder.ts";
 import { blobBaseFee } from "../chain/blobFee.ts";
-import { type Address, type Data, formatData } from "../chain/hex.ts";
+import { type Address, type Data, formatData, type Hash } from "../chain/hex.ts";
 import { type ChainForks, rulesAt } from "../chain/rules.ts";
 import type { StateReader } from "../chain/stateReader.ts";
 import type { AccessListEntry } from "../chain/transaction.ts";
@@ -64,7 +64,8 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
     let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
     for (;;) {
       const result = await trial.run(reader, trial.gas, accessList);
-      const found = trial.listed(result.accessed ?? []);
+      // What is on the list is warm, and what is warm is not told again.
+      const found = union(accessList, trial.listed(result.accessed ?? []));
       if (sizeOf(found) === sizeOf(accessList)) {
         const error = result.status === "success" ? {} : { error: failure(result).message };
         return { accessList: found, gasUsed: result.gasUsed, ...error };
@@ -210,6 +211,14 @@ const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise
     if (error instanceof RpcError) return undefined;
     throw error;
   }
+};
+
+const union = (one: readonly AccessListEntry[], other: readonly AccessListEntry[]): readonly AccessListEntry[] => {
+  const slots = new Map<Address, Set<Hash>>();
+  for (const { address, storageKeys } of [...one, ...other]) {
+    slots.set(address, new Set([...(slots.get(address) ?? []), ...storageKeys]));
+  }
+  return [...slots].map(([address, storageKeys]) => ({ address, storageKeys: [...storageKeys] }));
 };
 
 const sizeOf = (list: readonly AccessListEntry[]): number =>
