@@ -1,0 +1,97 @@
+import { type Address, formatData, formatQuantity, type Hash } from "./hex.ts";
+import type { SignedTransaction, Transaction } from "./transaction.ts";
+import { DEPOSIT_TYPE } from "./transaction.ts";
+
+/** Where a transaction stands. `blockHash` is null in a block that is not sealed. */
+export interface TransactionPlace {
+  readonly sender: Address;
+  readonly blockHash: Hash | null;
+  readonly blockNumber: bigint;
+  readonly transactionIndex: number;
+  readonly baseFee?: bigint;
+  /** From the receipt of a deposit, which has no nonce of its own. */
+  readonly depositNonce?: bigint;
+  readonly depositReceiptVersion?: bigint;
+}
+
+export type RpcTransaction = Readonly<Record<string, unknown>>;
+
+/** The execution API's transaction object, as geth and reth give it; the shape of deposits is op-geth's. */
+export const formatTransaction = (transaction: Transaction, place: TransactionPlace): RpcTransaction => {
+  const common = {
+    blockHash: place.blockHash,
+    blockNumber: formatQuantity(place.blockNumber),
+    from: place.sender,
+    gas: formatQuantity(transaction.gas),
+    gasPrice: formatQuantity(effectiveGasPrice(transaction, place.baseFee)),
+    hash: transaction.hash,
+    input: formatData(transaction.input),
+    to: transaction.to,
+    transactionIndex: formatQuantity(place.transactionIndex),
+    type: formatQuantity(transaction.type),
+    value: formatQuantity(transaction.value),
+  };
+  if (transaction.type !== DEPOSIT_TYPE) return { ...common, ...formatSigned(transaction) };
+  return {
+    ...common,
+    from: transaction.from,
+    nonce: formatQuantity(place.depositNonce ?? 0n),
+    sourceHash: transaction.sourceHash,
+    mint: formatQuantity(transaction.mint),
+    ...(transaction.isSystemTx ? { isSystemTx: true } : {}),
+    ...(place.depositReceiptVersion === undefined
+      ? {}
+      : { depositReceiptVersion: formatQuantity(place.depositReceiptVersion) }),
+    v: "0x0",
+    r: "0x0",
+    s: "0x0",
+  };
+};
+
+/** What a unit of gas costs the sender; without a base fee (not in a block) the most it may cost. */
+export const effectiveGasPrice = (transaction: Transaction, baseFee: bigint | undefined): bigint => {
+  if (transaction.type === DEPOSIT_TYPE) return 0n;
+  if (transaction.type === 0 || transaction.type === 1) return transaction.gasPrice;
+  if (baseFee === undefined) return transaction.maxFeePerGas;
+  const wanted = baseFee + transaction.maxPriorityFeePerGas;
+  if (wanted < transaction.maxFeePerGas) return wanted;
+  return transaction.maxFeePerGas;
+};
+
+const formatSigned = (transaction: SignedTransaction): RpcTransaction => {
+  const { signature } = transaction;
+  const yParity = formatQuantity(signature.yParity);
+  const signed = {
+    nonce: formatQuantity(transaction.nonce),
+    ...(transaction.chainId === undefined ? {} : { chainId: formatQuantity(transaction.chainId) }),
+    v: transaction.type === 0 ? formatQuantity(transaction.v) : yParity,
+    r: formatQuantity(signature.r),
+    s: formatQuantity(signature.s),
+  };
+  if (transaction.type === 0) return signed;
+  return { ...signed, yParity, accessList: transaction.accessList, ...formatFees(transaction) };
+};
+
+const formatFees = (transaction: Exclude<SignedTransaction, { type: 0 }>): RpcTransaction => {
+  if (transaction.type === 1) return {};
+  const fees = {
+    maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
+    maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),
+  };
+  if (transaction.type === 3) {
+    const { maxFeePerBlobGas, blobVersionedHashes } = transaction;
+    return { ...fees, maxFeePerBlobGas: formatQuantity(maxFeePerBlobGas), blobVersionedHashes };
+  }
+  if (transaction.type === 2) return fees;
+  return {
+    ...fees,
+    authorizationList: transaction.authorizationList.map(({ chainId, address, nonce, yParity, r, s }) => ({
+      chainId: formatQuantity(chainId),
+      address,
+      nonce: formatQuantity(nonce),
+      yParity: formatQuantity(yParity),
+      r: formatQuantity(r),
+      s: formatQuantity(s),
+    })),
+  };
+};

@@ -1,0 +1,70 @@
+import { formatData, type Hash } from "./hex.ts";
+import { keccak256 } from "./keccak.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber } from "./rlp.ts";
+
+const EMPTY_STRING = encodeBytes(new Uint8Array(0));
+const BRANCH_WIDTH = 16;
+
+interface Leaf {
+  readonly key: Uint8Array;
+  readonly value: Uint8Array;
+}
+
+/**
+ * Root of the trie that holds `values[index]` under rlp(index): transactionsRoot and receiptsRoot.
+ * All keys are known beforehand and none is the beginning of another, so nodes are made once, from the leaves up.
+ */
+export const orderedTrieRoot = (values: readonly Uint8Array[]): Hash => {
+  if (values.length === 0) return formatData(keccak256(EMPTY_STRING));
+  // In order of their keys: 0x01 to 0x7f, then 0x80 for zero, then 0x8180 and longer.
+  const leaves = values.map((value, index) => ({ key: nibbles(encodeNumber(index)), value }));
+  const [zero] = leaves.splice(0, 1);
+  if (zero !== undefined) leaves.splice(127, 0, zero);
+  return formatData(keccak256(node(leaves, 0, leaves.length, 0)));
+};
+
+/** The node over leaves[from..to), whose keys agree below `depth`. */
+const node = (leaves: readonly Leaf[], from: number, to: number, depth: number): Uint8Array => {
+  const first = leaves[from];
+  const last = leaves[to - 1];
+  if (first === undefined || last === undefined) throw new RangeError("a node has at least one leaf");
+  if (from === to - 1) return encodeList([path(first.key, depth, first.key.length, true), encodeBytes(first.value)]);
+  let fork = depth;
+  while (first.key[fork] === last.key[fork]) fork++;
+  if (fork > depth) {
+    return encodeList([path(first.key, depth, fork, false), reference(node(leaves, from, to, fork))]);
+  }
+  const children: Uint8Array[] = [];
+  let start = from;
+  for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
+    let end = start;
+    while (end < to && leaves[end]?.key[depth] === nibble) end++;
+    children.push(end === start ? EMPTY_STRING : reference(node(leaves, start, end, depth + 1)));
+    start = end;
+  }
+  children.push(EMPTY_STRING);
+  return encodeList(children);
+};
+
+/** A node shorter than a hash stands in its parent itself. */
+const reference = (encoded: Uint8Array): Uint8Array =>
+  encoded.length < 32 ? encoded : encodeBytes(keccak256(encoded));
+
+/** Hex-prefix encoding of key[from..to). Yellow Paper, appendix C. */
+const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8Array => {
+  const isOdd = (to - from) % 2 === 1;
+  const flag = (isLeaf ? 2 : 0) + (isOdd ? 1 : 0);
+  const head = Uint8Array.of(flag * 16 + (isOdd ? (key[from] ?? 0) : 0));
+  const rest: number[] = [];
+  for (let at = isOdd ? from + 1 : from; at < to; at += 2) rest.push((key[at] ?? 0) * 16 + (key[at + 1] ?? 0));
+  return encodeBytes(concatBytes([head, Uint8Array.from(rest)]));
+};
+
+const nibbles = (bytes: Uint8Array): Uint8Array => {
+  const digits = new Uint8Array(bytes.length * 2);
+  bytes.forEach((byte, at) => {
+    digits[at * 2] = byte >> 4;
+    digits[at * 2 + 1] = byte & 15;
+  });
+  return digits;
+};

@@ -1,0 +1,149 @@
+import { RLP } from "@ethereumjs/rlp";
+import type { Hash } from "./hex.ts";
+import { keccak256Hex } from "./keccak.ts";
+import { concatBytes } from "./rlp.ts";
+import {
+  type AccessListEntry,
+  type AccessListTransaction,
+  type Authorization,
+  type BlobTransaction,
+  DEPOSIT_TYPE,
+  type DepositTransaction,
+  type DynamicFeeTransaction,
+  InvalidTransaction,
+  type LegacyTransaction,
+  type SetCodeTransaction,
+  type Signature,
+  type Transaction,
+} from "./transaction.ts";
+import { createReader, decodeList, type Item, type Reader } from "./transactionFields.ts";
+
+/** A transaction from its EIP-2718 bytes, or from what a blob transaction is sent as. Throws InvalidTransaction. */
+export const parseTransaction = (raw: Uint8Array): Transaction => {
+  const first = raw[0];
+  if (first === undefined) throw new InvalidTransaction("no bytes");
+  if (first >= 0xc0) return parseLegacy(raw);
+  const parse = PARSERS.get(first);
+  if (parse === undefined) throw new InvalidTransaction(`transaction type ${first} is not known`);
+  return parse(raw, decodeList(raw.subarray(1)));
+};
+
+const identity = (raw: Uint8Array) => ({ raw, hash: keccak256Hex(raw) });
+
+const readCall = (read: Reader) => ({ gas: read.uint64(), to: read.to(), value: read.number(), input: read.bytes() });
+
+const readSignature = (read: Reader): { signature: Signature } => ({
+  signature: { yParity: read.flag(), r: read.number(), s: read.number() },
+});
+
+const readHashes = (items: readonly Item[]): Hash[] => {
+  const read = createReader(items, items.length);
+  return items.map(() => read.hash());
+};
+
+const readAccessList = (read: Reader): { accessList: AccessListEntry[] } => ({
+  accessList: read.list().map((item) => {
+    const entry = createReader(Array.isArray(item) ? item : [], 2);
+    return { address: entry.address(), storageKeys: readHashes(entry.list()) };
+  }),
+});
+
+const readAuthorizations = (read: Reader): { authorizationList: Authorization[] } => ({
+  authorizationList: read.list().map((item) => {
+    const entry = createReader(Array.isArray(item) ? item : [], 6);
+    return {
+      chainId: entry.number(),
+      address: entry.address(),
+      nonce: entry.uint64(),
+      yParity: entry.number(1),
+      r: entry.number(),
+      s: entry.number(),
+    };
+  }),
+});
+
+const readDynamicFee = (read: Reader) => ({
+  chainId: read.number(),
+  nonce: read.uint64(),
+  maxPriorityFeePerGas: read.number(),
+  maxFeePerGas: read.number(),
+  ...readCall(read),
+  ...readAccessList(read),
+});
+
+const parseLegacy = (raw: Uint8Array): LegacyTransaction => {
+  const read = createReader(decodeList(raw), 9);
+  const nonce = read.uint64();
+  const gasPrice = read.number();
+  const call = readCall(read);
+  const v = read.number();
+  // EIP-155: v = 35 + 2 * chain id + parity; 27 and 28 before it.
+  const isProtected = v >= 35n;
+  if (!isProtected && v !== 27n && v !== 28n) throw new InvalidTransaction(`v is ${v}`);
+  const chainId = isProtected ? (v - 35n) / 2n : undefined;
+  const signature: Signature = { yParity: (v - 27n) % 2n === 0n ? 0 : 1, r: read.number(), s: read.number() };
+  return { type: 0, ...identity(raw), nonce, gasPrice, ...call, v, chainId, signature };
+};
+
+const parseAccessList = (raw: Uint8Array, items: readonly Item[]): AccessListTransaction => {
+  const read = createReader(items, 11);
+  return {
+    type: 1,
+    ...identity(raw),
+    chainId: read.number(),
+    nonce: read.uint64(),
+    gasPrice: read.number(),
+    ...readCall(read),
+    ...readAccessList(read),
+    ...readSignature(read),
+  };
+};
+
+const parseDynamicFee = (raw: Uint8Array, items: readonly Item[]): DynamicFeeTransaction => {
+  const read = createReader(items, 12);
+  return { type: 2, ...identity(raw), ...readDynamicFee(read), ...readSignature(read) };
+};
+
+const parseBlob = (raw: Uint8Array, items: readonly Item[]): BlobTransaction => {
+  const [inner] = items;
+  // Sent with its blobs (EIP-4844, EIP-7594: [transaction, ...]) it is hashed without them.
+  if (Array.isArray(inner)) return parseBlob(concatBytes([Uint8Array.of(3), RLP.encode(inner)]), inner);
+  const read = createReader(items, 14);
+  return {
+    type: 3,
+    ...identity(raw),
+    ...readDynamicFee(read),
+    maxFeePerBlobGas: read.number(),
+    blobVersionedHashes: readHashes(read.list()),
+    ...readSignature(read),
+  };
+};
+
+const parseSetCode = (raw: Uint8Array, items: readonly Item[]): SetCodeTransaction => {
+  const read = createReader(items, 13);
+  return { type: 4, ...identity(raw), ...readDynamicFee(read), ...readAuthorizations(read), ...readSignature(read) };
+};
+
+const parseDeposit = (raw: Uint8Array, items: readonly Item[]): DepositTransaction => {
+  const read = createReader(items, 8);
+  return {
+    type: DEPOSIT_TYPE,
+    ...identity(raw),
+    sourceHash: read.hash(),
+    from: read.address(),
+    to: read.to(),
+    mint: read.number(),
+    value: read.number(),
+    gas: read.uint64(),
+    isSystemTx: read.flag() === 1,
+    input: read.bytes(),
+  };
+};
+
+const PARSERS = new Map<number, (raw: Uint8Array, items: readonly Item[]) => Transaction>([
+  [1, parseAccessList],
+  [2, parseDynamicFee],
+  [3, parseBlob],
+  [4, parseSetCode],
+  [DEPOSIT_TYPE, parseDeposit],
+]);

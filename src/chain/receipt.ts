@@ -1,0 +1,112 @@
+import { effectiveGasPrice, type TransactionPlace } from "./formatTransaction.ts";
+import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "./hex.ts";
+import { keccak256 } from "./keccak.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber } from "./rlp.ts";
+import { DEPOSIT_TYPE, type Transaction } from "./transaction.ts";
+
+/** What a transaction wrote: the part of a log that consensus knows. */
+export interface LogEntry {
+  readonly address: Address;
+  readonly topics: readonly Hash[];
+  readonly data: Data;
+}
+
+export interface Receipt {
+  readonly type: number;
+  /** The state's root in receipts before Byzantium (EIP-658). */
+  readonly status: boolean | Hash;
+  readonly cumulativeGasUsed: bigint;
+  readonly logs: readonly LogEntry[];
+  readonly logsBloom: Uint8Array;
+  /** Deposits only, since Regolith. */
+  readonly depositNonce?: bigint;
+  /** Deposits only, since Canyon. */
+  readonly depositReceiptVersion?: bigint;
+}
+
+/** Consensus encoding (EIP-2718; deposits: OP stack, specs/protocol/deposits.md): what receiptsRoot is made of. */
+export const encodeReceipt = (receipt: Receipt): Uint8Array => {
+  const { status } = receipt;
+  const fields = [
+    typeof status === "string" ? encodeBytes(parseData(status)) : encodeNumber(status ? 1 : 0),
+    encodeNumber(receipt.cumulativeGasUsed),
+    encodeBytes(receipt.logsBloom),
+    encodeList(receipt.logs.map(encodeLog)),
+  ];
+  if (receipt.type === DEPOSIT_TYPE) {
+    if (receipt.depositNonce !== undefined) fields.push(encodeNumber(receipt.depositNonce));
+    if (receipt.depositReceiptVersion !== undefined) fields.push(encodeNumber(receipt.depositReceiptVersion));
+  }
+  const payload = encodeList(fields);
+  return receipt.type === 0 ? payload : concatBytes([Uint8Array.of(receipt.type), payload]);
+};
+
+const encodeLog = (log: LogEntry): Uint8Array =>
+  encodeList([
+    encodeBytes(parseData(log.address)),
+    encodeList(log.topics.map((topic) => encodeBytes(parseData(topic)))),
+    encodeBytes(parseData(log.data)),
+  ]);
+
+/** Where a receipt stands. `blockHash` is the block's own, also in one that is not sealed. */
+export interface ReceiptPlace extends Omit<TransactionPlace, "depositNonce" | "depositReceiptVersion"> {
+  readonly transaction: Transaction;
+  readonly gasUsed: bigint;
+  /** The index in the block of this receipt's first log. */
+  readonly firstLogIndex: number;
+  readonly blockTimestamp?: bigint;
+  /** More fields, as a chain's own nodes give them: L1 fees, blob gas. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+export type RpcLog = Readonly<Record<string, unknown>>;
+export type RpcReceipt = Readonly<Record<string, unknown>>;
+
+/** The execution API's log objects of one receipt. */
+export const formatLogs = (logs: readonly LogEntry[], place: Omit<ReceiptPlace, "gasUsed" | "sender">): RpcLog[] =>
+  logs.map(({ address, topics, data }, at) => ({
+    address,
+    topics,
+    data,
+    blockHash: place.blockHash,
+    blockNumber: formatQuantity(place.blockNumber),
+    ...(place.blockTimestamp === undefined ? {} : { blockTimestamp: formatQuantity(place.blockTimestamp) }),
+    transactionHash: place.transaction.hash,
+    transactionIndex: formatQuantity(place.transactionIndex),
+    logIndex: formatQuantity(place.firstLogIndex + at),
+    removed: false,
+  }));
+
+/** The execution API's receipt object. */
+export const formatReceipt = (receipt: Receipt, place: ReceiptPlace): RpcReceipt => {
+  const { transaction } = place;
+  const sender = transaction.type === DEPOSIT_TYPE ? transaction.from : place.sender;
+  const nonce = transaction.type === DEPOSIT_TYPE ? (receipt.depositNonce ?? 0n) : transaction.nonce;
+  return {
+    transactionHash: transaction.hash,
+    transactionIndex: formatQuantity(place.transactionIndex),
+    blockHash: place.blockHash,
+    blockNumber: formatQuantity(place.blockNumber),
+    from: sender,
+    to: transaction.to,
+    cumulativeGasUsed: formatQuantity(receipt.cumulativeGasUsed),
+    gasUsed: formatQuantity(place.gasUsed),
+    contractAddress: transaction.to === null ? createdAddress(sender, nonce) : null,
+    logs: formatLogs(receipt.logs, place),
+    logsBloom: formatData(receipt.logsBloom),
+    ...(typeof receipt.status === "string"
+      ? { root: receipt.status }
+      : { status: formatQuantity(receipt.status ? 1 : 0) }),
+    effectiveGasPrice: formatQuantity(effectiveGasPrice(transaction, place.baseFee)),
+    type: formatQuantity(receipt.type),
+    ...(receipt.depositNonce === undefined ? {} : { depositNonce: formatQuantity(receipt.depositNonce) }),
+    ...(receipt.depositReceiptVersion === undefined
+      ? {}
+      : { depositReceiptVersion: formatQuantity(receipt.depositReceiptVersion) }),
+    ...place.extra,
+  };
+};
+
+/** The address of a contract that a transaction creates: the last 20 bytes of keccak(rlp([sender, nonce])). */
+export const createdAddress = (sender: Address, nonce: bigint): Address =>
+  formatData(keccak256(encodeList([encodeBytes(parseData(sender)), encodeNumber(nonce)])).subarray(12));

@@ -1,0 +1,61 @@
+import { RLP } from "@ethereumjs/rlp";
+import { formatData } from "./hex.ts";
+import { InvalidTransaction } from "./transaction.ts";
+
+export type Item = Uint8Array | Item[];
+
+export const decodeList = (bytes: Uint8Array): Item[] => {
+  try {
+    const items = RLP.decode(bytes);
+    if (Array.isArray(items)) return items;
+  } catch (error) {
+    throw new InvalidTransaction("not RLP", { cause: error });
+  }
+  throw new InvalidTransaction("not an RLP list");
+};
+
+/** Reads a list's items in order; every reader throws where the item is not what it should be. */
+export const createReader = (items: readonly Item[], length: number) => {
+  if (items.length !== length) throw new InvalidTransaction(`${items.length} fields instead of ${length}`);
+  let at = 0;
+  const bytes = (): Uint8Array => {
+    const item = items[at++];
+    if (!(item instanceof Uint8Array)) throw new InvalidTransaction(`field ${at - 1} is a list`);
+    return item;
+  };
+  const list = (): readonly Item[] => {
+    const item = items[at++];
+    if (!Array.isArray(item)) throw new InvalidTransaction(`field ${at - 1} is no list`);
+    return item;
+  };
+  const number = (maxBytes = 32): bigint => {
+    const value = bytes();
+    if (value.length > maxBytes || value[0] === 0) throw new InvalidTransaction(`field ${at - 1} is no number`);
+    return value.length === 0 ? 0n : BigInt(formatData(value));
+  };
+  const sized = (size: number) => {
+    const value = bytes();
+    if (value.length !== size) throw new InvalidTransaction(`field ${at - 1} has ${value.length} bytes`);
+    return formatData(value);
+  };
+  return {
+    bytes,
+    list,
+    number,
+    uint64: () => number(8),
+    hash: () => sized(32),
+    address: () => sized(20),
+    to: () => {
+      if (items[at]?.length !== 0) return sized(20);
+      bytes();
+      return null;
+    },
+    flag: (): 0 | 1 => {
+      const value = number(1);
+      if (value > 1n) throw new InvalidTransaction(`field ${at - 1} is neither 0 nor 1`);
+      return value === 1n ? 1 : 0;
+    },
+  };
+};
+
+export type Reader = ReturnType<typeof createReader>;

@@ -1,0 +1,362 @@
+import type { AccountFields, StateManagerInterface } from "@ethereumjs/common";
+import { Account, type Address as AddressBytes, KECCAK256_NULL, KECCAK256_RLP } from "@ethereumjs/util";
+import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
+import { keccak256 } from "../chain/keccak.ts";
+import type { AccountChange, StateChanges, StateReader } from "../chain/stateReader.ts";
+
+const NOTHING = new Uint8Array(0);
+/** Any root that is not the empty one: all the library asks is whether an account has storage (EIP-7610). */
+const SOME_STORAGE_ROOT = new Uint8Array(32).fill(1);
+export const EMPTY_CODE_HASH: Hash = formatData(KECCAK256_NULL);
+
+interface Entry {
+  readonly address: Address;
+  exists: boolean;
+  nonce: bigint;
+  balance: bigint;
+  codeHash: Uint8Array;
+  /** Undefined until it is asked for. */
+  code: Uint8Array | undefined;
+  /** Values as they are now, read or written. */
+  slots: Map<Hash, Uint8Array>;
+  /** The reader's slots no longer count. */
+  isCleared: boolean;
+  hasStorage: boolean;
+  /** Values before this transaction, of the slots that it wrote (EIP-2200). */
+  originals: Map<Hash, Uint8Array>;
+  originalsOf: number;
+  isWritten: boolean;
+  isCodeWritten: boolean;
+  readonly writtenSlots: Set<Hash>;
+}
+
+/**
+ * The state of a run: what was read and written, over a reader, with an undo list. A checkpoint is a position in that list.
+ * It is the library's state manager as well, so the engine works on it directly.
+ */
+export class StateOverlay implements StateManagerInterface {
+  readonly #reader: StateReader;
+  readonly #entries = new Map<Address, Entry>();
+  #undo: (() => void)[] = [];
+  #checkpoints: number[] = [];
+  #transaction = 0;
+  #touched = new Set<Entry>();
+
+  readonly originalStorageCache = {
+    get: (address: AddressBytes, key: Uint8Array): Promise<Uint8Array> =>
+      Promise.resolve(this.#original(addressOf(address), formatData(key))),
+    clear: (): void => {
+      this.#transaction++;
+    },
+  };
+
+  constructor(reader: StateReader) {
+    this.#reader = reader;
+  }
+
+  #entry(address: Address): Entry {
+    const known = this.#entries.get(address);
+    if (known !== undefined) return known;
+    const account = this.#reader.account(address);
+    const entry: Entry = {
+      address,
+      exists: account !== undefined,
+      nonce: account?.nonce ?? 0n,
+      balance: account?.balance ?? 0n,
+      codeHash: account === undefined || account.codeHash === EMPTY_CODE_HASH ? KECCAK256_NULL : parseData(account.codeHash),
+      code: undefined,
+      slots: new Map(),
+      isCleared: false,
+      hasStorage: account?.hasStorage ?? false,
+      originals: new Map(),
+      originalsOf: 0,
+      isWritten: false,
+      isCodeWritten: false,
+      writtenSlots: new Set(),
+    };
+    this.#entries.set(address, entry);
+    return entry;
+  }
+
+  /** EIP-161: what was touched and is empty at the end of a transaction is no account. */
+  #touch(entry: Entry): void {
+    entry.isWritten = true;
+    if (this.#touched.has(entry)) return;
+    this.#touched.add(entry);
+    this.#undo.push(() => this.#touched.delete(entry));
+  }
+
+  nonceOf(address: Address): bigint {
+    return this.#entry(address).nonce;
+  }
+
+  balanceOf(address: Address): bigint {
+    return this.#entry(address).balance;
+  }
+
+  exists(address: Address): boolean {
+    return this.#entry(address).exists;
+  }
+
+  codeHashOf(address: Address): Uint8Array {
+    return this.#entry(address).codeHash;
+  }
+
+  codeOf(address: Address): Uint8Array {
+    const entry = this.#entry(address);
+    entry.code ??= entry.codeHash === KECCAK256_NULL ? NOTHING : this.#reader.code(formatData(entry.codeHash), address);
+    return entry.code;
+  }
+
+  storageOf(address: Address, slot: Hash): Uint8Array {
+    const entry = this.#entry(address);
+    const known = entry.slots.get(slot);
+    if (known !== undefined) return known;
+    const value = entry.isCleared || !entry.exists ? NOTHING : this.#reader.storage(address, slot);
+    entry.slots.set(slot, value);
+    return value;
+  }
+
+  #original(address: Address, slot: Hash): Uint8Array {
+    const entry = this.#entry(address);
+    const written = entry.originalsOf === this.#transaction ? entry.originals.get(slot) : undefined;
+    return written ?? this.storageOf(address, slot);
+  }
+
+  setAccount(address: Address, nonce: bigint, balance: bigint): void {
+    const entry = this.#entry(address);
+    const { exists, nonce: oldNonce, balance: oldBalance } = entry;
+    this.#undo.push(() => {
+      entry.exists = exists;
+      entry.nonce = oldNonce;
+      entry.balance = oldBalance;
+    });
+    entry.exists = true;
+    entry.nonce = nonce;
+    entry.balance = balance;
+    this.#touch(entry);
+  }
+
+  setNonce(address: Address, nonce: bigint): void {
+    this.setAccount(address, nonce, this.balanceOf(address));
+  }
+
+  addBalance(address: Address, amount: bigint): void {
+    const { nonce, balance } = this.#entry(address);
+    this.setAccount(address, nonce, balance + amount);
+  }
+
+  setCode(address: Address, code: Uint8Array): void {
+    const entry = this.#entry(address);
+    const { exists, code: oldCode, codeHash } = entry;
+    this.#undo.push(() => {
+      entry.exists = exists;
+      entry.code = oldCode;
+      entry.codeHash = codeHash;
+    });
+    entry.exists = true;
+    entry.code = code;
+    entry.codeHash = code.length === 0 ? KECCAK256_NULL : keccak256(code);
+    entry.isCodeWritten = true;
+    this.#touch(entry);
+  }
+
+  setStorage(address: Address, slot: Hash, value: Uint8Array): void {
+    const old = this.storageOf(address, slot);
+    const entry = this.#entry(address);
+    if (entry.originalsOf !== this.#transaction) {
+      entry.originalsOf = this.#transaction;
+      entry.originals = new Map();
+    }
+    // The original value stays known when the write is undone: it is the same then.
+    if (!entry.originals.has(slot)) entry.originals.set(slot, old);
+    const { slots, hasStorage } = entry;
+    this.#undo.push(() => {
+      slots.set(slot, old);
+      entry.hasStorage = hasStorage;
+    });
+    slots.set(slot, value);
+    if (value.length > 0) entry.hasStorage = true;
+    entry.isWritten = true;
+    entry.writtenSlots.add(slot);
+  }
+
+  #clear(entry: Entry): void {
+    const { slots, isCleared, hasStorage } = entry;
+    this.#undo.push(() => {
+      entry.slots = slots;
+      entry.isCleared = isCleared;
+      entry.hasStorage = hasStorage;
+    });
+    entry.slots = new Map();
+    entry.isCleared = true;
+    entry.hasStorage = false;
+    entry.isWritten = true;
+  }
+
+  /** Replaces the whole storage. */
+  clear(address: Address): void {
+    this.#clear(this.#entry(address));
+  }
+
+  delete(address: Address): void {
+    const entry = this.#entry(address);
+    const { exists, nonce, balance, codeHash, code } = entry;
+    this.#undo.push(() => Object.assign(entry, { exists, nonce, balance, codeHash, code }));
+    Object.assign(entry, { exists: false, nonce: 0n, balance: 0n, codeHash: KECCAK256_NULL, code: NOTHING });
+    this.#clear(entry);
+    this.#touch(entry);
+  }
+
+  mark(): void {
+    this.#checkpoints.push(this.#undo.length);
+  }
+
+  keep(): void {
+    this.#checkpoints.pop();
+    if (this.#checkpoints.length === 0) this.#undo = [];
+  }
+
+  undo(): void {
+    const mark = this.#checkpoints.pop() ?? 0;
+    while (this.#undo.length > mark) this.#undo.pop()?.();
+  }
+
+  /** Undoes all open checkpoints: an engine that failed leaves them behind. */
+  undoAll(): void {
+    while (this.#checkpoints.length > 0) this.undo();
+  }
+
+  /** The end of a transaction: empty accounts that it touched are removed where EIP-161 holds, original values begin anew. */
+  endTransaction(removesEmpty: boolean): void {
+    if (removesEmpty) {
+      for (const entry of [...this.#touched]) {
+        const isEmpty = entry.nonce === 0n && entry.balance === 0n && entry.codeHash === KECCAK256_NULL;
+        if (isEmpty && (entry.exists || entry.hasStorage)) this.delete(entry.address);
+      }
+    }
+    this.#touched = new Set();
+    this.#transaction++;
+    if (this.#checkpoints.length === 0) this.#undo = [];
+  }
+
+  /** Everything written so far; what was written and undone is in it with the value that it had. */
+  changes(): StateChanges {
+    const changes = new Map<Address, AccountChange>();
+    for (const entry of this.#entries.values()) {
+      if (!entry.isWritten) continue;
+      const { nonce, balance, exists, isCleared, hasStorage } = entry;
+      const codeHash = formatData(entry.codeHash);
+      const slots: (readonly [Hash, Uint8Array])[] = [];
+      for (const slot of entry.writtenSlots) {
+        const value = entry.slots.get(slot);
+        if (value !== undefined && !(isCleared && value.length === 0)) slots.push([slot, value]);
+      }
+      changes.set(entry.address, {
+        account: exists ? { nonce, balance, codeHash, ...(hasStorage ? { hasStorage } : {}) } : undefined,
+        ...(entry.isCodeWritten && entry.code !== undefined ? { code: entry.code } : {}),
+        isCleared,
+        slots,
+      });
+    }
+    return changes;
+  }
+
+  // The library's interface. Its methods wait for nothing.
+
+  getAccount(address: AddressBytes): Promise<Account | undefined> {
+    const entry = this.#entry(addressOf(address));
+    if (!entry.exists) return Promise.resolve(undefined);
+    const root = entry.hasStorage ? SOME_STORAGE_ROOT : KECCAK256_RLP;
+    return Promise.resolve(new Account(entry.nonce, entry.balance, root, entry.codeHash));
+  }
+
+  putAccount(address: AddressBytes, account?: Account): Promise<void> {
+    if (account === undefined) this.delete(addressOf(address));
+    else this.setAccount(addressOf(address), account.nonce, account.balance);
+    return DONE;
+  }
+
+  deleteAccount(address: AddressBytes): Promise<void> {
+    this.delete(addressOf(address));
+    return DONE;
+  }
+
+  modifyAccountFields(address: AddressBytes, fields: AccountFields): Promise<void> {
+    const entry = this.#entry(addressOf(address));
+    this.setAccount(entry.address, fields.nonce ?? entry.nonce, fields.balance ?? entry.balance);
+    return DONE;
+  }
+
+  putCode(address: AddressBytes, code: Uint8Array): Promise<void> {
+    this.setCode(addressOf(address), code);
+    return DONE;
+  }
+
+  getCode(address: AddressBytes): Promise<Uint8Array> {
+    return Promise.resolve(this.codeOf(addressOf(address)));
+  }
+
+  getCodeSize(address: AddressBytes): Promise<number> {
+    return Promise.resolve(this.codeOf(addressOf(address)).length);
+  }
+
+  getStorage(address: AddressBytes, key: Uint8Array): Promise<Uint8Array> {
+    return Promise.resolve(this.storageOf(addressOf(address), formatData(key)));
+  }
+
+  putStorage(address: AddressBytes, key: Uint8Array, value: Uint8Array): Promise<void> {
+    this.setStorage(addressOf(address), formatData(key), stripZeros(value));
+    return DONE;
+  }
+
+  clearStorage(address: AddressBytes): Promise<void> {
+    this.clear(addressOf(address));
+    return DONE;
+  }
+
+  checkpoint(): Promise<void> {
+    this.mark();
+    return DONE;
+  }
+
+  commit(): Promise<void> {
+    this.keep();
+    return DONE;
+  }
+
+  revert(): Promise<void> {
+    this.undo();
+    return DONE;
+  }
+
+  /** There is no root: the whole state is not known here. */
+  getStateRoot(): Promise<Uint8Array> {
+    return Promise.resolve(new Uint8Array(32));
+  }
+
+  setStateRoot(): Promise<void> {
+    return DONE;
+  }
+
+  hasStateRoot(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  clearCaches(): void {}
+
+  shallowCopy(): StateManagerInterface {
+    return new StateOverlay(this.#reader);
+  }
+}
+
+const DONE: Promise<void> = Promise.resolve();
+
+const addressOf = (address: AddressBytes): Address => formatData(address.bytes);
+
+/** Storage values are kept without leading zeros, as the library's own handlers write them. */
+export const stripZeros = (value: Uint8Array): Uint8Array => {
+  let start = 0;
+  while (start < value.length && value[start] === 0) start++;
+  return start === 0 ? value : value.subarray(start);
+};
