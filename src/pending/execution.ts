@@ -1,6 +1,8 @@
-import type { Address, Hash } from "../chain/hex.ts";
+import type { BlockId } from "../chain/heads.ts";
+import type { Address, Data, Hash } from "../chain/hex.ts";
 import type { Receipt } from "../chain/receipt.ts";
 import type { StateChanges } from "../chain/stateReader.ts";
+import type { PendingEnvironment } from "../chain/view.ts";
 
 /** Why a message's state is not served from here: a label of the metric. */
 export type Unproven =
@@ -38,4 +40,30 @@ export interface Execution {
   /** Present where the transactions ran and what came out agrees with the message. */
   readonly outcome: Outcome | undefined;
   readonly unproven: Unproven | undefined;
+}
+
+/** One message to run: plain data, sent between threads. */
+export interface Work {
+  readonly id: number;
+  /** The work whose outcome this one starts from; undefined: the base block's state. */
+  readonly before: number | undefined;
+  readonly environment: PendingEnvironment;
+  readonly index: number;
+  readonly transactions: readonly Data[];
+  /** A transaction that is not among them will end the block and change what they paid (Subblocks): state cannot be known. */
+  readonly hasPostExec: boolean;
+  /** What the message says of the block so far. */
+  readonly told: {
+    readonly gasUsed: bigint;
+    readonly logsBloom: Data;
+    readonly receiptsRoot: Hash;
+  };
+}
+
+/** Runs messages one after another, each on what the one before it left. */
+export interface Executor {
+  execute(work: Work): Promise<Execution>;
+  /** The base is another block now. `through`: the work whose outcome is that block's state; undefined: nothing that was run counts. */
+  rebase(base: BlockId, through: number | undefined): void;
+  close(): Promise<void>;
 }
