@@ -105,10 +105,12 @@ export interface PendingView {
   logs(match: LogMatch): readonly Body[];
 }
 
-/** Transactions of a block, from one on, that a new view brought. */
+/** Transactions of a block that a new view brought. */
 export interface PendingExtension {
   readonly block: PendingBlock;
   readonly fromTransaction: number;
+  /** Exclusive. */
+  readonly toTransaction: number;
   /** `logs`: the transactions were announced before, their logs are known only now. */
   readonly brings: "transactions" | "logs";
 }

@@ -1,6 +1,6 @@
 import type { Body, PendingBlock, PendingExtension } from "../chain/view.ts";
 import type { Flashblock } from "../feed/message.ts";
-import type { FoldedBlock, Part } from "./fold.ts";
+import type { FoldedBlock, FoldedTransaction, Part } from "./fold.ts";
 import { showBlock } from "./view.ts";
 
 /** What subscribers were told of one message. */
@@ -13,35 +13,41 @@ export interface Announcement {
   readonly extended: readonly PendingExtension[];
   readonly removed: readonly Body[];
   /** Messages that were announced, are above the head, and are no longer there. */
-  readonly dropped: readonly Part[];
+  readonly dropped: readonly { readonly number: bigint; readonly part: Part }[];
 }
 
 const hasReceipts = ({ transactions }: Part): boolean => transactions.every(({ receipt }) => receipt !== undefined);
 
-/** In the hash of the message that brought them, as they were announced. */
-export const removedLogs = (block: PendingBlock, part: Part): readonly Body[] => {
-  const end = part.firstTransaction + part.transactions.length;
-  const logs = block.logs(part.firstTransaction).filter(({ transactionIndex }) => transactionIndex < end);
-  return logs.map((log) => block.formatLog(log, true));
+/** In the hash of the message that `block` ends with. */
+export const removedLogs = (block: PendingBlock, transactions: readonly FoldedTransaction[]): readonly Body[] => {
+  const hashes = new Set(transactions.map(({ hash }) => hash));
+  return block
+    .logs()
+    .filter(({ transactionHash }) => hashes.has(transactionHash))
+    .map((log) => block.formatLog(log, true));
 };
 
 /** Remembers what was announced, so that each transaction and log is told once, and taken back once. */
 export const createAnnounced = () => {
   let told = new Map<Flashblock, Told>();
 
-  const extend = (block: FoldedBlock): PendingExtension[] => {
-    const fresh = block.parts.find(({ message }) => !told.has(message));
-    const late = block.parts.find((part) => {
-      const before = told.get(part.message);
-      return before && !hasReceipts(before.part) && hasReceipts(part);
-    });
-    const extension = (part: Part, brings: PendingExtension["brings"]): PendingExtension => ({
-      block: showBlock(block),
-      fromTransaction: part.firstTransaction,
-      brings,
-    });
-    return [...(late ? [extension(late, "logs")] : []), ...(fresh ? [extension(fresh, "transactions")] : [])];
+  const isFresh = (part: Part): boolean => !told.has(part.message);
+  const isLate = (part: Part): boolean => {
+    const before = told.get(part.message);
+    return before !== undefined && !hasReceipts(before.part) && hasReceipts(part);
   };
+
+  const extend = (block: FoldedBlock): PendingExtension[] =>
+    [
+      { parts: block.parts.filter(isLate), brings: "logs" } as const,
+      { parts: block.parts.filter(isFresh), brings: "transactions" } as const,
+    ].flatMap(({ parts, brings }): PendingExtension[] => {
+      const [first] = parts;
+      const last = parts.at(-1);
+      if (!first || !last) return [];
+      const toTransaction = last.firstTransaction + last.transactions.length;
+      return [{ block: showBlock(block), fromTransaction: first.firstTransaction, toTransaction, brings }];
+    });
 
   return {
     /** The blocks that are shown now, all above `head`. */
@@ -61,8 +67,8 @@ export const createAnnounced = () => {
       told = now;
       return {
         extended,
-        removed: gone.flatMap(({ part, block }) => removedLogs(showBlock(block), part)),
-        dropped: gone.map(({ part }) => part),
+        removed: gone.flatMap(({ part, block }) => removedLogs(showBlock(block), part.transactions)),
+        dropped: gone.map(({ part, block }) => ({ number: block.environment.number, part })),
       };
     },
   };
