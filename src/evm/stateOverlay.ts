@@ -63,7 +63,8 @@ export class StateOverlay implements StateManagerInterface {
       exists: account !== undefined,
       nonce: account?.nonce ?? 0n,
       balance: account?.balance ?? 0n,
-      codeHash: account === undefined || account.codeHash === EMPTY_CODE_HASH ? KECCAK256_NULL : parseData(account.codeHash),
+      codeHash:
+        account === undefined || account.codeHash === EMPTY_CODE_HASH ? KECCAK256_NULL : parseData(account.codeHash),
       code: undefined,
       slots: new Map(),
       isCleared: false,
