@@ -1,0 +1,62 @@
+import { type Address, parseData, ZERO_ADDRESS } from "../chain/hex.ts";
+import { keccak256 } from "../chain/keccak.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber, numberBytes } from "../chain/rlp.ts";
+import type { Authorization } from "../chain/transaction.ts";
+import { isDelegation } from "./checkTransaction.ts";
+import { recoverAddress } from "./recoverAddress.ts";
+import type { StateOverlay } from "./stateOverlay.ts";
+
+const MAGIC = Uint8Array.of(0x05);
+const MAX_NONCE = 2n ** 64n - 1n;
+/** Half of secp256k1's order: EIP-2's rule for s. */
+const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+const DELEGATION = Uint8Array.of(0xef, 0x01, 0x00);
+const NOTHING = new Uint8Array(0);
+/** What an authorization costs too much where the account is there already. */
+const EXISTING_REFUND = 12_500n;
+
+export interface Authorized {
+  readonly refund: bigint;
+  /** Warm from now on, whether the authorization held or not. */
+  readonly warm: readonly Address[];
+}
+
+/** EIP-7702: accounts take on the code of others. One that does not hold is passed over. */
+export const applyAuthorizations = (
+  state: StateOverlay,
+  chainId: bigint,
+  authorizations: readonly Authorization[],
+): Authorized => {
+  const warm: Address[] = [];
+  let refund = 0n;
+  for (const authorization of authorizations) {
+    const authority = authorityOf(authorization, chainId);
+    if (authority === undefined) continue;
+    warm.push(authority);
+    const code = state.codeOf(authority);
+    if (code.length > 0 && !isDelegation(code)) continue;
+    if (state.nonceOf(authority) !== authorization.nonce) continue;
+    if (state.exists(authority)) refund += EXISTING_REFUND;
+    state.setNonce(authority, authorization.nonce + 1n);
+    const isRevoked = authorization.address === ZERO_ADDRESS;
+    state.setCode(authority, isRevoked ? NOTHING : concatBytes([DELEGATION, parseData(authorization.address)]));
+  }
+  return { refund, warm };
+};
+
+const authorityOf = (authorization: Authorization, chainId: bigint): Address | undefined => {
+  const { address, nonce, yParity, r, s } = authorization;
+  if (authorization.chainId !== 0n && authorization.chainId !== chainId) return undefined;
+  if (nonce >= MAX_NONCE || s > HALF_ORDER || yParity > 1n) return undefined;
+  const signed = encodeList([
+    encodeNumber(authorization.chainId),
+    encodeBytes(parseData(address)),
+    encodeNumber(nonce),
+  ]);
+  return recoverAddress(
+    keccak256(concatBytes([MAGIC, signed])),
+    yParity === 0n ? 0 : 1,
+    numberBytes(r),
+    numberBytes(s),
+  );
+};

@@ -1,0 +1,35 @@
+import secp256k1 from "secp256k1";
+import { type Address, formatData } from "../chain/hex.ts";
+import { keccak256 } from "../chain/keccak.ts";
+import { type SignatureParts, signatureParts } from "../chain/signatureParts.ts";
+import type { SignedTransaction } from "../chain/transaction.ts";
+
+const PUBLIC_KEY_AT = 1;
+const ADDRESS_AT = 12;
+
+/** Undefined where the signature is none. */
+const recover = ({ digest, signature, recoveryId }: SignatureParts): Address | undefined => {
+  try {
+    const key = secp256k1.ecdsaRecover(signature, recoveryId, digest, false).subarray(PUBLIC_KEY_AT);
+    return formatData(keccak256(key).subarray(ADDRESS_AT));
+  } catch {
+    // What the caller sent is no point of the curve.
+    return undefined;
+  }
+};
+
+export const recoverAddress = (
+  digest: Uint8Array,
+  recoveryId: 0 | 1,
+  r: Uint8Array,
+  s: Uint8Array,
+): Address | undefined => {
+  if (r.length > 32 || s.length > 32) return undefined;
+  const signature = new Uint8Array(64);
+  signature.set(r, 32 - r.length);
+  signature.set(s, 64 - s.length);
+  return recover({ digest, signature, recoveryId });
+};
+
+export const recoverSender = (transaction: SignedTransaction): Address | undefined =>
+  recover(signatureParts(transaction));

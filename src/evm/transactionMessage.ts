@@ -1,0 +1,45 @@
+import type { Address, Hash } from "../chain/hex.ts";
+import type { AccessListEntry, Authorization, SignedTransaction } from "../chain/transaction.ts";
+
+/** What a transaction wants done, without the form in which it was signed. */
+export interface TransactionMessage {
+  readonly type: number;
+  readonly from: Address;
+  /** null creates a contract. */
+  readonly to: Address | null;
+  readonly nonce: bigint;
+  readonly gas: bigint;
+  readonly value: bigint;
+  readonly input: Uint8Array;
+  /** Both are the gas price where there is one. */
+  readonly maxFeePerGas: bigint;
+  readonly maxPriorityFeePerGas: bigint;
+  readonly accessList: readonly AccessListEntry[];
+  readonly maxFeePerBlobGas: bigint;
+  readonly blobVersionedHashes: readonly Hash[];
+  readonly authorizationList: readonly Authorization[];
+}
+
+export const BLOB_TYPE = 3;
+export const SET_CODE_TYPE = 4;
+
+/** `from` is the recovered sender. */
+export const messageOf = (transaction: SignedTransaction, from: Address): TransactionMessage => {
+  const { type, to, nonce, gas, value, input } = transaction;
+  const isPriced = type === 0 || type === 1;
+  return {
+    type,
+    from,
+    to,
+    nonce,
+    gas,
+    value,
+    input,
+    maxFeePerGas: isPriced ? transaction.gasPrice : transaction.maxFeePerGas,
+    maxPriorityFeePerGas: isPriced ? transaction.gasPrice : transaction.maxPriorityFeePerGas,
+    accessList: type === 0 ? [] : transaction.accessList,
+    maxFeePerBlobGas: type === BLOB_TYPE ? transaction.maxFeePerBlobGas : 0n,
+    blobVersionedHashes: type === BLOB_TYPE ? transaction.blobVersionedHashes : [],
+    authorizationList: type === SET_CODE_TYPE ? transaction.authorizationList : [],
+  };
+};
