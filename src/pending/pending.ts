@@ -1,21 +1,32 @@
 import type { HeadChange, Heads, RingBlock } from "../chain/heads.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import type { PendingChange, PendingMode, View } from "../chain/view.ts";
+import { type Address, type Hash, ZERO_HASH } from "../chain/hex.ts";
+import type { PendingChange, PendingMode, PendingView, View } from "../chain/view.ts";
 import { type Feed, idleDeadlineMs } from "../feed/client.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { emptySequence, follow, isDegraded, receive } from "../feed/sequence.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
 import { createAcceptedNonces } from "./acceptedNonces.ts";
 import { createAnnounced } from "./announced.ts";
-import { isSealingFast, measureBlockTimeMs } from "./blockTime.ts";
 import type { Execution, Executor } from "./execution.ts";
 import { createFolding } from "./folding.ts";
 import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
 import { createNodeProbe } from "./nodeProbe.ts";
 import { createRecentHashes } from "./recentHashes.ts";
 import { type Passed, reconcile } from "./reconcile.ts";
+import { isSealingFast } from "./sealingFast.ts";
 import { createVanished } from "./vanished.ts";
 import { createView } from "./view.ts";
+
+/** The heads of a chain, as upstream follows them. */
+export interface HeadSource {
+  current(): Heads | undefined;
+  /** Listeners are called at once when the heads have changed. */
+  subscribe(listener: (change: HeadChange) => void): () => void;
+  /** Pending blocks are sealed ones: look once a block. */
+  setNative(native: boolean): void;
+  readonly blockTimeMs: number;
+}
 
 export interface PendingOptions {
   /** Label of metrics. */
@@ -23,15 +34,9 @@ export interface PendingOptions {
   readonly mode: "auto" | Backend;
   /** Pending blocks at most. */
   readonly maxDepth: number;
-  /** As configured; undefined: measured. */
-  readonly blockTimeMs: number | undefined;
   /** This node's receipts roots are wrong where there are deposits. */
   readonly ignoresReceiptsRoot: boolean;
-  readonly heads: {
-    current(): Heads;
-    /** Listeners are called at once when the heads have changed. */
-    subscribe(listener: (change: HeadChange) => void): () => void;
-  };
+  readonly heads: HeadSource;
   readonly executor: Executor;
   /** Opens the chain's feeds; absent where it has none. */
   readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
@@ -41,19 +46,18 @@ export interface PendingOptions {
 }
 
 export interface Pending {
-  /** What a request takes and reads everything from. */
+  /** What a request takes and reads everything from. Throws RpcError (503) while no head is known. */
   view(): View;
   /** Called at once with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this transaction through here: the sender's pending nonce counts it. */
   accepted(hash: Hash, sender: Address, nonce: bigint): void;
-  blockTimeMs(): number;
   close(): Promise<void>;
 }
 
 const LATE_AFTER_MS = 100;
 const CHECK_MS = 250;
-const DEFAULT_BLOCK_TIME_MS = 2_000;
+const NO_BASE = { number: 0n, hash: ZERO_HASH };
 const now = (): number => performance.now();
 
 /** Answers depend on whether the node builds a pending block of its own. */
@@ -74,7 +78,7 @@ export const createPending = (options: PendingOptions): Pending => {
   /** Heads that were seen while an execution of a block below them was awaited; reconciled together. */
   let unsettled: RingBlock[] | undefined;
 
-  const blockTimeMs = (): number => options.blockTimeMs ?? measureBlockTimeMs(heads.current()) ?? DEFAULT_BLOCK_TIME_MS;
+  const blockTimeMs = (): number => heads.blockTimeMs;
   const isFeedLive = (): boolean => appliedAtMs !== undefined && now() - appliedAtMs <= idleDeadlineMs(blockTimeMs());
 
   const areKnown = async (hashes: readonly Hash[]): Promise<readonly boolean[]> => {
@@ -88,7 +92,7 @@ export const createPending = (options: PendingOptions): Pending => {
     onVanished: (count, removed) => {
       metrics.pendingVanished.inc({ chain }, count);
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
-      if (removed.length > 0) emit({ view: current, extended: [], removed });
+      if (current && removed.length > 0) emit({ view: current, extended: [], removed });
     },
   });
 
@@ -100,7 +104,7 @@ export const createPending = (options: PendingOptions): Pending => {
   };
   const folding = createFolding(
     { executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted },
-    heads.current().latest,
+    heads.current()?.latest ?? NO_BASE,
   );
 
   const serve = (head: Heads, pendingBlocks: number, isProven: boolean): Serving => {
@@ -110,7 +114,10 @@ export const createPending = (options: PendingOptions): Pending => {
       isFeedLive: isFeedLive(),
       isSealingFast: isSealingFast(head),
     });
-    if (next !== backend) log.info({ chain, backend: next }, "pending is answered from another source");
+    if (next !== backend) {
+      log.info({ chain, backend: next }, "pending has a source");
+      heads.setNative(next === "native");
+    }
     backend = next;
     return decideServing({
       backend,
@@ -122,8 +129,7 @@ export const createPending = (options: PendingOptions): Pending => {
     });
   };
 
-  const build = () => {
-    const head = heads.current();
+  const build = (head: Heads) => {
     const blocks = folding.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
     const isProven = blocks.every(({ parts }) => parts.every(({ changes }) => changes !== undefined));
     const serving = serve(head, blocks.length, isProven);
@@ -136,13 +142,15 @@ export const createPending = (options: PendingOptions): Pending => {
     return { view: { heads: head, pending }, blocks: serving.blocksFrom === "view" ? blocks : [] };
   };
 
-  let { view: current } = build();
+  const first = heads.current();
+  let current: (View & { readonly pending: PendingView }) | undefined = first && build(first).view;
 
   const emit = (change: PendingChange): void => {
     for (const listener of listeners) listener(change);
   };
 
-  const isNew = (next: typeof current): boolean =>
+  const isNew = (next: View & { readonly pending: PendingView }): boolean =>
+    current === undefined ||
     next.heads !== current.heads ||
     next.pending.id !== current.pending.id ||
     next.pending.mode !== current.pending.mode ||
@@ -150,7 +158,9 @@ export const createPending = (options: PendingOptions): Pending => {
     next.pending.stateFrom !== current.pending.stateFrom;
 
   const publish = (): void => {
-    const { view, blocks } = build();
+    const head = heads.current();
+    if (!head) return;
+    const { view, blocks } = build(head);
     if (needsNode(view.pending.mode)) probe.refresh(view.heads.latest.number);
     if (!isNew(view)) return;
     current = view;
@@ -163,23 +173,24 @@ export const createPending = (options: PendingOptions): Pending => {
   };
 
   const settle = (): void => {
-    const { latest } = heads.current();
-    if (!unsettled || folding.awaits(latest.number)) return;
+    const head = heads.current();
+    if (!head || !unsettled || folding.awaits(head.latest.number)) return;
+    const { latest } = head;
     if (folding.chain().base.hash === latest.hash) {
       unsettled = undefined;
       return;
     }
-    const change: HeadChange = { heads: heads.current(), from: unsettled, to: [] };
+    const change: HeadChange = { heads: head, from: unsettled, to: [] };
     unsettled = undefined;
     const folded = folding.chain();
     const { name, passed, isExecuted } = reconcile(folded, change, options);
-    if (name === "reorganised") log.warn({ chain, head: change.heads.latest.number }, "pending blocks were orphaned");
+    if (name === "reorganised") log.warn({ chain, head: latest.number }, "pending blocks were orphaned");
     for (const { differences } of passed) {
       for (const what of differences) metrics.pendingMismatches.inc({ chain, what });
     }
-    folding.rebase(change.heads.latest, isExecuted);
+    folding.rebase(latest, isExecuted);
     folding.follow(sequence.blocks);
-    findVanished(change.heads, passed);
+    findVanished(head, passed);
   };
 
   const findVanished = (head: Heads, passed: readonly Passed[]): void => {
@@ -203,7 +214,9 @@ export const createPending = (options: PendingOptions): Pending => {
   };
 
   const onMessage = (message: Flashblock): void => {
-    const step = receive(sequence, message, heads.current().latest, limits);
+    const head = heads.current();
+    if (!head) return;
+    const step = receive(sequence, message, head.latest, limits);
     metrics.feedMessages.inc({ chain, decision: step.decision });
     if (step.decision === "gap") metrics.feedGaps.inc({ chain });
     const isApplied = step.state.blocks !== sequence.blocks;
@@ -226,6 +239,7 @@ export const createPending = (options: PendingOptions): Pending => {
   return {
     view: () => {
       probe.asked();
+      if (!current) throw unavailable("no block is known yet");
       return current;
     },
     subscribe: (listener) => {
@@ -233,7 +247,6 @@ export const createPending = (options: PendingOptions): Pending => {
       return () => listeners.delete(listener);
     },
     accepted: nonces.accept,
-    blockTimeMs,
     close: async () => {
       clearInterval(timer);
       unsubscribe();

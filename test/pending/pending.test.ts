@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { type Address, formatData, type Hash, parseData } from "../../src/chain/hex.ts";
+import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
 import { keccak256Hex } from "../../src/chain/keccak.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { rootOf } from "../support/fakeExecutor.ts";

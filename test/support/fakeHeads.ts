@@ -39,7 +39,14 @@ export const createFakeHeads = (first: bigint) => {
   };
   let current = heads();
 
+  const native: boolean[] = [];
   return {
+    blockTimeMs: 2_000,
+    /** What setNative was told. */
+    native,
+    setNative: (value: boolean) => {
+      native.push(value);
+    },
     current: () => current,
     subscribe: (listener: (change: HeadChange) => void) => {
       listeners.add(listener);

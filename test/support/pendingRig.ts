@@ -25,7 +25,6 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     chain: "test",
     mode: "auto",
     maxDepth: 5,
-    blockTimeMs: undefined,
     ignoresReceiptsRoot: false,
     heads,
     executor: fake.executor,
