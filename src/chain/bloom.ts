@@ -1,7 +1,7 @@
 import { type Address, type Data, type Hash, parseData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 
-export const BLOOM_BYTES = 256;
+const BLOOM_BYTES = 256;
 
 /** A null position, like an empty one, matches any topic. */
 export interface LogMatch {

@@ -1,7 +1,6 @@
 /** Encoding from parts that are encoded already, so that bytes which do not change are never encoded twice. */
 
 const EMPTY = Uint8Array.of(0x80);
-export const EMPTY_LIST = Uint8Array.of(0xc0);
 
 /** The prefix of a payload: `offset` is 0x80 for a string, 0xc0 for a list. Yellow Paper, appendix B. */
 const prefix = (length: number, offset: number): Uint8Array => {

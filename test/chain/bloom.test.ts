@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Bloom } from "@ethereumjs/vm";
+import { addToBloom, bloomAdmits, bloomContains, bloomOfLogs, createBloom, orBloom } from "../../src/chain/bloom.ts";
+import type { Address, Hash } from "../../src/chain/hex.ts";
+import { parseData } from "../../src/chain/hex.ts";
+
+const address = (digit: string): Address => `0x${digit.repeat(40)}`;
+const topic = (digit: string): Hash => `0x${digit.repeat(64)}`;
+const log = { address: address("a"), topics: [topic("1"), topic("2")] };
+
+test("bits are those of the library", () => {
+  const theirs = new Bloom();
+  for (const value of [log.address, ...log.topics]) theirs.add(parseData(value));
+  assert.deepEqual(bloomOfLogs([log]), theirs.bitvector);
+});
+
+test("what was added is contained, and joins others", () => {
+  const bloom = createBloom();
+  addToBloom(bloom, address("b"));
+  assert.ok(bloomContains(bloom, address("b")));
+  assert.ok(!bloomContains(bloom, address("a")));
+  orBloom(bloom, bloomOfLogs([log]));
+  assert.ok(bloomContains(bloom, topic("2")) && bloomContains(bloom, address("b")));
+});
+
+const CASES: readonly [string, Parameters<typeof bloomAdmits>[1], boolean][] = [
+  ["nothing asked", { topics: [] }, true],
+  ["the address", { addresses: [address("a")], topics: [] }, true],
+  ["one of the addresses", { addresses: [address("c"), address("a")], topics: [] }, true],
+  ["another address", { addresses: [address("c")], topics: [] }, false],
+  ["no address named", { addresses: [], topics: [] }, true],
+  ["any topic, then one that is there", { topics: [null, [topic("2")]] }, true],
+  ["a topic that is not there", { topics: [[topic("1")], [topic("3")]] }, false],
+  ["one of two topics", { topics: [[topic("3"), topic("1")]] }, true],
+  ["an empty position", { topics: [[], [topic("2")]] }, true],
+];
+
+for (const [name, filter, expected] of CASES) {
+  test(`${name}: ${expected ? "admitted" : "refused"}`, () => {
+    assert.equal(bloomAdmits(bloomOfLogs([log]), filter), expected);
+  });
+}

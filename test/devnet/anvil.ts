@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { Agent, request } from "undici";
+
+/** An error that the node answered with. */
+export class AnvilError extends Error {
+  override readonly name = "AnvilError";
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(method: string, error: { code: number; message: string; data?: unknown }) {
+    super(error.message, { cause: method });
+    this.code = error.code;
+    this.data = error.data;
+  }
+}
+
+export interface Anvil {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number | undefined;
+  /** The body of a JSON-RPC request, sent and answered as it is. */
+  post(body: string): Promise<string>;
+  call(method: string, ...params: readonly unknown[]): Promise<unknown>;
+  /** Calls of one method, side by side; answers in their order. */
+  callAll(method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]>;
+  close(): Promise<void>;
+}
+
+interface RpcResponse {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: { code: number; message: string; data?: unknown };
+}
+
+const START_TIMEOUT_MS = 20_000;
+const ANSWER_TIMEOUT_MS = 15_000;
+const STOP_TIMEOUT_MS = 3_000;
+
+/** The platform's own binary: npm's wrapper would be one more process to end. */
+const findBinary = (): string => {
+  const wrapper = createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json");
+  const platform = `${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
+  const manifest = createRequire(wrapper).resolve(`@foundry-rs/anvil-${platform}/package.json`);
+  return join(dirname(manifest), "bin", "anvil");
+};
+
+const awaitPort = (child: ChildProcess): Promise<number> =>
+  new Promise((resolve, reject) => {
+    let output = "";
+    const timer = setTimeout(() => reject(new Error(`anvil did not start: ${output}`)), START_TIMEOUT_MS);
+    const read = (chunk: Buffer) => {
+      output += chunk.toString();
+      const port = /Listening on [^\s:]+:(\d+)/.exec(output)?.[1];
+      if (port === undefined) return;
+      clearTimeout(timer);
+      // It goes on writing a line a call: read, or it would block.
+      child.stdout?.off("data", read).resume();
+      child.stderr?.off("data", read).resume();
+      resolve(Number(port));
+    };
+    child.stdout?.on("data", read);
+    child.stderr?.on("data", read);
+    child.once("error", reject);
+    child.once("exit", (code) => {
+      clearTimeout(timer);
+      reject(new Error(`anvil ended with ${code}: ${output}`));
+    });
+  });
+
+const stop = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(timer);
+};
+
+/** A real node on a free port (or the given one), ended by its pid. */
+export const startAnvil = async (args: readonly string[], port = 0): Promise<Anvil> => {
+  const child = spawn(findBinary(), ["--port", String(port), "--no-request-size-limit", ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const killNow = () => child.kill("SIGKILL");
+  // A test that crashes must not leave a node behind.
+  process.once("exit", killNow);
+  let listening: number;
+  try {
+    listening = await awaitPort(child);
+  } catch (error) {
+    process.off("exit", killNow);
+    await stop(child);
+    throw error;
+  }
+  const url = `http://127.0.0.1:${listening}`;
+  const dispatcher = new Agent({ connections: 8, headersTimeout: ANSWER_TIMEOUT_MS });
+  let nextId = 1;
+
+  const post = async (body: string): Promise<string> => {
+    const headers = { "content-type": "application/json" };
+    const answer = await request(url, { method: "POST", headers, body, dispatcher });
+    return answer.body.text();
+  };
+
+  const callAll = async (method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]> => {
+    if (params.length === 0) return [];
+    const first = nextId;
+    nextId += params.length;
+    const calls = params.map((each, at) => ({ jsonrpc: "2.0", id: first + at, method, params: each }));
+    const responses: RpcResponse[] = JSON.parse(await post(JSON.stringify(calls)));
+    return responses
+      .toSorted((a, b) => a.id - b.id)
+      .map(({ result, error }) => {
+        if (error !== undefined) throw new AnvilError(method, error);
+        return result;
+      });
+  };
+
+  return {
+    url,
+    port: listening,
+    pid: child.pid,
+    post,
+    callAll,
+    call: async (method, ...params) => {
+      const { result, error }: RpcResponse = JSON.parse(
+        await post(JSON.stringify({ jsonrpc: "2.0", id: nextId++, method, params })),
+      );
+      if (error !== undefined) throw new AnvilError(method, error);
+      return result;
+    },
+    close: async () => {
+      await dispatcher.destroy();
+      await stop(child);
+      process.off("exit", killNow);
+    },
+  };
+};

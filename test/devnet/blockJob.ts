@@ -1,0 +1,242 @@
+import { hashHeader } from "../../src/chain/blockHeader.ts";
+import { bloomOfLogs, createBloom } from "../../src/chain/bloom.ts";
+import { type Address, formatData, formatQuantity, type Hash, type Hex } from "../../src/chain/hex.ts";
+import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
+import { parseTransaction } from "../../src/chain/parseTransaction.ts";
+import { encodeReceipt, type Receipt } from "../../src/chain/receipt.ts";
+import { DEPOSIT_TYPE, type SignedTransaction, type Transaction } from "../../src/chain/transaction.ts";
+import { type Anvil, AnvilError } from "./anvil.ts";
+import {
+  type Flashblock,
+  type FlashblockBase,
+  type FlashblockDiff,
+  formatMetadata,
+  type MetadataGeneration,
+  withoutRoots,
+} from "./flashblock.ts";
+import { encodeL1Attributes, L1_ATTRIBUTES_SENDER, L1_BLOCK } from "./l1Attributes.ts";
+import type { HeldTransaction } from "./mempool.ts";
+import { accountsOf, type CallFrame, headerOf, logsOf, type NodeBlock } from "./nodeBlock.ts";
+
+export interface JobOptions {
+  readonly payloadId: Hex;
+  readonly timestamp: bigint;
+  readonly deposits: boolean;
+  readonly generation: MetadataGeneration;
+}
+
+/** One block being built: what was handed to the node, and what the feed says of it. */
+export interface BlockJob {
+  readonly number: bigint;
+  readonly timestamp: bigint;
+  /** How many messages were built. */
+  readonly length: number;
+  readonly included: readonly Transaction[];
+  /** Those of them that clients sent. */
+  readonly handed: readonly HeldTransaction[];
+  readonly gasLeft: bigint;
+  /** Hands these over, in this order, and builds the next message. Those that the node refuses come back. */
+  next(held: readonly HeldTransaction[], previous: string): Promise<Step>;
+}
+
+export interface Step {
+  readonly message: Flashblock;
+  readonly refused: readonly { readonly held: HeldTransaction; readonly reason: string }[];
+}
+
+const DEPOSIT_RECEIPT_VERSION = 1n;
+
+/** What the node is asked to trace: the transaction as a call, on top of all that it has been handed. */
+const asCall = (transaction: SignedTransaction, sender: Address) => ({
+  from: sender,
+  ...(transaction.to === null ? {} : { to: transaction.to }),
+  input: formatData(transaction.input),
+  value: formatQuantity(transaction.value),
+  gas: formatQuantity(transaction.gas),
+  nonce: formatQuantity(transaction.nonce),
+  ...feesOf(transaction),
+});
+
+const feesOf = (transaction: SignedTransaction) => {
+  if (transaction.type === 0) return { gasPrice: formatQuantity(transaction.gasPrice) };
+  const { accessList } = transaction;
+  if (transaction.type === 1) return { gasPrice: formatQuantity(transaction.gasPrice), accessList };
+  return {
+    maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
+    maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),
+    accessList,
+    ...(transaction.type === 4
+      ? {
+          authorizationList: transaction.authorizationList.map((each) => ({
+            chainId: formatQuantity(each.chainId),
+            address: each.address,
+            nonce: formatQuantity(each.nonce),
+            yParity: formatQuantity(each.yParity),
+            r: formatQuantity(each.r),
+            s: formatQuantity(each.s),
+          })),
+        }
+      : {}),
+  };
+};
+
+const pendingBlock = async (anvil: Anvil): Promise<NodeBlock> =>
+  (await anvil.call("eth_getBlockByNumber", "pending", false)) as NodeBlock;
+
+/** Starts the block after the node's newest. */
+export const startJob = async (anvil: Anvil, options: JobOptions): Promise<BlockJob> => {
+  await anvil.call("evm_setNextBlockTimestamp", Number(options.timestamp));
+  const first = await pendingBlock(anvil);
+  const base: FlashblockBase = {
+    parent_beacon_block_root: first.parentBeaconBlockRoot,
+    parent_hash: first.parentHash,
+    fee_recipient: first.miner,
+    prev_randao: first.mixHash,
+    block_number: first.number,
+    gas_limit: first.gasLimit,
+    timestamp: first.timestamp,
+    extra_data: first.extraData,
+    base_fee_per_gas: first.baseFeePerGas,
+  };
+  const number = BigInt(first.number);
+  const included: Transaction[] = [];
+  const handed: HeldTransaction[] = [];
+  const encoded: Uint8Array[] = [];
+  /** The same receipts with the node's own depositNonce, to check them against its receiptsRoot. */
+  const encodedAsNode: Uint8Array[] = [];
+  const touched = new Set<Address>([first.miner]);
+  let length = 0;
+  let gasUsed = 0n;
+  let gasLimits = 0n;
+
+  const handOver = (transaction: Transaction) => anvil.call("eth_sendRawTransaction", formatData(transaction.raw));
+
+  /** The first in its block, and to a contract that does nothing: the block's gas is its own. */
+  const handOverDeposit = async (deposit: Transaction): Promise<Receipt> => {
+    const depositNonce = BigInt(String(await anvil.call("eth_getTransactionCount", L1_ATTRIBUTES_SENDER, "pending")));
+    await handOver(deposit);
+    touched.add(L1_ATTRIBUTES_SENDER).add(L1_BLOCK);
+    return {
+      type: DEPOSIT_TYPE,
+      status: true,
+      ...account(deposit, BigInt((await pendingBlock(anvil)).gasUsed)),
+      logs: [],
+      logsBloom: createBloom(),
+      depositNonce,
+      depositReceiptVersion: DEPOSIT_RECEIPT_VERSION,
+    };
+  };
+
+  /** Traces it on top of what the node has, hands it over, and gives the receipt to be. */
+  const handOverSigned = async ({ transaction, sender }: HeldTransaction): Promise<Receipt> => {
+    const tracer = { tracer: "callTracer", tracerConfig: { withLog: true } };
+    const frame = (await anvil.call("debug_traceCall", asCall(transaction, sender), "pending", tracer)) as CallFrame;
+    await handOver(transaction);
+    for (const each of accountsOf(frame)) touched.add(each);
+    const logs = logsOf(frame);
+    return {
+      type: transaction.type,
+      status: frame.error === undefined,
+      ...account(transaction, BigInt(frame.gasUsed)),
+      logs,
+      logsBloom: bloomOfLogs(logs),
+    };
+  };
+
+  const account = (transaction: Transaction, gas: bigint) => {
+    gasUsed += gas;
+    gasLimits += transaction.gas;
+    return { cumulativeGasUsed: gasUsed };
+  };
+
+  const keep = (transaction: Transaction, receipt: Receipt) => {
+    included.push(transaction);
+    encoded.push(encodeReceipt(receipt));
+    // anvil reads the nonce after the deposit, the specification wants the one before.
+    const asNode =
+      receipt.depositNonce === undefined ? receipt : { ...receipt, depositNonce: receipt.depositNonce + 1n };
+    encodedAsNode.push(encodeReceipt(asNode));
+  };
+
+  const balances = async (): Promise<Map<Hex, bigint>> => {
+    const accounts = [...touched];
+    const values = await anvil.callAll(
+      "eth_getBalance",
+      accounts.map((account) => [account, "pending"]),
+    );
+    return new Map(accounts.map((account, at) => [account, BigInt(String(values[at]))]));
+  };
+
+  const checked = async (): Promise<NodeBlock> => {
+    const block = await pendingBlock(anvil);
+    const expected = included.map(({ hash }) => hash).join();
+    if (block.transactions.join() !== expected) throw new Error(`the node builds another block: ${block.transactions}`);
+    if (orderedTrieRoot(encodedAsNode) !== block.receiptsRoot) {
+      throw new Error(`receipts of block ${number} were not foreseen: ${included.at(-1)?.hash}`);
+    }
+    return block;
+  };
+
+  return {
+    number,
+    timestamp: options.timestamp,
+    included,
+    handed,
+    get length() {
+      return length;
+    },
+    get gasLeft() {
+      return BigInt(first.gasLimit) - gasLimits;
+    },
+    next: async (held, previous) => {
+      const refused: { held: HeldTransaction; reason: string }[] = [];
+      const receipts = new Map<Hash, Receipt>();
+      const from = included.length;
+      if (length === 0 && options.deposits) {
+        const deposit = parseTransaction(encodeL1Attributes(number, options.timestamp));
+        const receipt = await handOverDeposit(deposit);
+        keep(deposit, receipt);
+        receipts.set(deposit.hash, receipt);
+      }
+      for (const each of held) {
+        try {
+          const receipt = await handOverSigned(each);
+          keep(each.transaction, receipt);
+          handed.push(each);
+          receipts.set(each.transaction.hash, receipt);
+        } catch (error) {
+          if (!(error instanceof AnvilError)) throw error;
+          refused.push({ held: each, reason: error.message });
+        }
+      }
+      const block = await checked();
+      const receiptsRoot = orderedTrieRoot(encoded);
+      const diff: FlashblockDiff = {
+        state_root: block.stateRoot,
+        receipts_root: receiptsRoot,
+        logs_bloom: block.logsBloom,
+        gas_used: block.gasUsed,
+        block_hash: hashHeader({ ...headerOf(block), receiptsRoot }),
+        transactions: included.slice(from).map(({ raw }) => formatData(raw)),
+        withdrawals: [],
+        withdrawals_root: block.withdrawalsRoot,
+        blob_gas_used: block.blobGasUsed,
+      };
+      const wantsBalances = ["a", "b", "d", "i"].includes(options.generation);
+      const message: Flashblock = {
+        payload_id: options.payloadId,
+        index: length,
+        ...(length === 0 ? { base } : {}),
+        diff: options.generation === "i" ? withoutRoots(diff) : diff,
+        metadata: formatMetadata(options.generation, {
+          blockNumber: Number(number),
+          receipts,
+          balances: wantsBalances ? await balances() : new Map(),
+          previous,
+        }),
+      };
+      length++;
+      return { message, refused };
+    },
+  };
+};

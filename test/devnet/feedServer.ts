@@ -1,0 +1,96 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { WebSocketServer } from "ws";
+import { encodeFrame, type FeedEncoding, type Flashblock } from "./flashblock.ts";
+
+/** What to do with the messages to come, each counted down by one message. */
+export interface FeedFaults {
+  /** Built and counted, never sent: the listener sees a gap. */
+  drop(messages?: number): void;
+  /** Sent twice. */
+  repeat(messages?: number): void;
+  /** Held back for so long; those after it wait too, as on one connection. */
+  delay(delayMs: number, messages?: number): void;
+  /** Changed on its way out. */
+  alter(change: (message: Flashblock) => Flashblock): void;
+  /** Sent as it is, to everyone who listens now. */
+  inject(frame: string | Uint8Array): void;
+  /** Every connection is broken off. */
+  disconnect(): void;
+}
+
+export interface FeedServer {
+  readonly url: string;
+  readonly faults: FeedFaults;
+  send(message: Flashblock): void;
+  close(): Promise<void>;
+}
+
+export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServer> => {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1", perMessageDeflate: false });
+  await once(server, "listening");
+  server.on("connection", (client) => client.on("error", () => client.terminate()));
+  const { port } = server.address() as AddressInfo;
+  const pending = new Set<NodeJS.Timeout>();
+  const changes: ((message: Flashblock) => Flashblock)[] = [];
+  let [drops, repeats, delays, delayMs] = [0, 0, 0, 0];
+  let queue: (string | Uint8Array)[] = [];
+
+  const broadcast = (frame: string | Uint8Array) => {
+    for (const client of server.clients) client.send(frame);
+  };
+  const flush = () => {
+    for (const frame of queue) broadcast(frame);
+    queue = [];
+  };
+  const deliver = (frame: string | Uint8Array) => {
+    if (pending.size > 0) queue.push(frame);
+    else broadcast(frame);
+  };
+
+  return {
+    url: `ws://127.0.0.1:${port}`,
+    faults: {
+      drop: (messages = 1) => {
+        drops += messages;
+      },
+      repeat: (messages = 1) => {
+        repeats += messages;
+      },
+      delay: (ms, messages = 1) => {
+        delays += messages;
+        delayMs = ms;
+      },
+      alter: (change) => changes.push(change),
+      inject: broadcast,
+      disconnect: () => {
+        for (const client of server.clients) client.terminate();
+      },
+    },
+    send: (message) => {
+      if (drops > 0) {
+        drops--;
+        return;
+      }
+      const frame = encodeFrame(changes.shift()?.(message) ?? message, encoding);
+      if (delays > 0) {
+        delays--;
+        const timer = setTimeout(() => {
+          pending.delete(timer);
+          if (pending.size === 0) flush();
+        }, delayMs);
+        pending.add(timer);
+      }
+      deliver(frame);
+      if (repeats > 0) {
+        repeats--;
+        deliver(frame);
+      }
+    },
+    close: async () => {
+      for (const timer of pending) clearTimeout(timer);
+      for (const client of server.clients) client.terminate();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+};

@@ -1,0 +1,81 @@
+import { type Address, formatQuantity, type Hash, isData, parseData } from "../../src/chain/hex.ts";
+import type { Anvil } from "./anvil.ts";
+import { type Mempool, Refused, readSent } from "./mempool.ts";
+import type { FrontMethod } from "./rpcFront.ts";
+import type { Sequencer } from "./sequencer.ts";
+
+/** Would change blocks behind the sequencer's back, or put a transaction past it. */
+const REFUSED = [
+  "eth_sendTransaction",
+  "eth_sendTransactionSync",
+  "eth_sendRawTransactionSync",
+  "eth_sendUnsignedTransaction",
+  "evm_mine",
+  "evm_mine_detailed",
+  "anvil_mine",
+  "anvil_mine_detailed",
+  "hardhat_mine",
+  "anvil_reorg",
+  "anvil_rollback",
+  "evm_revert",
+  "anvil_revert",
+  "evm_setAutomine",
+  "anvil_setAutomine",
+  "evm_setIntervalMining",
+  "anvil_setIntervalMining",
+];
+
+export interface FrontOptions {
+  readonly chainId: number;
+  readonly node: () => Anvil;
+  readonly mempool: Mempool;
+  readonly sequencer: Sequencer;
+}
+
+/** The methods that the devnet answers itself, or looks at before the node does. */
+export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions): Map<string, FrontMethod> => {
+  const nonceOf = async (sender: Address): Promise<bigint> =>
+    BigInt(String(await node().call("eth_getTransactionCount", sender, "pending")));
+
+  const send: FrontMethod = async ([raw]) => {
+    if (!isData(raw)) throw new Refused("a transaction's bytes are missing", -32602);
+    const held = readSent(parseData(raw), BigInt(chainId));
+    if (sequencer.rawOf(held.transaction.hash) !== undefined) throw new Refused("already known");
+    mempool.add(held, await nonceOf(held.sender));
+    return held.transaction.hash;
+  };
+
+  /** The next free nonce counts what is held, as it counts a node's pool. */
+  const count: FrontMethod = async ([address, block]) => {
+    if (block !== "pending" || typeof address !== "string") return undefined;
+    const sender = address.toLowerCase() as Address;
+    return formatQuantity(mempool.nonceAfter(sender, await nonceOf(sender)));
+  };
+
+  /** anvil ends when it is asked for the raw bytes of a deposit, so only what is known to be none goes there. */
+  const rawOf = async (transaction: unknown): Promise<unknown> => {
+    const found = transaction as { readonly hash: Hash; readonly type: string } | null;
+    if (found === null) return null;
+    const known = sequencer.rawOf(found.hash);
+    if (known !== undefined) return known;
+    return found.type === "0x7e" ? null : node().call("eth_getRawTransactionByHash", found.hash);
+  };
+  const rawBy =
+    (method: string): FrontMethod =>
+    async (params) =>
+      (await rawOf(await node().call(method, ...params))) ?? null;
+
+  const refuse: FrontMethod = async () => {
+    throw new Refused("the devnet's sequencer alone does this", -32601);
+  };
+
+  return new Map<string, FrontMethod>([
+    ["eth_sendRawTransaction", send],
+    ["eth_getTransactionCount", count],
+    ["eth_getRawTransactionByHash", rawBy("eth_getTransactionByHash")],
+    ["debug_getRawTransaction", rawBy("eth_getTransactionByHash")],
+    ["eth_getRawTransactionByBlockHashAndIndex", rawBy("eth_getTransactionByBlockHashAndIndex")],
+    ["eth_getRawTransactionByBlockNumberAndIndex", rawBy("eth_getTransactionByBlockNumberAndIndex")],
+    ...REFUSED.map((method): [string, FrontMethod] => [method, refuse]),
+  ]);
+};

@@ -1,0 +1,110 @@
+import secp256k1 from "secp256k1";
+import { type Address, formatData } from "../../src/chain/hex.ts";
+import { keccak256 } from "../../src/chain/keccak.ts";
+import { parseTransaction } from "../../src/chain/parseTransaction.ts";
+import { signatureParts } from "../../src/chain/signatureParts.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, type SignedTransaction } from "../../src/chain/transaction.ts";
+
+export interface HeldTransaction {
+  readonly transaction: SignedTransaction;
+  readonly sender: Address;
+}
+
+/** A transaction that is refused, in a node's words. */
+export class Refused extends Error {
+  override readonly name = "Refused";
+  readonly code: number;
+
+  constructor(message: string, code = -32000) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export interface Mempool {
+  /** Throws Refused. `next` is the sender's nonce after all that the node has. */
+  add(held: HeldTransaction, next: bigint): void;
+  /** Handed over in vain: these wait again, before all others. */
+  putBack(entries: readonly HeldTransaction[]): void;
+  senders(): Address[];
+  /** The nonce after those held that follow on `next` without a gap. */
+  nonceAfter(sender: Address, next: bigint): bigint;
+  /** What can go into a block now, in the order it came: no gap in nonces, and no more gas than `gasLeft`. */
+  take(nonces: Map<Address, bigint>, gasLeft: bigint): HeldTransaction[];
+}
+
+export const readSent = (raw: Uint8Array, chainId: bigint): HeldTransaction => {
+  try {
+    const transaction = parseTransaction(raw);
+    if (transaction.type === DEPOSIT_TYPE) throw new Refused("transaction type not supported");
+    if (transaction.chainId !== undefined && transaction.chainId !== chainId) throw new Refused("invalid chain id");
+    return { transaction, sender: recoverSender(transaction) };
+  } catch (error) {
+    if (error instanceof InvalidTransaction) throw new Refused(`invalid transaction: ${error.message}`);
+    throw error;
+  }
+};
+
+const recoverSender = (transaction: SignedTransaction): Address => {
+  const { signature, recoveryId, digest } = signatureParts(transaction);
+  try {
+    const key = secp256k1.ecdsaRecover(signature, recoveryId, digest, false);
+    return formatData(keccak256(key.subarray(1)).subarray(12));
+  } catch {
+    throw new Refused("invalid sender");
+  }
+};
+
+const feeOf = ({ transaction }: HeldTransaction): bigint =>
+  transaction.type === 0 || transaction.type === 1 ? transaction.gasPrice : transaction.maxFeePerGas;
+
+/** Transactions that clients sent and the node has not seen yet. */
+export const createMempool = (): Mempool => {
+  const held = new Map<string, HeldTransaction>();
+  const slot = (sender: Address, nonce: bigint) => `${sender}:${nonce}`;
+  const slotOf = ({ sender, transaction }: HeldTransaction) => slot(sender, transaction.nonce);
+
+  return {
+    add: (entry, next) => {
+      const { nonce, hash } = entry.transaction;
+      const rival = held.get(slotOf(entry));
+      if (rival?.transaction.hash === hash) throw new Refused("already known");
+      if (nonce < next) throw new Refused(`nonce too low: next nonce ${next}, tx nonce ${nonce}`);
+      if (rival !== undefined && feeOf(entry) * 10n < feeOf(rival) * 11n) {
+        throw new Refused("replacement transaction underpriced");
+      }
+      held.set(slotOf(entry), entry);
+    },
+    putBack: (entries) => {
+      const others = [...held];
+      held.clear();
+      for (const entry of entries) held.set(slotOf(entry), entry);
+      for (const [key, entry] of others) held.set(key, entry);
+    },
+    senders: () => [...new Set(held.values().map(({ sender }) => sender))],
+    nonceAfter: (sender, next) => {
+      let nonce = next;
+      while (held.has(slot(sender, nonce))) nonce++;
+      return nonce;
+    },
+    take: (nonces, gasLeft) => {
+      const taken: HeldTransaction[] = [];
+      let left = gasLeft;
+      let found = true;
+      while (found) {
+        found = false;
+        for (const entry of held.values()) {
+          const { sender, transaction } = entry;
+          if (transaction.nonce < (nonces.get(sender) ?? 0n)) held.delete(slotOf(entry));
+          if (nonces.get(sender) !== transaction.nonce || transaction.gas > left) continue;
+          nonces.set(sender, transaction.nonce + 1n);
+          left -= transaction.gas;
+          held.delete(slotOf(entry));
+          taken.push(entry);
+          found = true;
+        }
+      }
+      return taken;
+    },
+  };
+};

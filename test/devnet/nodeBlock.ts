@@ -1,0 +1,73 @@
+import type { BlockHeader } from "../../src/chain/blockHeader.ts";
+import { type Address, type Data, type Hash, parseData } from "../../src/chain/hex.ts";
+import type { LogEntry } from "../../src/chain/receipt.ts";
+
+/** A block as anvil gives it, with hashes instead of transactions. */
+export interface NodeBlock {
+  readonly hash: Hash;
+  readonly parentHash: Hash;
+  readonly miner: Address;
+  readonly stateRoot: Hash;
+  readonly transactionsRoot: Hash;
+  readonly receiptsRoot: Hash;
+  readonly logsBloom: Data;
+  readonly number: Data;
+  readonly gasLimit: Data;
+  readonly gasUsed: Data;
+  readonly timestamp: Data;
+  readonly extraData: Data;
+  readonly mixHash: Hash;
+  readonly baseFeePerGas: Data;
+  readonly withdrawalsRoot: Hash;
+  readonly blobGasUsed: Data;
+  readonly excessBlobGas: Data;
+  readonly parentBeaconBlockRoot: Hash;
+  readonly requestsHash: Hash;
+  readonly transactions: readonly Hash[];
+}
+
+export const headerOf = (block: NodeBlock): BlockHeader => ({
+  parentHash: block.parentHash,
+  miner: block.miner,
+  stateRoot: block.stateRoot,
+  transactionsRoot: block.transactionsRoot,
+  receiptsRoot: block.receiptsRoot,
+  logsBloom: parseData(block.logsBloom),
+  number: BigInt(block.number),
+  gasLimit: BigInt(block.gasLimit),
+  gasUsed: BigInt(block.gasUsed),
+  timestamp: BigInt(block.timestamp),
+  extraData: block.extraData,
+  mixHash: block.mixHash,
+  baseFeePerGas: BigInt(block.baseFeePerGas),
+  withdrawalsRoot: block.withdrawalsRoot,
+  blobGasUsed: BigInt(block.blobGasUsed),
+  excessBlobGas: BigInt(block.excessBlobGas),
+  parentBeaconBlockRoot: block.parentBeaconBlockRoot,
+  requestsHash: block.requestsHash,
+});
+
+/** A frame of anvil's callTracer; `index` orders the logs of all frames. */
+export interface CallFrame {
+  readonly from: Address;
+  readonly to?: Address;
+  readonly gasUsed: Data;
+  readonly error?: string;
+  readonly logs?: readonly (LogEntry & { readonly index: Data })[];
+  readonly calls?: readonly CallFrame[];
+}
+
+/** The logs that stand: those of a frame that failed, and of all below it, do not. */
+export const logsOf = (frame: CallFrame): LogEntry[] => {
+  const standing = (each: CallFrame): readonly (LogEntry & { readonly index: Data })[] =>
+    each.error === undefined ? [...(each.logs ?? []), ...(each.calls ?? []).flatMap(standing)] : [];
+  return standing(frame)
+    .toSorted((a, b) => Number(a.index) - Number(b.index))
+    .map(({ address, topics, data }) => ({ address, topics, data }));
+};
+
+export const accountsOf = (frame: CallFrame): Address[] => [
+  frame.from,
+  ...(frame.to === undefined ? [] : [frame.to]),
+  ...(frame.calls ?? []).flatMap(accountsOf),
+];

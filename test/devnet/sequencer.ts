@@ -1,0 +1,198 @@
+import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Address, formatData, type Hash, type Hex } from "../../src/chain/hex.ts";
+import type { Transaction } from "../../src/chain/transaction.ts";
+import type { Anvil } from "./anvil.ts";
+import { type BlockJob, startJob } from "./blockJob.ts";
+import type { Flashblock, MetadataGeneration } from "./flashblock.ts";
+import type { HeldTransaction, Mempool } from "./mempool.ts";
+import type { NodeBlock } from "./nodeBlock.ts";
+
+export interface SealedBlock {
+  readonly number: bigint;
+  readonly hash: Hash;
+  readonly block: NodeBlock;
+}
+
+export interface SequencerEvents {
+  message: [Flashblock];
+  sealed: [SealedBlock];
+  /** A transaction that was held and that the node then refused. */
+  refused: [Hash, string];
+  reorg: [number];
+  /** The devnet itself went wrong; it goes on with the next block. Who waits for another event by `once` is told. */
+  error: [unknown];
+}
+
+export interface SequencerOptions {
+  readonly chainId: number;
+  readonly blockTimeMs: number;
+  readonly flashblockMs: number;
+  readonly generation: MetadataGeneration;
+  readonly deposits: boolean;
+  readonly manual: boolean;
+  /** The node of this moment: it may be started again. */
+  readonly node: () => Anvil;
+  readonly mempool: Mempool;
+}
+
+export interface Sequencer {
+  readonly events: EventEmitter<SequencerEvents>;
+  /** The EIP-2718 bytes of what went into blocks. */
+  rawOf(hash: Hash): Hex | undefined;
+  step(): Promise<Flashblock>;
+  seal(): Promise<SealedBlock>;
+  setSealing(isSealing: boolean): void;
+  reorg(depth: number): Promise<void>;
+  /** Runs with no block being built and none begun meanwhile. */
+  between<T>(act: () => Promise<T>): Promise<T>;
+  setRunning(isRunning: boolean): void;
+  close(): Promise<void>;
+}
+
+const MAX_RAWS = 50_000;
+
+/** One thing after the other, in the order asked for. */
+const createTurns = () => {
+  let last: Promise<unknown> = Promise.resolve();
+  return <T>(act: () => Promise<T>): Promise<T> => {
+    const turn = last.then(act);
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+};
+
+export const latestBlock = async (anvil: Anvil): Promise<NodeBlock> =>
+  (await anvil.call("eth_getBlockByNumber", "latest", false)) as NodeBlock;
+
+/** Builds blocks on the node message by message, and seals them, by timers or by hand. */
+export const createSequencer = (options: SequencerOptions): Sequencer => {
+  const { node, mempool, blockTimeMs, flashblockMs } = options;
+  const messagesABlock = Math.max(1, Math.round(blockTimeMs / flashblockMs));
+  const events = new EventEmitter<SequencerEvents>();
+  const closing = new AbortController();
+  const turn = createTurns();
+  const raws = new Map<Hash, Hex>();
+  let job: BlockJob | undefined;
+  let isSealing = true;
+  let isRunning = true;
+  let payloads = 0;
+  let previous = "0-0";
+
+  const begin = async (): Promise<BlockJob> => {
+    const parent = await latestBlock(node());
+    const nowSeconds = BigInt(Math.floor(Date.now() / 1_000));
+    const due = BigInt(parent.timestamp) + BigInt(Math.floor(blockTimeMs / 1_000));
+    payloads++;
+    return startJob(node(), {
+      payloadId: `0x03${(BigInt(options.chainId) * 0x1_0000_0000n + BigInt(payloads)).toString(16).padStart(14, "0").slice(-14)}`,
+      timestamp: due > nowSeconds ? due : nowSeconds,
+      deposits: options.deposits,
+      generation: options.generation,
+    });
+  };
+
+  const takeHeld = async (gasLeft: bigint): Promise<HeldTransaction[]> => {
+    const senders = mempool.senders();
+    const params = senders.map((sender) => [sender, "pending"]);
+    const counts = await node().callAll("eth_getTransactionCount", params);
+    return mempool.take(
+      new Map<Address, bigint>(senders.map((sender, at) => [sender, BigInt(String(counts[at]))])),
+      gasLeft,
+    );
+  };
+
+  const remember = (transactions: readonly Transaction[]): void => {
+    for (const { hash, raw } of transactions) raws.set(hash, formatData(raw));
+    for (const hash of raws.keys().take(Math.max(0, raws.size - MAX_RAWS))) raws.delete(hash);
+  };
+
+  const sendNext = async (): Promise<Flashblock> => {
+    job ??= await begin();
+    // Index 0 holds what must be there and no more, unless it is the block's only message.
+    const takesUsers = job.length > 0 || (messagesABlock === 1 && !options.manual);
+    const { message, refused } = await job.next(takesUsers ? await takeHeld(job.gasLeft) : [], previous);
+    remember(job.included.slice(job.included.length - message.diff.transactions.length));
+    previous = `${job.number}-${message.index}`;
+    events.emit("message", message);
+    for (const { held, reason } of refused) events.emit("refused", held.transaction.hash, reason);
+    return message;
+  };
+
+  const seal = async (): Promise<SealedBlock> => {
+    if (job === undefined) await sendNext();
+    const expected = job?.included.map(({ hash }) => hash).join();
+    job = undefined;
+    await node().call("evm_mine");
+    const block = await latestBlock(node());
+    if (block.transactions.join() !== expected) throw new Error(`sealed another block: ${block.number}`);
+    const sealed = { number: BigInt(block.number), hash: block.hash, block };
+    events.emit("sealed", sealed);
+    return sealed;
+  };
+
+  /** What the node was handed for an unfinished block goes back to those that wait. */
+  const giveBack = async (): Promise<void> => {
+    if (job === undefined) return;
+    mempool.putBack(job.handed);
+    job = undefined;
+    await node().call("anvil_dropAllTransactions");
+  };
+
+  const tick = async (): Promise<void> => {
+    if (!isRunning || closing.signal.aborted) return;
+    try {
+      if (job !== undefined && job.length >= messagesABlock && isSealing) await seal();
+      await sendNext();
+    } catch (error) {
+      if (closing.signal.aborted) return;
+      events.emit("error", error);
+      // What made a block fail may be in it: it is not tried again.
+      job = undefined;
+      await node()
+        .call("anvil_dropAllTransactions")
+        .catch(() => undefined);
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    let dueMs = performance.now();
+    while (!closing.signal.aborted) {
+      await turn(tick);
+      // A machine that is too slow for this pace gets a slower one, not a queue.
+      dueMs = Math.max(dueMs + flashblockMs, performance.now());
+      await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: closing.signal }).catch(() => undefined);
+    }
+  };
+
+  const running = options.manual ? Promise.resolve() : run();
+
+  return {
+    events,
+    rawOf: (hash) => raws.get(hash),
+    step: () => turn(sendNext),
+    seal: () => turn(seal),
+    setSealing: (value) => {
+      isSealing = value;
+    },
+    setRunning: (value) => {
+      isRunning = value;
+    },
+    reorg: (depth) =>
+      turn(async () => {
+        await giveBack();
+        await node().call("anvil_reorg", depth, []);
+        events.emit("reorg", depth);
+      }),
+    between: (act) =>
+      turn(async () => {
+        if (isRunning) await giveBack();
+        return act();
+      }),
+    close: async () => {
+      closing.abort();
+      await running;
+      await turn(async () => undefined);
+    },
+  };
+};

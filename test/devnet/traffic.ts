@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Address, encodeDeployData, encodeFunctionData, getContractAddress, type Hex } from "viem";
+import { mnemonicToAccount } from "viem/accounts";
+import { TOKEN_ABI, TOKEN_BYTECODE } from "./token.ts";
+
+export type TrafficKind = "transfer" | "token" | "create" | "revert" | "store";
+
+export interface TrafficOptions {
+  readonly url: string;
+  readonly chainId: number;
+  /** Transactions a second. */
+  readonly rate: number;
+  readonly kinds?: readonly TrafficKind[];
+}
+
+export interface Traffic {
+  readonly token: Address;
+  /** How many were accepted so far. */
+  readonly sent: number;
+  /** What was refused, newest last. */
+  readonly errors: readonly unknown[];
+  stop(): Promise<void>;
+}
+
+interface SendOptions {
+  readonly to?: Address;
+  readonly data?: Hex;
+  readonly value?: bigint;
+  readonly gas: bigint;
+}
+
+const MNEMONIC = "test test test test test test test test test test test junk";
+const DEV_ACCOUNTS = 10;
+const SUPPLY_EACH = 10n ** 24n;
+const MAX_FEE = 20n * 10n ** 9n;
+const ALL_KINDS: readonly TrafficKind[] = [
+  "transfer",
+  "token",
+  "token",
+  "create",
+  "token",
+  "revert",
+  "store",
+  "transfer",
+];
+/** Creates a contract whose code is a single STOP. */
+const TINY_CREATION: Hex = "0x600160005360016000f3";
+
+/** anvil's own accounts, each with 10,000 ether. */
+export const devAccounts = Array.from({ length: DEV_ACCOUNTS }, (_, addressIndex) =>
+  mnemonicToAccount(MNEMONIC, { addressIndex }),
+);
+
+type DevAccount = (typeof devAccounts)[number];
+
+const recipientOf = (at: number): Address =>
+  `0x${(0xba51n * 2n ** 128n + BigInt(at % 97)).toString(16).padStart(40, "0")}`;
+
+/** Sends what people send, at a steady rate, from all of anvil's accounts in turn. */
+export const startTraffic = async (options: TrafficOptions): Promise<Traffic> => {
+  const { url, chainId } = options;
+  const kinds = options.kinds ?? ALL_KINDS;
+  const stopping = new AbortController();
+  const nonces = new Map<Address, number>();
+  const errors: unknown[] = [];
+  let sent = 0;
+
+  const rpc = async (method: string, params: readonly unknown[]): Promise<unknown> => {
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(url, { method: "POST", headers, body });
+    const { result, error } = (await response.json()) as { result?: unknown; error?: { message: string } };
+    if (error !== undefined) throw new Error(error.message);
+    return result;
+  };
+
+  const nonceOf = async (account: DevAccount): Promise<number> =>
+    nonces.get(account.address) ?? Number(await rpc("eth_getTransactionCount", [account.address, "pending"]));
+
+  const send = async (account: DevAccount, transaction: SendOptions): Promise<number> => {
+    const nonce = await nonceOf(account);
+    const fees = { maxFeePerGas: MAX_FEE, maxPriorityFeePerGas: 1_000_000n };
+    const raw = await account.signTransaction({ type: "eip1559", chainId, nonce, ...fees, ...transaction });
+    try {
+      await rpc("eth_sendRawTransaction", [raw]);
+    } catch (error) {
+      // What the node counts is asked again.
+      nonces.delete(account.address);
+      throw error;
+    }
+    nonces.set(account.address, nonce + 1);
+    sent++;
+    return nonce;
+  };
+
+  const [deployer] = devAccounts;
+  if (deployer === undefined) throw new Error("no accounts");
+  const owners = devAccounts.map(({ address }) => address);
+  const creation = encodeDeployData({ abi: TOKEN_ABI, bytecode: TOKEN_BYTECODE, args: [owners, SUPPLY_EACH] });
+  const nonce = await send(deployer, { data: creation, gas: 3_000_000n });
+  const token = getContractAddress({ from: deployer.address, nonce: BigInt(nonce) });
+
+  const sendOne = (kind: TrafficKind, at: number): Promise<number> => {
+    const account = devAccounts[at % DEV_ACCOUNTS] ?? deployer;
+    const to = recipientOf(at);
+    const call = (data: Hex) => send(account, { to: token, data, gas: 200_000n });
+    const value = BigInt(at + 1);
+    switch (kind) {
+      case "transfer":
+        return send(account, { to, value, gas: 21_000n });
+      case "token":
+        return call(encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [to, value] }));
+      case "store":
+        return call(encodeFunctionData({ abi: TOKEN_ABI, functionName: "store", args: [value % 17n, value] }));
+      case "revert":
+        return call(encodeFunctionData({ abi: TOKEN_ABI, functionName: "fail" }));
+      case "create":
+        return send(account, { data: TINY_CREATION, gas: 200_000n });
+    }
+  };
+
+  const run = async () => {
+    const periodMs = 1_000 / options.rate;
+    let dueMs = performance.now();
+    for (let at = 0; !stopping.signal.aborted; at++) {
+      await sendOne(kinds[at % kinds.length] ?? "transfer", at).catch((error) => errors.push(error));
+      dueMs = Math.max(dueMs + periodMs, performance.now());
+      await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: stopping.signal }).catch(
+        () => undefined,
+      );
+    }
+  };
+  const running = run();
+
+  return {
+    token,
+    get sent() {
+      return sent;
+    },
+    errors,
+    stop: () => {
+      stopping.abort();
+      return running;
+    },
+  };
+};
