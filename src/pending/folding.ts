@@ -1,4 +1,5 @@
 import type { BlockId } from "../chain/heads.ts";
+import { ZERO_HASH } from "../chain/hex.ts";
 import type { PendingEnvironment } from "../chain/view.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequence.ts";
@@ -67,6 +68,7 @@ const workOf = (
   };
 };
 
+/** `firstBase` has a zero hash while no head is known. */
 export const createFolding = (options: FoldingOptions, firstBase: BlockId): Folding => {
   const { executor, lateAfterMs, onChange, onExecuted } = options;
   let links: Link[] = [];
@@ -75,6 +77,8 @@ export const createFolding = (options: FoldingOptions, firstBase: BlockId): Fold
   /** Folded so far: `chain` is of the first `folded` links. */
   let folded = 0;
   let chain: PendingChain = { base, blocks: [] };
+
+  if (base.hash !== ZERO_HASH) executor.rebase(base, undefined);
 
   const refold = (): void => {
     folded = 0;

@@ -14,7 +14,7 @@ export type Layer = ReadonlyMap<Address, LayerEntry>;
 
 const entryOf = ({ slots, ...written }: AccountChange): LayerEntry => ({ written, slots: new Map(slots) });
 
-const toLayer = (changes: StateChanges): Layer =>
+export const toLayer = (changes: StateChanges): Layer =>
   new Map(changes.entries().map(([address, change]) => [address, entryOf(change)]));
 
 const mergeEntry = (older: LayerEntry | undefined, newer: LayerEntry): LayerEntry => {
