@@ -43,6 +43,8 @@ export interface PendingOptions {
   /** The result of one read, as JSON value, from the nodes; rejects if none answers. */
   readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  /** Milliseconds of a clock that does not go back; for tests. */
+  readonly now?: () => number;
 }
 
 export interface Pending {
@@ -58,7 +60,6 @@ export interface Pending {
 const LATE_AFTER_MS = 100;
 const CHECK_MS = 250;
 const NO_BASE = { number: 0n, hash: ZERO_HASH };
-const now = (): number => performance.now();
 
 /** Answers depend on whether the node builds a pending block of its own. */
 const needsNode = (mode: PendingMode): boolean =>
@@ -68,6 +69,7 @@ const needsNode = (mode: PendingMode): boolean =>
 export const createPending = (options: PendingOptions): Pending => {
   const { chain, heads, executor, ask } = options;
   const { log, metrics } = options.telemetry;
+  const now = options.now ?? (() => performance.now());
   const limits = { maxDepth: options.maxDepth };
   const listeners = new Set<(change: PendingChange) => void>();
   const announced = createAnnounced();

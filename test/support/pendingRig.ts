@@ -12,8 +12,10 @@ export interface RigOptions extends Partial<Omit<PendingOptions, "heads" | "exec
   readonly hasFeed?: boolean;
 }
 
-/** The pending room between fake heads, a fake executor and messages that the test sends. */
+/** The pending room, on a clock that the test moves, between fake heads, a fake executor and messages that the test sends. */
 export const createRig = (t: TestContext, options: RigOptions = {}) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  let nowMs = 1_000;
   const heads = createFakeHeads(options.head ?? 100n);
   const fake = createFakeExecutor();
   const telemetry = createTelemetry({ level: "silent" });
@@ -41,6 +43,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       return answers.get(`${method} ${params[0]}`) ?? answers.get(method) ?? null;
     },
     telemetry,
+    now: () => nowMs,
     ...options,
   });
   pending.subscribe((change) => changes.push(change));
@@ -63,6 +66,14 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     shown: () => {
       const { newest, mode, blocksFrom } = view();
       return newest ? `${newest.number}-${newest.index}` : `${mode} ${blocksFrom}`;
+    },
+    /** Lets so much time pass. */
+    pass: async (ms: number) => {
+      for (let left = ms; left > 0; left -= 50) {
+        nowMs += Math.min(left, 50);
+        t.mock.timers.tick(Math.min(left, 50));
+      }
+      await turn();
     },
     /** Sends messages and lets what they start come to its end. */
     send: async (...messages: readonly Flashblock[]) => {
