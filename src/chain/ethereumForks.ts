@@ -1,10 +1,5 @@
-import type { BlobSchedule, EthereumFork, Rules, RulesSchedule } from "./rules.ts";
-
-interface Activation {
-  readonly fork: EthereumFork;
-  readonly block?: bigint;
-  readonly timestamp?: bigint;
-}
+import { isAddress } from "./hex.ts";
+import type { Activation, BlobSchedule, ChainForks, EthereumFork } from "./rules.ts";
 
 const BLOBS: Partial<Record<EthereumFork, BlobSchedule>> = {
   cancun: { target: 3n, max: 6n, updateFraction: 3_338_477n },
@@ -72,31 +67,21 @@ const KNOWN = new Map([
   [560_048n, HOODI],
 ]);
 
-const createSchedule = (
-  chainId: bigint,
-  activations: readonly Activation[],
-  blobs: Partial<Record<EthereumFork, BlobSchedule>>,
-): RulesSchedule => ({
-  chainId,
-  at: (number, timestamp): Rules => {
-    const isReached = (activation: Activation) =>
-      (activation.block === undefined || number >= activation.block) &&
-      (activation.timestamp === undefined || timestamp >= activation.timestamp);
-    const fork = activations.findLast(isReached)?.fork ?? "chainstart";
-    const schedule = blobs[fork];
-    return { chainId, fork, ...(schedule === undefined ? {} : { blobs: schedule }) };
-  },
-});
+const MAINNET_DEPOSITS = "0x00000000219ab540356cbb839cbe05303d7705fa";
 
 /** Public networks; undefined for any other chain. */
-export const ethereumSchedule = (chainId: bigint): RulesSchedule | undefined => {
+export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
   const activations = KNOWN.get(chainId);
-  return activations === undefined ? undefined : createSchedule(chainId, activations, BLOBS);
+  if (activations === undefined) return undefined;
+  return { chainId, activations, blobs: BLOBS, ...(chainId === 1n ? { depositContract: MAINNET_DEPOSITS } : {}) };
 };
 
 /** A chain that follows one fork from its first block: development chains. */
-export const fixedSchedule = (chainId: bigint, fork: EthereumFork): RulesSchedule =>
-  createSchedule(chainId, [{ fork }], BLOBS);
+export const fixedForks = (chainId: bigint, fork: EthereumFork): ChainForks => ({
+  chainId,
+  activations: [{ fork }],
+  blobs: BLOBS,
+});
 
 /** The `config` of a genesis file in geth's form. */
 export interface GenesisConfig {
@@ -125,14 +110,19 @@ const GENESIS_TIMES: readonly (readonly [EthereumFork, string])[] = [
   ["bpo2", "bpo2Time"],
 ];
 
-export const genesisSchedule = (config: GenesisConfig): RulesSchedule => {
+export const genesisForks = (config: GenesisConfig): ChainForks => {
   const pick = (table: readonly (readonly [EthereumFork, string])[]) =>
     table.flatMap(([fork, name]) => {
       const value = config[name];
       return typeof value === "number" ? [[fork, BigInt(value)] as const] : [];
     });
-  const activations = [...blocks([["chainstart", 0n], ...pick(GENESIS_BLOCKS)]), ...times(pick(GENESIS_TIMES))];
-  return createSchedule(BigInt(config.chainId), activations, { ...BLOBS, ...parseBlobSchedule(config.blobSchedule) });
+  const { depositContractAddress } = config;
+  return {
+    chainId: BigInt(config.chainId),
+    activations: [...blocks([["chainstart", 0n], ...pick(GENESIS_BLOCKS)]), ...times(pick(GENESIS_TIMES))],
+    blobs: { ...BLOBS, ...parseBlobSchedule(config.blobSchedule) },
+    ...(isAddress(depositContractAddress) ? { depositContract: depositContractAddress } : {}),
+  };
 };
 
 const parseBlobSchedule = (value: unknown): Partial<Record<EthereumFork, BlobSchedule>> => {

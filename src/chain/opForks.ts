@@ -1,7 +1,4 @@
-import { type EthereumFork, OP_FORKS, type OpFork, type Rules, type RulesSchedule } from "./rules.ts";
-
-/** Seconds from which a fork holds; one that is missing does not come. */
-export type OpForkTimes = Partial<Record<OpFork, bigint>>;
+import type { ChainForks, OpForkTimes } from "./rules.ts";
 
 const SUPERCHAIN: OpForkTimes = {
   regolith: 0n,
@@ -31,33 +28,28 @@ const KNOWN = new Map<bigint, OpForkTimes>([
   [84_532n, { ...SUPERCHAIN_SEPOLIA, karst: 1_776_708_000n }],
 ]);
 
-const ETHEREUM_OF: Record<OpFork, EthereumFork> = {
-  bedrock: "paris",
-  regolith: "paris",
-  canyon: "shanghai",
-  ecotone: "cancun",
-  fjord: "cancun",
-  granite: "cancun",
-  holocene: "cancun",
-  isthmus: "prague",
-  jovian: "prague",
-  karst: "osaka",
-};
-
-export const createOpSchedule = (chainId: bigint, times: OpForkTimes): RulesSchedule => ({
+export const createOpForks = (chainId: bigint, op: OpForkTimes): ChainForks => ({
   chainId,
-  at: (_number, timestamp): Rules => {
-    const isReached = (fork: OpFork) => {
-      const time = times[fork];
-      return time !== undefined && timestamp >= time;
-    };
-    const op = OP_FORKS.findLast(isReached) ?? "bedrock";
-    return { chainId, op, fork: ETHEREUM_OF[op] };
-  },
+  activations: [],
+  blobs: {},
+  op,
 });
 
 /** OP Mainnet, Base and Base Sepolia; undefined for any other chain. */
-export const opSchedule = (chainId: bigint): RulesSchedule | undefined => {
+export const opForks = (chainId: bigint): ChainForks | undefined => {
   const times = KNOWN.get(chainId);
-  return times === undefined ? undefined : createOpSchedule(chainId, times);
+  return times === undefined ? undefined : createOpForks(chainId, times);
 };
+
+/** Contracts in Base's nodes themselves (B20 since Beryl): addresses, and beginnings of addresses. */
+const BASE_NATIVES = [
+  "0xb20f000000000000000000000000000000000000",
+  "0x8453000000000000000000000000000000000001",
+  "0x8453000000000000000000000000000000000002",
+  "0xb200",
+  "0xb201",
+];
+
+/** Addresses, or beginnings of addresses, whose code is native on that chain: what touches them cannot be run here. */
+export const nativeContracts = (chainId: bigint): readonly string[] =>
+  chainId === 8453n || chainId === 84_532n ? BASE_NATIVES : [];

@@ -50,14 +50,64 @@ export interface Rules {
   readonly blobs?: BlobSchedule;
 }
 
+/** Where a fork begins: at both, where both are set. */
+export interface Activation {
+  readonly fork: EthereumFork;
+  readonly block?: bigint;
+  readonly timestamp?: bigint;
+}
+
+/** Seconds from which a fork holds; one that is missing does not come. */
+export type OpForkTimes = Partial<Record<OpFork, bigint>>;
+
+/** Which rules hold when, on one chain. Plain data, sent between threads. */
+export interface ChainForks {
+  readonly chainId: bigint;
+  /** Oldest first. */
+  readonly activations: readonly Activation[];
+  readonly blobs: Partial<Record<EthereumFork, BlobSchedule>>;
+  /** Set on OP-stack chains; then it alone decides. */
+  readonly op?: OpForkTimes;
+  /** EIP-6110 */
+  readonly depositContract?: `0x${string}`;
+}
+
+export const rulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): Rules => {
+  const { chainId, op } = forks;
+  if (op !== undefined) return opRulesAt(chainId, op, timestamp);
+  const isReached = (activation: Activation) =>
+    (activation.block === undefined || number >= activation.block) &&
+    (activation.timestamp === undefined || timestamp >= activation.timestamp);
+  const fork = forks.activations.findLast(isReached)?.fork ?? "chainstart";
+  const blobs = forks.blobs[fork];
+  return { chainId, fork, ...(blobs === undefined ? {} : { blobs }) };
+};
+
+/** Which of Ethereum's forks an OP fork brought. */
+const ETHEREUM_OF: Record<OpFork, EthereumFork> = {
+  bedrock: "paris",
+  regolith: "paris",
+  canyon: "shanghai",
+  ecotone: "cancun",
+  fjord: "cancun",
+  granite: "cancun",
+  holocene: "cancun",
+  isthmus: "prague",
+  jovian: "prague",
+  karst: "osaka",
+};
+
+const opRulesAt = (chainId: bigint, times: OpForkTimes, timestamp: bigint): Rules => {
+  const isReached = (fork: OpFork) => {
+    const time = times[fork];
+    return time !== undefined && timestamp >= time;
+  };
+  const op = OP_FORKS.findLast(isReached) ?? "bedrock";
+  return { chainId, op, fork: ETHEREUM_OF[op] };
+};
+
 export const isForkActive = (rules: Rules, fork: EthereumFork): boolean =>
   ETHEREUM_FORKS.indexOf(rules.fork) >= ETHEREUM_FORKS.indexOf(fork);
 
 export const isOpForkActive = (rules: Rules, fork: OpFork): boolean =>
   rules.op !== undefined && OP_FORKS.indexOf(rules.op) >= OP_FORKS.indexOf(fork);
-
-/** Which rules hold when. */
-export interface RulesSchedule {
-  readonly chainId: bigint;
-  at(number: bigint, timestamp: bigint): Rules;
-}

@@ -41,6 +41,7 @@ export class StateOverlay implements StateManagerInterface {
   #checkpoints: number[] = [];
   #transaction = 0;
   #touched = new Set<Entry>();
+  readonly #preset = new Map<Address, Map<Hash, Uint8Array>>();
 
   readonly originalStorageCache = {
     get: (address: AddressBytes, key: Uint8Array): Promise<Uint8Array> =>
@@ -66,7 +67,7 @@ export class StateOverlay implements StateManagerInterface {
       codeHash:
         account === undefined || account.codeHash === EMPTY_CODE_HASH ? KECCAK256_NULL : parseData(account.codeHash),
       code: undefined,
-      slots: new Map(),
+      slots: this.#preset.get(address) ?? new Map(),
       isCleared: false,
       hasStorage: account?.hasStorage ?? false,
       originals: new Map(),
@@ -180,6 +181,17 @@ export class StateOverlay implements StateManagerInterface {
     if (value.length > 0) entry.hasStorage = true;
     entry.isWritten = true;
     entry.writtenSlots.add(slot);
+  }
+
+  /** A slot's value between transactions, written without asking whether the account is there. */
+  presetStorage(address: Address, slot: Hash, value: Uint8Array): void {
+    const entry = this.#entries.get(address);
+    let slots = entry?.slots ?? this.#preset.get(address);
+    if (slots === undefined) {
+      slots = new Map();
+      this.#preset.set(address, slots);
+    }
+    slots.set(slot, value);
   }
 
   #clear(entry: Entry): void {

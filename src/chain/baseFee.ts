@@ -1,0 +1,71 @@
+import { isForkActive, isOpForkActive, type Rules } from "./rules.ts";
+
+/** EIP-1559 */
+const INITIAL_BASE_FEE = 1_000_000_000n;
+const ETHEREUM_ELASTICITY = 2n;
+const ETHEREUM_DENOMINATOR = 8n;
+/** OP stack: what a chain begins with, since Canyon, and where extraData says zero. */
+const OP_ELASTICITY = 6n;
+const OP_DENOMINATOR = 250n;
+const OP_DENOMINATOR_BEFORE_CANYON = 50n;
+
+const HOLOCENE_BYTES = 9;
+const JOVIAN_BYTES = 17;
+
+export interface FeeParent {
+  readonly gasLimit: bigint;
+  readonly gasUsed: bigint;
+  readonly baseFeePerGas: bigint | undefined;
+  readonly blobGasUsed: bigint;
+  readonly extraData: Uint8Array;
+}
+
+interface FeeRules {
+  readonly elasticity: bigint;
+  readonly denominator: bigint;
+  readonly minBaseFee: bigint;
+}
+
+/** The base fee of the block after `parent`; `rules` are the parent's. */
+export const nextBaseFee = (parent: FeeParent, rules: Rules): bigint => {
+  const { baseFeePerGas: baseFee, gasLimit } = parent;
+  if (baseFee === undefined) return INITIAL_BASE_FEE;
+  const { elasticity, denominator, minBaseFee } = feeRules(parent, rules);
+  const used = usedGas(parent, rules);
+  const target = gasLimit / elasticity;
+  const next = step(baseFee, used, target, denominator);
+  return next < minBaseFee ? minBaseFee : next;
+};
+
+const step = (baseFee: bigint, used: bigint, target: bigint, denominator: bigint): bigint => {
+  if (used === target || target === 0n) return baseFee;
+  if (used < target) {
+    const change = (baseFee * (target - used)) / target / denominator;
+    return change > baseFee ? 0n : baseFee - change;
+  }
+  const change = (baseFee * (used - target)) / target / denominator;
+  return baseFee + (change === 0n ? 1n : change);
+};
+
+/** Jovian: data counts as gas does (OP stack, specs/protocol/jovian/exec-engine.md). */
+const usedGas = ({ gasUsed, blobGasUsed }: FeeParent, rules: Rules): bigint =>
+  isOpForkActive(rules, "jovian") && blobGasUsed > gasUsed ? blobGasUsed : gasUsed;
+
+/** Since Holocene the parent's extraData says them: version, denominator, elasticity, and since Jovian the least base fee. */
+const feeRules = ({ extraData }: FeeParent, rules: Rules): FeeRules => {
+  if (rules.op === undefined) {
+    return { elasticity: ETHEREUM_ELASTICITY, denominator: ETHEREUM_DENOMINATOR, minBaseFee: 0n };
+  }
+  const defaults = {
+    elasticity: OP_ELASTICITY,
+    denominator: isForkActive(rules, "shanghai") ? OP_DENOMINATOR : OP_DENOMINATOR_BEFORE_CANYON,
+    minBaseFee: 0n,
+  };
+  if (!isOpForkActive(rules, "holocene") || extraData.length < HOLOCENE_BYTES) return defaults;
+  const view = new DataView(extraData.buffer, extraData.byteOffset, extraData.byteLength);
+  const denominator = BigInt(view.getUint32(1));
+  const elasticity = BigInt(view.getUint32(5));
+  const minBaseFee = extraData.length >= JOVIAN_BYTES ? view.getBigUint64(HOLOCENE_BYTES) : 0n;
+  if (denominator === 0n || elasticity === 0n) return { ...defaults, minBaseFee };
+  return { denominator, elasticity, minBaseFee };
+};

@@ -1,0 +1,90 @@
+import { type Address, type Hash, ZERO_HASH } from "../chain/hex.ts";
+import type { AccountState, StateReader, StateValues } from "../chain/stateReader.ts";
+import type { MissingState } from "./missingState.ts";
+import { EMPTY_CODE_HASH } from "./stateOverlay.ts";
+
+const NOTHING = new Uint8Array(0);
+/**
+ * Stands for a slot until its value came. Large, so that balances suffice; its low 160 bits are zero, so that packed flags are
+ * off and an address is the zero address, whose code is empty.
+ */
+const GUESSED_SLOT = Uint8Array.of(1, ...new Uint8Array(24));
+const GUESSED_ACCOUNT: AccountState = { nonce: 1n, balance: 1n << 128n, codeHash: EMPTY_CODE_HASH };
+
+/** Values of one state that came so far. */
+export interface KnownState {
+  readonly size: number;
+  add(values: StateValues): void;
+  /** What is not known is guessed, and noted as missing: a run on guesses only tells what to fetch next. */
+  reader(missing: MissingState): StateReader;
+}
+
+/** An address whose code is native on that chain and cannot be run here. */
+export class NativeContract extends Error {
+  override readonly name = "NativeContract";
+}
+
+export interface KnownStateOptions {
+  /** Codes outlive states: they are kept by their hash. */
+  readonly codes: { get(hash: Hash): Uint8Array | undefined; set(hash: Hash, code: Uint8Array): unknown };
+  isNative(address: Address): boolean;
+}
+
+export const createKnownState = (options: KnownStateOptions): KnownState => {
+  const { codes, isNative } = options;
+  const accounts = new Map<Address, AccountState | undefined>();
+  const storage = new Map<Address, Map<Hash, Uint8Array>>();
+  const blockHashes = new Map<bigint, Hash>();
+  let size = 0;
+
+  const add = (values: StateValues): void => {
+    for (const [hash, code] of values.codes) codes.set(hash, code);
+    for (const [address, account] of values.accounts) accounts.set(address, account);
+    for (const [address, slot, value] of values.slots) {
+      const slots = storage.get(address) ?? new Map<Hash, Uint8Array>();
+      slots.set(slot, value);
+      storage.set(address, slots);
+    }
+    for (const [number, hash] of values.blockHashes) blockHashes.set(number, hash);
+    size += values.accounts.length + values.slots.length + values.blockHashes.length;
+  };
+
+  const reader = (missing: MissingState): StateReader => ({
+    account: (address) => {
+      if (isNative(address)) throw new NativeContract(`code at ${address} is native`);
+      missing.check();
+      const account = accounts.get(address);
+      if (account !== undefined || accounts.has(address)) return account;
+      missing.account(address);
+      return GUESSED_ACCOUNT;
+    },
+    code: (hash, address) => {
+      const code = codes.get(hash);
+      if (code !== undefined) return code;
+      // It was dropped to make room; asking for the account brings it again.
+      missing.account(address);
+      return NOTHING;
+    },
+    storage: (address, slot) => {
+      missing.check();
+      const value = storage.get(address)?.get(slot);
+      if (value !== undefined) return value;
+      missing.slot(address, slot);
+      return GUESSED_SLOT;
+    },
+    blockHash: (number) => {
+      const hash = blockHashes.get(number);
+      if (hash !== undefined) return hash;
+      missing.blockHash(number);
+      return ZERO_HASH;
+    },
+  });
+
+  return {
+    get size() {
+      return size;
+    },
+    add,
+    reader,
+  };
+};

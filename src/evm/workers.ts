@@ -1,0 +1,221 @@
+import { extname } from "node:path";
+import { Worker } from "node:worker_threads";
+import type { StateSource } from "../chain/stateReader.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { FromWorker, ToWorker } from "./runMessages.ts";
+import type { WorkerOptions } from "./serveRuns.ts";
+
+const MAX_WAITING = 64;
+const MAX_HEAP_MIB = 512;
+
+/** A run cannot be done here, because code on that chain is not in the EVM: a node must answer. */
+export class NotRunHere extends Error {
+  override readonly name = "NotRunHere";
+}
+
+export interface WorkersOptions extends WorkerOptions {
+  /** A worker file, made by `workerFile`. */
+  readonly entry: URL;
+  readonly size: number;
+  readonly maxWaiting?: number;
+  /** Called when a run or a worker ended in a way that is a fault of ours. */
+  readonly onFailure?: (error: Error) => void;
+  /** Called when a run was ended by its deadline. */
+  readonly onDeadline?: () => void;
+}
+
+export interface RunRequest {
+  readonly name: string;
+  /** Plain data; `transfer` lists buffers that move instead of being copied. */
+  readonly input: unknown;
+  readonly source: StateSource;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface RunOutcome {
+  readonly output: unknown;
+  readonly rounds: number;
+}
+
+/** A pool of threads that execute. They have no network: what a run lacks is asked from its StateSource, here. */
+export interface Workers {
+  /** Rejects with RpcError (503 where too many wait, the deadline, a run's own error), or with NotRunHere. */
+  run(request: RunRequest): Promise<RunOutcome>;
+  readonly busy: number;
+  readonly waiting: number;
+  close(): Promise<void>;
+}
+
+interface Job extends RunRequest {
+  readonly resolve: (outcome: RunOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Seat {
+  worker: Worker | undefined;
+  isReady: boolean;
+  job: Job | undefined;
+  id: number;
+  endJob: (() => void) | undefined;
+}
+
+/** A worker file beside `here`, with the ending that `here` has itself: .ts as written, .js as built. */
+export const workerFile = (here: string, name: string): URL => new URL(`${name}.worker${extname(here)}`, here);
+
+export const createWorkers = (options: WorkersOptions): Workers => {
+  const { entry, size, natives, maxWaiting = MAX_WAITING, onFailure, onDeadline } = options;
+  const queue: Job[] = [];
+  let isClosed = false;
+  let lastId = 0;
+
+  const post = (seat: Seat, message: ToWorker) => seat.worker?.postMessage(message);
+
+  const start = (seat: Seat): void => {
+    const worker = new Worker(entry, {
+      workerData: { natives },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    });
+    seat.worker = worker;
+    seat.isReady = false;
+    worker.on("message", (message: FromWorker) => receive(seat, message));
+    worker.on("error", (error) => lose(seat, worker, error));
+    worker.on("exit", () => lose(seat, worker, new Error("a worker ended")));
+    worker.unref();
+  };
+
+  /** A thread that is gone is replaced; its run is answered. */
+  const lose = (seat: Seat, worker: Worker, error: unknown): void => {
+    if (isClosed || seat.worker !== worker) return;
+    const cause = error instanceof Error ? error : new Error(String(error));
+    onFailure?.(cause);
+    finish(seat, (job) => job.reject(new RpcError(CODES.INTERNAL, "execution failed", { cause })));
+    replace(seat);
+  };
+
+  const replace = (seat: Seat): void => {
+    const old = seat.worker;
+    if (!isClosed) start(seat);
+    void old?.terminate();
+  };
+
+  const finish = (seat: Seat, answer: (job: Job) => void): void => {
+    const { job } = seat;
+    seat.endJob?.();
+    seat.job = undefined;
+    seat.endJob = undefined;
+    if (job !== undefined) answer(job);
+  };
+
+  const receive = (seat: Seat, message: FromWorker): void => {
+    if (message.kind === "ready") {
+      seat.isReady = true;
+      next();
+      return;
+    }
+    if (message.id !== seat.id || seat.job === undefined) return;
+    if (message.kind === "need") {
+      provide(seat, seat.job, message);
+      return;
+    }
+    finish(seat, (job) => settleJob(job, message, onFailure));
+    next();
+  };
+
+  const provide = (seat: Seat, job: Job, { id, keys }: FromWorker & { kind: "need" }): void => {
+    const isStill = () => seat.id === id && seat.job === job;
+    job.source.read(keys, job.signal).then(
+      (values) => {
+        if (isStill()) post(seat, { kind: "values", id, values });
+      },
+      (error: unknown) => {
+        if (!isStill()) return;
+        // The thread forgets the run; the caller hears what the node said.
+        post(seat, { kind: "noValues", id, message: "state could not be read" });
+        finish(seat, () => job.reject(error));
+        next();
+      },
+    );
+  };
+
+  const assign = (seat: Seat, job: Job): void => {
+    seat.id = ++lastId;
+    seat.job = job;
+    const stop = (error: unknown) => {
+      finish(seat, () => job.reject(error));
+      replace(seat);
+    };
+    const timer = setTimeout(() => {
+      onDeadline?.();
+      stop(deadlineError(job.timeoutMs));
+    }, job.timeoutMs);
+    const leave = () => stop(job.signal.reason);
+    job.signal.addEventListener("abort", leave, { once: true });
+    seat.endJob = () => {
+      clearTimeout(timer);
+      job.signal.removeEventListener("abort", leave);
+    };
+    post(seat, { kind: "run", id: seat.id, name: job.name, stateId: job.source.id, input: job.input });
+  };
+
+  const next = (): void => {
+    for (const seat of seats) {
+      if (!seat.isReady || seat.job !== undefined) continue;
+      const job = queue.shift();
+      if (job === undefined) return;
+      if (job.signal.aborted) job.reject(job.signal.reason);
+      else assign(seat, job);
+    }
+  };
+
+  const seats: Seat[] = [];
+  for (let at = 0; at < size; at++) {
+    const seat: Seat = { worker: undefined, isReady: false, job: undefined, id: 0, endJob: undefined };
+    start(seat);
+    seats.push(seat);
+  }
+
+  return {
+    run: (request) =>
+      new Promise((resolve, reject) => {
+        if (isClosed) throw unavailable("shutting down");
+        if (queue.length >= maxWaiting) throw unavailable("too many simulations are waiting");
+        queue.push({ ...request, resolve, reject });
+        next();
+      }),
+    get busy() {
+      return seats.filter(({ job }) => job !== undefined).length;
+    },
+    get waiting() {
+      return queue.length;
+    },
+    close: async () => {
+      isClosed = true;
+      for (const job of queue.splice(0)) job.reject(unavailable("shutting down"));
+      for (const seat of seats) finish(seat, (job) => job.reject(unavailable("shutting down")));
+      await Promise.all(seats.map(({ worker }) => worker?.terminate()));
+    },
+  };
+};
+
+const deadlineError = (timeoutMs: number): RpcError =>
+  new RpcError(CODES.INTERNAL, `execution aborted (timeout = ${timeoutMs / 1000}s)`);
+
+const settleJob = (
+  job: Job,
+  message: Exclude<FromWorker, { kind: "ready" | "need" }>,
+  onFailure: ((error: Error) => void) | undefined,
+): void => {
+  if (message.kind === "done") {
+    job.resolve({ output: message.output, rounds: message.rounds });
+  } else if (message.kind === "fault") {
+    const { code, message: text, data } = message.fault;
+    job.reject(new RpcError(code, text, data === undefined ? {} : { data }));
+  } else if (message.kind === "native") {
+    job.reject(new NotRunHere(message.message));
+  } else {
+    const cause = new Error(message.message);
+    onFailure?.(cause);
+    job.reject(new RpcError(CODES.INTERNAL, "execution failed", { cause }));
+  }
+};
