@@ -13,6 +13,8 @@ import { applyTransaction } from "../evm/applyTransaction.ts";
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import type { StateOverlay } from "../evm/stateOverlay.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
+import type { ReceiptExtra } from "./execution.ts";
+import { opFees, opReceiptExtra, readL1Attributes } from "./opFees.ts";
 
 /** A transaction with its sender, ready to run. */
 export type Prepared =
@@ -51,25 +53,36 @@ const depositPart = (engine: Engine, nonce: bigint) => ({
   ...(isOpForkActive(engine.rules, "canyon") ? { depositReceiptVersion: DEPOSIT_RECEIPT_VERSION } : {}),
 });
 
-/** Runs transactions of one block in their order and gives their receipts. Throws TransactionError where a block cannot hold one. */
-export const executeTransactions = async (run: Run): Promise<Receipt[]> => {
+export interface Executed {
+  readonly receipt: Receipt;
+  readonly extra: ReceiptExtra;
+}
+
+/** Runs transactions of one block in their order. Throws TransactionError where a block cannot hold one. */
+export const executeTransactions = async (run: Run): Promise<Executed[]> => {
   const { engine, state, block } = run;
+  const { rules } = engine;
   let { gasUsed } = run;
-  const receipts: Receipt[] = [];
+  const executed: Executed[] = [];
   for (const prepared of run.transactions) {
     if ("sender" in prepared) {
       const { transaction, sender } = prepared;
-      const result = await applyTransaction(engine, state, block, messageOf(transaction, sender));
+      // The block's first deposit has written them by now.
+      const l1 = isOpForkActive(rules, "ecotone") ? readL1Attributes(state) : undefined;
+      const options = l1 ? { fees: opFees(rules, l1, transaction.raw) } : {};
+      const result = await applyTransaction(engine, state, block, messageOf(transaction, sender), options);
       gasUsed += result.gasUsed;
-      receipts.push(receiptOf(transaction, result, gasUsed));
+      const extra = l1 ? opReceiptExtra(rules, l1, transaction.raw) : {};
+      executed.push({ receipt: receiptOf(transaction, result, gasUsed), extra });
     } else {
       const { transaction } = prepared;
       const result = await applyDeposit(engine, state, block, transaction);
       gasUsed += result.gasUsed;
-      receipts.push({ ...receiptOf(transaction, result, gasUsed), ...depositPart(engine, result.nonce) });
+      const receipt = { ...receiptOf(transaction, result, gasUsed), ...depositPart(engine, result.nonce) };
+      executed.push({ receipt, extra: {} });
     }
   }
-  return receipts;
+  return executed;
 };
 
 export const isDeposit = (transaction: Transaction): transaction is DepositTransaction =>

@@ -1,13 +1,13 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { BlockId } from "../chain/heads.ts";
-import type { RulesSchedule } from "../chain/rules.ts";
+import { type ChainForks, rulesAt } from "../chain/rules.ts";
 import type { StateSource } from "../chain/stateReader.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 
 export interface ExecutorOptions {
-  readonly schedule: RulesSchedule;
+  readonly forks: ChainForks;
   /** Addresses, or beginnings of addresses, whose code is native on this chain. */
   readonly natives: readonly string[];
   /** State at a sealed block, asked from nodes. */
@@ -26,7 +26,7 @@ interface Waiting {
 
 /** Executes in a thread of its own; what a run lacks is asked from nodes here. A thread that ends is replaced. */
 export const createExecutor = (options: ExecutorOptions): Executor => {
-  const { schedule, natives, stateAt, onFailure } = options;
+  const { forks, natives, stateAt, onFailure } = options;
   const waiting = new Map<number, Waiting>();
   const closing = new AbortController();
   let base: BlockId | undefined;
@@ -85,7 +85,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     execute: (work: Work) =>
       new Promise((resolve, reject) => {
         waiting.set(work.id, { resolve, reject });
-        post({ kind: "run", work, rules: schedule.at(work.environment.number, work.environment.timestamp) });
+        post({ kind: "run", work, rules: rulesAt(forks, work.environment.number, work.environment.timestamp) });
       }),
     rebase: (next, through) => {
       base = next;

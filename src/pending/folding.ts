@@ -13,7 +13,11 @@ export interface FoldingOptions {
   readonly lateAfterMs: number;
   /** The chain changed: an execution came, or was given up waiting for. */
   readonly onChange: () => void;
-  readonly onExecuted: (execution: Execution, durationMs: number) => void;
+  readonly onExecuted: (
+    execution: Execution,
+    message: { readonly number: bigint; readonly index: number },
+    durationMs: number,
+  ) => void;
 }
 
 /** Messages in order, each executed on the one before. */
@@ -110,7 +114,7 @@ export const createFolding = (options: FoldingOptions, firstBase: BlockId): Fold
     executor.execute(work).then(
       (execution) => {
         if (!links.includes(link)) return;
-        onExecuted(execution, performance.now() - startedMs);
+        onExecuted(execution, { number: link.number, index: message.index }, performance.now() - startedMs);
         settle(link, execution);
       },
       () => {

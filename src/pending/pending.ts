@@ -8,8 +8,8 @@ import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
 import { createAcceptedNonces } from "./acceptedNonces.ts";
 import { createAnnounced } from "./announced.ts";
-import type { Execution, Executor } from "./execution.ts";
-import { createFolding } from "./folding.ts";
+import type { Executor } from "./execution.ts";
+import { createFolding, type FoldingOptions } from "./folding.ts";
 import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
 import { createNodeProbe } from "./nodeProbe.ts";
 import { createRecentHashes } from "./recentHashes.ts";
@@ -100,9 +100,11 @@ export const createPending = (options: PendingOptions): Pending => {
 
   const probe = createNodeProbe({ ask, now, onChange: () => publish() });
 
-  const onExecuted = ({ unproven }: Execution, durationMs: number): void => {
+  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
-    if (unproven) metrics.pendingMismatches.inc({ chain, what: unproven });
+    if (!unproven) return;
+    metrics.pendingMismatches.inc({ chain, what: unproven });
+    log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
   };
   const folding = createFolding(
     { executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted },

@@ -15,6 +15,7 @@ import { createMissingState } from "../evm/missingState.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
 import { settle } from "../evm/settle.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
+import { beginBlock } from "../evm/systemCalls.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { executeTransactions, isDeposit, type Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, Execution, Unproven, Work } from "./execution.ts";
@@ -169,14 +170,22 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
       async (reader) => {
         const state = new StateOverlay(layered(reader, layers));
         const block = blockOf(work.environment, ancestors, reader);
-        const receipts = await executeTransactions({
+        if (work.index === 0) {
+          const { parentHash, parentBeaconBlockRoot } = work.environment;
+          await beginBlock(engine(rules), state, block, parentHash, parentBeaconBlockRoot);
+        }
+        const executed = await executeTransactions({
           engine: engine(rules),
           state,
           block,
           transactions: prepared,
           gasUsed,
         });
-        return { receipts, changes: state.changes() };
+        return {
+          receipts: executed.map(({ receipt }) => receipt),
+          extras: executed.map(({ extra }) => extra),
+          changes: state.changes(),
+        };
       },
     );
     return result;
@@ -214,12 +223,12 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
     if (!layers || work.hasPostExec) unproven ??= "unexecutable";
     if (layers && !unproven) {
       try {
-        const { receipts, changes } = await execute(work, rules, layers, line, prepared);
-        const complete = keep(work, line[0], decoded, receipts);
+        const ended = await execute(work, rules, layers, line, prepared);
+        const complete = keep(work, line[0], decoded, ended.receipts);
         unproven = compare(work, complete);
         if (!unproven) {
-          ran = { ...complete, layer: remember(changes) };
-          outcome = { receipts, changes, extras: receipts.map(() => ({})) };
+          ran = { ...complete, layer: remember(ended.changes) };
+          outcome = ended;
         }
       } catch (error) {
         unproven = failureOf(error);

@@ -1,6 +1,6 @@
 import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/chain/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/chain/hex.ts";
-import type { RulesSchedule } from "../../src/chain/rules.ts";
+import type { ChainForks } from "../../src/chain/rules.ts";
 import { createFeed } from "../../src/feed/client.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createPending, type Pending, type PendingOptions } from "../../src/pending/pending.ts";
@@ -71,7 +71,7 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
 };
 
 export interface DevnetPendingOptions extends Partial<PendingOptions> {
-  readonly schedule: RulesSchedule;
+  readonly forks: ChainForks;
   readonly blockTimeMs?: number;
   readonly feedUrls?: readonly string[];
 }
@@ -95,7 +95,7 @@ export const createDevnetPending = async (
   let reads = 0;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = createExecutor({
-    schedule: options.schedule,
+    forks: options.forks,
     natives: [],
     stateAt: (base) => {
       reads++;
