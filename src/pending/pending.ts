@@ -96,6 +96,7 @@ export const createPending = (options: PendingOptions): Pending => {
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
       if (current && removed.length > 0) emit({ view: current, extended: [], removed });
     },
+    onDifference: (passed) => countDifferences(passed),
   });
 
   const probe = createNodeProbe({ ask, now, onChange: () => publish() });
@@ -189,12 +190,15 @@ export const createPending = (options: PendingOptions): Pending => {
     const folded = folding.chain();
     const { name, passed, isExecuted } = reconcile(folded, change, options);
     if (name === "reorganised") log.warn({ chain, head: latest.number }, "pending blocks were orphaned");
-    for (const { differences } of passed) {
-      for (const what of differences) metrics.pendingMismatches.inc({ chain, what });
-    }
+    // Where transactions differ, the sealed block's are asked for first.
+    for (const each of passed) if (!each.differences.includes("transactions")) countDifferences(each);
     folding.rebase(latest, isExecuted);
     folding.follow(sequence.blocks);
     findVanished(head, passed);
+  };
+
+  const countDifferences = ({ differences }: Passed): void => {
+    for (const what of differences) metrics.pendingMismatches.inc({ chain, what });
   };
 
   const findVanished = (head: Heads, passed: readonly Passed[]): void => {

@@ -11,28 +11,33 @@ export interface VanishedOptions {
   readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** So many pre-confirmed transactions are not in the sealed block; `removed` takes their logs back. */
   readonly onVanished: (count: number, removed: readonly Body[]) => void;
+  /** A sealed block does not begin with the transactions that were pending in it. */
+  readonly onDifference: (passed: Passed) => void;
 }
 
 const MAX_SUSPECTS = 50_000;
 
-const hashesOf = (block: unknown): ReadonlySet<Hash> | undefined => {
+const hashesOf = (block: unknown): readonly Hash[] | undefined => {
   if (typeof block !== "object" || block === null || !("transactions" in block)) return undefined;
   const { transactions } = block;
-  return Array.isArray(transactions) ? new Set(transactions.filter(isHash)) : undefined;
+  return Array.isArray(transactions) ? transactions.filter(isHash) : undefined;
 };
 
 /** Finds out which pre-confirmed transactions were not sealed. */
-export const createVanished = ({ ask, onVanished }: VanishedOptions) => {
+export const createVanished = ({ ask, onVanished, onDifference }: VanishedOptions) => {
   /** Announced, then replaced, by the number of the block that should have held them: they may still be sealed. */
   const replaced = new Map<Hash, bigint>();
 
   const judge = async (number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> => {
     const suspects = [...replaced].filter(([, of]) => of <= number).map(([hash]) => hash);
-    const sealed = hashesOf(await ask("eth_getBlockByHash", [sealedHash, false]));
-    if (!sealed) return;
+    const hashes = hashesOf(await ask("eth_getBlockByHash", [sealedHash, false]));
+    if (!hashes) return;
     for (const hash of suspects) replaced.delete(hash);
-    const parts = passed?.block.parts ?? [];
-    const lost = parts.flatMap(({ transactions }) => transactions.filter(({ hash }) => !sealed.has(hash)));
+    const sealed = new Set(hashes);
+    const known = passed?.block.parts.flatMap(({ transactions }) => transactions) ?? [];
+    // Sealed before the last messages came: what was known of it is its beginning, and right as far as it goes.
+    if (passed && known.some(({ hash }, position) => hashes[position] !== hash)) onDifference(passed);
+    const lost = known.filter(({ hash }) => !sealed.has(hash));
     const count = lost.length + suspects.filter((hash) => !sealed.has(hash)).length;
     if (count === 0) return;
     const removed = passed && lost.length > 0 ? removedLogs(showBlock(passed.block), lost) : [];

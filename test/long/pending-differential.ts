@@ -53,7 +53,7 @@ const VARIANTS: readonly Variant[] = [
   { name: "brotli, nothing in the metadata", devnet: { generation: "f", encoding: "brotli" }, forks: isthmus },
   { name: "without deposits", devnet: { network: "ethereum", generation: "e" }, forks: prague },
   { name: "sealed 500 ms after the next index 0", devnet: { generation: "c" }, forks: isthmus, sealedDelayMs: 500 },
-  { name: "sealed 500 ms before the next index 0", devnet: { generation: "i" }, forks: isthmus, feedDelayMs: 500 },
+  { name: "sealed 500 ms before the next index 0", devnet: { generation: "d" }, forks: isthmus, feedDelayMs: 500 },
   { name: "a second feed, one of them loses 5 %", devnet: { generation: "b" }, forks: isthmus, losses: 0.05 },
 ];
 
