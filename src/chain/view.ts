@@ -1,5 +1,6 @@
 import type { BlockId, Heads } from "./heads.ts";
 import type { Address, Data, Hash } from "./hex.ts";
+import type { AccountChange } from "./stateReader.ts";
 
 /** What one request (a whole batch) reads everything from: immutable, swapped whole. */
 export interface View {
@@ -67,20 +68,13 @@ export interface PendingBlock extends BlockId {
   formatLog(log: PendingLog, removed?: boolean): Body;
 }
 
-/** What an account holds after the pending blocks. `code` is set where they changed it; else it is the code at the base block. */
-export interface WrittenAccount {
-  readonly nonce: bigint;
-  readonly balance: bigint;
-  readonly codeHash: Hash;
-  readonly code?: Uint8Array;
-  /** The account was made (or made anew) in the pending blocks: slots that are not written are zero, whatever the base holds. */
-  readonly fresh: boolean;
-}
+/** What an account was made to be by the pending blocks; `code` is set where they changed it, else it is the code at the base block. */
+export type WrittenAccount = Omit<AccountChange, "slots">;
 
 /** The pre-confirmed chain above a sealed block, at one moment: immutable. */
 export interface PendingView {
   readonly mode: PendingMode;
-  /** `<block>-<index>` of the newest message, or the sealed block's number: two views with one id answer equally. */
+  /** Block, index and hash of the newest message, or of the sealed block: two views with one id hold the same blocks. */
   readonly id: string;
   /** Who answers questions about blocks, transactions, receipts and logs at `pending`. */
   readonly blocksFrom: PendingSource;
@@ -95,8 +89,8 @@ export interface PendingView {
 
   /** Written in the pending blocks, or undefined: as at `base`. Only where `stateFrom` is `view`. */
   account(address: Address): WrittenAccount | undefined;
-  /** Written in the pending blocks (0 for an unwritten slot of a fresh account), or undefined: as at `base`. `slot` is 32 bytes. */
-  storage(address: Address, slot: Hash): bigint | undefined;
+  /** Written in the pending blocks, without leading zero bytes (empty for any other slot of a cleared account); undefined: as at `base`. */
+  storage(address: Address, slot: Hash): Uint8Array | undefined;
   /**
    * The nonce for the next transaction: what the view wrote, or `stateNonce`, raised over the consecutive transactions of that sender that a node
    * accepted through forebay. `stateNonce` is the nonce at `base`, or of whoever answers state.
@@ -111,11 +105,21 @@ export interface PendingView {
   logs(match: LogMatch): readonly Body[];
 }
 
+/** Transactions of a block that a new view brought. */
+export interface PendingExtension {
+  readonly block: PendingBlock;
+  readonly fromTransaction: number;
+  /** Exclusive. */
+  readonly toTransaction: number;
+  /** `logs`: the transactions were announced before, their logs are known only now. */
+  readonly brings: "transactions" | "logs";
+}
+
 /** What one new view brought; subscriptions are made from it. */
 export interface PendingChange {
   readonly view: View;
-  /** The block that a message extended, with its first new transaction; absent if the change was a head or a mode. */
-  readonly extended?: { readonly block: PendingBlock; readonly fromTransaction: number };
-  /** Logs that were pre-confirmed and are not sealed: to be sent again with `removed: true`. */
+  /** Ascending; empty if the change was a head or a mode. */
+  readonly extended: readonly PendingExtension[];
+  /** Logs that were announced as pre-confirmed and are not any more: to be sent again, these bodies say `removed: true`. */
   readonly removed: readonly Body[];
 }

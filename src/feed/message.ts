@@ -1,0 +1,215 @@
+import { type Address, type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../chain/hex.ts";
+import { type Fields, isFields, Malformed, read } from "./read.ts";
+
+/** What only the first message of a block says. */
+export interface FlashblockBase {
+  readonly parentHash: Hash;
+  readonly parentBeaconBlockRoot: Hash;
+  readonly feeRecipient: Address;
+  readonly prevRandao: Hash;
+  readonly blockNumber: bigint;
+  readonly gasLimit: bigint;
+  readonly timestamp: bigint;
+  readonly extraData: Data;
+  readonly baseFeePerGas: bigint;
+}
+
+/** The block after this message: all cumulative but `transactions`, which are the new ones. */
+export interface FlashblockDiff {
+  readonly stateRoot: Hash;
+  readonly receiptsRoot: Hash;
+  readonly logsBloom: Data;
+  readonly gasUsed: bigint;
+  readonly blockHash: Hash;
+  readonly transactions: readonly Data[];
+  readonly withdrawalsRoot: Hash;
+  readonly blobGasUsed: bigint | undefined;
+  /** Subblocks: the transaction that would end the block if it were sealed now; stated anew by every message. */
+  readonly postExecTransaction: Data | undefined;
+}
+
+export interface FlashblockLog {
+  readonly address: Address;
+  readonly topics: readonly Hash[];
+  readonly data: Data;
+}
+
+/** A receipt of the metadata; what older chains leave out is to be computed. */
+export interface FlashblockReceipt {
+  readonly status: boolean;
+  readonly cumulativeGasUsed: bigint;
+  readonly logs: readonly FlashblockLog[];
+  readonly depositNonce: bigint | undefined;
+}
+
+/** One message of the sequencer's feed. */
+export interface Flashblock {
+  readonly payloadId: Data;
+  readonly index: number;
+  readonly base: FlashblockBase | undefined;
+  readonly diff: FlashblockDiff;
+  /** Of the metadata; World Chain has none. */
+  readonly blockNumber: bigint | undefined;
+  /** Of this message's transactions, by hash; undefined where the chain's metadata has none. */
+  readonly receipts: ReadonlyMap<Hash, FlashblockReceipt> | undefined;
+  /** `<block>-<index>` of the message sent before; undefined where the chain does not say. */
+  readonly previous: string | undefined;
+  /** Length of the message's text, for bounds. */
+  readonly bytes: number;
+}
+
+/** Why a message was dropped: a label of the metric. */
+export type MessageFault = "notJson" | "notAMessage" | "badBase" | "badDiff";
+
+export type ParsedMessage = { readonly message: Flashblock } | { readonly fault: MessageFault };
+
+const parseBase = (value: unknown): FlashblockBase => {
+  const base = read.fields(value);
+  return {
+    parentHash: read.hash(base.parent_hash),
+    parentBeaconBlockRoot: read.hash(base.parent_beacon_block_root),
+    feeRecipient: read.address(base.fee_recipient),
+    prevRandao: read.hash(base.prev_randao),
+    blockNumber: read.quantity(base.block_number),
+    gasLimit: read.quantity(base.gas_limit),
+    timestamp: read.quantity(base.timestamp),
+    extraData: read.data(base.extra_data),
+    baseFeePerGas: read.quantity(base.base_fee_per_gas),
+  };
+};
+
+const BLOOM_LENGTH = 2 + 2 * 256;
+
+const parseDiff = (value: unknown): FlashblockDiff => {
+  const diff = read.fields(value);
+  const logsBloom = read.data(diff.logs_bloom);
+  if (logsBloom.length !== BLOOM_LENGTH) throw new Malformed();
+  return {
+    stateRoot: read.hash(diff.state_root),
+    receiptsRoot: read.hash(diff.receipts_root),
+    logsBloom,
+    gasUsed: read.quantity(diff.gas_used),
+    blockHash: read.hash(diff.block_hash),
+    transactions: read.list(diff.transactions).map(read.data),
+    // Before Isthmus there was none.
+    withdrawalsRoot: read.optional(diff.withdrawals_root, read.hash) ?? ZERO_HASH,
+    blobGasUsed: read.optional(diff.blob_gas_used, read.quantity),
+    postExecTransaction: read.optional(diff.post_exec_tx, read.data),
+  };
+};
+
+/** `0x1`, `true`, or, before Byzantium, a state root, which says nothing and stands for success. */
+const parseStatus = (value: unknown): boolean => {
+  if (typeof value === "boolean") return value;
+  if (!isQuantity(value)) throw new Malformed();
+  return value.length === 66 || BigInt(value) === 1n;
+};
+
+const parseLog = (value: unknown): FlashblockLog => {
+  const log = read.fields(value);
+  const topics = read.list(log.topics).map(read.hash);
+  if (topics.length > 4) throw new Malformed();
+  return { address: read.address(log.address), topics, data: read.data(log.data) };
+};
+
+const RECEIPT_TAG = /^[A-Z]/;
+
+/** Externally tagged (`{"Eip1559": {...}}`) until op-alloy changed to `{"type": "0x2", ...}`. */
+const untagged = (receipt: Fields): Fields => {
+  const [tag, ...others] = Object.keys(receipt);
+  return tag !== undefined && others.length === 0 && RECEIPT_TAG.test(tag) ? read.fields(receipt[tag]) : receipt;
+};
+
+const parseReceipt = (value: unknown): FlashblockReceipt => {
+  const receipt = untagged(read.fields(value));
+  return {
+    status: parseStatus(receipt.status),
+    cumulativeGasUsed: read.quantity(receipt.cumulativeGasUsed),
+    logs: read.list(receipt.logs).map(parseLog),
+    depositNonce: read.optional(receipt.depositNonce, read.quantity),
+  };
+};
+
+/** Receipts are a help, not a need: a shape that is not known yet counts as none, and the transactions are executed here. */
+const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | undefined => {
+  if (!isFields(value)) return undefined;
+  try {
+    return new Map(Object.entries(value).map(([hash, receipt]) => [read.hash(hash), parseReceipt(receipt)]));
+  } catch (error) {
+    if (error instanceof Malformed) return undefined;
+    throw error;
+  }
+};
+
+const PREVIOUS = /^\d{1,20}-\d{1,10}$/;
+/** `0-0` is the wire format's default for "none". */
+const parsePrevious = (value: unknown): string | undefined =>
+  typeof value === "string" && PREVIOUS.test(value) && value !== "0-0" ? value : undefined;
+
+const MAX_INDEX = 1_000;
+const isIndex = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_INDEX;
+
+/** Which part of a message is malformed. */
+class MalformedPart extends Error {
+  readonly fault: MessageFault;
+  constructor(fault: MessageFault) {
+    super(fault);
+    this.fault = fault;
+  }
+}
+
+const attempt = <T>(fault: MessageFault, parse: () => T): T => {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof Malformed) throw new MalformedPart(fault);
+    throw error;
+  }
+};
+
+const isBlockNumber = (value: unknown): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+
+const isPayloadId = (value: unknown): value is Data => isData(value) && value.length === 18;
+
+const parseFields = (fields: Fields, bytes: number): Flashblock => {
+  const { index, payload_id } = fields;
+  if (!isPayloadId(payload_id) || !isIndex(index)) throw new MalformedPart("notAMessage");
+  const metadata = isFields(fields.metadata) ? fields.metadata : {};
+  return {
+    payloadId: read.data(payload_id),
+    index,
+    // `base` on a later message is a fault of the sender's, not ours to judge: it is ignored.
+    base: index === 0 ? attempt("badBase", () => parseBase(fields.base)) : undefined,
+    diff: attempt("badDiff", () => parseDiff(fields.diff)),
+    blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
+    receipts: parseReceipts(metadata.receipts),
+    previous: parsePrevious(metadata.prev_flashblock_id),
+    bytes,
+  };
+};
+
+/** X Layer puts a message into an envelope with a field or two beside it; the message within is the same. */
+const unwrap = (value: unknown): unknown =>
+  isFields(value) && !("payload_id" in value)
+    ? (Object.values(value).find((inner) => isFields(inner) && "payload_id" in inner) ?? value)
+    : value;
+
+/** A message of any version (flashblocks.md 1.2, 1.3, 1.9), or why it is none. Never throws: a feed's text is untrusted. */
+export const parseMessage = (text: string): ParsedMessage => {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { fault: "notJson" };
+  }
+  const unwrapped = unwrap(value);
+  if (!isFields(unwrapped)) return { fault: "notAMessage" };
+  try {
+    return { message: parseFields(unwrapped, text.length) };
+  } catch (error) {
+    if (error instanceof MalformedPart) return { fault: error.fault };
+    throw error;
+  }
+};

@@ -1,0 +1,219 @@
+import type { BlockId } from "../chain/heads.ts";
+import type { Data, Hash } from "../chain/hex.ts";
+import type { Flashblock } from "./message.ts";
+
+/** One block that is being built, as its messages 0, 1, 2 ... without a hole. */
+export interface BlockMessages {
+  readonly number: bigint;
+  readonly payloadId: Data;
+  readonly parentHash: Hash;
+  readonly messages: readonly Flashblock[];
+}
+
+/** What became of a message: a label of the metric. The first four change `blocks`; the next four are held, as they may fit later. */
+export type Decision =
+  | "first"
+  | "next"
+  | "firstOfNextBlock"
+  | "replacement"
+  | "gap"
+  | "waiting"
+  | "wrongParent"
+  | "early"
+  | "duplicate"
+  | "old"
+  | "tooFar"
+  | "tooLarge";
+
+interface Held {
+  readonly message: Flashblock;
+  readonly decision: Decision;
+}
+
+/** What is known of the feed, several sockets taken together. Immutable. */
+export interface SequenceState {
+  /** Ascending, unbroken, all above the head; the last one grows. */
+  readonly blocks: readonly BlockMessages[];
+  /** Out of order, too early, or on a parent that is not canonical here. */
+  readonly held: readonly Held[];
+  /** Messages that were replaced: a slower socket must not bring them back. */
+  readonly retired: readonly Flashblock[];
+}
+
+export interface SequenceLimits {
+  /** Blocks above the head at most. */
+  readonly maxDepth: number;
+}
+
+export const emptySequence: SequenceState = { blocks: [], held: [], retired: [] };
+
+const MAX_HELD_MESSAGES = 1_024;
+const MAX_HELD_BYTES = 32 * 1024 * 1024;
+const MAX_WRONG_PARENTS = 8;
+const MAX_RETIRED = 64;
+const MAX_BLOCK_BYTES = 64 * 1024 * 1024;
+
+const isSame = (a: Flashblock, b: Flashblock): boolean =>
+  a.payloadId === b.payloadId &&
+  a.index === b.index &&
+  a.diff.blockHash === b.diff.blockHash &&
+  a.diff.gasUsed === b.diff.gasUsed &&
+  a.diff.transactions.length === b.diff.transactions.length &&
+  a.diff.transactions.every((transaction, index) => transaction === b.diff.transactions[index]);
+
+const isRetired = (state: SequenceState, message: Flashblock): boolean =>
+  state.retired.some((old) => (old.index === 0 ? old.payloadId === message.payloadId : isSame(old, message)));
+
+/** Only index 0 says its number for certain; a later one has that of its payload, or what its metadata says. */
+const numberOf = (state: SequenceState, message: Flashblock): bigint | undefined =>
+  message.base?.blockNumber ??
+  state.blocks.find((block) => block.payloadId === message.payloadId)?.number ??
+  state.held.find((held) => held.message.payloadId === message.payloadId && held.message.base)?.message.base
+    ?.blockNumber ??
+  message.blockNumber;
+
+const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
+  state.held.some(({ message }) => message.payloadId === block.payloadId && message.index >= block.messages.length);
+
+/** The feed names the message it sent before this one, and we have not seen it: something between is lost. */
+const hasLost = (block: BlockMessages, message: Flashblock): boolean => {
+  if (message.previous === undefined) return false;
+  const [number = "", index = ""] = message.previous.split("-");
+  return BigInt(number) === block.number && Number(index) >= block.messages.length;
+};
+
+const decideKnown = (block: BlockMessages, message: Flashblock): Decision => {
+  const known = block.messages[message.index];
+  if (known) return isSame(known, message) ? "duplicate" : "replacement";
+  if (message.index > block.messages.length) return "gap";
+  return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
+};
+
+const decideFirst = (state: SequenceState, message: Flashblock, number: bigint, head: BlockId): Decision => {
+  const known = state.blocks.find((block) => block.number === number);
+  const parent = state.blocks.find((block) => block.number === number - 1n);
+  if (number - 1n === head.number) {
+    if (message.base?.parentHash !== head.hash) return "wrongParent";
+    return known ? "replacement" : "first";
+  }
+  if (!parent) return "early";
+  if (isIncomplete(state, parent) || hasLost(parent, message)) return "gap";
+  return known ? "replacement" : "firstOfNextBlock";
+};
+
+/** What a message is, given what is known (flashblocks.md 1.7). Pure. */
+export const decide = (
+  state: SequenceState,
+  message: Flashblock,
+  head: BlockId,
+  { maxDepth }: SequenceLimits,
+): Decision => {
+  const number = numberOf(state, message);
+  if (isRetired(state, message) || (number !== undefined && number <= head.number)) return "old";
+  if (number !== undefined && number > head.number + BigInt(maxDepth)) return "tooFar";
+  if (state.held.some((held) => isSame(held.message, message))) return "duplicate";
+  const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
+  if (block) return decideKnown(block, message);
+  if (message.index > 0 || number === undefined) return "waiting";
+  return decideFirst(state, message, number, head);
+};
+
+const append = (state: SequenceState, message: Flashblock): SequenceState => ({
+  ...state,
+  blocks: state.blocks.map((block) =>
+    block.payloadId === message.payloadId ? { ...block, messages: [...block.messages, message] } : block,
+  ),
+});
+
+const begin = (state: SequenceState, message: Flashblock): SequenceState => {
+  if (!message.base) return state;
+  const { blockNumber: number, parentHash } = message.base;
+  const { payloadId } = message;
+  return { ...state, blocks: [...state.blocks, { number, payloadId, parentHash, messages: [message] }] };
+};
+
+/** Whatever followed what is replaced was built on it, and goes with it. */
+const replace = (state: SequenceState, message: Flashblock): SequenceState => {
+  const number = numberOf(state, message) ?? 0n;
+  const kept = state.blocks.filter((block) => block.number < number);
+  const replaced = state.blocks.find((block) => block.number === number);
+  const gone = replaced?.messages.slice(message.index) ?? [];
+  const later = state.blocks.filter((block) => block.number > number).flatMap(({ messages }) => messages.slice(0, 1));
+  const retired = [...state.retired, ...gone, ...later].slice(-MAX_RETIRED);
+  if (message.index === 0 || !replaced) return begin({ ...state, retired, blocks: kept }, message);
+  const messages = [...replaced.messages.slice(0, message.index), message];
+  return { ...state, retired, blocks: [...kept, { ...replaced, messages }] };
+};
+
+/** The oldest goes first; of sequences on a wrong parent only the newest few stay. */
+const boundHeld = (held: readonly Held[]): readonly Held[] => {
+  const wrong = new Set(
+    held
+      .filter(({ decision }) => decision === "wrongParent")
+      .map(({ message }) => message.payloadId)
+      .reverse(),
+  );
+  const dropped = new Set([...wrong].slice(MAX_WRONG_PARENTS));
+  const kept = held.filter(({ message }) => !dropped.has(message.payloadId)).slice(-MAX_HELD_MESSAGES);
+  let bytes = kept.reduce((sum, { message }) => sum + message.bytes, 0);
+  let start = 0;
+  for (; bytes > MAX_HELD_BYTES; start++) bytes -= kept[start]?.message.bytes ?? bytes;
+  return start === 0 ? kept : kept.slice(start);
+};
+
+const isHeld = (decision: Decision): boolean =>
+  decision === "gap" || decision === "waiting" || decision === "wrongParent" || decision === "early";
+
+const take = (state: SequenceState, message: Flashblock, decision: Decision): SequenceState => {
+  switch (decision) {
+    case "next":
+      return append(state, message);
+    case "first":
+    case "firstOfNextBlock":
+      return begin(state, message);
+    case "replacement":
+      return replace(state, message);
+    default:
+      return isHeld(decision) ? { ...state, held: boundHeld([...state.held, { message, decision }]) } : state;
+  }
+};
+
+/** Takes what was held and fits now, until nothing more does; forgets what can never fit; judges the rest anew. */
+const release = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+  for (const [position, { message }] of state.held.entries()) {
+    const without = { ...state, held: state.held.toSpliced(position, 1) };
+    const decision = decide(without, message, head, limits);
+    if (!isHeld(decision)) return release(take(without, message, decision), head, limits);
+  }
+  const judged = state.held.map(({ message }, position) => ({
+    message,
+    decision: decide({ ...state, held: state.held.toSpliced(position, 1) }, message, head, limits),
+  }));
+  return { ...state, held: judged };
+};
+
+export interface Step {
+  readonly state: SequenceState;
+  readonly decision: Decision;
+}
+
+/** One message from any socket. The first of equal ones wins, so sockets fill each other's gaps. Pure. */
+export const receive = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Step => {
+  const decision = decide(state, message, head, limits);
+  const taken = take(state, message, decision);
+  return { decision, state: taken.blocks === state.blocks ? taken : release(taken, head, limits) };
+};
+
+/** A new head: what it passed goes; what stood on another parent is held, in case the head comes back to it. Pure. */
+export const follow = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+  const above = state.blocks.filter((block) => block.number > head.number);
+  const [first] = above;
+  const fits = first === undefined || (first.number === head.number + 1n && first.parentHash === head.hash);
+  const orphans = fits ? [] : above.flatMap(({ messages }) => messages);
+  const held = [...state.held, ...orphans.map((message): Held => ({ message, decision: "wrongParent" }))];
+  return release({ ...state, blocks: fits ? above : [], held: boundHeld(held) }, head, limits);
+};
+
+/** Something later is known, and what leads to it is missing. */
+export const isDegraded = ({ blocks, held }: SequenceState): boolean =>
+  blocks.length > 0 && held.some(({ decision }) => decision === "gap" || decision === "early");

@@ -1,0 +1,76 @@
+import type { Address, Hash } from "../chain/hex.ts";
+
+export interface AcceptedNoncesOptions {
+  /** Which of these hashes a node still knows, in their order; rejects if none could be asked. */
+  readonly areKnown: (hashes: readonly Hash[]) => Promise<readonly boolean[]>;
+  /** Milliseconds of a clock that does not go back. */
+  readonly now: () => number;
+}
+
+/** Nonces of transactions that a node accepted through here and that may not be in any block yet. */
+export interface AcceptedNonces {
+  accept(hash: Hash, sender: Address, nonce: bigint): void;
+  /** `nonce` raised over the consecutive transactions of that sender that begin with it. */
+  raise(sender: Address, nonce: bigint): bigint;
+  /** To be called once a block: forgets what nodes dropped and what is too old. */
+  review(): Promise<void>;
+}
+
+interface Accepted {
+  readonly hash: Hash;
+  readonly acceptedAtMs: number;
+}
+
+const KEPT_MS = 5 * 60_000;
+const MAX_SENDERS = 20_000;
+const MAX_OF_SENDER = 1_024;
+const MAX_ASKED = 1_000;
+
+export const createAcceptedNonces = ({ areKnown, now }: AcceptedNoncesOptions): AcceptedNonces => {
+  // In order of last use, so that the first is the one to drop.
+  const senders = new Map<Address, Map<bigint, Accepted>>();
+
+  const forget = (sender: Address, nonce: bigint, hash?: Hash): void => {
+    const nonces = senders.get(sender);
+    // Replaced meanwhile by another transaction with that nonce: it stays.
+    if (!nonces || (hash !== undefined && nonces.get(nonce)?.hash !== hash)) return;
+    nonces.delete(nonce);
+    if (nonces.size === 0) senders.delete(sender);
+  };
+
+  const forgetOld = (): void => {
+    const oldestMs = now() - KEPT_MS;
+    for (const [sender, nonces] of senders) {
+      for (const [nonce, { acceptedAtMs }] of nonces) if (acceptedAtMs < oldestMs) forget(sender, nonce);
+    }
+  };
+
+  const list = () =>
+    [...senders].flatMap(([sender, nonces]) => [...nonces].map(([nonce, { hash }]) => ({ sender, nonce, hash })));
+
+  return {
+    accept: (hash, sender, nonce) => {
+      const nonces = senders.get(sender) ?? new Map<bigint, Accepted>();
+      senders.delete(sender);
+      senders.set(sender, nonces);
+      if (nonces.size < MAX_OF_SENDER) nonces.set(nonce, { hash, acceptedAtMs: now() });
+      if (senders.size > MAX_SENDERS) senders.delete(senders.keys().next().value ?? sender);
+    },
+    raise: (sender, nonce) => {
+      const nonces = senders.get(sender);
+      if (!nonces) return nonce;
+      let next = nonce;
+      while (nonces.has(next)) next++;
+      return next;
+    },
+    review: async () => {
+      forgetOld();
+      const asked = list().slice(0, MAX_ASKED);
+      if (asked.length === 0) return;
+      const known = await areKnown(asked.map(({ hash }) => hash));
+      for (const [position, { sender, nonce, hash }] of asked.entries()) {
+        if (known[position] === false) forget(sender, nonce, hash);
+      }
+    },
+  };
+};

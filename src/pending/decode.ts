@@ -1,0 +1,33 @@
+import type { Data, Hash } from "../chain/hex.ts";
+import { parseData } from "../chain/hex.ts";
+import { keccak256Hex } from "../chain/keccak.ts";
+import { orderedTrieRoot } from "../chain/orderedTrie.ts";
+import { parseTransaction } from "../chain/parseTransaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction } from "../chain/transaction.ts";
+import type { DecodedTransaction, Execution, Unproven } from "./execution.ts";
+
+/** Hash and, where it says it itself, sender of a transaction; bytes that are none still have a hash. */
+const identify = (raw: Data): DecodedTransaction => {
+  const bytes = parseData(raw);
+  try {
+    const transaction = parseTransaction(bytes);
+    return { hash: transaction.hash, sender: transaction.type === DEPOSIT_TYPE ? transaction.from : undefined };
+  } catch (error) {
+    if (!(error instanceof InvalidTransaction)) throw error;
+    return { hash: keccak256Hex(bytes), sender: undefined };
+  }
+};
+
+/** What can be said of a message at once, on this thread, while its execution is late or has failed: no state, no senders. */
+export const decodeOnly = (
+  blockTransactions: readonly Data[],
+  transactions: readonly Data[],
+  unproven: Unproven,
+): Execution => ({
+  transactions: transactions.map(identify),
+  transactionsRoot: transactionsRootOf(blockTransactions),
+  outcome: undefined,
+  unproven,
+});
+
+const transactionsRootOf = (raws: readonly Data[]): Hash => orderedTrieRoot(raws.map(parseData));

@@ -1,0 +1,89 @@
+import { bloomOfLogs } from "../chain/bloom.ts";
+import type { Address } from "../chain/hex.ts";
+import type { Receipt } from "../chain/receipt.ts";
+import { isOpForkActive } from "../chain/rules.ts";
+import {
+  DEPOSIT_TYPE,
+  type DepositTransaction,
+  type SignedTransaction,
+  type Transaction,
+} from "../chain/transaction.ts";
+import { applyDeposit } from "../evm/applyDeposit.ts";
+import { applyTransaction } from "../evm/applyTransaction.ts";
+import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
+import type { StateOverlay } from "../evm/stateOverlay.ts";
+import { messageOf } from "../evm/transactionMessage.ts";
+import type { ReceiptExtra } from "./execution.ts";
+import { opFees, opReceiptExtra, readL1Attributes } from "./opFees.ts";
+
+/** A transaction with its sender, ready to run. */
+export type Prepared =
+  | { readonly transaction: DepositTransaction }
+  | { readonly transaction: SignedTransaction; readonly sender: Address };
+
+export interface Run {
+  readonly engine: Engine;
+  readonly state: StateOverlay;
+  readonly block: BlockEnvironment;
+  readonly transactions: readonly Prepared[];
+  /** Of the block before these transactions. */
+  readonly gasUsed: bigint;
+}
+
+/** OP stack, specs/protocol/deposits.md: since Canyon a deposit's receipt says its version. */
+const DEPOSIT_RECEIPT_VERSION = 1n;
+
+const receiptOf = (
+  transaction: Transaction,
+  result: { readonly status: string; readonly logs: readonly EngineLog[] },
+  cumulativeGasUsed: bigint,
+): Receipt => {
+  const logs = result.logs.map(({ address, topics, data }) => ({ address, topics, data }));
+  return {
+    type: transaction.type,
+    status: result.status === "success",
+    cumulativeGasUsed,
+    logs,
+    logsBloom: bloomOfLogs(logs),
+  };
+};
+
+const depositPart = (engine: Engine, nonce: bigint) => ({
+  ...(isOpForkActive(engine.rules, "regolith") ? { depositNonce: nonce } : {}),
+  ...(isOpForkActive(engine.rules, "canyon") ? { depositReceiptVersion: DEPOSIT_RECEIPT_VERSION } : {}),
+});
+
+export interface Executed {
+  readonly receipt: Receipt;
+  readonly extra: ReceiptExtra;
+}
+
+/** Runs transactions of one block in their order. Throws TransactionError where a block cannot hold one. */
+export const executeTransactions = async (run: Run): Promise<Executed[]> => {
+  const { engine, state, block } = run;
+  const { rules } = engine;
+  let { gasUsed } = run;
+  const executed: Executed[] = [];
+  for (const prepared of run.transactions) {
+    if ("sender" in prepared) {
+      const { transaction, sender } = prepared;
+      // The block's first deposit has written them by now.
+      const l1 = isOpForkActive(rules, "ecotone") ? readL1Attributes(state) : undefined;
+      const options = l1 ? { fees: opFees(rules, l1, transaction.raw) } : {};
+      const result = await applyTransaction(engine, state, block, messageOf(transaction, sender), options);
+      gasUsed += result.gasUsed;
+      const extra = l1 ? opReceiptExtra(rules, l1, transaction.raw) : {};
+      executed.push({ receipt: receiptOf(transaction, result, gasUsed), extra });
+    } else {
+      const { transaction } = prepared;
+      const result = await applyDeposit(engine, state, block, transaction);
+      gasUsed += result.gasUsed;
+      const receipt = { ...receiptOf(transaction, result, gasUsed), ...depositPart(engine, result.nonce) };
+      executed.push({ receipt, extra: {} });
+    }
+  }
+  return executed;
+};
+
+export const isDeposit = (transaction: Transaction): transaction is DepositTransaction =>
+  transaction.type === DEPOSIT_TYPE;

@@ -1,0 +1,23 @@
+import type { BlockId } from "../chain/heads.ts";
+import type { Rules } from "../chain/rules.ts";
+import type { StateKeys, StateValues } from "../chain/stateReader.ts";
+import type { Execution, Work } from "./execution.ts";
+
+/** From the main thread to the executor's. */
+export type ToExecutor =
+  | { readonly kind: "run"; readonly work: Work; readonly rules: Rules }
+  | { readonly kind: "rebase"; readonly base: BlockId; readonly through: number | undefined }
+  | { readonly kind: "values"; readonly id: number; readonly values: StateValues }
+  | { readonly kind: "noValues"; readonly id: number; readonly message: string };
+
+/** From the executor's thread. */
+export type FromExecutor =
+  | { readonly kind: "done"; readonly id: number; readonly execution: Execution }
+  | { readonly kind: "failed"; readonly id: number; readonly message: string }
+  /** State at a sealed block that a run lacks; `id` is of this question. */
+  | { readonly kind: "need"; readonly id: number; readonly base: BlockId; readonly keys: StateKeys };
+
+export interface ExecutorData {
+  /** Addresses, or beginnings of addresses, whose code is native on this chain. */
+  readonly natives: readonly string[];
+}

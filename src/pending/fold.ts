@@ -1,0 +1,114 @@
+import { bloomOfLogs } from "../chain/bloom.ts";
+import type { BlockId } from "../chain/heads.ts";
+import { type Address, type Data, type Hash, ZERO_HASH } from "../chain/hex.ts";
+import type { Receipt } from "../chain/receipt.ts";
+import type { StateChanges } from "../chain/stateReader.ts";
+import { DEPOSIT_TYPE } from "../chain/transaction.ts";
+import type { PendingEnvironment } from "../chain/view.ts";
+import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
+import type { Execution, ReceiptExtra } from "./execution.ts";
+
+export interface FoldedTransaction {
+  readonly raw: Data;
+  readonly hash: Hash;
+  readonly sender: Address | undefined;
+  /** Known where it was executed here or the feed's metadata has it. */
+  readonly receipt: Receipt | undefined;
+  readonly gasUsed: bigint;
+  /** In the block, of this transaction's first log. */
+  readonly firstLogIndex: number;
+  readonly extra: ReceiptExtra;
+}
+
+/** What one message added to its block. */
+export interface Part {
+  readonly message: Flashblock;
+  readonly firstTransaction: number;
+  readonly transactions: readonly FoldedTransaction[];
+  /** Undefined where the message's state is not proven. */
+  readonly changes: StateChanges | undefined;
+}
+
+/** A block up to one message. Its hash is the message's, or the header's where that is zero: see pendingBlock. */
+export interface FoldedBlock {
+  readonly environment: PendingEnvironment;
+  readonly parts: readonly Part[];
+  readonly newest: Flashblock;
+  readonly transactionsRoot: Hash;
+  readonly transactionCount: number;
+  readonly logCount: number;
+}
+
+/** The pre-confirmed chain as plain data: what a view is made of. Immutable; nothing in it is copied when it grows. */
+export interface PendingChain {
+  readonly base: BlockId;
+  /** Ascending, unbroken. */
+  readonly blocks: readonly FoldedBlock[];
+}
+
+const typeOf = (raw: Data): number => {
+  const first = Number.parseInt(raw.slice(2, 4), 16);
+  return first >= 0xc0 ? 0 : first;
+};
+
+/** Deposits: the nonce is in every receipt since Regolith, the version since Canyon (1). */
+const receiptOf = (raw: Data, receipt: FlashblockReceipt): Receipt => ({
+  type: typeOf(raw),
+  status: receipt.status,
+  cumulativeGasUsed: receipt.cumulativeGasUsed,
+  logs: receipt.logs,
+  logsBloom: bloomOfLogs(receipt.logs),
+  ...(typeOf(raw) === DEPOSIT_TYPE && receipt.depositNonce !== undefined
+    ? { depositNonce: receipt.depositNonce, depositReceiptVersion: 1n }
+    : {}),
+});
+
+const environmentOf = (message: Flashblock): PendingEnvironment | undefined => {
+  const { base } = message;
+  if (!base) return undefined;
+  const { blockNumber: number, ...rest } = base;
+  return { number, ...rest };
+};
+
+const foldTransactions = (before: FoldedBlock | undefined, message: Flashblock, execution: Execution) => {
+  let cumulativeGas = before?.newest.diff.gasUsed ?? 0n;
+  let firstLogIndex = before?.logCount ?? 0;
+  const transactions = message.diff.transactions.map((raw, position): FoldedTransaction => {
+    const { hash, sender } = execution.transactions[position] ?? { hash: ZERO_HASH, sender: undefined };
+    const told = message.receipts?.get(hash);
+    const receipt = execution.outcome?.receipts[position] ?? (told && receiptOf(raw, told));
+    const folded: FoldedTransaction = {
+      raw,
+      hash,
+      sender,
+      receipt,
+      gasUsed: receipt ? receipt.cumulativeGasUsed - cumulativeGas : 0n,
+      firstLogIndex,
+      extra: execution.outcome?.extras[position] ?? {},
+    };
+    cumulativeGas = receipt?.cumulativeGasUsed ?? cumulativeGas;
+    firstLogIndex += receipt?.logs.length ?? 0;
+    return folded;
+  });
+  return { transactions, logCount: firstLogIndex };
+};
+
+/** The chain with one more message, which must be the one that follows (feed/sequence). Pure. */
+export const fold = (chain: PendingChain, message: Flashblock, execution: Execution): PendingChain => {
+  const isFirst = message.index === 0;
+  const before = isFirst ? undefined : chain.blocks.at(-1);
+  const environment = before?.environment ?? environmentOf(message);
+  if (!environment) return chain;
+  const { transactions, logCount } = foldTransactions(before, message, execution);
+  const firstTransaction = before?.transactionCount ?? 0;
+  const part: Part = { message, firstTransaction, transactions, changes: execution.outcome?.changes };
+  const block: FoldedBlock = {
+    environment,
+    parts: [...(before?.parts ?? []), part],
+    newest: message,
+    transactionsRoot: execution.transactionsRoot,
+    transactionCount: firstTransaction + transactions.length,
+    logCount,
+  };
+  return { base: chain.base, blocks: [...(isFirst ? chain.blocks : chain.blocks.slice(0, -1)), block] };
+};

@@ -1,0 +1,160 @@
+import type { BlockId } from "../chain/heads.ts";
+import { ZERO_HASH } from "../chain/hex.ts";
+import type { PendingEnvironment } from "../chain/view.ts";
+import type { Flashblock } from "../feed/message.ts";
+import type { BlockMessages } from "../feed/sequence.ts";
+import { decodeOnly } from "./decode.ts";
+import type { Execution, Executor, Work } from "./execution.ts";
+import { fold, type PendingChain } from "./fold.ts";
+
+export interface FoldingOptions {
+  readonly executor: Executor;
+  /** A message whose execution takes longer is shown without its state. */
+  readonly lateAfterMs: number;
+  /** The chain changed: an execution came, or was given up waiting for. */
+  readonly onChange: () => void;
+  readonly onExecuted: (
+    execution: Execution,
+    message: { readonly number: bigint; readonly index: number },
+    durationMs: number,
+  ) => void;
+}
+
+/** Messages in order, each executed on the one before. */
+export interface Folding {
+  /** The blocks above the base as the feed has them now. What is new is executed; what is no longer there is forgotten. */
+  follow(blocks: readonly BlockMessages[]): void;
+  /**
+   * The base is another block. `isExecuted`: it is what was executed here up to the last message of that number,
+   * so what was executed above it stands, and its state need not be fetched again.
+   */
+  rebase(base: BlockId, isExecuted: boolean): void;
+  /** An execution of that block, or of one below it, is still awaited. */
+  awaits(number: bigint): boolean;
+  /** All messages up to the first whose execution is still awaited. */
+  chain(): PendingChain;
+  close(): void;
+}
+
+interface Link {
+  readonly id: number;
+  readonly message: Flashblock;
+  readonly number: bigint;
+  execution: Execution | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+const environmentOf = (block: BlockMessages): PendingEnvironment | undefined => {
+  const base = block.messages[0]?.base;
+  if (!base) return undefined;
+  const { blockNumber: number, ...rest } = base;
+  return { number, ...rest };
+};
+
+const workOf = (
+  id: number,
+  before: number | undefined,
+  block: BlockMessages,
+  message: Flashblock,
+): Work | undefined => {
+  const environment = environmentOf(block);
+  if (!environment) return undefined;
+  const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = message.diff;
+  const told = { gasUsed, logsBloom, receiptsRoot };
+  return {
+    id,
+    before,
+    environment,
+    index: message.index,
+    transactions,
+    hasPostExec: postExecTransaction !== undefined,
+    told,
+  };
+};
+
+/** `firstBase` has a zero hash while no head is known. */
+export const createFolding = (options: FoldingOptions, firstBase: BlockId): Folding => {
+  const { executor, lateAfterMs, onChange, onExecuted } = options;
+  let links: Link[] = [];
+  let base = firstBase;
+  let nextId = 1;
+  /** Folded so far: `chain` is of the first `folded` links. */
+  let folded = 0;
+  let chain: PendingChain = { base, blocks: [] };
+
+  if (base.hash !== ZERO_HASH) executor.rebase(base, undefined);
+
+  const refold = (): void => {
+    folded = 0;
+    chain = { base, blocks: [] };
+  };
+
+  const settle = (link: Link, execution: Execution): void => {
+    clearTimeout(link.timer);
+    link.timer = undefined;
+    // It was shown without its state, and now has it.
+    if (link.execution) refold();
+    link.execution = execution;
+    onChange();
+  };
+
+  const giveUp = (link: Link, block: BlockMessages, unproven: "late" | "failed"): void => {
+    const all = block.messages.slice(0, link.message.index + 1).flatMap(({ diff }) => diff.transactions);
+    settle(link, decodeOnly(all, link.message.diff.transactions, unproven));
+  };
+
+  const add = (block: BlockMessages, message: Flashblock): void => {
+    const id = nextId++;
+    const work = workOf(id, links.at(-1)?.id, block, message);
+    if (!work) return;
+    const link: Link = { id, message, number: block.number, execution: undefined, timer: undefined };
+    link.timer = setTimeout(() => giveUp(link, block, "late"), lateAfterMs);
+    links.push(link);
+    const startedMs = performance.now();
+    executor.execute(work).then(
+      (execution) => {
+        if (!links.includes(link)) return;
+        onExecuted(execution, { number: link.number, index: message.index }, performance.now() - startedMs);
+        settle(link, execution);
+      },
+      () => {
+        if (links.includes(link) && !link.execution) giveUp(link, block, "failed");
+      },
+    );
+  };
+
+  const cut = (count: number): void => {
+    for (const link of links.slice(count)) clearTimeout(link.timer);
+    links = links.slice(0, count);
+    if (folded > count) refold();
+  };
+
+  return {
+    follow: (blocks) => {
+      const wanted = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
+      const changed = wanted.findIndex(({ message }, position) => links[position]?.message !== message);
+      const kept = changed < 0 ? wanted.length : changed;
+      cut(kept);
+      for (const { block, message } of wanted.slice(kept)) add(block, message);
+    },
+    rebase: (next, isExecuted) => {
+      base = next;
+      const passed = links.findLast(({ number }) => number <= next.number);
+      const through = isExecuted ? passed?.id : undefined;
+      for (const link of links) if (through === undefined || link.id <= through) clearTimeout(link.timer);
+      links = through === undefined ? [] : links.filter(({ id }) => id > through);
+      executor.rebase(next, through);
+      refold();
+    },
+    awaits: (number) => links.some((link) => link.number <= number && !link.execution),
+    chain: () => {
+      for (const link of links.slice(folded)) {
+        if (!link.execution) break;
+        chain = fold(chain, link.message, link.execution);
+        folded++;
+      }
+      return chain;
+    },
+    close: () => cut(0),
+  };
+};

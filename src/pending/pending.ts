@@ -1,0 +1,266 @@
+import type { HeadChange, Heads, RingBlock } from "../chain/heads.ts";
+import { type Address, type Hash, ZERO_HASH } from "../chain/hex.ts";
+import type { PendingChange, PendingMode, PendingView, View } from "../chain/view.ts";
+import { type Feed, idleDeadlineMs } from "../feed/client.ts";
+import type { Flashblock } from "../feed/message.ts";
+import { emptySequence, follow, isDegraded, receive } from "../feed/sequence.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry.ts";
+import { createAcceptedNonces } from "./acceptedNonces.ts";
+import { createAnnounced } from "./announced.ts";
+import type { Executor } from "./execution.ts";
+import { createFolding, type FoldingOptions } from "./folding.ts";
+import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
+import { createNodeProbe } from "./nodeProbe.ts";
+import { createRecentHashes } from "./recentHashes.ts";
+import { type Passed, reconcile } from "./reconcile.ts";
+import { isSealingFast } from "./sealingFast.ts";
+import { createVanished } from "./vanished.ts";
+import { createView } from "./view.ts";
+
+/** The heads of a chain, as upstream follows them. */
+export interface HeadSource {
+  current(): Heads | undefined;
+  /** Listeners are called at once when the heads have changed. */
+  subscribe(listener: (change: HeadChange) => void): () => void;
+  /** Pending blocks are sealed ones: look once a block. */
+  setNative(native: boolean): void;
+  readonly blockTimeMs: number;
+}
+
+export interface PendingOptions {
+  /** Label of metrics. */
+  readonly chain: string;
+  readonly mode: "auto" | Backend;
+  /** Pending blocks at most. */
+  readonly maxDepth: number;
+  /** This node's receipts roots are wrong where there are deposits. */
+  readonly ignoresReceiptsRoot: boolean;
+  readonly heads: HeadSource;
+  readonly executor: Executor;
+  /** Opens the chain's feeds; absent where it has none. */
+  readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
+  /** The result of one read, as JSON value, from the nodes; rejects if none answers. */
+  readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  /** Milliseconds of a clock that does not go back; for tests. */
+  readonly now?: () => number;
+}
+
+export interface Pending {
+  /** What a request takes and reads everything from. Throws RpcError (503) while no head is known. */
+  view(): View;
+  /** Called at once with each new view. */
+  subscribe(listener: (change: PendingChange) => void): () => void;
+  /** A node accepted this transaction through here: the sender's pending nonce counts it. */
+  accepted(hash: Hash, sender: Address, nonce: bigint): void;
+  close(): Promise<void>;
+}
+
+const LATE_AFTER_MS = 100;
+const CHECK_MS = 250;
+const NO_BASE = { number: 0n, hash: ZERO_HASH };
+
+/** Answers depend on whether the node builds a pending block of its own. */
+const needsNode = (mode: PendingMode): boolean =>
+  mode === "node" || mode === "none" || mode === "stale" || mode === "unproven";
+
+/** Holds a chain's current view: heads and feed come in, one immutable view after another comes out. */
+export const createPending = (options: PendingOptions): Pending => {
+  const { chain, heads, executor, ask } = options;
+  const { log, metrics } = options.telemetry;
+  const now = options.now ?? (() => performance.now());
+  const limits = { maxDepth: options.maxDepth };
+  const listeners = new Set<(change: PendingChange) => void>();
+  const announced = createAnnounced();
+  const recent = createRecentHashes(now);
+  let sequence = emptySequence;
+  let appliedAtMs: number | undefined;
+  let backend: Backend | undefined;
+  /** Heads that were seen while an execution of a block below them was awaited; reconciled together. */
+  let unsettled: RingBlock[] | undefined;
+
+  const blockTimeMs = (): number => heads.blockTimeMs;
+  const isFeedLive = (): boolean => appliedAtMs !== undefined && now() - appliedAtMs <= idleDeadlineMs(blockTimeMs());
+
+  const areKnown = async (hashes: readonly Hash[]): Promise<readonly boolean[]> => {
+    const found = await Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash])));
+    return found.map((transaction) => transaction !== null);
+  };
+  const nonces = createAcceptedNonces({ areKnown, now });
+
+  const vanished = createVanished({
+    ask,
+    onVanished: (count, removed) => {
+      metrics.pendingVanished.inc({ chain }, count);
+      log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
+      if (current && removed.length > 0) emit({ view: current, extended: [], removed });
+    },
+    onDifference: (passed) => countDifferences(passed),
+  });
+
+  const probe = createNodeProbe({ ask, now, onChange: () => publish() });
+
+  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven }, { number, index }, durationMs) => {
+    metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
+    if (!unproven) return;
+    metrics.pendingMismatches.inc({ chain, what: unproven });
+    log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
+  };
+  const folding = createFolding(
+    { executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted },
+    heads.current()?.latest ?? NO_BASE,
+  );
+
+  const serve = (head: Heads, pendingBlocks: number, isProven: boolean): Serving => {
+    const next = decideBackend(backend, {
+      configured: options.mode,
+      hasFeeds: options.openFeed !== undefined,
+      isFeedLive: isFeedLive(),
+      isSealingFast: isSealingFast(head),
+    });
+    if (next !== backend) {
+      log.info({ chain, backend: next }, "pending has a source");
+      heads.setNative(next === "native");
+    }
+    backend = next;
+    return decideServing({
+      backend,
+      isFeedLive: isFeedLive(),
+      hasBlocks: pendingBlocks > 0,
+      isProven,
+      isDegraded: isDegraded(sequence),
+      nodeBuilds: probe.nodeBuilds(),
+    });
+  };
+
+  const build = (head: Heads) => {
+    const blocks = folding.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
+    const isProven = blocks.every(({ parts }) => parts.every(({ changes }) => changes !== undefined));
+    const serving = serve(head, blocks.length, isProven);
+    const pending = createView({
+      ...serving,
+      chain: { base: head.latest, blocks },
+      byHash: recent.find,
+      raiseNonce: nonces.raise,
+    });
+    return { view: { heads: head, pending }, blocks: serving.blocksFrom === "view" ? blocks : [] };
+  };
+
+  const first = heads.current();
+  let current: (View & { readonly pending: PendingView }) | undefined = first && build(first).view;
+
+  const emit = (change: PendingChange): void => {
+    for (const listener of listeners) listener(change);
+  };
+
+  const isNew = (next: View & { readonly pending: PendingView }): boolean =>
+    current === undefined ||
+    next.heads !== current.heads ||
+    next.pending.id !== current.pending.id ||
+    next.pending.mode !== current.pending.mode ||
+    next.pending.blocksFrom !== current.pending.blocksFrom ||
+    next.pending.stateFrom !== current.pending.stateFrom;
+
+  const publish = (): void => {
+    const head = heads.current();
+    if (!head) return;
+    const { view, blocks } = build(head);
+    if (needsNode(view.pending.mode)) probe.refresh(view.heads.latest.number);
+    if (!isNew(view)) return;
+    current = view;
+    for (const block of view.pending.blocks) recent.add(block);
+    const { extended, removed, dropped } = announced.next(blocks, view.heads.latest.number);
+    for (const { number, part } of dropped) vanished.suspect(number, [part]);
+    vanished.clear(blocks.flatMap(({ parts }) => parts));
+    metrics.feedLead.set({ chain }, view.pending.blocks.length);
+    emit({ view, extended, removed });
+  };
+
+  const settle = (): void => {
+    const head = heads.current();
+    if (!head || !unsettled || folding.awaits(head.latest.number)) return;
+    const { latest } = head;
+    if (folding.chain().base.hash === latest.hash) {
+      unsettled = undefined;
+      return;
+    }
+    const change: HeadChange = { heads: head, from: unsettled, to: [] };
+    unsettled = undefined;
+    const folded = folding.chain();
+    const { name, passed, isExecuted } = reconcile(folded, change, options);
+    if (name === "reorganised") log.warn({ chain, head: latest.number }, "pending blocks were orphaned");
+    // Where transactions differ, the sealed block's are asked for first.
+    for (const each of passed) if (!each.differences.includes("transactions")) countDifferences(each);
+    folding.rebase(latest, isExecuted);
+    folding.follow(sequence.blocks);
+    findVanished(head, passed);
+  };
+
+  const countDifferences = ({ differences }: Passed): void => {
+    for (const what of differences) metrics.pendingMismatches.inc({ chain, what });
+  };
+
+  const findVanished = (head: Heads, passed: readonly Passed[]): void => {
+    vanished.settle(head, passed).catch((err: unknown) => log.debug({ chain, err }, "sealed block not compared"));
+  };
+
+  const onFolded = (): void => {
+    settle();
+    publish();
+  };
+
+  const onHead = ({ heads: head, from }: HeadChange): void => {
+    const followed = follow(sequence, head.latest, limits);
+    // What was held for this head has come into its place.
+    if (followed.blocks.some((block) => !sequence.blocks.includes(block))) appliedAtMs = now();
+    sequence = followed;
+    unsettled = [...(unsettled ?? []), ...from];
+    settle();
+    publish();
+    nonces.review().catch((err: unknown) => log.debug({ chain, err }, "accepted transactions not reviewed"));
+  };
+
+  const onMessage = (message: Flashblock): void => {
+    const head = heads.current();
+    if (!head) return;
+    const step = receive(sequence, message, head.latest, limits);
+    metrics.feedMessages.inc({ chain, decision: step.decision });
+    if (step.decision === "gap") metrics.feedGaps.inc({ chain });
+    const isApplied = step.state.blocks !== sequence.blocks;
+    sequence = step.state;
+    if (!isApplied) return;
+    appliedAtMs = now();
+    if (!unsettled) folding.follow(sequence.blocks);
+    publish();
+  };
+
+  const check = (): void => {
+    if (appliedAtMs !== undefined) metrics.feedAgeSeconds.set({ chain }, (now() - appliedAtMs) / 1000);
+    publish();
+  };
+
+  const unsubscribe = heads.subscribe(onHead);
+  const feed = options.openFeed?.(onMessage, blockTimeMs);
+  const timer = setInterval(check, CHECK_MS);
+
+  return {
+    view: () => {
+      probe.asked();
+      if (!current) throw unavailable("no block is known yet");
+      return current;
+    },
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    accepted: nonces.accept,
+    close: async () => {
+      clearInterval(timer);
+      unsubscribe();
+      feed?.close();
+      folding.close();
+      await executor.close();
+    },
+  };
+};

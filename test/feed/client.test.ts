@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { brotliCompressSync } from "node:zlib";
+import { backoffMs, createFeed, idleDeadlineMs } from "../../src/feed/client.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { createFakeFeed } from "../support/fakeFeed.ts";
+import { wireMessage } from "../support/flashblocks.ts";
+
+const open = async (t: TestContext, count: number) => {
+  const fakes = await Promise.all(Array.from({ length: count }, () => createFakeFeed()));
+  const connected = Promise.all(fakes.map((fake) => fake.connected()));
+  const telemetry = createTelemetry({ level: "silent" });
+  const messages: { readonly message: Flashblock; readonly url: number }[] = [];
+  const waiting = new Map<number, () => void>();
+  const feed = createFeed({
+    chain: "test",
+    urls: fakes.map(({ url }) => url),
+    maxMessageBytes: 100_000,
+    blockTimeMs: () => 2_000,
+    onMessage: (message, url) => {
+      messages.push({ message, url });
+      waiting.get(messages.length)?.();
+    },
+    telemetry,
+  });
+  t.after(async () => {
+    feed.close();
+    await Promise.all(fakes.map((fake) => fake.close()));
+  });
+  await connected;
+  const arrived = (count: number) =>
+    messages.length >= count ? Promise.resolve() : new Promise<void>((resolve) => waiting.set(count, resolve));
+  return { fakes, feed, messages, arrived, telemetry };
+};
+
+test("messages of all feeds arrive, as text, binary and brotli", async (t) => {
+  const { fakes, messages, arrived } = await open(t, 2);
+  fakes[0]?.send(wireMessage(0));
+  await arrived(1);
+  fakes[1]?.send(Buffer.from(` ${JSON.stringify(wireMessage(1))}`));
+  await arrived(2);
+  fakes[0]?.send(brotliCompressSync(JSON.stringify(wireMessage(2))));
+  await arrived(3);
+  assert.deepEqual(
+    messages.map(({ message, url }) => [message.index, url]),
+    [
+      [0, 0],
+      [1, 1],
+      [2, 0],
+    ],
+  );
+});
+
+test("garbage is counted by reason and ends nothing", async (t) => {
+  const { fakes, arrived, telemetry, feed } = await open(t, 1);
+  const [fake] = fakes;
+  for (const frame of ["{", "[]", "{}", "garbage", Uint8Array.of(1, 2, 3), { ...wireMessage(0), base: null }])
+    fake?.send(frame);
+  fake?.send(wireMessage(0));
+  await arrived(1);
+  const { values } = await telemetry.metrics.feedMessages.get();
+  const counted = Object.fromEntries(values.map(({ labels, value }) => [labels.decision, value]));
+  assert.deepEqual(counted, { notJson: 1, undecodable: 3, notAMessage: 1, badBase: 1 });
+  assert.equal(feed.connected(), 1);
+});
+
+test("a lost feed is connected again", async (t) => {
+  const { fakes, arrived, telemetry, feed } = await open(t, 1);
+  const [fake] = fakes;
+  fake?.send(wireMessage(0));
+  await arrived(1);
+  const again = fake?.connected();
+  fake?.disconnect();
+  await again;
+  fake?.send(wireMessage(1));
+  await arrived(2);
+  assert.equal(feed.connected(), 1);
+  const { values } = await telemetry.metrics.feedReconnects.get();
+  assert.equal(values[0]?.value, 1);
+});
+
+test("waiting between connections doubles up to a bound, half of it by chance", () => {
+  assert.deepEqual(
+    [0, 1, 2, 20].map((failures) => backoffMs(failures, 1)),
+    [250, 500, 1_000, 10_000],
+  );
+  assert.equal(backoffMs(0, 0), 125);
+});
+
+test("no data is stale after three block times, at least two seconds", () => {
+  assert.equal(idleDeadlineMs(2_000), 6_000);
+  assert.equal(idleDeadlineMs(200), 2_000);
+});

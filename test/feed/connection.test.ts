@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { type ConnectionOptions, connect } from "../../src/feed/connection.ts";
+import { createFakeFeed, type FakeFeed, type FakeFeedOptions } from "../support/fakeFeed.ts";
+
+const start = async (t: TestContext, options: FakeFeedOptions = {}): Promise<FakeFeed> => {
+  const feed = await createFakeFeed(options);
+  t.after(() => feed.close());
+  return feed;
+};
+
+/** Connects, and resolves with how it ended. */
+const ending = (t: TestContext, feed: FakeFeed, options: Partial<ConnectionOptions> = {}) => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const stop = connect({
+    url: feed.url,
+    maxFrameBytes: 1_000,
+    pingMs: 5,
+    pongDeadlineMs: 60_000,
+    idleMs: () => 60_000,
+    onOpen: () => {},
+    onFrame: () => true,
+    onEnd: resolve,
+    ...options,
+  });
+  t.after(stop);
+  return { promise, stop };
+};
+
+test("a feed that answers pings and sends no data is ended as idle", async (t) => {
+  const feed = await start(t);
+  assert.equal(await ending(t, feed, { idleMs: () => 20 }).promise, "idle");
+});
+
+test("frames that are no messages do not count as data", async (t) => {
+  const feed = await start(t);
+  const connected = feed.connected();
+  const sending = setInterval(() => feed.send("garbage"), 2);
+  t.after(() => clearInterval(sending));
+  const { promise } = ending(t, feed, { idleMs: () => 50, onFrame: () => false });
+  await connected;
+  assert.equal(await promise, "idle");
+});
+
+test("a socket that stays open and answers no ping is ended as silent", async (t) => {
+  const feed = await start(t, { autoPong: false });
+  assert.equal(await ending(t, feed, { pongDeadlineMs: 10 }).promise, "silent");
+});
+
+test("a closed connection, a refused one and a frame over the limit end it", async (t) => {
+  const feed = await start(t);
+  const connected = feed.connected();
+  const closed = ending(t, feed);
+  await connected;
+  feed.disconnect();
+  assert.equal(await closed.promise, "closed");
+
+  const again = feed.connected();
+  const tooLarge = ending(t, feed);
+  await again;
+  feed.send("x".repeat(1_001));
+  assert.equal(await tooLarge.promise, "closed");
+
+  assert.equal(await ending(t, { ...feed, url: "ws://127.0.0.1:1" }).promise, "closed");
+});

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { brotliCompressSync } from "node:zlib";
+import { decodeFrame } from "../../src/feed/frame.ts";
+
+const MAX_BYTES = 1_000;
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+test("plain JSON, leading whitespace and brotli give the same text", () => {
+  const text = '{"index":0}';
+  assert.deepEqual(decodeFrame(bytes(text), MAX_BYTES), { text });
+  assert.deepEqual(decodeFrame(bytes(` \t\r\n${text}`), MAX_BYTES), { text });
+  assert.deepEqual(decodeFrame(brotliCompressSync(text), MAX_BYTES), { text });
+});
+
+test("a frame is too large before or after decompression", () => {
+  assert.deepEqual(decodeFrame(bytes(`{${" ".repeat(MAX_BYTES)}}`), MAX_BYTES), { refused: "tooLarge" });
+  const bomb = brotliCompressSync("0".repeat(1_000_000));
+  assert.ok(bomb.length < MAX_BYTES);
+  assert.deepEqual(decodeFrame(bomb, MAX_BYTES), { refused: "tooLarge" });
+});
+
+test("what is neither JSON, brotli nor UTF-8 is undecodable", () => {
+  for (const frame of [
+    new Uint8Array(0),
+    bytes("   "),
+    bytes("hello"),
+    Uint8Array.of(0x7b, 0xff, 0xfe),
+    Uint8Array.of(1, 2, 3),
+  ]) {
+    assert.deepEqual(decodeFrame(frame, MAX_BYTES), { refused: "undecodable" });
+  }
+});

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
+import { hashOf, wireMessage } from "../support/flashblocks.ts";
+
+const parse = (value: unknown): Flashblock => {
+  const parsed = parseMessage(JSON.stringify(value));
+  if ("fault" in parsed) throw new Error(parsed.fault);
+  return parsed.message;
+};
+const faultOf = (value: unknown) => {
+  const parsed = parseMessage(JSON.stringify(value));
+  return "fault" in parsed ? parsed.fault : undefined;
+};
+
+const receipt = {
+  status: "0x1",
+  cumulativeGasUsed: "0x5208",
+  logs: [{ address: `0x${"AA".repeat(20)}`, topics: [hashOf(9)], data: "0x01" }],
+};
+const withReceipt = (body: unknown) =>
+  parse(wireMessage(1, { metadata: { block_number: 101, receipts: { [hashOf(5)]: body } } }));
+
+test("base is read at index 0 and ignored later", () => {
+  const first = parse(wireMessage(0));
+  assert.equal(first.base?.blockNumber, 101n);
+  assert.equal(first.base?.parentHash, hashOf(100));
+  assert.equal(parse({ ...wireMessage(1), base: null }).base, undefined);
+  assert.equal(parse({ ...wireMessage(1), base: { wrong: true } }).base, undefined);
+  assert.equal(faultOf({ ...wireMessage(0), base: null }), "badBase");
+});
+
+test("receipts of every metadata version mean the same", () => {
+  const expected = {
+    status: true,
+    cumulativeGasUsed: 21_000n,
+    logs: [{ address: `0x${"aa".repeat(20)}`, topics: [hashOf(9)], data: "0x01" }],
+    depositNonce: undefined,
+  };
+  for (const body of [
+    { Eip1559: receipt },
+    { Legacy: receipt },
+    { ...receipt, type: "0x2" },
+    { ...receipt, type: "0x2", status: true },
+    { ...receipt, status: hashOf(77), unknown: [1] },
+  ]) {
+    assert.deepEqual(withReceipt(body).receipts?.get(hashOf(5)), expected);
+  }
+  assert.equal(
+    withReceipt({ Deposit: { ...receipt, depositNonce: "0x7" } }).receipts?.get(hashOf(5))?.depositNonce,
+    7n,
+  );
+  assert.equal(withReceipt({ ...receipt, status: false }).receipts?.get(hashOf(5))?.status, false);
+  assert.equal(withReceipt({ ...receipt, status: "0x0" }).receipts?.get(hashOf(5))?.status, false);
+});
+
+test("metadata without receipts, without a number, or not there at all", () => {
+  assert.equal(parse(wireMessage(1, { metadata: { block_number: 5, access_list: null } })).receipts, undefined);
+  const worldChain = parse(wireMessage(1, { metadata: { fees: "0x1", flashblock_timestamp: 17 } }));
+  assert.equal(worldChain.blockNumber, undefined);
+  assert.equal(parse({ ...wireMessage(1), metadata: undefined }).receipts, undefined);
+  assert.equal(parse({ ...wireMessage(1), metadata: null }).blockNumber, undefined);
+});
+
+test("receipts of a shape that is not known count as none", () => {
+  assert.equal(withReceipt({ status: "yes" }).receipts, undefined);
+  assert.equal(parse(wireMessage(1, { metadata: { receipts: [] } })).receipts, undefined);
+});
+
+test("the message before is named, 0-0 is nobody", () => {
+  const previous = (value: unknown) => parse(wireMessage(1, { metadata: { prev_flashblock_id: value } })).previous;
+  assert.equal(previous("100-10"), "100-10");
+  assert.equal(previous("0-0"), undefined);
+  assert.equal(previous(7), undefined);
+});
+
+test("Subblocks: zero hashes and a transaction that ends the block", () => {
+  const message = wireMessage(1);
+  const diff = {
+    ...(message.diff as object),
+    post_exec_tx: "0x7d01",
+    blob_gas_used: undefined,
+    withdrawals_root: undefined,
+  };
+  const parsed = parse({ ...message, diff });
+  assert.equal(parsed.diff.postExecTransaction, "0x7d01");
+  assert.equal(parsed.diff.blobGasUsed, undefined);
+  assert.equal(parsed.diff.withdrawalsRoot, hashOf(0));
+});
+
+test("an envelope around a message is looked through", () => {
+  assert.equal(parse({ payload: wireMessage(3), target_index: 10 }).index, 3);
+  assert.equal(faultOf({ PayloadEnd: { payload_id: "0x0000000000000065" } }), "notAMessage");
+});
+
+test("malformed messages are named", () => {
+  assert.deepEqual(parseMessage("{"), { fault: "notJson" });
+  for (const value of [
+    null,
+    7,
+    [],
+    {},
+    { ...wireMessage(1), index: -1 },
+    { ...wireMessage(1), index: 1.5 },
+    { ...wireMessage(1), payload_id: "0x1" },
+  ]) {
+    assert.equal(faultOf(value), "notAMessage");
+  }
+  const diff = wireMessage(1).diff as Record<string, unknown>;
+  for (const wrong of [
+    { gas_used: "12" },
+    { logs_bloom: "0x00" },
+    { transactions: ["0x1"] },
+    { transactions: null },
+    { block_hash: "0x" },
+    { gas_used: `0x${"f".repeat(65)}` },
+  ]) {
+    assert.equal(faultOf({ ...wireMessage(1), diff: { ...diff, ...wrong } }), "badDiff");
+  }
+});
+
+test("no text makes it throw", () => {
+  fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => void parseMessage(text)));
+  const paths = ["payload_id", "index", "base", "diff", "metadata"];
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...paths),
+      fc.jsonValue(),
+      (path, value) => void parseMessage(JSON.stringify({ ...wireMessage(0), [path]: value })),
+    ),
+  );
+});

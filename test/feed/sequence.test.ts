@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { BlockId } from "../../src/chain/heads.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import {
+  type Decision,
+  emptySequence,
+  follow,
+  isDegraded,
+  receive,
+  type SequenceState,
+} from "../../src/feed/sequence.ts";
+import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
+
+const LIMITS = { maxDepth: 5 };
+const head = (number: bigint): BlockId => ({ number, hash: hashOf(number) });
+const HEAD = head(100n);
+
+const play = (messages: readonly Flashblock[], from: SequenceState = emptySequence, at: BlockId = HEAD) => {
+  const decisions: Decision[] = [];
+  let state = from;
+  for (const message of messages) {
+    const step = receive(state, message, at, LIMITS);
+    state = step.state;
+    decisions.push(step.decision);
+  }
+  return { state, decisions };
+};
+/** `101: 0 1 2` for each block. */
+const shape = ({ blocks }: SequenceState): string[] =>
+  blocks.map(({ number, messages }) => `${number}: ${messages.map(({ index }) => index).join(" ")}`);
+
+const block = (number: bigint, count: number) =>
+  Array.from({ length: count }, (_, index) => flashblock(index, { number }));
+
+test("messages in order, across a block boundary, before the first block is sealed", () => {
+  const { state, decisions } = play([...block(101n, 3), ...block(102n, 2)]);
+  assert.deepEqual(decisions, ["first", "next", "next", "firstOfNextBlock", "next"]);
+  assert.deepEqual(shape(state), ["101: 0 1 2", "102: 0 1"]);
+  assert.equal(isDegraded(state), false);
+});
+
+test("a duplicate changes nothing", () => {
+  const [first, second] = block(101n, 2);
+  assert.ok(first && second);
+  const { state, decisions } = play([first, second, second, first]);
+  assert.deepEqual(decisions, ["first", "next", "duplicate", "duplicate"]);
+  assert.deepEqual(shape(state), ["101: 0 1"]);
+});
+
+test("joining in the middle waits for index 0", () => {
+  const { state, decisions } = play(block(101n, 4).slice(2));
+  assert.deepEqual(decisions, ["waiting", "waiting"]);
+  assert.deepEqual(shape(state), []);
+});
+
+test("a gap keeps the prefix; the missing message, from any feed, closes it", () => {
+  const [zero, one, two, three] = block(101n, 4);
+  assert.ok(zero && one && two && three);
+  const gap = play([zero, two, three]);
+  assert.deepEqual(gap.decisions, ["first", "gap", "gap"]);
+  assert.deepEqual(shape(gap.state), ["101: 0"]);
+  assert.ok(isDegraded(gap.state));
+  const filled = play([one], gap.state);
+  assert.deepEqual(filled.decisions, ["next"]);
+  assert.deepEqual(shape(filled.state), ["101: 0 1 2 3"]);
+  assert.ok(!isDegraded(filled.state));
+});
+
+test("after a gap the next block waits until the head has passed the broken one", () => {
+  const gap = play([flashblock(0), flashblock(2), ...block(102n, 2)]);
+  assert.deepEqual(gap.decisions, ["first", "gap", "gap", "waiting"]);
+  assert.deepEqual(shape(gap.state), ["101: 0"]);
+  assert.deepEqual(shape(follow(gap.state, head(101n), LIMITS)), ["102: 0 1"]);
+});
+
+test("a lost last message is seen by its name, and is a gap", () => {
+  const next = flashblock(0, { number: 102n, metadata: { block_number: 102, prev_flashblock_id: "101-2" } });
+  const { state, decisions } = play([...block(101n, 2), next]);
+  assert.deepEqual(decisions, ["first", "next", "gap"]);
+  assert.ok(isDegraded(state));
+  assert.deepEqual(shape(play([flashblock(2)], state).state), ["101: 0 1 2", "102: 0"]);
+});
+
+test("index 0 that comes before its parent is sealed is held, and taken up with the head", () => {
+  const early = play(block(102n, 2));
+  assert.deepEqual(early.decisions, ["early", "waiting"]);
+  assert.deepEqual(shape(early.state), []);
+  assert.deepEqual(shape(follow(early.state, head(101n), LIMITS)), ["102: 0 1"]);
+});
+
+test("a wrong parent is quarantined, and comes back if the head does", () => {
+  const other = { number: 101n, parentHash: hashOf(0xbad) };
+  const wrong = play([flashblock(0, other), flashblock(1, other)]);
+  assert.deepEqual(wrong.decisions, ["wrongParent", "waiting"]);
+  assert.deepEqual(shape(follow(wrong.state, { number: 100n, hash: hashOf(0xbad) }, LIMITS)), ["101: 0 1"]);
+});
+
+test("a new payload for the same block replaces it and what followed; the old one does not come back", () => {
+  const payload = payloadOf(0xff);
+  const { state, decisions } = play([
+    ...block(101n, 3),
+    ...block(102n, 1),
+    flashblock(0, { payload, blockHash: hashOf(1) }),
+    flashblock(1, { payload, blockHash: hashOf(2) }),
+    flashblock(3),
+    flashblock(0),
+  ]);
+  assert.deepEqual(decisions.slice(4), ["replacement", "next", "old", "old"]);
+  assert.deepEqual(shape(state), ["101: 0 1"]);
+  assert.equal(state.blocks[0]?.payloadId, payload);
+});
+
+test("another message under a known index replaces it and what followed, once", () => {
+  const changed = flashblock(1, { blockHash: hashOf(0xabc), transactions: ["0x02"] });
+  const { state, decisions } = play([...block(101n, 3), changed, flashblock(1)]);
+  assert.deepEqual(decisions.slice(3), ["replacement", "old"]);
+  assert.deepEqual(shape(state), ["101: 0 1"]);
+});
+
+test("what is at or below the head, or far above it, is not kept", () => {
+  assert.deepEqual(play([flashblock(0, { number: 100n }), flashblock(3, { number: 97n })]).decisions, ["old", "old"]);
+  const far = play([flashblock(0, { number: 106n }), flashblock(1, { number: 10_000n })]);
+  assert.deepEqual(far.decisions, ["tooFar", "tooFar"]);
+  assert.deepEqual(far.state.held, []);
+});
+
+test("a head drops what it passed and keeps what stands on it", () => {
+  const { state } = play([...block(101n, 2), ...block(102n, 2), ...block(103n, 1)]);
+  assert.deepEqual(shape(follow(state, head(101n), LIMITS)), ["102: 0 1", "103: 0"]);
+  assert.deepEqual(shape(follow(state, head(103n), LIMITS)), []);
+});
+
+test("a reorganisation orphans what stood on the old head", () => {
+  const { state } = play(block(101n, 2));
+  const elsewhere = follow(state, { number: 100n, hash: hashOf(0xbad) }, LIMITS);
+  assert.deepEqual(shape(elsewhere), []);
+  assert.deepEqual(shape(follow(elsewhere, HEAD, LIMITS)), ["101: 0 1"]);
+  const deep = follow(state, { number: 90n, hash: hashOf(90) }, LIMITS);
+  assert.deepEqual(shape(play(block(91n, 1), deep, head(90n)).state), ["91: 0"]);
+});
+
+test("what is held is bounded", () => {
+  const wrong = Array.from({ length: 40 }, (_, at) =>
+    flashblock(0, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad), blockHash: hashOf(at) }),
+  );
+  assert.equal(play(wrong).state.held.length, 8);
+  const waiting = Array.from({ length: 1_100 }, (_, at) => flashblock(1, { payload: payloadOf(2_000 + at) }));
+  assert.equal(play(waiting).state.held.length, 1_024);
+});
+
+test("any order of two blocks' messages, each perhaps twice, ends in the same state", () => {
+  const all = [...block(101n, 5), ...block(102n, 5)];
+  const orders = fc.shuffledSubarray([...all, ...all], { minLength: all.length * 2, maxLength: all.length * 2 });
+  fc.assert(
+    fc.property(orders, (messages) => {
+      const { state } = play(messages);
+      assert.deepEqual(shape(state), ["101: 0 1 2 3 4", "102: 0 1 2 3 4"]);
+      assert.deepEqual(state.held, []);
+    }),
+  );
+});
+
+test("two feeds that each lose messages give the whole together", () => {
+  const all = [...block(101n, 6), ...block(102n, 6)];
+  const losses = fc.array(fc.constantFrom("a", "b", "both"), { minLength: all.length, maxLength: all.length });
+  fc.assert(
+    fc.property(losses, (arrivals) => {
+      const messages = all.flatMap((message, at) => (arrivals[at] === "both" ? [message, message] : [message]));
+      assert.deepEqual(shape(play(messages).state), ["101: 0 1 2 3 4 5", "102: 0 1 2 3 4 5"]);
+    }),
+  );
+});

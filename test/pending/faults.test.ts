@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
+import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
+import { createRig } from "../support/pendingRig.ts";
+
+const ALICE: Address = `0x${"aa".repeat(20)}`;
+const raw = (value: number): `0x${string}` => `0x02${value.toString(16).padStart(12, "0")}`;
+const block = (number: bigint, count = 2) =>
+  Array.from({ length: count }, (_, index) =>
+    flashblock(index, { number, transactions: [raw(Number(number) * 100 + index)] }),
+  );
+
+type Rig = ReturnType<typeof createRig>;
+
+/** Pending is never older than the newest sealed block: what is shown lies above it, or is it. */
+const assertNotOlder = (rig: Rig): void => {
+  const { heads, pending } = rig.pending.view();
+  assert.ok(pending);
+  for (const { number } of pending.blocks) assert.ok(number > heads.latest.number);
+  assert.equal(pending.base.hash, heads.latest.hash);
+};
+/** One block later the feed is served live again. */
+const assertLive = async (rig: Rig, number: bigint): Promise<void> => {
+  await rig.send(...block(number));
+  assert.equal(rig.shown(), `${number}-1`);
+  assert.equal(rig.view().mode, "live");
+  assertNotOlder(rig);
+};
+/** The node seals its next block, with nothing to say of what is in it. */
+const seal = async (rig: Rig, number: bigint): Promise<void> => {
+  rig.heads.move({ number });
+  await turn();
+  assertNotOlder(rig);
+};
+
+test("duplicates and reordering change nothing that is shown in the end", async (t) => {
+  const rig = createRig(t);
+  const [zero, one, two] = block(101n, 3);
+  assert.ok(zero && one && two);
+  await rig.send(zero, two, two, one, one, zero);
+  assert.equal(rig.shown(), "101-2");
+  assert.equal(rig.view().newest?.transactionHashes.length, 3);
+  assert.equal(rig.view().mode, "live");
+});
+
+test("a gap: degraded on the prefix, live with the block after the next seal", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(101n, 2), flashblock(3));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
+  await rig.send(...block(102n));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
+  await seal(rig, 101n);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
+});
+
+test("a wrong parent is not shown; the next right block is", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0, { parentHash: hashOf(0xbad) }), flashblock(1));
+  assert.equal(rig.shown(), "stale latest");
+  await seal(rig, 101n);
+  await assertLive(rig, 102n);
+});
+
+test("a replaced payload is shown in the place of the first", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(101n, 3));
+  const payload = payloadOf(0xff);
+  await rig.send(flashblock(0, { payload, transactions: [raw(1)] }));
+  assert.equal(rig.shown(), "101-0");
+  assert.deepEqual(rig.view().newest?.transactionHashes, [keccak256Hex(parseData(raw(1)))]);
+  await seal(rig, 101n);
+  await assertLive(rig, 102n);
+});
+
+test("a feed that falls silent while its socket stays open: stale after three block times, live with its next block", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(101n));
+  await rig.pass(5_000);
+  assert.equal(rig.view().mode, "live");
+  await rig.pass(1_500);
+  assert.equal(rig.shown(), "stale latest");
+  rig.answers.set("eth_getBlockByNumber pending", { number: "0x66" });
+  await seal(rig, 101n);
+  assert.equal(rig.shown(), "stale node");
+  assert.equal(rig.view().stateFrom, "node");
+  await assertLive(rig, 102n);
+});
+
+test("a feed that is three blocks behind is stale, and never shown", async (t) => {
+  const rig = createRig(t);
+  for (let number = 98n; number < 104n; number++) {
+    await rig.send(...block(number - 3n));
+    assert.equal(rig.shown(), "stale latest");
+    await seal(rig, number + 3n);
+    await rig.pass(2_000);
+  }
+  assert.deepEqual(await rig.counted("feedMessages"), { old: 12 });
+  await assertLive(rig, 107n);
+});
+
+test("a feed of another chain: other numbers, other parents, other chain ids", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(50_000_000n), flashblock(0, { parentHash: hashOf(0xbad) }));
+  assert.equal(rig.shown(), "stale latest");
+  rig.fake.say("101-0", { unproven: "foreignChain" });
+  await rig.send(flashblock(0, { payload: payloadOf(9), transactions: [raw(1)] }));
+  assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unproven", "latest"]);
+  await seal(rig, 101n);
+  await assertLive(rig, 102n);
+});
+
+test("a node that was restarted: heads stand still, then jump", async (t) => {
+  const rig = createRig(t);
+  for (let number = 101n; number <= 107n; number++) {
+    await rig.send(...block(number));
+    await rig.pass(2_000);
+  }
+  assert.equal(rig.view().blocks.length, 5, "no more than five blocks above the head");
+  await rig.pass(6_000);
+  assert.equal(rig.shown(), "stale latest");
+  await seal(rig, 112n);
+  await assertLive(rig, 113n);
+});
+
+test("a deep reorganisation: heads go back, the feed begins anew", async (t) => {
+  const rig = createRig(t, { head: 100n });
+  for (let number = 101n; number <= 110n; number++) {
+    await rig.send(...block(number));
+    await seal(rig, number);
+  }
+  await rig.send(...block(111n));
+  rig.heads.move({ number: 95n, hash: hashOf(0x95) });
+  assertNotOlder(rig);
+  assert.equal(rig.shown(), "live latest");
+  await rig.send(flashblock(0, { number: 96n, payload: payloadOf(0x96), parentHash: hashOf(0x95) }));
+  assert.equal(rig.shown(), "96-0");
+});
+
+test("messages that cannot be placed for a minute: nothing grows, nothing is shown, the next block is live", async (t) => {
+  const rig = createRig(t);
+  for (let at = 0; at < 2_000; at++) {
+    await rig.send(flashblock(at % 7, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad) }));
+    if (at % 100 === 0) await rig.pass(3_000);
+    assertNotOlder(rig);
+  }
+  await assertLive(rig, 101n);
+});
+
+const accept = async (t: TestContext) => {
+  const rig = createRig(t);
+  const known = new Set<Hash>();
+  const sent = (nonce: bigint): Hash => {
+    const hash = hashOf(0x5e47n + nonce);
+    known.add(hash);
+    rig.answers.set(`eth_getTransactionByHash ${hash}`, {});
+    rig.pending.accepted(hash, ALICE, nonce);
+    return hash;
+  };
+  const drop = (hash: Hash) => rig.answers.delete(`eth_getTransactionByHash ${hash}`);
+  return { rig, sent, drop };
+};
+
+test("sent transactions raise the nonce, while they follow each other", async (t) => {
+  const { rig, sent } = await accept(t);
+  sent(5n);
+  sent(6n);
+  sent(8n);
+  assert.equal(rig.view().nonce(ALICE, 5n), 7n);
+  assert.equal(rig.view().nonce(ALICE, 4n), 4n);
+  sent(7n);
+  assert.equal(rig.view().nonce(ALICE, 5n), 9n);
+});
+
+test("a sent transaction that the node drops: its nonce falls back within two blocks", async (t) => {
+  const { rig, sent, drop } = await accept(t);
+  sent(5n);
+  const second = sent(6n);
+  await seal(rig, 101n);
+  assert.equal(rig.view().nonce(ALICE, 5n), 7n);
+  drop(second);
+  await seal(rig, 102n);
+  await turn();
+  assert.equal(rig.view().nonce(ALICE, 5n), 6n);
+});
+
+test("a sent transaction is forgotten after five minutes", async (t) => {
+  const { rig, sent } = await accept(t);
+  sent(5n);
+  await rig.pass(5 * 60_000 + 1_000);
+  await seal(rig, 101n);
+  assert.equal(rig.view().nonce(ALICE, 5n), 5n);
+});

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decideBackend, decideServing, type ServingFacts } from "../../src/pending/mode.ts";
+import { flashblock } from "../support/flashblocks.ts";
+import { createRig } from "../support/pendingRig.ts";
+
+const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, isSealingFast: false } as const;
+
+test("configuration wins, then fast sealing without a feed, then the feed, then the node", () => {
+  for (const configured of ["feed", "native", "node"] as const)
+    assert.equal(decideBackend(undefined, { ...auto, configured }), configured);
+  assert.equal(decideBackend(undefined, auto), "feed");
+  assert.equal(decideBackend(undefined, { ...auto, hasFeeds: false, isFeedLive: false }), "node");
+  assert.equal(decideBackend("feed", { ...auto, isSealingFast: true }), "feed");
+  assert.equal(decideBackend("feed", { ...auto, isSealingFast: true, isFeedLive: false }), "native");
+  assert.equal(decideBackend("native", auto), "native");
+});
+
+test("who answers at pending, in every case", () => {
+  const facts: ServingFacts = {
+    backend: "feed",
+    isFeedLive: true,
+    hasBlocks: true,
+    isProven: true,
+    isDegraded: false,
+    nodeBuilds: true,
+  };
+  const shown = (changed: Partial<ServingFacts>) => {
+    const { mode, blocksFrom, stateFrom } = decideServing({ ...facts, ...changed });
+    return `${mode} ${blocksFrom} ${stateFrom}`;
+  };
+  assert.equal(shown({}), "live view view");
+  assert.equal(shown({ isDegraded: true }), "degraded view view");
+  assert.equal(shown({ isProven: false }), "unproven view node");
+  assert.equal(shown({ isProven: false, nodeBuilds: false }), "unproven view latest");
+  assert.equal(shown({ hasBlocks: false }), "live latest latest");
+  assert.equal(shown({ isFeedLive: false }), "stale node node");
+  assert.equal(shown({ isFeedLive: false, nodeBuilds: false }), "stale latest latest");
+  assert.equal(shown({ backend: "native" }), "native latest latest");
+  assert.equal(shown({ backend: "node" }), "node node node");
+  assert.equal(shown({ backend: "node", nodeBuilds: false }), "none latest latest");
+});
+
+test("from a feed to 200 ms blocks without one: native by itself, and so it stays", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0));
+  assert.equal(rig.shown(), "101-0");
+  const start = 1_700_000_202n;
+  for (let at = 0n; at < 40n; at++) {
+    rig.heads.move({ number: 101n + at, timestamp: start + at / 5n });
+    await rig.pass(200);
+    assert.equal(rig.view().base.number, 101n + at);
+  }
+  assert.equal(rig.shown(), "native latest");
+  assert.equal(rig.heads.native.at(-1), true);
+  await rig.send(flashblock(0, { number: 141n }));
+  assert.equal(rig.view().mode, "native");
+});
+
+test("a header that tells milliseconds is enough", async (t) => {
+  const rig = createRig(t);
+  rig.heads.move({ number: 101n, header: { timestampMs: "0x1" } });
+  assert.equal(rig.view().mode, "native");
+});
+
+test("without a feed the node's own pending is passed on, if it builds one", async (t) => {
+  const rig = createRig(t, { hasFeed: false });
+  rig.view();
+  await rig.pass(300);
+  assert.equal(rig.shown(), "none latest");
+  rig.answers.set("eth_getBlockByNumber pending", { number: "0x66" });
+  rig.heads.move({ number: 101n });
+  await rig.pass(50);
+  assert.equal(rig.shown(), "node node");
+});
+
+test("a chain that nobody asks costs no calls", async (t) => {
+  const rig = createRig(t, { hasFeed: false });
+  for (let number = 101n; number < 130n; number++) {
+    rig.heads.move({ number });
+    await rig.pass(2_000);
+  }
+  assert.ok(rig.asked.length <= 16, `${rig.asked.length} calls`);
+});

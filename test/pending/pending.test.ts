@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
+import { keccak256Hex } from "../../src/chain/keccak.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import { rootOf } from "../support/fakeExecutor.ts";
+import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
+import { createRig } from "../support/pendingRig.ts";
+
+const ALICE: Address = `0x${"aa".repeat(20)}`;
+const SLOT = hashOf(1);
+const raw = (value: number): `0x${string}` => `0x02${value.toString(16).padStart(4, "0")}`;
+const txHash = (value: number): Hash => keccak256Hex(parseData(raw(value)));
+const account = (nonce: bigint, balance: bigint) => ({ nonce, balance, codeHash: hashOf(3) });
+const decode = (body: Uint8Array | undefined): unknown => JSON.parse(new TextDecoder().decode(body));
+
+/** The sealed form of what these messages built. */
+const sealed = (messages: readonly Flashblock[], number = 101n) => {
+  const newest = messages.at(-1);
+  if (!newest) throw new Error("no messages");
+  const raws = messages.flatMap(({ diff }) => diff.transactions);
+  return {
+    number,
+    logsBloom: parseData(newest.diff.logsBloom),
+    header: {
+      transactionsRoot: rootOf(raws),
+      gasUsed: `0x${newest.diff.gasUsed.toString(16)}`,
+      receiptsRoot: newest.diff.receiptsRoot,
+    },
+  };
+};
+
+test("each message is one view, and what it wrote is read from it", async (t) => {
+  const rig = createRig(t);
+  const change = (balance: bigint) => ({
+    account: account(1n, balance),
+    isCleared: false,
+    slots: [[SLOT, Uint8Array.of(5)]] as const,
+  });
+  rig.fake.say("101-0", { changes: [[ALICE, change(10n)]] });
+  rig.fake.say("101-1", { changes: [[ALICE, { ...change(20n), slots: [] }]] });
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  const first = rig.view();
+  await rig.send(flashblock(1, { transactions: [raw(2)] }));
+  const second = rig.view();
+  assert.equal(first.account(ALICE)?.account?.balance, 10n);
+  assert.equal(second.account(ALICE)?.account?.balance, 20n);
+  assert.deepEqual(second.storage(ALICE, SLOT), Uint8Array.of(5));
+  assert.equal(second.storage(ALICE, hashOf(2)), undefined);
+  assert.equal(second.nonce(ALICE, 0n), 1n);
+  assert.deepEqual([second.mode, second.blocksFrom, second.stateFrom], ["live", "view", "view"]);
+  assert.deepEqual(second.base, { ...rig.heads.current().latest });
+  assert.deepEqual(second.find(txHash(2))?.index, 1);
+  assert.deepEqual(first.find(txHash(2)), undefined);
+});
+
+test("a block's hash is the message's, and each is known for its own prefix", async (t) => {
+  const one = createRig(t);
+  await one.send(flashblock(0, { transactions: [raw(1)] }));
+  await one.send(flashblock(1, { transactions: [raw(2)] }));
+  const { newest, byHash } = one.view();
+  assert.equal(newest?.hash, hashOf(101_001));
+  assert.equal(byHash(hashOf(7)), undefined);
+  assert.equal(one.view().byHash(hashOf(101_000))?.transactionHashes.length, 1);
+  assert.equal(one.view().byHash(hashOf(101_001))?.transactionHashes.length, 2);
+  const body = decode(newest?.body(false)) as Record<string, unknown>;
+  assert.deepEqual(body.transactions, [txHash(1), txHash(2)]);
+  assert.deepEqual(
+    [body.number, body.hash, body.parentHash, body.gasUsed],
+    ["0x65", hashOf(101_001), hashOf(100), "0xa410"],
+  );
+  assert.deepEqual([body.uncles, body.withdrawals], [[], []]);
+});
+
+test("a sealed block that equals the view moves the base, and what follows stands", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().blocks.length, 2);
+  const works = rig.fake.works.length;
+  rig.heads.move(sealed(block));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().blocks.length, 1);
+  assert.equal(rig.view().base.number, 101n);
+  assert.deepEqual(
+    rig.fake.rebased.slice(1).map(({ base, through }) => [base.number, through]),
+    [[101n, 2]],
+  );
+  await turn();
+  assert.equal(rig.fake.works.length, works, "nothing is executed again");
+  assert.deepEqual(await rig.counted("pendingMismatches"), {});
+});
+
+test("a sealed block that differs: counted, what vanished announced, what follows executed again", async (t) => {
+  const rig = createRig(t);
+  const log = { address: ALICE, topics: [], data: "0x01" as const };
+  rig.fake.say("101-1", { logs: [log] });
+  const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  const works = rig.fake.works.length;
+  rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(9)] });
+  rig.heads.move(sealed([block[0] ?? flashblock(0), flashblock(1, { transactions: [raw(9)] })]));
+  assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
+  await turn();
+  assert.equal(rig.fake.works.length, works + 1);
+  assert.equal(rig.shown(), "102-0");
+  assert.deepEqual(await rig.counted("pendingMismatches"), { transactions: 1 });
+  assert.deepEqual(await rig.counted("pendingVanished"), { pendingVanished: 1 });
+  const removed = rig.changes
+    .flatMap((change) => change.removed)
+    .map((body) => decode(body) as Record<string, unknown>);
+  assert.deepEqual(
+    removed.map(({ transactionHash, removed }) => [transactionHash, removed]),
+    [[txHash(2), true]],
+  );
+});
+
+test("a block sealed before its last messages came is no difference", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(2)] });
+  rig.heads.move(sealed([flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })]));
+  await turn();
+  assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
+  assert.deepEqual(await rig.counted("pendingMismatches"), {});
+  assert.deepEqual(await rig.counted("pendingVanished"), {});
+});
+
+test("caught up: nothing pending is the newest sealed block, until the next block begins", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1)];
+  await rig.send(...block);
+  rig.heads.move(sealed(block));
+  assert.equal(rig.shown(), "live latest");
+  await rig.send(flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+});
+
+test("the sealed block arrives while its last message is still executing: the base waits for it", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
+  await rig.send(block[0] ?? flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(block[1] ?? flashblock(1), flashblock(0, { number: 102n }));
+  rig.heads.move(sealed(block));
+  assert.equal(rig.shown(), "live latest");
+  assert.equal(rig.fake.rebased.length, 1);
+  release();
+  await turn();
+  assert.equal(rig.fake.rebased.at(-1)?.through, 2);
+  assert.equal(rig.shown(), "102-0");
+});
+
+test("a gap: the prefix stays until the head passes it, then the feed is live again", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0), flashblock(1), flashblock(3));
+  assert.equal(rig.shown(), "101-1");
+  assert.equal(rig.view().mode, "degraded");
+  await rig.send(flashblock(0, { number: 102n }), flashblock(1, { number: 102n }));
+  assert.equal(rig.shown(), "101-1");
+  rig.heads.move({ number: 101n });
+  await turn();
+  assert.equal(rig.shown(), "102-1");
+  assert.equal(rig.view().mode, "live");
+  assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 2 });
+});
+
+test("a replaced payload takes back its logs and brings its own", async (t) => {
+  const rig = createRig(t);
+  const log = { address: ALICE, topics: [hashOf(9)], data: "0x01" as const };
+  rig.fake.say("101-1", { logs: [log] });
+  await rig.send(flashblock(0), flashblock(1, { transactions: [raw(1)] }));
+  const payload = payloadOf(0xff);
+  await rig.send(flashblock(0, { payload, blockHash: hashOf(0xf0) }));
+  const taken = rig.changes.flatMap(({ removed }) => removed).map((body) => decode(body) as Record<string, unknown>);
+  assert.deepEqual(
+    taken.map(({ blockHash, removed }) => [blockHash, removed]),
+    [[hashOf(101_001), true]],
+  );
+  await rig.send(flashblock(1, { payload, blockHash: hashOf(0xf1), transactions: [raw(1)] }));
+  assert.equal(rig.view().newest?.hash, hashOf(0xf1));
+  assert.equal(rig.view().logs(() => true).length, 1);
+  rig.heads.move(sealed([flashblock(0, { payload }), flashblock(1, { payload, transactions: [raw(1)] })]));
+  await turn();
+  assert.deepEqual(await rig.counted("pendingVanished"), {}, "it was sealed after all");
+});
+
+test("a message that cannot be executed is shown, and all state comes from elsewhere", async (t) => {
+  const rig = createRig(t);
+  rig.answers.set("eth_getBlockByNumber pending", { number: "0x65" });
+  rig.fake.say("101-1", { unproven: "unexecutable" });
+  await rig.send(flashblock(0));
+  assert.equal(rig.view().stateFrom, "view");
+  await rig.send(flashblock(1, { transactions: [raw(1)] }));
+  await turn();
+  const { mode, blocksFrom, stateFrom, newest } = rig.view();
+  assert.deepEqual([mode, blocksFrom, stateFrom, newest?.index], ["unproven", "view", "node", 1]);
+  assert.equal(newest?.receipts(), undefined);
+  assert.deepEqual(await rig.counted("pendingMismatches"), { unexecutable: 1 });
+});
+
+test("an execution that takes too long: shown without its state after 100 ms, with it when it comes", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(flashblock(1, { transactions: [raw(1)] }));
+  assert.equal(rig.shown(), "101-0");
+  await rig.pass(100);
+  assert.equal(rig.shown(), "101-1");
+  assert.equal(rig.view().mode, "unproven");
+  release();
+  await turn();
+  assert.equal(rig.view().mode, "live");
+  const brought = rig.changes
+    .flatMap(({ extended }) => extended)
+    .map(({ brings, fromTransaction, toTransaction }) => [brings, fromTransaction, toTransaction]);
+  assert.deepEqual(brought, [
+    ["transactions", 0, 0],
+    ["transactions", 0, 1],
+    ["logs", 0, 1],
+  ]);
+});
+
+test("a reorganisation below: what was pending is void, its logs are taken back", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-0", { logs: [{ address: ALICE, topics: [], data: "0x" }] });
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  rig.heads.move({ number: 100n, hash: hashOf(0xbad) });
+  assert.equal(rig.shown(), "live latest");
+  assert.equal(rig.changes.flatMap(({ removed }) => removed).length, 1);
+  await rig.send(flashblock(0, { payload: payloadOf(7), parentHash: hashOf(0xbad) }));
+  assert.equal(rig.shown(), "101-0");
+  rig.heads.move({ number: 98n, hash: hashOf(0xbeef) });
+  assert.equal(rig.shown(), "live latest");
+  await rig.send(flashblock(0, { number: 99n, parentHash: hashOf(0xbeef) }));
+  assert.equal(rig.shown(), "99-0");
+});
+
+test("many reads of one view come from one moment", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  const before = rig.view();
+  rig.heads.move({ number: 101n }, { number: 102n });
+  assert.equal(before.newest?.number, 101n);
+  assert.deepEqual(before.newest?.transactionHashes, [txHash(1)]);
+  assert.equal(rig.view().base.number, 102n);
+});

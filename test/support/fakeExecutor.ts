@@ -1,0 +1,79 @@
+import { createBloom } from "../../src/chain/bloom.ts";
+import type { BlockId } from "../../src/chain/heads.ts";
+import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
+import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
+import type { LogEntry } from "../../src/chain/receipt.ts";
+import type { AccountChange } from "../../src/chain/stateReader.ts";
+import type { Execution, Executor, Work } from "../../src/pending/execution.ts";
+
+export interface FakeRun {
+  readonly logs?: readonly LogEntry[];
+  readonly changes?: readonly (readonly [Address, AccountChange])[];
+  readonly unproven?: Execution["unproven"];
+}
+
+/** Runs nothing: each message gives what the test says of it, at once or when the test lets it go. */
+export const createFakeExecutor = () => {
+  const works: Work[] = [];
+  const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
+  const runs = new Map<string, FakeRun>();
+  const roots = new Map<number, readonly `0x${string}`[]>();
+  let gate: Promise<void> = Promise.resolve();
+
+  const run = (work: Work): Execution => {
+    const { logs = [], changes = [], unproven } = runs.get(`${work.environment.number}-${work.index}`) ?? {};
+    const before = work.index === 0 ? [] : (roots.get(work.before ?? -1) ?? []);
+    const all = [...before, ...work.transactions];
+    roots.set(work.id, all);
+    return {
+      transactions: work.transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: SENDER })),
+      transactionsRoot: orderedTrieRoot(all.map(parseData)),
+      unproven,
+      outcome: unproven
+        ? undefined
+        : {
+            receipts: work.transactions.map((_, position) => ({
+              type: 2,
+              status: true,
+              cumulativeGasUsed: BigInt(position + 1) * 21_000n,
+              logs: position === 0 ? logs : [],
+              logsBloom: createBloom(),
+            })),
+            extras: work.transactions.map(() => ({})),
+            changes: new Map(changes),
+          },
+    };
+  };
+
+  const executor: Executor = {
+    execute: async (work) => {
+      works.push(work);
+      const execution = run(work);
+      await gate;
+      return execution;
+    },
+    rebase: (base, through) => rebased.push({ base, through }),
+    close: async () => {},
+  };
+  return {
+    executor,
+    works,
+    rebased,
+    /** What running the message `<block>-<index>` gives. */
+    say: (id: string, fake: FakeRun) => runs.set(id, fake),
+    /** From now on nothing ends; returns what lets all go on. */
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      gate = promise;
+      return () => {
+        gate = Promise.resolve();
+        resolve();
+      };
+    },
+  };
+};
+
+const SENDER: Address = `0x${"11".repeat(20)}`;
+
+export const rootOf = (raws: readonly `0x${string}`[]): Hash => orderedTrieRoot(raws.map(parseData));

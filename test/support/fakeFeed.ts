@@ -1,0 +1,48 @@
+import { once } from "node:events";
+import { type WebSocket, WebSocketServer } from "ws";
+
+/** A feed that sends what a test tells it to, and no more. */
+export interface FakeFeed {
+  readonly url: string;
+  /** Resolves with the next connection. */
+  connected(): Promise<WebSocket>;
+  /** How many connections there were so far. */
+  readonly connections: number;
+  send(frame: object | string | Uint8Array): void;
+  disconnect(): void;
+  close(): Promise<void>;
+}
+
+export interface FakeFeedOptions {
+  /** Pings are answered; otherwise the socket stays open and mute. */
+  readonly autoPong?: boolean;
+}
+
+export const createFakeFeed = async (options: FakeFeedOptions = {}): Promise<FakeFeed> => {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong: options.autoPong ?? true });
+  await once(server, "listening");
+  let connections = 0;
+  server.on("connection", () => connections++);
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const isBytes = (frame: object): frame is Uint8Array => frame instanceof Uint8Array;
+  return {
+    url: `ws://127.0.0.1:${address.port}`,
+    connected: async () => (await once(server, "connection"))[0],
+    get connections() {
+      return connections;
+    },
+    send: (frame) => {
+      const data = typeof frame === "string" || isBytes(frame) ? frame : JSON.stringify(frame);
+      for (const client of server.clients) client.send(data);
+    },
+    disconnect: () => {
+      for (const client of server.clients) client.terminate();
+    },
+    close: async () => {
+      for (const client of server.clients) client.terminate();
+      server.close();
+      await once(server, "close");
+    },
+  };
+};
