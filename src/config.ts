@@ -22,10 +22,18 @@ const upstream = z.strictObject({
   timeoutMs: milliseconds(30_000).describe("Whole time that a call may take, retries included"),
   attempts: count(3).describe("Times that a read is tried in all"),
   hedge: z
-    .strictObject({ afterMs: milliseconds(500), maxShare: z.number().min(0).max(0.05).default(0.05) })
+    .strictObject({
+      afterMs: milliseconds(500).describe("Wait before the second node is asked"),
+      maxShare: z.number().min(0).max(0.05).default(0.05).describe("Share of requests sent twice at most"),
+    })
     .optional()
     .describe("Ask a second node when the first is slow; off by default"),
-  breaker: z.strictObject({ failures: count(5), openMs: milliseconds(5_000) }).prefault({}),
+  breaker: z
+    .strictObject({
+      failures: count(5).describe("Failures in a row after which a node is not asked"),
+      openMs: milliseconds(5_000).describe("How long it is not asked"),
+    })
+    .prefault({}),
 });
 
 const logs = z.strictObject({
@@ -33,20 +41,28 @@ const logs = z.strictObject({
     .union([count(1_000_000), z.literal("none")])
     .default(1_000_000)
     .describe("Blocks of one query at most"),
-  maxAddresses: count(1_000),
+  maxAddresses: count(1_000).describe("Addresses of one query at most"),
   maxTopics: count(1_000).describe("Topics in one position at most"),
-  spansPerProcess: count(32),
 });
 
 const simulate = z.strictObject({
   enabled: z.boolean().default(true).describe("Execute here; false forwards"),
-  profile: z.enum(["contract", "geth"]).default("contract"),
-  errorShape: z.enum(["object", "string"]).default("object"),
-  pendingNumber: z.enum(["same", "next"]).default("same"),
-  maxBlocks: count(256),
+  profile: z
+    .enum(["contract", "geth"])
+    .default("contract")
+    .describe("Shape of an answer: one result per entry, or as geth with the blocks between"),
+  errorShape: z
+    .enum(["object", "string"])
+    .default("object")
+    .describe("A failed call's error: {code, message, data}, or the reason alone"),
+  pendingNumber: z
+    .enum(["same", "next"])
+    .default("same")
+    .describe("Number of the first block simulated on pending: the pending block's, or one more"),
+  maxBlocks: count(256).describe("Blocks of one request at most"),
   maxCalls: count(5_000).describe("Calls of one block at most"),
-  gasCap: count(50_000_000),
-  timeoutMs: milliseconds(5_000),
+  gasCap: count(50_000_000).describe("Gas of one request at most"),
+  timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
   workers: z
     .number()
     .int()
@@ -56,26 +72,38 @@ const simulate = z.strictObject({
 });
 
 const pending = z.strictObject({
-  mode: z.enum(["auto", "feed", "native", "node"]).default("auto"),
-  feeds: z.array(url("ws", "wss")).default([]),
+  mode: z
+    .enum(["auto", "feed", "native", "node"])
+    .default("auto")
+    .describe("Where pending comes from: the feed, the newest sealed block, the node; auto: feed if one is given"),
+  feeds: z.array(url("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
   maxDepth: count(5).describe("Pending blocks at most"),
   maxMessageBytes: count(16 * 1024 * 1024).describe("Size of a decompressed feed message at most"),
   askNodeNonce: z.boolean().default(false).describe("Raise the pending nonce to the node's own"),
 });
 
-const finality = z.union([z.literal("node"), z.strictObject({ depth: count(64) })]).default("node");
+const finality = z
+  .union([z.literal("node"), z.strictObject({ depth: count(64).describe("Blocks below latest that count as final") })])
+  .default("node");
 
 const chain = z.strictObject({
   name: name.describe("Path of this chain's endpoint"),
   chainId: z.number().int().positive().optional().describe("Refuse to start on any other; default: what the nodes say"),
-  nodes: z.array(node).min(1),
+  nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),
   pending: pending.prefault({}),
-  quirks: z.strictObject({ anvilDepositNonce: z.boolean().default(false) }).prefault({}),
+  quirks: z
+    .strictObject({
+      anvilDepositNonce: z
+        .boolean()
+        .default(false)
+        .describe("The node is anvil: its receipts roots are wrong where there are deposits"),
+    })
+    .prefault({}),
   passthrough: url("http", "https").optional().describe("Where requests that are no JSON-RPC go"),
   allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces to let through, e.g. admin"),
 });
@@ -85,24 +113,32 @@ const cache = z.strictObject({
     .number()
     .int()
     .nonnegative()
-    .default(256 * 1024 * 1024),
+    .default(256 * 1024 * 1024)
+    .describe("Bytes of the memory cache; 0 for none"),
   redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
-  redisTimeoutMs: milliseconds(50),
+  redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; past it a look-up is a miss"),
   bypassHeader: z.string().optional().describe("Request header that reads past the cache; none by default"),
 });
 
 const server = z.strictObject({
-  host: z.string().default("127.0.0.1"),
-  port: z.number().int().min(0).max(65_535).default(8545),
-  opsHost: z.string().default("127.0.0.1"),
+  host: z.string().default("127.0.0.1").describe("Address to listen on; 0.0.0.0 for all"),
+  port: z.number().int().min(0).max(65_535).default(8545).describe("JSON-RPC over HTTP and WebSocket; 0 for any"),
+  opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
   opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz"),
-  keepAliveMs: milliseconds(75_000),
-  maxBodyBytes: count(5 * 1024 * 1024),
-  maxBatch: count(1_000),
-  maxResponseBytes: z.union([count(150_000_000), z.literal("none")]).default(150_000_000),
-  corsOrigins: z.union([z.literal("*"), z.array(z.string())]).default("*"),
-  drainDelayMs: milliseconds(5_000),
-  drainTimeoutMs: milliseconds(35_000),
+  keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
+  maxBodyBytes: count(5 * 1024 * 1024).describe("Size of a request at most"),
+  maxBatch: count(1_000).describe("Calls of one batch at most"),
+  maxResponseBytes: z
+    .union([count(150_000_000), z.literal("none")])
+    .default(150_000_000)
+    .describe("Size of a response at most"),
+  corsOrigins: z
+    .union([z.literal("*"), z.array(z.string())])
+    .default("*")
+    .describe("Origins of browsers that may ask"),
+  logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
+  drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
+  drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),
 });
 
 /** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
@@ -114,7 +150,12 @@ export const configSchema = z.strictObject({
   cache: cache.prefault({}),
   server: server.prefault({}),
   log: z
-    .strictObject({ level: z.enum(["trace", "debug", "info", "warn", "error", "silent"]).default("info") })
+    .strictObject({
+      level: z
+        .enum(["trace", "debug", "info", "warn", "error", "silent"])
+        .default("info")
+        .describe("Least level that is logged"),
+    })
     .prefault({}),
 });
 

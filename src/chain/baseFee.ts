@@ -1,3 +1,4 @@
+import { larger } from "./bigintOrder.ts";
 import { isForkActive, isOpForkActive, type Rules } from "./rules.ts";
 
 /** EIP-1559 */
@@ -33,8 +34,7 @@ export const nextBaseFee = (parent: FeeParent, rules: Rules): bigint => {
   const { elasticity, denominator, minBaseFee } = feeRules(parent, rules);
   const used = usedGas(parent, rules);
   const target = gasLimit / elasticity;
-  const next = step(baseFee, used, target, denominator);
-  return next < minBaseFee ? minBaseFee : next;
+  return larger(step(baseFee, used, target, denominator), minBaseFee);
 };
 
 const step = (baseFee: bigint, used: bigint, target: bigint, denominator: bigint): bigint => {

@@ -18,9 +18,14 @@ export const isHash = (value: unknown): value is Hash => isData(value) && value.
 export const isAddress = (value: unknown): value is Address => isData(value) && value.length === 42;
 
 export const formatQuantity = (value: bigint | number): Quantity => `0x${value.toString(16)}`;
-export const formatData = (bytes: Uint8Array): Data => `0x${bytes.toHex()}`;
+const viewOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+export const formatData = (bytes: Uint8Array): Data => `0x${viewOf(bytes).toString("hex")}`;
 /** `value` must be Data (see `isData`). */
-export const parseData = (value: Data): Uint8Array => Uint8Array.fromHex(value.slice(2));
+export const parseData = (value: Data): Uint8Array => new Uint8Array(Buffer.from(value.slice(2), "hex"));
+/** Writes the bytes of `value` into `into` at `start`; the position behind them. */
+export const writeData = (value: Data, into: Uint8Array, start: number): number =>
+  start + viewOf(into).write(value.slice(2), start, "hex");
 
 export const ZERO_HASH: Hash = `0x${"0".repeat(64)}`;
 export const ZERO_ADDRESS: Address = `0x${"0".repeat(40)}`;

@@ -1,5 +1,6 @@
+import type { Call } from "../jsonrpc/call.ts";
 import { RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
-import type { Source } from "./source.ts";
+import type { Answer, CallContext, Source } from "./source.ts";
 
 /** What a node's failure means; peers.md 6.3, tested in this order. */
 export type NodeErrorKind =
@@ -30,6 +31,9 @@ export class NodeError extends RpcError {
   }
 }
 
+/** Who waits for an answer, and how long: all that a node needs of a CallContext. */
+export type Reach = Pick<CallContext, "signal" | "deadlineMs">;
+
 /** One node, for rooms that choose for themselves (spans of logs are pinned to nodes). Rejects with NodeError. */
 export interface Node extends Source {
   readonly name: string;
@@ -41,4 +45,6 @@ export interface Node extends Source {
   readonly oldest: bigint;
   /** Remember that data at and below this block is pruned there. */
   lacks(number: bigint): void;
+  /** Several reads in as few HTTP requests as the node allows; one outcome for each, in their order. Never rejects. */
+  batch(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
 }

@@ -1,7 +1,7 @@
 import { effectiveGasPrice, type TransactionPlace } from "./formatTransaction.ts";
-import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "./hex.ts";
+import { type Address, type Data, formatData, formatQuantity, type Hash, parseData, writeData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
-import { concatBytes, encodeBytes, encodeList, encodeNumber } from "./rlp.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber, listLength, prefixLength, writePrefix } from "./rlp.ts";
 import { DEPOSIT_TYPE, type Transaction } from "./transaction.ts";
 
 /** What a transaction wrote: the part of a log that consensus knows. */
@@ -31,7 +31,7 @@ export const encodeReceipt = (receipt: Receipt): Uint8Array => {
     typeof status === "string" ? encodeBytes(parseData(status)) : encodeNumber(status ? 1 : 0),
     encodeNumber(receipt.cumulativeGasUsed),
     encodeBytes(receipt.logsBloom),
-    encodeList(receipt.logs.map(encodeLog)),
+    encodeLogs(receipt.logs),
   ];
   if (receipt.type === DEPOSIT_TYPE) {
     if (receipt.depositNonce !== undefined) fields.push(encodeNumber(receipt.depositNonce));
@@ -41,12 +41,40 @@ export const encodeReceipt = (receipt: Receipt): Uint8Array => {
   return receipt.type === 0 ? payload : concatBytes([Uint8Array.of(receipt.type), payload]);
 };
 
-const encodeLog = (log: LogEntry): Uint8Array =>
-  encodeList([
-    encodeBytes(parseData(log.address)),
-    encodeList(log.topics.map((topic) => encodeBytes(parseData(topic)))),
-    encodeBytes(parseData(log.data)),
-  ]);
+const ADDRESS_BYTES = 21;
+const TOPIC_BYTES = 33;
+
+/** Logs are most of a receipt: their lengths are known beforehand, and all are written into one array. */
+const encodeLogs = (logs: readonly LogEntry[]): Uint8Array => {
+  let length = 0;
+  for (const log of logs) length += listLength(logPayload(log));
+  const encoded = new Uint8Array(listLength(length));
+  let at = writePrefix(encoded, 0, length, 0xc0);
+  for (const log of logs) {
+    at = writePrefix(encoded, at, logPayload(log), 0xc0);
+    at = writeItem(encoded, at, log.address);
+    at = writePrefix(encoded, at, log.topics.length * TOPIC_BYTES, 0xc0);
+    for (const topic of log.topics) at = writeItem(encoded, at, topic);
+    at = writeItem(encoded, at, log.data);
+  }
+  return encoded;
+};
+
+const logPayload = ({ topics, data }: LogEntry): number =>
+  ADDRESS_BYTES + listLength(topics.length * TOPIC_BYTES) + dataLength(data);
+
+/** A single byte below 0x80 is its own encoding. */
+const isOwnEncoding = (data: Data): boolean => data.length === 4 && data < "0x80";
+
+const dataLength = (data: Data): number => {
+  const length = data.length / 2 - 1;
+  return isOwnEncoding(data) ? 1 : prefixLength(length) + length;
+};
+
+const writeItem = (into: Uint8Array, at: number, data: Data): number => {
+  const start = isOwnEncoding(data) ? at : writePrefix(into, at, data.length / 2 - 1, 0x80);
+  return writeData(data, into, start);
+};
 
 /** Where a receipt stands. `blockHash` is the block's own, also in one that is not sealed. */
 export interface ReceiptPlace extends Omit<TransactionPlace, "depositNonce" | "depositReceiptVersion"> {

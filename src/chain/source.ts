@@ -1,7 +1,7 @@
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
 import type { Hash } from "./hex.ts";
-import type { View } from "./view.ts";
+import type { PendingMode, View } from "./view.ts";
 
 /**
  * How long an answer is true, the table of architecture.md with the request's view applied.
@@ -45,6 +45,8 @@ export interface Answer extends Reply {
   readonly block?: BlockId;
   /** The node was asked by hash, or the answer itself holds the hash of `question.block`: it may be kept as recent. */
   readonly proven?: boolean;
+  /** Where `pending` was asked: who answered. */
+  readonly pending?: PendingMode;
 }
 
 export interface CallContext {

@@ -1,5 +1,7 @@
+import { larger, smaller } from "../chain/bigintOrder.ts";
 import type { Address, Hash } from "../chain/hex.ts";
 import { isForkActive } from "../chain/rules.ts";
+import type { AccessListEntry } from "../chain/transaction.ts";
 import { applyAuthorizations } from "./authorizations.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction, type TransactionChecks } from "./checkTransaction.ts";
 import type { BlockEnvironment, Engine, EngineLog, MessageContext, MessageResult } from "./engine.ts";
@@ -20,6 +22,7 @@ export interface ChainFees {
 export interface TransactionOptions {
   readonly checks?: TransactionChecks;
   readonly tracesTransfers?: boolean;
+  readonly tracesAccess?: boolean;
   readonly movedPrecompiles?: ReadonlyMap<Address, Address | null>;
   readonly fees?: ChainFees;
 }
@@ -34,6 +37,7 @@ export interface TransactionResult {
   readonly blobGasUsed: bigint;
   readonly logs: readonly EngineLog[];
   readonly created?: Address;
+  readonly accessed?: readonly AccessListEntry[];
 }
 
 /** One transaction on a state: checked, paid, run, settled, and its end tidied up. Throws TransactionError and leaves the state as it was. */
@@ -77,7 +81,7 @@ export const runTransaction = async (
   const used = cost.intrinsic + result.gasUsed;
   const maxRefund = used / (engine.isActive(3529) ? 5n : 2n);
   const refund = authorized.refund + result.refund;
-  const afterRefund = used - (refund < maxRefund ? refund : maxRefund);
+  const afterRefund = used - smaller(refund, maxRefund);
   return {
     status: result.status,
     returnData: result.returnData,
@@ -85,8 +89,9 @@ export const runTransaction = async (
     destroyed: result.destroyed,
     ...(result.halt === undefined ? {} : { halt: result.halt }),
     ...(result.created === undefined ? {} : { created: result.created }),
-    gasUsed: afterRefund > cost.floor ? afterRefund : cost.floor,
-    maxUsedGas: used > cost.floor ? used : cost.floor,
+    ...(result.accessed === undefined ? {} : { accessed: result.accessed }),
+    gasUsed: larger(afterRefund, cost.floor),
+    maxUsedGas: larger(used, cost.floor),
   };
 };
 
@@ -107,7 +112,7 @@ const messageContext = (
     warmAddresses.push(address);
     for (const slot of storageKeys) warmSlots.push([address, slot]);
   }
-  const { tracesTransfers, movedPrecompiles } = options;
+  const { tracesTransfers, tracesAccess, movedPrecompiles } = options;
   return {
     block,
     gasPrice: cost.gasPrice,
@@ -115,6 +120,7 @@ const messageContext = (
     warmAddresses,
     warmSlots,
     ...(tracesTransfers === undefined ? {} : { tracesTransfers }),
+    ...(tracesAccess === undefined ? {} : { tracesAccess }),
     ...(movedPrecompiles === undefined ? {} : { movedPrecompiles }),
   };
 };

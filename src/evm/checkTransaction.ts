@@ -1,3 +1,4 @@
+import { smaller } from "../chain/bigintOrder.ts";
 import { checksumAddress } from "./checksumAddress.ts";
 import type { BlockEnvironment, Engine } from "./engine.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";
@@ -77,8 +78,7 @@ export const checkTransaction = (
 
 const gasPrice = (engine: Engine, { baseFee }: BlockEnvironment, message: TransactionMessage): bigint => {
   if (!engine.isActive(1559)) return message.maxFeePerGas;
-  const wanted = baseFee + message.maxPriorityFeePerGas;
-  return wanted < message.maxFeePerGas ? wanted : message.maxFeePerGas;
+  return smaller(baseFee + message.maxPriorityFeePerGas, message.maxFeePerGas);
 };
 
 const checkNonce = (state: StateOverlay, { from, nonce }: TransactionMessage): void => {

@@ -1,6 +1,7 @@
 import type { Address, Hash } from "../chain/hex.ts";
 import type { LogEntry } from "../chain/receipt.ts";
 import type { Rules } from "../chain/rules.ts";
+import type { AccessListEntry } from "../chain/transaction.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 
 /** What contracts see of the block that they run in. */
@@ -38,6 +39,8 @@ export interface MessageContext {
   readonly movedPrecompiles?: ReadonlyMap<Address, Address | null>;
   /** Also tell where value moved. */
   readonly tracesTransfers?: boolean;
+  /** Also tell what was accessed. */
+  readonly tracesAccess?: boolean;
 }
 
 export interface EngineLog extends LogEntry {
@@ -58,6 +61,8 @@ export interface MessageResult {
   readonly created?: Address;
   /** To be deleted at the end of the transaction. */
   readonly destroyed: readonly Address[];
+  /** Addresses and slots that opcodes touched; only where it was asked for. */
+  readonly accessed?: readonly AccessListEntry[];
 }
 
 /** Runs one message, with all that it calls, on a state. Everything else a transaction does is applyTransaction's. */

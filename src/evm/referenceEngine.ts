@@ -11,6 +11,7 @@ import {
 import { Address as AddressBytes } from "@ethereumjs/util";
 import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
 import type { Rules } from "../chain/rules.ts";
+import type { AccessListEntry } from "../chain/transaction.ts";
 import { customCrypto } from "./crypto.ts";
 import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, MessageResult } from "./engine.ts";
 import { FastCommon } from "./fastCommon.ts";
@@ -106,6 +107,7 @@ export const createReferenceEngine = (rules: Rules): Engine => {
   const run = async (state: StateOverlay, message: Message, context: MessageContext): Promise<MessageResult> => {
     evm.use(state, movePrecompiles(standard, context.movedPrecompiles), context.block);
     evm.tracesTransfers = context.tracesTransfers ?? false;
+    if (context.tracesAccess) evm.journal.startReportingAccessList();
     for (const address of context.warmAddresses) evm.journal.addAlwaysWarmAddress(address);
     for (const [address, slot] of context.warmSlots) evm.journal.addAlwaysWarmSlot(address, slot);
     try {
@@ -120,8 +122,11 @@ export const createReferenceEngine = (rules: Rules): Engine => {
         blobVersionedHashes: [...context.blobVersionedHashes],
         skipNonceIncrement: true,
       });
-      return describe(result, common.isActivatedEIP(6780));
+      const described = describe(result, common.isActivatedEIP(6780));
+      const { accessList } = evm.journal;
+      return accessList === undefined ? described : { ...described, accessed: describeAccess(accessList) };
     } finally {
+      delete evm.journal.accessList;
       evm.journal.cleanJournal();
     }
   };
@@ -192,6 +197,12 @@ const describeLog = (log: LibraryLog): EngineLog => ({
   data: formatData(log[2]),
   isTransfer: isTransferLog(log),
 });
+
+const describeAccess = (accessed: ReadonlyMap<string, ReadonlySet<string>>): AccessListEntry[] =>
+  [...accessed].map(([address, slots]) => ({
+    address: `0x${address}`,
+    storageKeys: [...slots].map((slot): Hash => `0x${slot}`),
+  }));
 
 /** Warm engines, one for each set of rules: the library's tables cost more to make than a transfer to run. */
 export const createEngines = (): ((rules: Rules) => Engine) => {

@@ -90,6 +90,7 @@ const parentOf = ({ header, hash }: SimulatedBlock, before: ParentBlock): Parent
   gasLimit: header.gasLimit,
   gasUsed: header.gasUsed,
   difficulty: header.difficulty ?? 0n,
+  mixHash: header.mixHash,
   // geth's headers have none, but an OP-stack chain's fee rules stand there.
   extraData: header.extraData === "0x" ? before.extraData : header.extraData,
   baseFeePerGas: header.baseFeePerGas,

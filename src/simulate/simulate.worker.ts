@@ -1,4 +1,5 @@
 import { serveRuns } from "../evm/serveRuns.ts";
+import { runAccessList, runCall, runEstimate } from "./callRuns.ts";
 import { runSimulation } from "./runSimulation.ts";
 
-serveRuns({ simulate: runSimulation });
+serveRuns({ simulate: runSimulation, call: runCall, estimateGas: runEstimate, createAccessList: runAccessList });

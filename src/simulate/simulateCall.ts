@@ -1,3 +1,4 @@
+import { smaller } from "../chain/bigintOrder.ts";
 import type { Address } from "../chain/hex.ts";
 import { applyTransaction, type TransactionResult } from "../evm/applyTransaction.ts";
 import type { TransactionChecks } from "../evm/checkTransaction.ts";
@@ -40,7 +41,7 @@ const checksOf = (validates: boolean): TransactionChecks => ({ nonce: validates,
 export const simulateCall = async (call: CallRequest, place: CallPlace, gasUsed: bigint): Promise<SimulatedCall> => {
   const { engine, state, block, budget } = place;
   const wanted = gasOf(call, block.gasLimit - gasUsed);
-  const gas = wanted < budget.left ? wanted : budget.left;
+  const gas = smaller(wanted, budget.left);
   const message = messageOfCall(call, state, engine.rules.chainId, gas);
   try {
     const result = await applyTransaction(engine, state, block, message, {
@@ -61,7 +62,12 @@ const gasOf = (call: CallRequest, left: bigint): bigint => {
   throw new RpcError(SIMULATE_CODES.BLOCK_GAS_LIMIT, `block gas limit reached: remaining: ${left}, required: ${gas}`);
 };
 
-const messageOfCall = (call: CallRequest, state: StateOverlay, chainId: bigint, gas: bigint): TransactionMessage => {
+export const messageOfCall = (
+  call: CallRequest,
+  state: StateOverlay,
+  chainId: bigint,
+  gas: bigint,
+): TransactionMessage => {
   const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = call;
   if (gasPrice !== undefined && (maxFeePerGas !== undefined || maxPriorityFeePerGas !== undefined)) {
     throw new RpcError(CODES.SERVER, "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified");

@@ -14,6 +14,7 @@ export interface ParentBlock {
   readonly gasLimit: bigint;
   readonly gasUsed: bigint;
   readonly difficulty: bigint;
+  readonly mixHash: Hash;
   readonly extraData: Data;
   readonly baseFeePerGas: bigint | undefined;
   readonly blobGasUsed: bigint;

@@ -1,3 +1,4 @@
+import { smaller } from "../chain/bigintOrder.ts";
 import { type Data, formatData, formatQuantity, type Hash, parseData } from "../chain/hex.ts";
 import { keccak256 } from "../chain/keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../chain/rlp.ts";
@@ -103,11 +104,8 @@ export const formatSimulated = (
   };
 };
 
-const effectivePrice = ({ maxFeePerGas, maxPriorityFeePerGas }: TransactionMessage, baseFee: bigint): bigint => {
-  const wanted = baseFee + maxPriorityFeePerGas;
-  if (wanted < maxFeePerGas) return wanted;
-  return maxFeePerGas;
-};
+const effectivePrice = ({ maxFeePerGas, maxPriorityFeePerGas }: TransactionMessage, baseFee: bigint): bigint =>
+  smaller(baseFee + maxPriorityFeePerGas, maxFeePerGas);
 
 const formatTyped = (message: TransactionMessage): Record<string, unknown> => ({
   accessList: message.accessList,

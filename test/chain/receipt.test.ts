@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RLP } from "@ethereumjs/rlp";
+import fc from "fast-check";
 import { bloomOfLogs } from "../../src/chain/bloom.ts";
 import { encodeDeposit } from "../../src/chain/deposit.ts";
 import { type Address, formatData, type Hash } from "../../src/chain/hex.ts";
@@ -24,6 +26,32 @@ test("the encoding begins with the type, except for legacy", () => {
   assert.ok((encodeReceipt({ ...receipt, type: 0 })[0] ?? 0) >= 0xc0);
   // depositNonce 6 and version 1 are the last two bytes.
   assert.equal(formatData(encodeReceipt(receipt).slice(-2)), "0x0601");
+});
+
+test("any logs are encoded as the library encodes them", () => {
+  const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
+  const entry = fc.record({
+    address: bytes(20),
+    topics: fc.array(bytes(32), { maxLength: 4 }),
+    data: fc.oneof(fc.uint8Array({ maxLength: 2 }), fc.uint8Array({ maxLength: 400 }), bytes(70_000)),
+  });
+  fc.assert(
+    fc.property(fc.array(entry, { maxLength: 4 }), (entries) => {
+      const found = entries.map(({ address, topics, data }) => ({
+        address: formatData(address),
+        topics: topics.map(formatData),
+        data: formatData(data),
+      }));
+      const theirs = RLP.encode([
+        1,
+        receipt.cumulativeGasUsed,
+        receipt.logsBloom,
+        entries.map(({ address, topics, data }) => [address, topics, data]),
+      ]);
+      assert.deepEqual(encodeReceipt({ ...receipt, type: 0, logs: found }), theirs);
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test("a creation has its address, and logs have their place", () => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Agent, request } from "undici";
+import { endWithProcess } from "./endWithProcess.ts";
 
 /** An error that the node answered with. */
 export class AnvilError extends Error {
@@ -84,15 +85,13 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
   const child = spawn(findBinary(), ["--port", String(port), "--no-request-size-limit", ...args], {
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const killNow = () => child.kill("SIGKILL");
-  // A test that crashes must not leave a node behind.
-  process.once("exit", killNow);
+  const forget = endWithProcess(child);
   let listening: number;
   try {
     listening = await awaitPort(child);
   } catch (error) {
-    process.off("exit", killNow);
     await stop(child);
+    forget();
     throw error;
   }
   const url = `http://127.0.0.1:${listening}`;
@@ -135,7 +134,7 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
     close: async () => {
       await dispatcher.destroy();
       await stop(child);
-      process.off("exit", killNow);
+      forget();
     },
   };
 };

@@ -1,10 +1,10 @@
 import { hashHeader } from "../../src/chain/blockHeader.ts";
 import { bloomOfLogs, createBloom } from "../../src/chain/bloom.ts";
-import { type Address, formatData, formatQuantity, type Hash, type Hex } from "../../src/chain/hex.ts";
+import { type Address, formatData, type Hash, type Hex } from "../../src/chain/hex.ts";
 import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
 import { parseTransaction } from "../../src/chain/parseTransaction.ts";
 import { encodeReceipt, type Receipt } from "../../src/chain/receipt.ts";
-import { DEPOSIT_TYPE, type SignedTransaction, type Transaction } from "../../src/chain/transaction.ts";
+import { DEPOSIT_TYPE, type Transaction } from "../../src/chain/transaction.ts";
 import { type Anvil, AnvilError } from "./anvil.ts";
 import {
   type Flashblock,
@@ -14,6 +14,7 @@ import {
   type MetadataGeneration,
   withoutRoots,
 } from "./flashblock.ts";
+import { formatCall } from "./formatCall.ts";
 import { encodeL1Attributes, L1_ATTRIBUTES_SENDER, L1_BLOCK } from "./l1Attributes.ts";
 import type { HeldTransaction } from "./mempool.ts";
 import { accountsOf, type CallFrame, headerOf, logsOf, type NodeBlock } from "./nodeBlock.ts";
@@ -35,50 +36,20 @@ export interface BlockJob {
   /** Those of them that clients sent. */
   readonly handed: readonly HeldTransaction[];
   readonly gasLeft: bigint;
-  /** Hands these over, in this order, and builds the next message. Those that the node refuses come back. */
-  next(held: readonly HeldTransaction[], previous: string): Promise<Step>;
+  /** Hands these over, in this order and while there is time, and builds the next message. */
+  next(held: readonly HeldTransaction[], previous: string, budgetMs: number): Promise<Step>;
+  /** The next message's index is left out; nothing is lost by it. */
+  skipIndex(): void;
 }
 
 export interface Step {
   readonly message: Flashblock;
   readonly refused: readonly { readonly held: HeldTransaction; readonly reason: string }[];
+  /** There was no time for these. */
+  readonly left: readonly HeldTransaction[];
 }
 
 const DEPOSIT_RECEIPT_VERSION = 1n;
-
-/** What the node is asked to trace: the transaction as a call, on top of all that it has been handed. */
-const asCall = (transaction: SignedTransaction, sender: Address) => ({
-  from: sender,
-  ...(transaction.to === null ? {} : { to: transaction.to }),
-  input: formatData(transaction.input),
-  value: formatQuantity(transaction.value),
-  gas: formatQuantity(transaction.gas),
-  nonce: formatQuantity(transaction.nonce),
-  ...feesOf(transaction),
-});
-
-const feesOf = (transaction: SignedTransaction) => {
-  if (transaction.type === 0) return { gasPrice: formatQuantity(transaction.gasPrice) };
-  const { accessList } = transaction;
-  if (transaction.type === 1) return { gasPrice: formatQuantity(transaction.gasPrice), accessList };
-  return {
-    maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
-    maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),
-    accessList,
-    ...(transaction.type === 4
-      ? {
-          authorizationList: transaction.authorizationList.map((each) => ({
-            chainId: formatQuantity(each.chainId),
-            address: each.address,
-            nonce: formatQuantity(each.nonce),
-            yParity: formatQuantity(each.yParity),
-            r: formatQuantity(each.r),
-            s: formatQuantity(each.s),
-          })),
-        }
-      : {}),
-  };
-};
 
 const pendingBlock = async (anvil: Anvil): Promise<NodeBlock> =>
   (await anvil.call("eth_getBlockByNumber", "pending", false)) as NodeBlock;
@@ -104,7 +75,9 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
   const encoded: Uint8Array[] = [];
   /** The same receipts with the node's own depositNonce, to check them against its receiptsRoot. */
   const encodedAsNode: Uint8Array[] = [];
-  const touched = new Set<Address>([first.miner]);
+  const balances = new Map<Hex, bigint>();
+  /** Since the last message. Fees go to the miner. */
+  let touched = new Set<Address>([first.miner]);
   let length = 0;
   let gasUsed = 0n;
   let gasLimits = 0n;
@@ -130,7 +103,12 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
   /** Traces it on top of what the node has, hands it over, and gives the receipt to be. */
   const handOverSigned = async ({ transaction, sender }: HeldTransaction): Promise<Receipt> => {
     const tracer = { tracer: "callTracer", tracerConfig: { withLog: true } };
-    const frame = (await anvil.call("debug_traceCall", asCall(transaction, sender), "pending", tracer)) as CallFrame;
+    const frame = (await anvil.call(
+      "debug_traceCall",
+      formatCall(transaction, sender),
+      "pending",
+      tracer,
+    )) as CallFrame;
     await handOver(transaction);
     for (const each of accountsOf(frame)) touched.add(each);
     const logs = logsOf(frame);
@@ -158,13 +136,13 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
     encodedAsNode.push(encodeReceipt(asNode));
   };
 
-  const balances = async (): Promise<Map<Hex, bigint>> => {
+  /** Only what was touched since the last message is asked for: the node executes the whole block for each balance. */
+  const updateBalances = async (): Promise<void> => {
     const accounts = [...touched];
-    const values = await anvil.callAll(
-      "eth_getBalance",
-      accounts.map((account) => [account, "pending"]),
-    );
-    return new Map(accounts.map((account, at) => [account, BigInt(String(values[at]))]));
+    const params = accounts.map((each) => [each, "pending"]);
+    const values = await anvil.callAll("eth_getBalance", params);
+    for (const [at, each] of accounts.entries()) balances.set(each, BigInt(String(values[at])));
+    touched = new Set([first.miner]);
   };
 
   const checked = async (): Promise<NodeBlock> => {
@@ -188,7 +166,11 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
     get gasLeft() {
       return BigInt(first.gasLimit) - gasLimits;
     },
-    next: async (held, previous) => {
+    skipIndex: () => {
+      length++;
+    },
+    next: async (held, previous, budgetMs) => {
+      const endMs = performance.now() + budgetMs;
       const refused: { held: HeldTransaction; reason: string }[] = [];
       const receipts = new Map<Hash, Receipt>();
       const from = included.length;
@@ -198,7 +180,11 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         keep(deposit, receipt);
         receipts.set(deposit.hash, receipt);
       }
-      for (const each of held) {
+      const left = [...held];
+      // The node executes the whole block for each trace: a long block takes fewer a message.
+      while (left.length > 0 && performance.now() < endMs) {
+        const [each] = left.splice(0, 1);
+        if (each === undefined) break;
         try {
           const receipt = await handOverSigned(each);
           keep(each.transaction, receipt);
@@ -222,7 +208,7 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         withdrawals_root: block.withdrawalsRoot,
         blob_gas_used: block.blobGasUsed,
       };
-      const wantsBalances = ["a", "b", "d", "i"].includes(options.generation);
+      if (["a", "b", "d", "i"].includes(options.generation)) await updateBalances();
       const message: Flashblock = {
         payload_id: options.payloadId,
         index: length,
@@ -231,12 +217,12 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         metadata: formatMetadata(options.generation, {
           blockNumber: Number(number),
           receipts,
-          balances: wantsBalances ? await balances() : new Map(),
+          balances,
           previous,
         }),
       };
       length++;
-      return { message, refused };
+      return { message, refused, left };
     },
   };
 };

@@ -258,6 +258,12 @@ test("faults: a dropped message is a gap, a repeated one comes twice", async () 
   await devnet.step();
   while (indexes.length < 4) await once(socket, "message");
   assert.deepEqual(indexes, [0, 2, 2, 9]);
+  await devnet.skipIndex();
+  devnet.faults.delay(20);
+  await devnet.step();
+  await devnet.step();
+  while (indexes.length < 6) await once(socket, "message");
+  assert.deepEqual(indexes.slice(4), [5, 6]);
   const closed = once(socket, "close");
   devnet.faults.disconnect();
   await closed;

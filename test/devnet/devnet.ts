@@ -48,6 +48,8 @@ export interface Devnet {
   /** Messages go on, the block does not end. */
   pauseSealing(): void;
   resumeSealing(): void;
+  /** Leaves out an index of the block being built; no transaction is lost. `faults.drop` loses a message. */
+  skipIndex(): Promise<void>;
   /** Replaces the newest blocks by empty ones: what was in them vanishes, what was being built is begun again. */
   reorg(depth: number): Promise<void>;
   stopNode(): Promise<void>;
@@ -87,7 +89,10 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     await anvil.call("anvil_setCoinbase", SEQUENCER_FEE_VAULT);
     if (isOptimism) await prepareL1Block(anvil);
   };
-  await prepare();
+  await prepare().catch(async (error) => {
+    await anvil.close();
+    throw error;
+  });
 
   const feed: FeedServer = await createFeedServer(options.encoding ?? "text");
   const mempool = createMempool();
@@ -131,6 +136,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     sealNow: sequencer.seal,
     pauseSealing: () => sequencer.setSealing(false),
     resumeSealing: () => sequencer.setSealing(true),
+    skipIndex: sequencer.skipIndex,
     reorg: sequencer.reorg,
     stopNode: () =>
       sequencer.between(async () => {

@@ -34,14 +34,11 @@ export interface FrontOptions {
 
 /** The methods that the devnet answers itself, or looks at before the node does. */
 export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions): Map<string, FrontMethod> => {
-  const nonceOf = async (sender: Address): Promise<bigint> =>
-    BigInt(String(await node().call("eth_getTransactionCount", sender, "pending")));
-
   const send: FrontMethod = async ([raw]) => {
     if (!isData(raw)) throw new Refused("a transaction's bytes are missing", -32602);
     const held = readSent(parseData(raw), BigInt(chainId));
     if (sequencer.rawOf(held.transaction.hash) !== undefined) throw new Refused("already known");
-    mempool.add(held, await nonceOf(held.sender));
+    mempool.add(held, await sequencer.nextNonce(held.sender));
     return held.transaction.hash;
   };
 
@@ -49,7 +46,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
   const count: FrontMethod = async ([address, block]) => {
     if (block !== "pending" || typeof address !== "string") return undefined;
     const sender = address.toLowerCase() as Address;
-    return formatQuantity(mempool.nonceAfter(sender, await nonceOf(sender)));
+    return formatQuantity(mempool.nonceAfter(sender, await sequencer.nextNonce(sender)));
   };
 
   /** anvil ends when it is asked for the raw bytes of a deposit, so only what is known to be none goes there. */

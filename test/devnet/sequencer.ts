@@ -40,9 +40,12 @@ export interface Sequencer {
   readonly events: EventEmitter<SequencerEvents>;
   /** The EIP-2718 bytes of what went into blocks. */
   rawOf(hash: Hash): Hex | undefined;
+  /** The sender's nonce after all that the node has, sealed or handed over. */
+  nextNonce(sender: Address): Promise<bigint>;
   step(): Promise<Flashblock>;
   seal(): Promise<SealedBlock>;
   setSealing(isSealing: boolean): void;
+  skipIndex(): Promise<void>;
   reorg(depth: number): Promise<void>;
   /** Runs with no block being built and none begun meanwhile. */
   between<T>(act: () => Promise<T>): Promise<T>;
@@ -51,6 +54,8 @@ export interface Sequencer {
 }
 
 const MAX_RAWS = 50_000;
+/** Of the time between two messages, what handing over may take. */
+const HANDOVER_SHARE = 0.6;
 
 /** One thing after the other, in the order asked for. */
 const createTurns = () => {
@@ -73,6 +78,8 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
   const closing = new AbortController();
   const turn = createTurns();
   const raws = new Map<Hash, Hex>();
+  /** The nonce after those that the node was handed, by sender. */
+  const handedNonces = new Map<Address, bigint>();
   let job: BlockJob | undefined;
   let isSealing = true;
   let isRunning = true;
@@ -92,15 +99,21 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     });
   };
 
-  const takeHeld = async (gasLeft: bigint): Promise<HeldTransaction[]> => {
-    const senders = mempool.senders();
-    const params = senders.map((sender) => [sender, "pending"]);
+  /** Counts what was handed over without asking for `pending`, for which the node would execute the whole block. */
+  const nextNonces = async (senders: readonly Address[]): Promise<Map<Address, bigint>> => {
+    const params = senders.map((sender) => [sender, "latest"]);
     const counts = await node().callAll("eth_getTransactionCount", params);
-    return mempool.take(
-      new Map<Address, bigint>(senders.map((sender, at) => [sender, BigInt(String(counts[at]))])),
-      gasLeft,
+    const sealed = counts.map((count) => BigInt(String(count)));
+    return new Map(
+      senders.map((sender, at) => {
+        const [ofNode, handed] = [sealed[at] ?? 0n, handedNonces.get(sender) ?? 0n];
+        return [sender, handed > ofNode ? handed : ofNode];
+      }),
     );
   };
+
+  const takeHeld = async (gasLeft: bigint): Promise<HeldTransaction[]> =>
+    mempool.take(await nextNonces(mempool.senders()), gasLeft);
 
   const remember = (transactions: readonly Transaction[]): void => {
     for (const { hash, raw } of transactions) raws.set(hash, formatData(raw));
@@ -111,7 +124,11 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     job ??= await begin();
     // Index 0 holds what must be there and no more, unless it is the block's only message.
     const takesUsers = job.length > 0 || (messagesABlock === 1 && !options.manual);
-    const { message, refused } = await job.next(takesUsers ? await takeHeld(job.gasLeft) : [], previous);
+    const held = takesUsers ? await takeHeld(job.gasLeft) : [];
+    const budgetMs = options.manual ? Number.POSITIVE_INFINITY : flashblockMs * HANDOVER_SHARE;
+    const { message, refused, left } = await job.next(held, previous, budgetMs);
+    mempool.putBack(left);
+    for (const { sender, transaction } of job.handed) handedNonces.set(sender, transaction.nonce + 1n);
     remember(job.included.slice(job.included.length - message.diff.transactions.length));
     previous = `${job.number}-${message.index}`;
     events.emit("message", message);
@@ -131,11 +148,16 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     return sealed;
   };
 
+  const forget = (): void => {
+    job = undefined;
+    handedNonces.clear();
+  };
+
   /** What the node was handed for an unfinished block goes back to those that wait. */
   const giveBack = async (): Promise<void> => {
     if (job === undefined) return;
     mempool.putBack(job.handed);
-    job = undefined;
+    forget();
     await node().call("anvil_dropAllTransactions");
   };
 
@@ -148,7 +170,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
       if (closing.signal.aborted) return;
       events.emit("error", error);
       // What made a block fail may be in it: it is not tried again.
-      job = undefined;
+      forget();
       await node()
         .call("anvil_dropAllTransactions")
         .catch(() => undefined);
@@ -170,6 +192,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
   return {
     events,
     rawOf: (hash) => raws.get(hash),
+    nextNonce: async (sender) => (await nextNonces([sender])).get(sender) ?? 0n,
     step: () => turn(sendNext),
     seal: () => turn(seal),
     setSealing: (value) => {
@@ -178,9 +201,17 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     setRunning: (value) => {
       isRunning = value;
     },
+    skipIndex: () =>
+      turn(async () => {
+        job ??= await begin();
+        // Index 0 holds what the others build on; without it there is no block.
+        if (job.length === 0) await sendNext();
+        job.skipIndex();
+      }),
     reorg: (depth) =>
       turn(async () => {
         await giveBack();
+        handedNonces.clear();
         await node().call("anvil_reorg", depth, []);
         events.emit("reorg", depth);
       }),

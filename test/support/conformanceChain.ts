@@ -54,6 +54,7 @@ const parseHeader = (fields: readonly Uint8Array[]): ParentBlock => {
     gasUsed: number(10),
     timestamp: number(11),
     extraData: formatData(bytes(12)),
+    mixHash: formatData(bytes(13)),
     baseFeePerGas: optional(15),
     blobGasUsed: optional(17) ?? 0n,
     excessBlobGas: optional(18) ?? 0n,

@@ -7,7 +7,7 @@ import { type Address, type Data, formatData, type Hash, parseData } from "../..
 import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
 import { parseTransaction } from "../../src/chain/parseTransaction.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../../src/chain/receipt.ts";
-import { readJson, readJsonLines } from "./folder.ts";
+import { readJson, readJsonLines } from "./vectorFolder.ts";
 
 interface FeedBase {
   parent_beacon_block_root: Hash;

@@ -1,0 +1,40 @@
+import { Counter, Histogram } from "prom-client";
+import { createTelemetry } from "../src/telemetry.ts";
+
+export interface MetricRow {
+  readonly name: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+const textOf = (metric: object, key: "help"): string => {
+  const value: unknown = Reflect.get(metric, key);
+  return typeof value === "string" ? value : "";
+};
+
+const labelsOf = (metric: object): readonly string[] => {
+  const value: unknown = Reflect.get(metric, "labelNames");
+  return Array.isArray(value) ? value.map(String) : [];
+};
+
+/** Every metric that a process registers, in the order of telemetry.ts. */
+export const readMetrics = (): readonly MetricRow[] => {
+  const { registry } = createTelemetry({ level: "silent" });
+  return registry.getMetricsAsArray().flatMap(({ name }) => {
+    const metric = registry.getSingleMetric(name);
+    if (metric === undefined) return [];
+    const kind = metric instanceof Histogram ? "histogram" : metric instanceof Counter ? "counter" : "gauge";
+    return [{ name, kind, labels: labelsOf(metric), help: textOf(metric, "help") }];
+  });
+};
+
+export const formatMetricsTable = (): string =>
+  [
+    "| Metric | Kind | Labels | Meaning |",
+    "|---|---|---|---|",
+    ...readMetrics().map(
+      ({ name, kind, labels, help }) =>
+        `| \`${name}\` | ${kind} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`,
+    ),
+  ].join("\n");

@@ -1,0 +1,23 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { formatConfigurationTable } from "./configurationTable.ts";
+import { formatMetricsTable } from "./metricsTable.ts";
+
+const BEGIN = "<!-- generated: npm run generate -->";
+const END = "<!-- /generated -->";
+
+/** The text of a page with its generated part replaced; what is written by hand around it stays. */
+export const withTable = (page: string, table: string): string => {
+  const begin = page.indexOf(BEGIN);
+  const end = page.indexOf(END);
+  if (begin < 0 || end < begin) throw new Error(`the page has no ${BEGIN} ... ${END}`);
+  return `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`;
+};
+
+export const TABLES = [
+  { file: new URL("configuration.md", import.meta.url), format: formatConfigurationTable },
+  { file: new URL("metrics.md", import.meta.url), format: formatMetricsTable },
+];
+
+if (import.meta.main) {
+  for (const { file, format } of TABLES) writeFileSync(file, withTable(readFileSync(file, "utf8"), format()));
+}

@@ -1,0 +1,40 @@
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { argv } from "node:process";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+
+const ROOT = fileURLToPath(new URL(".", import.meta.url));
+const DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE"];
+
+/** What the published manifest keeps. The repository's own runtime (optionalDependencies) and tools stay behind: unknown keys are dropped. */
+const manifest = z.object({
+  name: z.string(),
+  version: z.string(),
+  description: z.string(),
+  license: z.string(),
+  type: z.literal("module"),
+  engines: z.record(z.string(), z.string()),
+  dependencies: z.record(z.string(), z.string()),
+});
+
+/** Builds what users install into `folder`: JavaScript in lib/, a manifest, and the tarball of both. Returns the tarball's path. */
+export const pack = (folder: string): string => {
+  rmSync(folder, { recursive: true, force: true });
+  const compiler = join(ROOT, "node_modules/.bin/tsc");
+  execFileSync(compiler, ["-p", "tsconfig.build.json", "--outDir", join(folder, "lib")], {
+    cwd: ROOT,
+    stdio: "inherit",
+  });
+  const kept = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
+  const published = { ...kept, bin: { forebay: "lib/bin.js" }, files: ["lib"] };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
+  for (const name of DOCUMENTS) {
+    if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(folder, name));
+  }
+  execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: folder });
+  return join(folder, `${kept.name}-${kept.version}.tgz`);
+};
+
+if (import.meta.main) process.stdout.write(`${pack(resolve(argv[2] ?? join(ROOT, "dist")))}\n`);

@@ -1,0 +1,91 @@
+import { LRUCache } from "lru-cache";
+import type { Heads } from "../chain/heads.ts";
+import type { Answer, Question } from "../chain/source.ts";
+
+/** A `null` lives as long as the view, but no longer than this. */
+const ABSENT_MS = 1_000;
+const MAX_ABSENT = 10_000;
+
+const NULL: Answer = Object.freeze({
+  body: new TextEncoder().encode("null"),
+  status: Object.freeze({ hit: "memory" }),
+});
+
+/**
+ * `null` for a transaction or its receipt, so that wallets that poll for one cost little. Nothing is said to be absent that was
+ * sent through forebay in the last minute, or that a block held here lists.
+ */
+export interface Absent {
+  get(question: Question, heads: Heads): Answer | undefined;
+  /** False where a `null` is not believed. */
+  add(question: Question, heads: Heads): boolean;
+  /** These transactions exist: they were sent through forebay, or a block lists them. Drops what says that they do not. */
+  expect(hashes: Iterable<string>): void;
+  /** Whether a `null` for that transaction should be asked again on another node. */
+  isExpected(hash: string): boolean;
+}
+
+interface AbsentTransaction {
+  /** The head of the view that the answers were given at. */
+  readonly head: string;
+  readonly subjects: Set<string>;
+}
+
+export const createAbsent = (): Absent => {
+  const absent = new LRUCache<string, AbsentTransaction>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
+  const expected = createExpected();
+
+  return {
+    get: (question, heads) => {
+      const found = absent.get(transactionHash(question));
+      return found?.head === heads.latest.hash && found.subjects.has(question.subject) ? NULL : undefined;
+    },
+    add: (question, heads) => {
+      const hash = transactionHash(question);
+      if (expected.has(hash)) return false;
+      const found = absent.get(hash);
+      // The oldest answer decides how long all of them live: that errs on the side of asking.
+      if (found?.head === heads.latest.hash) found.subjects.add(question.subject);
+      else absent.set(hash, { head: heads.latest.hash, subjects: new Set([question.subject]) });
+      return true;
+    },
+    expect: (hashes) => {
+      for (const hash of hashes) {
+        expected.add(hash.toLowerCase());
+        absent.delete(hash.toLowerCase());
+      }
+    },
+    isExpected: (hash) => expected.has(hash.toLowerCase()),
+  };
+};
+
+/** Every method that is asked by transaction takes its hash first. */
+const transactionHash = (question: Question): string => String(question.params[0]).toLowerCase();
+
+/** So long, and at most twice as long, a node that has not yet heard of a transaction is not believed when forebay has. */
+const EXPECTED_MS = 60_000;
+const MAX_EXPECTED = 50_000;
+
+/** Two sets that take turns: cheaper than a time for each of many hashes. */
+const createExpected = () => {
+  let newer = new Set<string>();
+  let older = new Set<string>();
+  let sinceMs = performance.now();
+  const turn = () => {
+    const ageMs = performance.now() - sinceMs;
+    if (ageMs < EXPECTED_MS && newer.size < MAX_EXPECTED) return;
+    older = ageMs < 2 * EXPECTED_MS ? newer : new Set();
+    newer = new Set();
+    sinceMs = performance.now();
+  };
+  return {
+    add: (hash: string): void => {
+      turn();
+      newer.add(hash);
+    },
+    has: (hash: string): boolean => {
+      turn();
+      return newer.has(hash) || older.has(hash);
+    },
+  };
+};

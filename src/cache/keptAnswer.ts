@@ -1,0 +1,39 @@
+import type { BlockId } from "../chain/heads.ts";
+import type { Answer, CacheStatus } from "../chain/source.ts";
+import type { Deflated } from "../jsonrpc/call.ts";
+import { deflateBody } from "./deflateBody.ts";
+import type { Entry } from "./entry.ts";
+
+const HIT: CacheStatus = Object.freeze({ hit: "memory" });
+
+/** Told once the compressed form is kept too, with its size. */
+type OnGrowth = (key: string, kept: KeptAnswer, bytes: number) => void;
+
+/** An entry in memory that is at once the answer of every hit on it. A class: a hundred thousand of these need no closures. */
+export class KeptAnswer implements Entry, Answer {
+  readonly status: CacheStatus = HIT;
+  readonly body: Uint8Array;
+  readonly block?: BlockId;
+  readonly final: boolean;
+  readonly storedAtMs: number;
+  readonly #key: string;
+  readonly #onGrowth: OnGrowth;
+  #deflated: Promise<Deflated> | undefined;
+
+  constructor(key: string, entry: Entry, body: Uint8Array, onGrowth: OnGrowth) {
+    this.#key = key;
+    this.body = body;
+    if (entry.block !== undefined) this.block = entry.block;
+    this.final = entry.final;
+    this.storedAtMs = entry.storedAtMs;
+    this.#onGrowth = onGrowth;
+  }
+
+  deflated(): Promise<Deflated> {
+    this.#deflated ??= deflateBody(this.body).then((form) => {
+      this.#onGrowth(this.#key, this, form.bytes.byteLength);
+      return form;
+    });
+    return this.#deflated;
+  }
+}

@@ -1,0 +1,76 @@
+/** Where Redis is, and how it is deployed. */
+export interface RedisPlace {
+  readonly kind: "single" | "sentinel" | "cluster";
+  /** The servers; the sentinels, where there are some. */
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  /** Of the master that the sentinels watch. */
+  readonly name?: string;
+  readonly db: number;
+  readonly tls: boolean;
+  readonly username?: string;
+  readonly password?: string;
+  readonly sentinelPassword?: string;
+}
+
+const URL_FORM =
+  /^redis(?<tls>s?)(?:\+(?<kind>sentinel|cluster))?:\/\/(?:(?<user>[^@/]*)@)?(?<hosts>[^/?]+)(?:\/(?<path>[^?]*))?(?:\?(?<query>.*))?$/;
+const HOST_FORM = /^(?<host>\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(?<port>\d{1,5}))?$/;
+const REDIS_PORT = 6379;
+const SENTINEL_PORT = 26_379;
+
+/** The URL itself is in no message: it may hold a password. */
+const invalid = (reason: string): Error => new Error(`Redis URL: ${reason}`);
+
+/**
+ * `redis://host:port/db`, `redis+sentinel://h1,h2/name` (or `/name/db`), `redis+cluster://h1,h2`, each with `user:password@`
+ * before the hosts where needed; `rediss` for TLS; `?sentinelPassword=` where the sentinels have their own.
+ */
+export const parseRedisUrl = (url: string): RedisPlace => {
+  const groups = URL_FORM.exec(url)?.groups;
+  if (groups === undefined)
+    throw invalid("expected redis://, rediss://, redis+sentinel:// or redis+cluster:// and hosts");
+  const kind = groups.kind === "sentinel" || groups.kind === "cluster" ? groups.kind : "single";
+  const hosts = parseHosts(groups.hosts ?? "", kind === "sentinel" ? SENTINEL_PORT : REDIS_PORT);
+  if (kind === "single" && hosts.length > 1) throw invalid("several hosts need +sentinel or +cluster");
+
+  const path = (groups.path ?? "").split("/").filter((part) => part !== "");
+  const name = kind === "sentinel" ? path.shift() : undefined;
+  if (kind === "sentinel" && name === undefined) throw invalid("the master's name is missing after the sentinels");
+  const db = Number(path.shift() ?? 0);
+  if (!Number.isInteger(db) || db < 0 || path.length > 0) throw invalid("the database must be a number");
+  if (kind === "cluster" && db !== 0) throw invalid("a cluster has only database 0");
+
+  const [username, password] = parseUser(groups.user ?? "");
+  const sentinelPassword = new URLSearchParams(groups.query ?? "").get("sentinelPassword");
+  return {
+    kind,
+    hosts,
+    db,
+    tls: groups.tls === "s",
+    ...(name !== undefined && { name: decode(name) }),
+    ...(username !== "" && { username }),
+    ...(password !== "" && { password }),
+    ...(sentinelPassword !== null && { sentinelPassword }),
+  };
+};
+
+const parseHosts = (text: string, defaultPort: number): RedisPlace["hosts"] =>
+  text.split(",").map((part) => {
+    const groups = HOST_FORM.exec(part)?.groups;
+    const port = Number(groups?.port ?? defaultPort);
+    if (groups?.host === undefined || port < 1 || port > 65_535) throw invalid("a host is not host or host:port");
+    return { host: groups.host.replace(/^\[|\]$/g, ""), port };
+  });
+
+const parseUser = (text: string): readonly [username: string, password: string] => {
+  const colon = text.indexOf(":");
+  return colon < 0 ? [decode(text), ""] : [decode(text.slice(0, colon)), decode(text.slice(colon + 1))];
+};
+
+const decode = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid("a % is not followed by two hex digits");
+  }
+};

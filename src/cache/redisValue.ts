@@ -1,0 +1,72 @@
+import { promisify } from "node:util";
+import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
+import { formatData, type Hash } from "../chain/hex.ts";
+import type { Entry } from "./entry.ts";
+
+/*
+ * A value: magic, version, flags, milliseconds since 1970, length of the plain body, block number, block hash, checksum, body.
+ * The checksum covers the key too: bytes that are foreign, cut short, or another key's are no value.
+ */
+const MAGIC = 0xfbca;
+const VERSION = 1;
+const DEFLATED = 1;
+const FINAL = 2;
+const HAS_BLOCK = 4;
+const HEADER_BYTES = 60;
+const CHECKSUM_AT = 56;
+
+/** Below this the time that compressing takes is worth more than the bytes. */
+const COMPRESS_BYTES = 4_096;
+/** What is inflated at once; above it off the event loop. */
+const INLINE_BYTES = 65_536;
+/** Fastest: the bytes are on their way to the same network, and are mostly hex. */
+const LEVEL = 1;
+
+const deflateAsync = promisify(deflateRaw);
+const inflateAsync = promisify(inflateRaw);
+
+export const encodeValue = async (key: string, entry: Entry): Promise<Buffer> => {
+  const isLarge = entry.body.byteLength >= COMPRESS_BYTES;
+  const payload = isLarge ? await deflateAsync(entry.body, { level: LEVEL }) : entry.body;
+  const value = Buffer.allocUnsafe(HEADER_BYTES + payload.byteLength).fill(0, 0, HEADER_BYTES);
+  value.writeUInt16BE(MAGIC, 0);
+  value[2] = VERSION;
+  value[3] = (isLarge ? DEFLATED : 0) | (entry.final ? FINAL : 0) | (entry.block ? HAS_BLOCK : 0);
+  value.writeDoubleBE(entry.storedAtMs, 4);
+  value.writeUInt32BE(entry.body.byteLength, 12);
+  if (entry.block !== undefined) {
+    value.writeBigUInt64BE(entry.block.number, 16);
+    value.write(entry.block.hash.slice(2), 24, 32, "hex");
+  }
+  value.set(payload, HEADER_BYTES);
+  value.writeUInt32BE(checksum(key, value), CHECKSUM_AT);
+  return value;
+};
+
+/** Undefined for anything that `encodeValue` did not make for this key. */
+export const decodeValue = async (key: string, value: Buffer): Promise<Entry | undefined> => {
+  if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || value[2] !== VERSION) return undefined;
+  if (value.readUInt32BE(CHECKSUM_AT) !== checksum(key, value)) return undefined;
+  const flags = value[3] ?? 0;
+  const plainBytes = value.readUInt32BE(12);
+  const payload = value.subarray(HEADER_BYTES);
+  const body = (flags & DEFLATED) === 0 ? payload : await inflate(payload, plainBytes);
+  if (body.byteLength !== plainBytes) return undefined;
+  const hash: Hash = formatData(value.subarray(24, CHECKSUM_AT));
+  return {
+    body,
+    final: (flags & FINAL) !== 0,
+    storedAtMs: value.readDoubleBE(4),
+    ...((flags & HAS_BLOCK) !== 0 && { block: { number: value.readBigUInt64BE(16), hash } }),
+  };
+};
+
+const inflate = (payload: Uint8Array, plainBytes: number): Uint8Array | Promise<Uint8Array> => {
+  const options = { maxOutputLength: Math.max(1, plainBytes) };
+  return plainBytes <= INLINE_BYTES ? inflateRawSync(payload, options) : inflateAsync(payload, options);
+};
+
+const checksum = (key: string, value: Buffer): number => {
+  const header = crc32(value.subarray(0, CHECKSUM_AT), crc32(key));
+  return crc32(value.subarray(HEADER_BYTES), header);
+};

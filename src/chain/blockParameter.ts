@@ -1,0 +1,45 @@
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+import { type Hash, isHash, isQuantity } from "./hex.ts";
+
+export type BlockTag = "latest" | "pending" | "safe" | "finalized" | "earliest";
+
+/** A block as a caller names it: tag, number, or hash (EIP-1898). */
+export type BlockParameter =
+  | { readonly tag: BlockTag }
+  | { readonly number: bigint }
+  | { readonly hash: Hash; readonly requireCanonical: boolean };
+
+const TAGS: ReadonlySet<unknown> = new Set(["latest", "pending", "safe", "finalized", "earliest"]);
+const isTag = (value: unknown): value is BlockTag => TAGS.has(value);
+const MAX_NUMBER = 2n ** 63n - 1n;
+
+/** Leading zeros are accepted (architecture.md, cache); numbers end at 2^63 - 1, as in geth. Throws -32602 naming `name`. */
+export const parseBlockNumber = (value: unknown, name: string): bigint => {
+  if (typeof value !== "string") throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
+  if (!/^0x/i.test(value)) throw invalidParams(`invalid ${name}: hex string without 0x prefix`);
+  if (!isQuantity(value)) throw invalidParams(`invalid ${name}: invalid hex string`);
+  const number = BigInt(value);
+  if (number > MAX_NUMBER) throw invalidParams(`invalid ${name}: block number larger than int64`);
+  return number;
+};
+
+export const parseBlockNumberOrTag = (value: unknown, name: string): BlockParameter =>
+  isTag(value) ? { tag: value } : { number: parseBlockNumber(value, name) };
+
+/** Also a bare 32-byte hash, as geth and reth take it, and EIP-1898's objects. */
+export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): BlockParameter => {
+  if (isHash(value)) return { hash: lower(value), requireCanonical: false };
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return parseBlockNumberOrTag(value, name);
+  const { blockHash, blockNumber, requireCanonical }: { [key: string]: unknown } = { ...value };
+  if (blockHash !== undefined && blockNumber !== undefined) {
+    throw invalidParams(`invalid ${name}: cannot specify both blockHash and blockNumber, choose one or the other`);
+  }
+  if (requireCanonical !== undefined && typeof requireCanonical !== "boolean") {
+    throw invalidParams(`invalid ${name}: requireCanonical must be a boolean`);
+  }
+  if (blockNumber !== undefined) return parseBlockNumberOrTag(blockNumber, `${name}.blockNumber`);
+  if (!isHash(blockHash)) throw invalidParams(`invalid ${name}: blockHash must be 32 bytes of hex`);
+  return { hash: lower(blockHash), requireCanonical: requireCanonical === true };
+};
+
+const lower = (hash: Hash): Hash => `0x${hash.slice(2).toLowerCase()}`;

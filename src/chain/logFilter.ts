@@ -1,0 +1,130 @@
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+import type { BlockTag } from "./blockParameter.ts";
+import { type Address, formatQuantity, type Hash, type Hex, isAddress, isHash, isQuantity } from "./hex.ts";
+
+export type BlockNumberOrTag = bigint | BlockTag;
+
+/** What logs are wanted, canonical: lower case, sorted, without duplicates. An empty list matches any. */
+export interface LogFilter {
+  readonly addresses: readonly Address[];
+  /** By position; positions at the end that match any are left out. */
+  readonly topics: readonly (readonly Hash[])[];
+}
+
+/** Where logs are wanted. A bound that was not given is undefined: its default depends on the other one. */
+export type LogBlocks =
+  | { readonly blockHash: Hash }
+  | { readonly fromBlock: BlockNumberOrTag | undefined; readonly toBlock: BlockNumberOrTag | undefined };
+
+export interface LogQuery {
+  readonly filter: LogFilter;
+  readonly blocks: LogBlocks;
+}
+
+export interface LogFilterLimits {
+  readonly maxAddresses: number;
+  /** In one position. */
+  readonly maxTopics: number;
+}
+
+const TAGS: ReadonlySet<string> = new Set<BlockTag>(["earliest", "finalized", "safe", "latest", "pending"]);
+const isTag = (value: unknown): value is BlockTag => typeof value === "string" && TAGS.has(value);
+
+/** An EVM log has at most four topics (LOG4). */
+const MAX_TOPIC_POSITIONS = 4;
+const MAX_BLOCK_NUMBER = 2n ** 64n - 1n;
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const canonical = <T extends string>(values: readonly T[]): T[] => [...new Set(values)].sort();
+const lower = (value: Hex): Hex => `0x${value.slice(2).toLowerCase()}`;
+
+const parseBound = (value: unknown, name: string): BlockNumberOrTag | undefined => {
+  if (value === undefined || value === null) return undefined;
+  if (isTag(value)) return value;
+  if (!isQuantity(value)) throw invalidParams(`${name}: expected a hex number or a block tag`);
+  const number = BigInt(value);
+  if (number > MAX_BLOCK_NUMBER) throw invalidParams(`${name}: block number larger than 64 bits`);
+  return number;
+};
+
+const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
+  if (value === undefined || value === null) return [];
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (values.length > maxAddresses) throw invalidParams(`address: more than ${maxAddresses} addresses`);
+  const addresses = values.map((each) => {
+    if (!isAddress(each)) throw invalidParams("address: expected 20 bytes of hex, or a list of such");
+    return lower(each);
+  });
+  return canonical(addresses);
+};
+
+const parsePosition = (value: unknown, position: number, maxTopics: number): Hash[] => {
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (values.length > maxTopics) throw invalidParams(`topics[${position}]: more than ${maxTopics} topics`);
+  // A null among alternatives makes the position match any, as geth reads it.
+  if (values.includes(null)) return [];
+  const topics = values.map((each) => {
+    if (!isHash(each)) throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
+    return lower(each);
+  });
+  return canonical(topics);
+};
+
+const parseTopics = (value: unknown, maxTopics: number): Hash[][] => {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw invalidParams("topics: expected a list");
+  if (value.length > MAX_TOPIC_POSITIONS) throw invalidParams(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
+  const topics = value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
+  return topics.slice(0, topics.findLastIndex((position) => position.length > 0) + 1);
+};
+
+const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
+  const { blockHash } = value;
+  if (blockHash !== undefined && blockHash !== null) {
+    if (!isHash(blockHash)) throw invalidParams("blockHash: expected 32 bytes of hex");
+    return { blockHash: lower(blockHash) };
+  }
+  return { fromBlock: parseBound(value.fromBlock, "fromBlock"), toBlock: parseBound(value.toBlock, "toBlock") };
+};
+
+/** The caller's filter object (section 2.3 of the contract); a range beside `blockHash` is ignored. */
+export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery => {
+  if (!isObject(value)) throw invalidParams("filter: expected an object");
+  return {
+    blocks: parseBlocks(value),
+    filter: {
+      addresses: parseAddresses(value.address, limits.maxAddresses),
+      topics: parseTopics(value.topics, limits.maxTopics),
+    },
+  };
+};
+
+const formatAlternatives = (values: readonly string[]) => (values.length === 1 ? values[0] : values);
+
+/** The filter object as nodes are asked; one address or topic goes without its list, which every node takes. */
+export const formatLogFilter = (
+  { addresses, topics }: LogFilter,
+  blocks: { readonly blockHash: Hash } | { readonly from: bigint; readonly to: bigint },
+): Readonly<Record<string, unknown>> => ({
+  ...("blockHash" in blocks ? blocks : { fromBlock: formatQuantity(blocks.from), toBlock: formatQuantity(blocks.to) }),
+  ...(addresses.length > 0 && { address: formatAlternatives(addresses) }),
+  ...(topics.length > 0 && {
+    topics: topics.map((position) => (position.length === 0 ? null : formatAlternatives(position))),
+  }),
+});
+
+/** Equal filters have equal texts. */
+export const canonicalLogFilter = ({ addresses, topics }: LogFilter): string => JSON.stringify([addresses, topics]);
+
+/** `log` must have its address and topics in lower case. */
+export const matchesLog = (
+  { addresses, topics }: LogFilter,
+  log: { readonly address: string; readonly topics: readonly string[] },
+): boolean =>
+  (addresses.length === 0 || addresses.some((address) => address === log.address)) &&
+  topics.every(
+    (position, at) =>
+      at < log.topics.length && (position.length === 0 || position.some((each) => each === log.topics[at])),
+  );

@@ -1,0 +1,89 @@
+import { type Answered, formatAnswered, runBatch } from "./batch.ts";
+import { abandon, begun, tooLarge } from "./begun.ts";
+import type { Call, Reply } from "./call.ts";
+import { type DispatchResult, failed, NOTHING } from "./dispatchResult.ts";
+import { type Envelope, type Item, parseEnvelope } from "./envelope.ts";
+import { type Chunk, isStream } from "./formatResponse.ts";
+import { CODES, RpcError } from "./rpcError.ts";
+
+export type Handler<C, R extends Reply> = (call: Call, context: C) => Promise<R>;
+
+/** What a caller got for one call. Exactly one of `reply` and `error` is set; a stream's reply is told when it begins. */
+export interface Outcome<C, R extends Reply> {
+  readonly call: Call;
+  readonly context: C;
+  readonly reply: R | undefined;
+  readonly error: RpcError | undefined;
+  readonly seconds: number;
+}
+
+export interface DispatchOptions<C, R extends Reply> {
+  lookup(method: string): Handler<C, R> | undefined;
+  /** Answers what `lookup` does not know. */
+  readonly forward: Handler<C, R>;
+  readonly maxBatch: number;
+  /** Of the whole response; `Infinity` for none. */
+  readonly maxResponseBytes: number;
+  /** Calls of one batch that run at the same time. */
+  readonly concurrency?: number;
+  onOutcome?(outcome: Outcome<C, R>): void;
+  /** Told every error that is no RpcError: the caller hears only "Internal error". */
+  onError(error: unknown, call: Call): void;
+}
+
+export type Dispatch<C, R extends Reply> = (body: Uint8Array, context: C) => Promise<DispatchResult<R>>;
+
+const DEFAULT_CONCURRENCY = 64;
+
+/** JSON-RPC 2.0 over one request body: calls in, response bytes out. Knows nothing of Ethereum or HTTP. */
+export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
+  const { forward, maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
+
+  const toRpcError = (error: unknown, call: Call): RpcError => {
+    if (error instanceof RpcError) return error;
+    options.onError(error, call);
+    return new RpcError(CODES.INTERNAL, "Internal error");
+  };
+
+  const run = async (item: Item, context: C): Promise<Answered<R>> => {
+    if ("error" in item) return item;
+    const { call, id } = item;
+    const startMs = performance.now();
+    let reply: R | undefined;
+    let body: Chunk | undefined;
+    let error: RpcError | undefined;
+    try {
+      const handle = options.lookup(call.method) ?? forward;
+      const given = await handle(call, context);
+      body = given.body;
+      if (isStream(body)) {
+        body = await begun(body, maxResponseBytes);
+        if (id === undefined) await abandon(body);
+      } else if (body.length > maxResponseBytes) throw tooLarge(maxResponseBytes);
+      reply = given;
+    } catch (thrown) {
+      error = toRpcError(thrown, call);
+    }
+    options.onOutcome?.({ call, context, reply, error, seconds: (performance.now() - startMs) / 1000 });
+    return { id, reply, body, error };
+  };
+
+  return async (bytes, context) => {
+    let envelope: Envelope;
+    try {
+      envelope = parseEnvelope(bytes, maxBatch);
+    } catch (error) {
+      if (error instanceof RpcError) return failed(error);
+      throw error;
+    }
+    const [first] = envelope.items;
+    if (envelope.batch || first === undefined) {
+      return runBatch(envelope.items, (item) => run(item, context), { concurrency, maxResponseBytes });
+    }
+    const answered = await run(first, context);
+    const { id, reply, error } = answered;
+    if (id === undefined) return NOTHING;
+    if (error !== undefined) return failed(error, id);
+    return { status: 200, chunks: formatAnswered(answered), replies: reply === undefined ? [] : [reply] };
+  };
+};

@@ -1,0 +1,190 @@
+import { isUtf8 } from "node:buffer";
+import type { Call } from "./call.ts";
+import {
+  endOfArray,
+  endOfObject,
+  endOfValue,
+  MAX_DEPTH,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+  TOO_DEEP,
+} from "./endOfValue.ts";
+import { CODES, invalidParams, RpcError } from "./rpcError.ts";
+
+/** One request object. `id` holds its bytes as they came; without one it is a notification, which is never answered. */
+export type Item =
+  | { readonly id: Uint8Array | undefined; readonly call: Call }
+  | { readonly id: Uint8Array | undefined; readonly error: RpcError };
+
+export interface Envelope {
+  readonly batch: boolean;
+  readonly items: readonly Item[];
+}
+
+/** The id of an answer to something whose own id cannot be told (JSON-RPC 2.0 section 5). */
+export const NULL_ID: Uint8Array = Buffer.from("null");
+const NO_PARAMS = Buffer.from("[]");
+
+const invalidRequest = (message: string): RpcError =>
+  new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`);
+
+const textOf = (body: Buffer, at: number, end: number): string => {
+  const text = body.toString("utf8", at + 1, end - 1);
+  return text.includes("\\") ? JSON.parse(`"${text}"`) : text;
+};
+
+/**
+ * Params stay text until somebody looks at them: what is answered from their text alone is never parsed.
+ * A class, because V8 makes a new hidden class for every object literal that has a getter: that cost more than all the rest.
+ */
+class LazyCall implements Call {
+  readonly method: string;
+  readonly #body: Buffer;
+  readonly #paramsAt: number;
+  readonly #paramsEnd: number;
+  #params: readonly unknown[] | undefined;
+
+  constructor(method: string, body: Buffer, paramsAt: number, paramsEnd: number) {
+    this.method = method;
+    this.#body = body;
+    this.#paramsAt = paramsAt;
+    this.#paramsEnd = paramsEnd;
+  }
+
+  get paramsText(): Uint8Array {
+    return this.#body.subarray(this.#paramsAt, this.#paramsEnd);
+  }
+
+  get params(): readonly unknown[] {
+    this.#params ??= JSON.parse(this.#body.toString("utf8", this.#paramsAt, this.#paramsEnd)) as unknown[];
+    return this.#params;
+  }
+}
+
+const startsWith = (body: Buffer, at: number, expected: string): boolean => {
+  for (let index = 0; index < expected.length; index++) {
+    if (body[at + index] !== expected.charCodeAt(index)) return false;
+  }
+  return true;
+};
+
+/** The text of a key; the four that count are known by their bytes, without making a string of them. */
+const keyOf = (body: Buffer, at: number, end: number): string => {
+  const length = end - at - 2;
+  if (length === 2 && startsWith(body, at + 1, "id")) return "id";
+  if (length === 6 && startsWith(body, at + 1, "method")) return "method";
+  if (length === 6 && startsWith(body, at + 1, "params")) return "params";
+  if (length === 7 && startsWith(body, at + 1, "jsonrpc")) return "jsonrpc";
+  return textOf(body, at, end);
+};
+
+/** Where the values of one request object stand; -1 for none. */
+interface Spans {
+  idAt: number;
+  idEnd: number;
+  methodAt: number;
+  methodEnd: number;
+  paramsAt: number;
+  paramsEnd: number;
+  versionAt: number;
+  versionEnd: number;
+}
+
+const isString = (body: Buffer, at: number): boolean => at >= 0 && body[at] === QUOTE;
+const isNull = (body: Buffer, at: number): boolean => body[at] === 0x6e;
+
+/** String, number or null (JSON-RPC 2.0 section 4); the value is valid JSON, so that its first byte tells. */
+const isId = (body: Buffer, at: number): boolean => {
+  const byte = body[at] ?? 0;
+  return byte === QUOTE || byte === 0x6e || byte === 0x2d || (byte >= 0x30 && byte <= 0x39);
+};
+
+const isVersion2 = (body: Buffer, { versionAt: at, versionEnd: end }: Spans): boolean =>
+  isString(body, at) && ((end - at === 5 && startsWith(body, at + 1, "2.0")) || textOf(body, at, end) === "2.0");
+
+const toItem = (body: Buffer, spans: Spans): Item => {
+  const { idAt, idEnd, methodAt, methodEnd, paramsAt, paramsEnd } = spans;
+  if (idAt >= 0 && !isId(body, idAt)) {
+    return { id: NULL_ID, error: invalidRequest("id must be a string, a number or null") };
+  }
+  const id = idAt < 0 ? undefined : body.subarray(idAt, idEnd);
+  if (!isVersion2(body, spans)) return { id: id ?? NULL_ID, error: invalidRequest('jsonrpc must be "2.0"') };
+  if (!isString(body, methodAt)) return { id: id ?? NULL_ID, error: invalidRequest("method must be a string") };
+  const method = textOf(body, methodAt, methodEnd);
+  // geth and reth take `null` for no parameters.
+  if (paramsAt < 0 || isNull(body, paramsAt)) return { id, call: new LazyCall(method, NO_PARAMS, 0, NO_PARAMS.length) };
+  if (body[paramsAt] === OPEN_BRACKET) return { id, call: new LazyCall(method, body, paramsAt, paramsEnd) };
+  if (body[paramsAt] === OPEN_BRACE)
+    return { id, error: invalidParams("params must be an array: named parameters are not supported") };
+  return { id: id ?? NULL_ID, error: invalidRequest("params must be an array") };
+};
+
+/** Reads the request at `start` into `items`. Duplicate keys: the last wins. Unknown keys are ignored. */
+const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): number => {
+  if (body[start] !== OPEN_BRACE) {
+    items.push({ id: NULL_ID, error: invalidRequest("not an object") });
+    return endOfValue(body, start, depth);
+  }
+  const spans: Spans = {
+    idAt: -1,
+    idEnd: -1,
+    methodAt: -1,
+    methodEnd: -1,
+    paramsAt: -1,
+    paramsEnd: -1,
+    versionAt: -1,
+    versionEnd: -1,
+  };
+  const end = endOfObject(body, start, depth, (keyAt, keyEnd, valueAt, valueEnd) => {
+    switch (keyOf(body, keyAt, keyEnd)) {
+      case "id":
+        spans.idAt = valueAt;
+        spans.idEnd = valueEnd;
+        break;
+      case "method":
+        spans.methodAt = valueAt;
+        spans.methodEnd = valueEnd;
+        break;
+      case "params":
+        spans.paramsAt = valueAt;
+        spans.paramsEnd = valueEnd;
+        break;
+      case "jsonrpc":
+        spans.versionAt = valueAt;
+        spans.versionEnd = valueEnd;
+    }
+  });
+  if (end > 0) items.push(toItem(body, spans));
+  return end;
+};
+
+/** A request body, read in one pass over its bytes. Throws RpcError where nothing in it can be answered singly. */
+export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => {
+  const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!isUtf8(body)) throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");
+  const items: Item[] = [];
+  let count = 0;
+  const start = skipSpace(body, 0);
+  const batch = body[start] === OPEN_BRACKET;
+  const end = batch
+    ? endOfArray(body, start, 1, (_, at, depth) => {
+        count++;
+        return count > maxBatch ? endOfValue(body, at, depth) : scanItem(body, at, depth, items);
+      })
+    : scanItem(body, start, 1, items);
+  if (end === TOO_DEEP) throw invalidRequest(`more than ${MAX_DEPTH} levels`);
+  if (end < 0 || skipSpace(body, end) !== body.length) throw new RpcError(CODES.PARSE, "Parse error: invalid JSON");
+  if (batch && count === 0) throw invalidRequest("empty batch");
+  if (count > maxBatch) {
+    throw new RpcError(
+      CODES.INVALID_REQUEST,
+      `Invalid request: batch of ${count} calls, at most ${maxBatch} are allowed`,
+      {
+        status: 400,
+      },
+    );
+  }
+  return { batch, items };
+};

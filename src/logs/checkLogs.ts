@@ -1,0 +1,108 @@
+import { formatQuantity } from "../chain/hex.ts";
+import { type Node, NodeError } from "../chain/node.ts";
+import type { CallContext } from "../chain/source.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
+import { type FetchContext, invalidAnswer, readNode } from "./askNode.ts";
+import type { Job } from "./jobs.ts";
+import { orderLogs } from "./mergeLogs.ts";
+import { areCanonical, coversRange, findSilentBlocks, holdsBlock, readBlockHash } from "./proveLogs.ts";
+import type { ScannedLog } from "./scanLogs.ts";
+
+export interface Checked {
+  readonly logs: readonly ScannedLog[];
+  readonly proven: boolean;
+}
+
+export type FetchBlock = (job: Job, context: FetchContext) => Promise<readonly ScannedLog[]>;
+
+/** Holds a node's answer against the view's ring, and the node against what it should have. Throws where it does not fit. */
+export type CheckLogs = (
+  node: Node,
+  job: Job,
+  logs: readonly ScannedLog[],
+  context: FetchContext,
+  fetchBlock: FetchBlock,
+) => Promise<Checked>;
+
+interface Depth {
+  /** The lowest block whose data the node was seen to have. */
+  held: bigint;
+  asked: { readonly number: bigint; readonly answer: Promise<boolean> } | undefined;
+}
+
+const lagging = (node: Node): NodeError => invalidAnswer(node, "The end of a range was left out");
+
+export const createCheckLogs = (): CheckLogs => {
+  const depths = new Map<string, Depth>();
+
+  const depthOf = ({ name }: Node): Depth => {
+    const depth = depths.get(name) ?? { held: 2n ** 64n, asked: undefined };
+    depths.set(name, depth);
+    return depth;
+  };
+
+  /** Whether the node holds that block and so all above it; asked once for all who want to know about it or a higher one. */
+  const holds = async (node: Node, number: bigint, context: CallContext): Promise<boolean> => {
+    const depth = depthOf(node);
+    if (number >= depth.held) return true;
+    const { asked } = depth;
+    if (asked !== undefined && asked.number <= number && (await asked.answer)) return true;
+    if (number >= depth.held) return true;
+    const answer = holdsBlock((method, params) => readNode(node, method, params, context), number).catch((error) => {
+      if (error instanceof NodeError && error.kind === "missingData") return false;
+      throw error;
+    });
+    depth.asked = { number, answer };
+    try {
+      const isHeld = await answer;
+      if (isHeld && number < depth.held) depth.held = number;
+      return isHeld;
+    } finally {
+      if (depth.asked?.answer === answer) depth.asked = undefined;
+    }
+  };
+
+  /** `[]` below a node's pruning point looks like an honest answer: a silent beginning is trusted only where it holds data. */
+  const refusePruned = async (node: Node, job: Job, logs: readonly ScannedLog[], context: FetchContext) => {
+    const first = logs[0];
+    if (first !== undefined && BigInt(first.block) < depthOf(node).held) depthOf(node).held = BigInt(first.block);
+    if (first !== undefined && BigInt(first.block) === job.from) return;
+    if (await holds(node, job.from, context)) return;
+    node.lacks(job.from);
+    throw new NodeError("missingData", node.name, CODES.SERVER, `Logs of block ${job.from} are pruned`);
+  };
+
+  return async (node, job, given, context, fetchBlock) => {
+    const { heads } = context.view;
+    if (!areCanonical(given, heads)) throw invalidAnswer(node, "Logs of a block that is not canonical");
+    if (job.blockHash !== undefined) return { logs: given, proven: true };
+    if (job.final) await refusePruned(node, job, given, context);
+
+    const askAgain = (number: bigint) => {
+      const block = heads.at(number);
+      if (block === undefined) return [];
+      const again: Job = { from: number, to: number, blockHash: block.hash, filter: job.filter, final: false };
+      // A final range is held against the node that gave it: a machine that lags does not know the block.
+      return fetchBlock(job.final ? { ...again, node } : again, context);
+    };
+    const silent = await Promise.all(findSilentBlocks(job, given, heads).map(askAgain)).catch((error: unknown) => {
+      if (error instanceof NodeError && error.kind === "missingData") throw lagging(node);
+      throw error;
+    });
+    const extra = silent.flat();
+    if (job.final) {
+      if (extra.length > 0) throw lagging(node);
+      return { logs: given, proven: true };
+    }
+
+    // A block commits to all before it: below the ring, its oldest block stands for the range.
+    const anchor = heads.at(job.to) ?? heads.at(heads.oldest) ?? heads.latest;
+    const block = await readNode(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
+    if (readBlockHash(block) !== anchor.hash) {
+      throw invalidAnswer(node, "The node has left the chain that its logs were asked of");
+    }
+    const logs = extra.length > 0 ? orderLogs([...given, ...extra]) : given;
+    if (logs === undefined) throw invalidAnswer(node, "Logs of two blocks with one number");
+    return { logs, proven: coversRange(job, heads) };
+  };
+};

@@ -1,0 +1,187 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { formatLogFilter } from "../chain/logFilter.ts";
+import { type Node, NodeError, type NodeErrorKind } from "../chain/node.ts";
+import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry.ts";
+import { askNode, type FetchContext, invalidAnswer, type Take } from "./askNode.ts";
+import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
+import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
+import { blocksOf, fitJob, halveJob, type Job } from "./jobs.ts";
+import { parseTooLarge } from "./limits.ts";
+import { orderLogs } from "./mergeLogs.ts";
+import type { NodeLimits } from "./nodeLimits.ts";
+import { type ScannedLog, scanLogs } from "./scanLogs.ts";
+import type { Choice, SpanSlots } from "./spanSlots.ts";
+
+export interface Fetched {
+  /** Ordered, each once. */
+  readonly logs: readonly ScannedLog[];
+  readonly timestamps: Timestamps;
+  /** The ring stands for every block of it: it may be kept as recent. */
+  readonly proven: boolean;
+  readonly nodes: ReadonlySet<string>;
+}
+
+export type FetchLogs = (job: Job, context: FetchContext) => Promise<Fetched>;
+
+export interface FetchLogsOptions {
+  readonly chain: string;
+  readonly nodes: readonly Node[];
+  readonly limits: NodeLimits;
+  readonly slots: SpanSlots;
+  readonly spansPerNode: (node: Node) => number;
+  readonly checkLogs: CheckLogs;
+  readonly fillTimestamps: FillTimestamps;
+  readonly spanTimeoutMs: number;
+  /** Before nodes that failed are asked again; doubled each time. */
+  readonly retryDelayMs?: number;
+  readonly telemetry: Telemetry;
+}
+
+/** Another round over all nodes may help against these. */
+const PASSING: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "rateLimited", "invalidAnswer"]);
+const MAX_ROUNDS = 4;
+const RETRY_DELAY_MS = 50;
+/** What a node says of data that it had once; other missing data may still come. */
+const PRUNED = /prun|histor|archive|missing trie|no longer/i;
+
+const isPassing = (error: unknown): boolean => error instanceof NodeError && PASSING.has(error.kind);
+
+/** Lets those nodes be asked again whose failure may have passed; false where there are none, or it was the last round. */
+const startRound = (failed: Map<Node, unknown>, round: number): boolean => {
+  if (round >= MAX_ROUNDS) return false;
+  const passing = [...failed].filter(([, error]) => isPassing(error));
+  for (const [node] of passing) failed.delete(node);
+  return passing.length > 0;
+};
+
+/** What the caller hears: rather what a node said about the question than that another was out of reach. */
+const worstOf = (failed: ReadonlyMap<Node, unknown>): unknown =>
+  [...failed.values()].find((error) => !isPassing(error)) ?? [...failed.values()].at(-1);
+
+const noNode = ({ from, to }: Job): RpcError => unavailable(`No node has the logs of blocks ${from} to ${to}`);
+
+const mergeParts = (parts: readonly Fetched[]): Fetched => {
+  const logs = orderLogs(parts.flatMap((part) => part.logs));
+  if (logs === undefined) throw unavailable("The nodes disagree about the chain");
+  return {
+    logs,
+    timestamps: new Map(parts.flatMap(({ timestamps }) => [...timestamps])),
+    proven: parts.every(({ proven }) => proven),
+    nodes: new Set(parts.flatMap(({ nodes }) => [...nodes])),
+  };
+};
+
+const isWithin = ({ from, to, blockHash }: Job, logs: readonly ScannedLog[]): boolean =>
+  blockHash === undefined
+    ? logs.every(({ block }) => block >= from && block <= to)
+    : logs.every(({ hash }) => hash === blockHash);
+
+const readLogs = (node: Node, job: Job, bytes: Uint8Array): readonly ScannedLog[] => {
+  let logs: readonly ScannedLog[] | undefined;
+  try {
+    logs = orderLogs(scanLogs(bytes));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw invalidAnswer(node, error.message);
+  }
+  if (logs === undefined) throw invalidAnswer(node, "Logs of two blocks with one number");
+  if (!isWithin(job, logs)) throw invalidAnswer(node, "Logs outside the range that was asked for");
+  return logs;
+};
+
+/** A job on whichever nodes it takes: retried alone on others, halved alone where it is too large. */
+export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
+  const { chain, nodes, limits, slots, spansPerNode, checkLogs, fillTimestamps, spanTimeoutMs } = options;
+  const { retryDelayMs = RETRY_DELAY_MS } = options;
+  const { metrics } = options.telemetry;
+
+  const choose = (job: Job, filterHash: string, tried: ReadonlyMap<Node, unknown>): Choice => {
+    const able = (job.node === undefined ? nodes : [job.node]).filter(
+      (node) => !tried.has(node) && node.oldest <= job.from && node.head !== undefined && node.head >= job.to,
+    );
+    if (able.length === 0) return "none";
+    let best: Node | undefined;
+    const size = (node: Node) => Math.min(limits.blocks(node, filterHash), blocksOf(job));
+    for (const node of able) {
+      if (!node.available || slots.inFlight(node) >= spansPerNode(node)) continue;
+      const gain = best === undefined ? 1 : size(node) - size(best) || slots.inFlight(best) - slots.inFlight(node);
+      if (gain > 0) best = node;
+    }
+    return best ?? "busy";
+  };
+
+  const ask = async (node: Node, job: Job, context: FetchContext): Promise<readonly ScannedLog[]> => {
+    let bytes = 0;
+    const take: Take = (more) => {
+      bytes += more;
+      context.take(more);
+    };
+    const blocks = job.blockHash === undefined ? job : { blockHash: job.blockHash };
+    const text = await askNode(
+      node,
+      "eth_getLogs",
+      [formatLogFilter(job.filter, blocks)],
+      { ...context, deadlineMs: performance.now() + spanTimeoutMs },
+      take,
+    );
+    const logs = readLogs(node, job, text);
+    if (job.blockHash === undefined) limits.worked(node, context.filterHash, blocksOf(job), logs.length, bytes);
+    return logs;
+  };
+
+  /** The parts of a refused job; undefined where the error means something else, or nothing is left to halve. */
+  const halve = (node: Node, job: Job, filterHash: string, error: NodeError): readonly Job[] | undefined => {
+    const tooLarge = parseTooLarge(error);
+    if (tooLarge === undefined) return undefined;
+    if (job.blockHash === undefined) limits.refused(node, filterHash, blocksOf(job), tooLarge);
+    const limit = limits.rangeLimit(node);
+    metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(limit) ? limit : 0);
+    const [dimension, parts] = halveJob(job, tooLarge) ?? [];
+    if (dimension !== undefined) metrics.logSplits.inc({ chain, dimension });
+    return parts;
+  };
+
+  const fetchParts = async (parts: readonly Job[], context: FetchContext): Promise<Fetched> =>
+    mergeParts(await Promise.all(parts.map((part) => fetchJob(part, context))));
+
+  const fetchBlock: FetchBlock = async (job, context) => (await fetchJob(job, context)).logs;
+
+  const fetchJob: FetchLogs = async (job, context) => {
+    /** Nodes that have failed, and why; those that may do better are asked again in the next round. */
+    const failed = new Map<Node, unknown>();
+    const { asker, filterHash } = context;
+    for (let round = 1; ; ) {
+      const lease = await slots.acquire(asker, () => choose(job, filterHash, failed));
+      if (lease === undefined) {
+        if (!startRound(failed, round)) throw worstOf(failed) ?? noNode(job);
+        await delay(retryDelayMs * 2 ** round, undefined, { signal: asker.signal });
+        round++;
+        continue;
+      }
+      const { node } = lease;
+      const fitting = fitJob(job, { ...limits.lists(node), blocks: limits.blocks(node, filterHash) });
+      if (fitting.length > 1) {
+        lease.release();
+        return fetchParts(fitting, context);
+      }
+      try {
+        const given = await ask(node, job, context).finally(lease.release);
+        const { logs, proven } = await checkLogs(node, job, given, context, fetchBlock);
+        const timestamps = await fillTimestamps(logs, node, context);
+        metrics.logSpans.inc({ chain, outcome: "ok" });
+        return { logs, timestamps, proven, nodes: new Set([node.name]) };
+      } catch (error) {
+        asker.signal.throwIfAborted();
+        if (!(error instanceof NodeError)) throw error;
+        const parts = halve(node, job, filterHash, error);
+        metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
+        if (parts !== undefined) return fetchParts(parts, context);
+        if (job.final && error.kind === "missingData" && PRUNED.test(error.message)) node.lacks(job.from);
+        failed.set(node, error);
+      }
+    }
+  };
+
+  return fetchJob;
+};

@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import type { BlockId, Heads } from "../chain/heads.ts";
+import type { BlockRange } from "../chain/logRange.ts";
+import type { Lifetime } from "../chain/source.ts";
+import { joinLogs } from "./mergeLogs.ts";
+import type { Piece } from "./plan.ts";
+import { segmentOf } from "./plan.ts";
+import { type ScannedLog, scanLogs } from "./scanLogs.ts";
+
+export interface Segment {
+  readonly bytes: Uint8Array;
+  readonly from: "memory" | "redis";
+}
+
+/** Where pieces are kept: their logs, each with a comma in front. A failing store answers `undefined` and forgets. */
+export interface SegmentStore {
+  get(keys: readonly string[]): Promise<readonly (Segment | undefined)[]>;
+  set(key: string, bytes: Uint8Array, lifetime: Lifetime, block: BlockId | undefined): void;
+}
+
+/** The filter's part of a key: lists of a thousand addresses would make keys of 40 kB. */
+export const hashFilter = (canonicalFilter: string): string =>
+  createHash("sha256").update(canonicalFilter).digest("hex").slice(0, 32);
+
+const finalKey = (filterHash: string, { from, to }: BlockRange) => `logs:${filterHash}:${from}-${to}`;
+const recentKey = (filterHash: string, { from, to }: BlockRange, hash: string) =>
+  `${finalKey(filterHash, { from, to })}:${hash}`;
+
+export const blockKey = (filterHash: string, hash: string): string => `logs:${filterHash}:${hash}`;
+
+/** The key that a fetched piece is kept by: a recent one by the hash of its last block; undefined where the ring has none. */
+export const keyOf = (filterHash: string, piece: Piece, heads: Heads): string | undefined => {
+  if (piece.final) return finalKey(filterHash, piece);
+  const last = heads.at(piece.to);
+  return last && recentKey(filterHash, piece, last.hash);
+};
+
+export interface Place {
+  readonly key: string;
+  /** More than the piece is kept there: the piece is to be cut from it. */
+  readonly isWider: boolean;
+}
+
+/**
+ * All places that may hold the piece, best first: its own, the whole segment's, and those where it was kept before it became
+ * final.
+ */
+export const placesOf = (filterHash: string, piece: Piece, heads: Heads): Place[] => {
+  const whole = segmentOf(piece.from);
+  const ranges = whole.from === piece.from && whole.to === piece.to ? [whole] : [piece, whole];
+  const finalized = heads.finalized?.number;
+  return ranges.flatMap((range) => {
+    const isWider = range.to - range.from > piece.to - piece.from;
+    const last = heads.at(range.to);
+    return [
+      ...(finalized !== undefined && range.to <= finalized ? [{ key: finalKey(filterHash, range), isWider }] : []),
+      ...(last === undefined ? [] : [{ key: recentKey(filterHash, range, last.hash), isWider }]),
+    ];
+  });
+};
+
+/** The first and the behind-last index of the range's logs; `logs` must be ordered. */
+export const findRange = (logs: readonly ScannedLog[], { from, to }: BlockRange): [number, number] => {
+  const lowerBound = (number: bigint) => {
+    let low = 0;
+    let high = logs.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((logs[middle]?.block ?? 0) < number) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return [lowerBound(from), lowerBound(to + 1n)];
+};
+
+/** The part of a kept segment that a query wants. */
+export const cutSegment = (segment: Uint8Array, range: BlockRange): Uint8Array => {
+  const logs = scanLogs(segment);
+  const [first, end] = findRange(logs, range);
+  return first === 0 && end === logs.length ? segment : joinLogs(logs.slice(first, end));
+};

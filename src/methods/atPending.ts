@@ -1,0 +1,58 @@
+import type { Heads } from "../chain/heads.ts";
+import { NodeError, type NodeErrorKind } from "../chain/node.ts";
+import type { Answer } from "../chain/source.ts";
+import type { BlockRead } from "./blockReads.ts";
+import type { Asked } from "./chain.ts";
+import { type Canonical, isRecord } from "./reader.ts";
+import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
+
+/** The rules of architecture.md's table of answers: the view, else the node's own pending if there is one, else latest; never null. */
+export const atPending = async (
+  entry: BlockRead,
+  asked: Asked,
+  values: readonly Canonical[],
+  at: (place: ResolvedBlock) => Promise<Answer>,
+): Promise<Answer> => {
+  const { pending, heads } = asked.context.view;
+  const latest = () => at(resolveBlock({ tag: "latest" }, heads));
+  if (pending === undefined) return latest();
+  const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
+  const { mode } = pending;
+  if (source === "view" && entry.pending) {
+    const { base } = pending;
+    const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
+    return { ...(await entry.pending({ asked, values, pending, atBase })), pending: mode };
+  }
+  const answer =
+    source === "latest" ? await latest() : await nodePending(entry, heads, () => at({ kind: "pending" }), latest);
+  return { ...(entry.raise?.(answer, values, pending) ?? answer), pending: mode };
+};
+
+/** A node may have no pending block, or one that is behind: then latest is newer. */
+const nodePending = async (
+  entry: BlockRead,
+  heads: Heads,
+  ask: () => Promise<Answer>,
+  latest: () => Promise<Answer>,
+): Promise<Answer> => {
+  const answer = await ask().catch((error: unknown) => {
+    if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
+    throw error;
+  });
+  if (answer === undefined || isNull(answer)) return latest();
+  const number = entry.tells === "hash" ? numberIn(answer) : undefined;
+  return number !== undefined && number <= heads.latest.number ? latest() : answer;
+};
+
+const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
+
+const decoder = new TextDecoder();
+const isNull = ({ body }: Answer): boolean =>
+  body instanceof Uint8Array && body.length === 4 && decoder.decode(body) === "null";
+
+/** The `number` of a block answer. */
+const numberIn = ({ body }: Answer): bigint | undefined => {
+  if (!(body instanceof Uint8Array)) return undefined;
+  const block: unknown = JSON.parse(decoder.decode(body));
+  return isRecord(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
+};

@@ -1,0 +1,40 @@
+import type { Hash } from "../chain/hex.ts";
+import type { PendingView } from "../chain/view.ts";
+import type { Method } from "./chain.ts";
+import { fromView } from "./pendingReads.ts";
+import { type PlainRead, plainRead } from "./plainReads.ts";
+import type { Canonical } from "./reader.ts";
+import { readParams } from "./readParams.ts";
+
+export interface ByHashRead extends PlainRead {
+  /** What the pending blocks have under that hash; undefined asks the nodes. */
+  readonly inView: (pending: PendingView, hash: Hash, values: readonly Canonical[]) => Uint8Array | undefined;
+}
+
+/** A read by the hash of a block or transaction that may be pre-confirmed: the view first, since nothing in it is sealed. */
+export const byHashRead = (entry: ByHashRead): Method => {
+  const sealed = plainRead(entry);
+  return {
+    name: entry.name,
+    answer: async (asked) => {
+      const { pending } = asked.context.view;
+      if (pending === undefined || pending.blocksFrom !== "view") return sealed.answer(asked);
+      const values = readParams(asked.call.params, entry.params);
+      const body = entry.inView(pending, `0x${String(values[0]).slice(2)}`, values);
+      return body === undefined ? sealed.answer(asked) : { ...fromView(body), pending: pending.mode };
+    },
+  };
+};
+
+export const transactionInView: ByHashRead["inView"] = (pending, hash) => {
+  const found = pending.find(hash);
+  return found?.block.transaction(found.index);
+};
+
+export const receiptInView: ByHashRead["inView"] = (pending, hash) => {
+  const found = pending.find(hash);
+  return found?.block.receipt(found.index);
+};
+
+export const blockInView: ByHashRead["inView"] = (pending, hash, values) =>
+  pending.byHash(hash)?.body(values[1] === true);

@@ -1,0 +1,19 @@
+import { formatQuantity } from "../chain/hex.ts";
+import type { Method } from "./chain.ts";
+import { readParams } from "./readParams.ts";
+
+const encoder = new TextEncoder();
+
+/** The head that every other answer of this request is measured against; no node is asked. */
+export const eth_blockNumber: Method = {
+  name: "eth_blockNumber",
+  answer: async ({ call, context }) => {
+    readParams(call.params, []);
+    const { number, hash } = context.view.heads.latest;
+    return {
+      body: encoder.encode(JSON.stringify(formatQuantity(number))),
+      status: { hit: "view" },
+      block: { number, hash },
+    };
+  },
+};

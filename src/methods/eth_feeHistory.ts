@@ -1,0 +1,30 @@
+import { parseBlockNumberOrTag } from "../chain/blockParameter.ts";
+import { formatQuantity } from "../chain/hex.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { blockNumberOrTag } from "./blockReads.ts";
+import type { Method } from "./chain.ts";
+import { listOf, optional, readCount, readNumber, required } from "./reader.ts";
+import { readParams } from "./readParams.ts";
+import { resolveBlock } from "./resolveBlock.ts";
+
+const name = "eth_feeHistory";
+const params = [required("blockCount", readCount), blockNumberOrTag, optional("rewardPercentiles", listOf(readNumber))];
+
+/** It cannot be asked by hash nor does its answer hold one: above the finalized head it is kept until the next head. */
+export const eth_feeHistory: Method = {
+  name,
+  answer: async ({ chain, call, context }) => {
+    const values = readParams(call.params, params);
+    const newest = resolveBlock(parseBlockNumberOrTag(values[1], "newestBlock"), context.view.heads);
+    if (!("number" in newest) || newest.kind === "aboveHead") {
+      return chain.reads.request({ ...createCall(name, values), lifetime: "never", subject: "" }, context);
+    }
+    const resolved = values.with(1, formatQuantity(newest.number));
+    const lifetime = newest.kind === "final" ? "final" : "head";
+    const subject = JSON.stringify([name, resolved]);
+    return chain.reads.request(
+      { ...createCall(name, resolved), lifetime, subject, block: { number: newest.number } },
+      context,
+    );
+  },
+};

@@ -1,0 +1,14 @@
+import { blockNumberOrTag, blockRead } from "./blockReads.ts";
+import { pendingBlock } from "./pendingReads.ts";
+import { readBoolean, required } from "./reader.ts";
+
+/** Contract 4.2: block object with transaction hashes or full transactions, or null. */
+export const eth_getBlockByNumber = blockRead({
+  name: "eth_getBlockByNumber",
+  params: [blockNumberOrTag, required("fullTransactions", readBoolean)],
+  kind: "block",
+  byHashMethod: "eth_getBlockByHash",
+  tells: "hash",
+  mustExist: true,
+  pending: pendingBlock,
+});

@@ -1,0 +1,90 @@
+import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../chain/logFilter.ts";
+import { type LogRange, resolveLogRange } from "../chain/logRange.ts";
+import type { Answer, CallContext } from "../chain/source.ts";
+import type { Body, PendingBlock, PendingView } from "../chain/view.ts";
+import { appendLogs } from "./appendLogs.ts";
+import type { Asked, Chain, Method } from "./chain.ts";
+import { nodePendingLogs } from "./nodePendingLogs.ts";
+import { fromView } from "./pendingReads.ts";
+import { type Canonical, readAny, required } from "./reader.ts";
+import { readParams } from "./readParams.ts";
+
+type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
+
+/** Contract 4.3 and 2.3; what stands at the seam of sealed and pending is in architecture.md's table of answers. */
+export const eth_getLogs: Method = {
+  name: "eth_getLogs",
+  answer: async (asked) => {
+    const [value] = readParams(asked.call.params, [required("filter", readAny)]) as readonly [Canonical];
+    return answerLogs(asked, parseLogQuery(value, asked.chain.logLimits));
+  },
+};
+
+/** Logs of a parsed query; filters that were installed are read by it too. */
+export const answerLogs = async (asked: Asked, { filter, blocks }: LogQuery): Promise<Answer> => {
+  const { chain, context } = asked;
+  if ("blockHash" in blocks) {
+    const block = context.view.pending?.byHash(blocks.blockHash);
+    return block ? fromBlock(block, filter) : chain.logs.request(filter, blocks, context);
+  }
+  const { resolved, at } = await resolve(chain, blocks, context);
+  const { pending } = at.view;
+  const sealed: Answer = resolved.sealed
+    ? await chain.logs.request(filter, resolved.sealed, at)
+    : { body: Buffer.from("[]"), status: { hit: "view" } };
+  if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) return sealed;
+  const logs = await logsAbove(asked, filter, resolved, at);
+  return { ...sealed, body: appendLogs(sealed.body, logs), ...(pending && { pending: pending.mode }) };
+};
+
+/** The blocks that are asked for, in one view: this one, or where a bound lies above it, one made after the nodes were asked. */
+const resolve = async (
+  chain: Chain,
+  { fromBlock, toBlock }: Range,
+  context: CallContext,
+): Promise<{ resolved: LogRange; at: CallContext }> => {
+  const { heads, pending } = context.view;
+  const { maxBlocks } = chain.logLimits;
+  const pendingNumber = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
+  const top = pendingNumber ?? heads.latest.number;
+  const isAbove = [fromBlock, toBlock].some((bound) => typeof bound === "bigint" && bound > top);
+  const latest = isAbove ? await chain.heads.refresh() : heads;
+  if (latest === heads) {
+    return { resolved: resolveLogRange(fromBlock, toBlock, { heads, pendingNumber, maxBlocks }), at: context };
+  }
+  const resolved = resolveLogRange(fromBlock, toBlock, { heads: latest, maxBlocks });
+  return { resolved, at: { ...context, view: { heads: latest } } };
+};
+
+const fromBlock = (block: PendingBlock, filter: LogFilter): Answer => {
+  const logs = block.logs().filter((log) => matchesLog(filter, log));
+  return {
+    ...fromView([]),
+    body: appendLogs(
+      Buffer.from("[]"),
+      logs.map((log) => block.formatLog(log)),
+    ),
+  };
+};
+
+/** Pending logs of the blocks that were asked for, above the sealed ones. */
+const logsAbove = async (
+  asked: Asked,
+  filter: LogFilter,
+  { pending: range }: LogRange,
+  { view: { pending, heads } }: CallContext,
+): Promise<readonly Body[]> => {
+  if (pending?.blocksFrom === "node") return nodePendingLogs(asked, filter, heads);
+  if (pending === undefined || range === undefined) return [];
+  return logsIn(pending, range.from, range.to, filter);
+};
+
+const logsIn = (pending: PendingView, from: bigint, to: bigint, filter: LogFilter): readonly Body[] =>
+  pending.blocks
+    .filter(({ number }) => number >= from && number <= to)
+    .flatMap((block) =>
+      block
+        .logs()
+        .filter((log) => matchesLog(filter, log))
+        .map((log) => block.formatLog(log)),
+    );

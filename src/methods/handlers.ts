@@ -1,0 +1,35 @@
+import type { Answer, CallContext } from "../chain/source.ts";
+import type { Handler } from "../jsonrpc/dispatch.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { type Chain, forwarded } from "./chain.ts";
+import { isRefused } from "./refused.ts";
+import { table } from "./table.ts";
+
+const known: ReadonlySet<string> = new Set(table.map(({ name }) => name));
+
+/** The metric label of a method: its name if the table has it, else `other`. */
+export const methodLabel = (method: string): string => (known.has(method) ? method : "other");
+
+export interface Handlers {
+  lookup(method: string): Handler<CallContext, Answer> | undefined;
+  readonly forward: Handler<CallContext, Answer>;
+}
+
+/** The methods of one chain as dispatch wants them. `allowed`: management namespaces that are let through. */
+export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Handlers => {
+  const handlers = new Map(
+    table.map((method): [string, Handler<CallContext, Answer>] => [
+      method.name,
+      (call, context) => method.answer({ chain, call, context }),
+    ]),
+  );
+  return {
+    lookup: (method) => handlers.get(method),
+    forward: async (call, context) => {
+      if (isRefused(call.method, allowed)) {
+        throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${call.method} is not allowed here`);
+      }
+      return forwarded({ chain, call, context });
+    },
+  };
+};

@@ -1,0 +1,38 @@
+import type { Heads } from "../chain/heads.ts";
+import { isQuantity } from "../chain/hex.ts";
+import { canonicalLogFilter, type LogFilter, matchesLog } from "../chain/logFilter.ts";
+import { NodeError } from "../chain/node.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import type { Asked } from "./chain.ts";
+import { isRecord } from "./reader.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+const isAbove = (log: unknown, heads: Heads): log is { readonly address: string; readonly topics: readonly string[] } =>
+  isRecord(log) &&
+  typeof log.address === "string" &&
+  Array.isArray(log.topics) &&
+  isQuantity(log.blockNumber) &&
+  BigInt(log.blockNumber) > heads.latest.number;
+
+/** The node's own pending logs above the view's head; none where it does not answer for `pending` (geth refuses). */
+export const nodePendingLogs = async (
+  { chain, context }: Asked,
+  filter: LogFilter,
+  heads: Heads,
+): Promise<readonly Uint8Array[]> => {
+  const call = createCall("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }]);
+  const answer = await chain.reads
+    .request({ ...call, lifetime: "never", subject: canonicalLogFilter(filter) }, context)
+    .catch((error: unknown) => {
+      if (error instanceof NodeError) return undefined;
+      throw error;
+    });
+  if (!(answer?.body instanceof Uint8Array)) return [];
+  const logs: unknown = JSON.parse(decoder.decode(answer.body));
+  if (!Array.isArray(logs)) return [];
+  return logs
+    .filter((log) => isAbove(log, heads) && matchesLog(filter, log))
+    .map((log) => encoder.encode(JSON.stringify(log)));
+};

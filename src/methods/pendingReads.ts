@@ -1,0 +1,90 @@
+import { formatData, formatQuantity, type Hash } from "../chain/hex.ts";
+import type { Answer } from "../chain/source.ts";
+import type { PendingView } from "../chain/view.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import type { PendingRead } from "./blockReads.ts";
+import type { Canonical } from "./reader.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** An answer out of the view, from a value or from a body that is ready. */
+export const fromView = (value: Canonical | Uint8Array): Answer => ({
+  body: value instanceof Uint8Array ? value : encoder.encode(JSON.stringify(value)),
+  status: { hit: "view" },
+});
+
+const hex = (value: Canonical | undefined): Hash => `0x${String(value).slice(2)}`;
+
+/** Contract 2.1 and the table of answers: the newest pending block, number and hash set. */
+export const pendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<Answer> =>
+  pending.newest ? fromView(pending.newest.body(values[1] === true)) : atBase();
+
+export const pendingTransactionCount = async ({ pending, atBase }: PendingRead): Promise<Answer> =>
+  pending.newest ? fromView(formatQuantity(pending.newest.transactionHashes.length)) : atBase();
+
+export const pendingTransaction = async ({ values, pending, atBase }: PendingRead): Promise<Answer> =>
+  pending.newest ? fromView(pending.newest.transaction(Number(values[1])) ?? null) : atBase();
+
+export const pendingReceipts = async ({ asked, pending, atBase }: PendingRead): Promise<Answer> => {
+  if (!pending.newest) return atBase();
+  const body = pending.newest.receipts();
+  if (body) return fromView(body);
+  const { chain, context } = asked;
+  return chain.reads.request(
+    { ...createCall("eth_getBlockReceipts", ["pending"]), lifetime: "never", subject: "" },
+    context,
+  );
+};
+
+export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+  const account = pending.account(hex(values[0]));
+  return account ? fromView(formatQuantity(account.balance)) : atBase();
+};
+
+export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+  const account = pending.account(hex(values[0]));
+  if (account?.code) return fromView(formatData(account.code));
+  return account?.fresh ? fromView("0x") : atBase();
+};
+
+/** A slot that the block being built has not written still has the value it had at the view's base block. */
+export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+  const value = pending.storage(hex(values[0]), hex(values[1]));
+  return value === undefined ? atBase() : fromView(`0x${value.toString(16).padStart(64, "0")}`);
+};
+
+/** The count includes all pre-confirmed transactions and those that a node accepted through forebay. */
+export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+  const account = pending.account(hex(values[0]));
+  if (account) return fromView(formatQuantity(pending.nonce(hex(values[0]), account.nonce)));
+  return raiseNonce(await atBase(), values, pending);
+};
+
+/** The nonce that somebody else told, raised over what was sent through forebay. */
+export const raiseNonce = (answer: Answer, values: readonly Canonical[], pending: PendingView): Answer => {
+  if (!(answer.body instanceof Uint8Array)) return answer;
+  const told = BigInt(JSON.parse(decoder.decode(answer.body)));
+  const raised = pending.nonce(hex(values[0]), told);
+  return raised === told ? answer : fromView(formatQuantity(raised));
+};
+
+/** Slots by address: what the view wrote, the rest in one question at its base block. */
+export const pendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+  const slots = Object.entries(values[0] as Readonly<Record<string, readonly string[]>>);
+  const written = slots.map(([address, positions]) =>
+    positions.map((position) => pending.storage(hex(address), hex(position))),
+  );
+  const complete = written.every((list) => list.every((value) => value !== undefined));
+  const base = complete ? undefined : await atBase();
+  const below: Readonly<Record<string, readonly string[]>> =
+    base?.body instanceof Uint8Array ? JSON.parse(decoder.decode(base.body)) : {};
+  const merged = slots.map(([address, positions], at): [string, Canonical] => [
+    address,
+    positions.map((_, index) => {
+      const value = written[at]?.[index];
+      return value === undefined ? (below[address]?.[index] ?? null) : `0x${value.toString(16).padStart(64, "0")}`;
+    }),
+  ]);
+  return { ...fromView(Object.fromEntries(merged)), ...(base && { status: base.status }) };
+};

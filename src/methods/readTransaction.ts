@@ -1,0 +1,76 @@
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+import {
+  type Canonical,
+  listOf,
+  mapOf,
+  objectOf,
+  type Read,
+  readAddress,
+  readData,
+  readHash,
+  readQuantity,
+  readSlot,
+} from "./reader.ts";
+
+const accessListItem = objectOf({ address: readAddress, storageKeys: listOf(readHash) });
+
+const authorization = objectOf({
+  chainId: readQuantity,
+  address: readAddress,
+  nonce: readQuantity,
+  yParity: readQuantity,
+  v: readQuantity,
+  r: readQuantity,
+  s: readQuantity,
+});
+
+const fields = objectOf({
+  from: readAddress,
+  to: readAddress,
+  gas: readQuantity,
+  gasPrice: readQuantity,
+  maxFeePerGas: readQuantity,
+  maxPriorityFeePerGas: readQuantity,
+  maxFeePerBlobGas: readQuantity,
+  value: readQuantity,
+  nonce: readQuantity,
+  chainId: readQuantity,
+  type: readQuantity,
+  data: readData,
+  input: readData,
+  accessList: listOf(accessListItem),
+  blobVersionedHashes: listOf(readHash),
+  authorizationList: listOf(authorization),
+});
+
+/** GenericTransaction of the execution API. `data` is the older name of `input`; where both differ it is refused, as in geth. */
+export const readTransaction: Read<{ readonly [key: string]: Canonical }> = (value, name) => {
+  const { data, ...rest } = fields(value, name);
+  if (data === undefined) return rest;
+  if (rest.input !== undefined && rest.input !== data) {
+    throw invalidParams(`invalid ${name}: both "data" and "input" are set and not equal`);
+  }
+  return Object.fromEntries(Object.entries({ ...rest, input: data }).sort(([a], [b]) => (a < b ? -1 : 1)));
+};
+
+const slots = mapOf(readSlot, readSlot);
+
+/** AccountOverride by address: what eth_call and eth_estimateGas take as state overrides. */
+export const readStateOverrides: Read = mapOf(
+  readAddress,
+  objectOf({ balance: readQuantity, nonce: readQuantity, code: readData, state: slots, stateDiff: slots }),
+);
+
+export const readBlockOverrides: Read = objectOf({
+  number: readQuantity,
+  time: readQuantity,
+  timestamp: readQuantity,
+  gasLimit: readQuantity,
+  feeRecipient: readAddress,
+  coinbase: readAddress,
+  prevRandao: readHash,
+  random: readHash,
+  baseFeePerGas: readQuantity,
+  baseFee: readQuantity,
+  blobBaseFee: readQuantity,
+});

@@ -1,0 +1,128 @@
+import { isAddress, isData, isHash, isQuantity } from "../chain/hex.ts";
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+
+/** A JSON value in the one form that equal questions share: hex in lower case, quantities minimal. */
+export type Canonical = null | boolean | number | string | readonly Canonical[] | { readonly [key: string]: Canonical };
+
+/** Turns one parameter into its canonical value, or throws -32602 naming `name`. */
+export type Read<T extends Canonical = Canonical> = (value: unknown, name: string) => T;
+
+export interface Reader<T extends Canonical = Canonical> {
+  readonly name: string;
+  readonly read: Read<T>;
+  /** The parameter may be left out or null; where `fallback` is undefined it is then left out of the question too. */
+  readonly optional: boolean;
+  readonly fallback?: T;
+}
+
+export const required = <T extends Canonical>(name: string, read: Read<T>): Reader<T> => ({
+  name,
+  read,
+  optional: false,
+});
+
+export const optional = <T extends Canonical>(name: string, read: Read<T>, fallback?: T): Reader<T> =>
+  fallback === undefined ? { name, read, optional: true } : { name, read, optional: true, fallback };
+
+const lower = (value: string): string => value.toLowerCase();
+
+export const readAddress: Read<string> = (value, name) => {
+  if (!isAddress(value)) throw invalidParams(`invalid ${name}: want an address, 20 bytes of hex`);
+  return lower(value);
+};
+
+export const readHash: Read<string> = (value, name) => {
+  if (!isHash(value)) throw invalidParams(`invalid ${name}: want 32 bytes of hex`);
+  return lower(value);
+};
+
+export const readData: Read<string> = (value, name) => {
+  if (!isData(value)) throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
+  return lower(value);
+};
+
+/** Leading zeros are accepted; at most 256 bits. */
+export const readQuantity: Read<string> = (value, name) => {
+  if (!isQuantity(value)) throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
+  const number = BigInt(value);
+  if (number >= 2n ** 256n) throw invalidParams(`invalid ${name}: quantity larger than 256 bits`);
+  return `0x${number.toString(16)}`;
+};
+
+/** A quantity, or a plain JSON number, as geth takes it for a block count. */
+export const readCount: Read<string> = (value, name) =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
+    ? `0x${value.toString(16)}`
+    : readQuantity(value, name);
+
+export const readBoolean: Read<boolean> = (value, name) => {
+  if (typeof value !== "boolean") throw invalidParams(`invalid ${name}: want true or false`);
+  return value;
+};
+
+export const readNumber: Read<number> = (value, name) => {
+  if (typeof value !== "number") throw invalidParams(`invalid ${name}: want a number`);
+  return value;
+};
+
+/** Hexadecimal integer of at most 32 bytes, padded to 32: texts are geth's. */
+export const readSlot: Read<string> = (value, name) => {
+  const digits = typeof value === "string" ? value.replace(/^0x/i, "") : undefined;
+  if (digits === undefined || digits === "")
+    throw invalidParams(`invalid ${name}: want a storage slot as a hex integer`);
+  if (!/^[0-9a-fA-F]*$/.test(digits)) throw invalidParams(`invalid hex in storage key: ${JSON.stringify(value)}`);
+  if (digits.length > 64) {
+    throw invalidParams(`storage key too long (want at most 32 bytes): ${JSON.stringify(value)}`);
+  }
+  return `0x${lower(digits).padStart(64, "0")}`;
+};
+
+/** Proof keys come back as they were asked, short or padded: only their letter case is made equal. */
+export const readProofKey: Read<string> = (value, name) => {
+  readSlot(value, name);
+  return lower(String(value));
+};
+
+export const listOf =
+  <T extends Canonical>(read: Read<T>): Read<readonly T[]> =>
+  (value, name) => {
+    if (!Array.isArray(value)) throw invalidParams(`invalid ${name}: want a list`);
+    return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
+  };
+
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** An object whose keys are read by `keys`; unknown keys keep their value (a node may know them), null ones are dropped. */
+export const objectOf =
+  (keys: Readonly<Record<string, Read>>): Read<{ readonly [key: string]: Canonical }> =>
+  (value, name) => {
+    if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
+    const entries = Object.entries(value)
+      .filter(([, item]) => item !== null && item !== undefined)
+      .map(([key, item]): [string, Canonical] => [key, (keys[key] ?? readAny)(item, `${name}.${key}`)]);
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+
+/** An object used as a map: keys and values each have their reader. */
+export const mapOf =
+  (readKey: Read<string>, readValue: Read): Read<{ readonly [key: string]: Canonical }> =>
+  (value, name) => {
+    if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
+    const entries = Object.entries(value).map(([key, item]): [string, Canonical] => {
+      const canonicalKey = readKey(key, `${name} key`);
+      return [canonicalKey, readValue(item, `${name}.${canonicalKey}`)];
+    });
+    if (new Set(entries.map(([key]) => key)).size !== entries.length) {
+      throw invalidParams(`invalid ${name}: the same key twice`);
+    }
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+
+/** Any JSON value, keys in order, otherwise as it came. */
+export const readAny: Read = (value, name) => {
+  if (value === null || typeof value === "boolean" || typeof value === "number" || typeof value === "string")
+    return value;
+  if (Array.isArray(value)) return value.map((item: unknown, index) => readAny(item, `${name}[${index}]`));
+  return objectOf({})(value, name);
+};

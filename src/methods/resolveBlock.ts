@@ -1,0 +1,57 @@
+import type { BlockParameter } from "../chain/blockParameter.ts";
+import type { Heads } from "../chain/heads.ts";
+import type { Hash } from "../chain/hex.ts";
+
+/** What a block parameter means in one view. */
+export type ResolvedBlock =
+  | { readonly kind: "pending" }
+  /** At or below the finalized head. */
+  | { readonly kind: "final"; readonly number: bigint; readonly hash?: Hash }
+  /** Sealed, above the finalized head, and in the ring. */
+  | { readonly kind: "recent"; readonly number: bigint; readonly hash: Hash }
+  /** Sealed, above the finalized head, but the ring does not reach it. */
+  | { readonly kind: "unknown"; readonly number: bigint }
+  | { readonly kind: "aboveHead"; readonly number: bigint }
+  /** A hash that the ring does not hold: it may be old, or of another fork. */
+  | { readonly kind: "hash"; readonly hash: Hash }
+  /** `safe` or `finalized`, and no node has said which block that is. */
+  | { readonly kind: "unsaid"; readonly tag: "safe" | "finalized" };
+
+export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock => {
+  if ("number" in block) return resolveNumber(block.number, heads);
+  if ("hash" in block) return resolveHash(block.hash, heads);
+  switch (block.tag) {
+    case "pending":
+      return { kind: "pending" };
+    case "latest":
+      return resolveNumber(heads.latest.number, heads);
+    case "earliest":
+      return resolveNumber(0n, heads);
+    case "safe":
+    case "finalized": {
+      const head = heads[block.tag];
+      return head ? resolveNumber(head.number, heads) : { kind: "unsaid", tag: block.tag };
+    }
+  }
+};
+
+const resolveNumber = (number: bigint, heads: Heads): ResolvedBlock => {
+  if (number > heads.latest.number) return { kind: "aboveHead", number };
+  const hash = heads.at(number)?.hash;
+  if (heads.finalized !== undefined && number <= heads.finalized.number) {
+    return hash === undefined ? { kind: "final", number } : { kind: "final", number, hash };
+  }
+  return hash === undefined ? { kind: "unknown", number } : { kind: "recent", number, hash };
+};
+
+/** How far down a hash is looked for: clients ask by hash for what they have just been told. */
+const SEARCHED_BLOCKS = 256n;
+
+const resolveHash = (hash: Hash, heads: Heads): ResolvedBlock => {
+  const { latest, oldest } = heads;
+  const end = latest.number - oldest < SEARCHED_BLOCKS ? oldest : latest.number - SEARCHED_BLOCKS;
+  for (let number = latest.number; number >= end; number--) {
+    if (heads.at(number)?.hash === hash) return resolveNumber(number, heads);
+  }
+  return { kind: "hash", hash };
+};

@@ -1,0 +1,197 @@
+import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockReads.ts";
+import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashReads.ts";
+import type { Method } from "./chain.ts";
+import { eth_blockNumber } from "./eth_blockNumber.ts";
+import { eth_feeHistory } from "./eth_feeHistory.ts";
+import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
+import { eth_getLogs } from "./eth_getLogs.ts";
+import { eth_getStorageAt } from "./eth_getStorageAt.ts";
+import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
+import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
+import {
+  pendingBalance,
+  pendingCode,
+  pendingReceipts,
+  pendingStorageValues,
+  pendingTransaction,
+  pendingTransactionCount,
+} from "./pendingReads.ts";
+import { plainRead } from "./plainReads.ts";
+import {
+  listOf,
+  mapOf,
+  optional,
+  readAddress,
+  readAny,
+  readBoolean,
+  readData,
+  readHash,
+  readProofKey,
+  readQuantity,
+  readSlot,
+  required,
+} from "./reader.ts";
+import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
+import { transactionTrace } from "./transactionTraces.ts";
+import { overHttp } from "./unsupported.ts";
+
+const address = required("address", readAddress);
+const hash = required("hash", readHash);
+const index = required("index", readQuantity);
+const full = required("fullTransactions", readBoolean);
+const transaction = required("transaction", readTransaction);
+const stateOverrides = optional("stateOverrides", readStateOverrides);
+const blockOverrides = optional("blockOverrides", readBlockOverrides);
+const options = optional("options", readAny);
+
+/** A read by block number that has a twin by block hash. */
+const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof required>[]) => ({
+  name,
+  kind: "block" as const,
+  params: [blockNumberOrTag, ...rest.map((parameter) => required(...parameter))],
+  byHashMethod,
+});
+
+/** A batch of slots by address; eth_getStorageValues of the execution API. */
+const slotsByAddress = mapOf(readAddress, listOf(readSlot));
+
+/**
+ * Every method that forebay knows, each with how long its answers are true (architecture.md, idea 1).
+ * A method that is not here is forwarded as it came and never kept.
+ */
+export const table: readonly Method[] = [
+  eth_blockNumber,
+  eth_feeHistory,
+  eth_getBlockByNumber,
+  eth_getLogs,
+  eth_getStorageAt,
+  eth_getTransactionCount,
+
+  eth_sendRawTransaction,
+  overHttp("eth_subscribe"),
+  overHttp("eth_unsubscribe"),
+
+  plainRead({ name: "eth_chainId", params: [], lifetime: "constant" }),
+  plainRead({ name: "net_version", params: [], lifetime: "constant" }),
+
+  plainRead({ name: "eth_gasPrice", params: [], lifetime: "head" }),
+  plainRead({ name: "eth_maxPriorityFeePerGas", params: [], lifetime: "head" }),
+  plainRead({ name: "eth_blobBaseFee", params: [], lifetime: "head" }),
+  plainRead({ name: "eth_baseFee", params: [], lifetime: "head" }),
+
+  byHashRead({
+    name: "eth_getBlockByHash",
+    params: [hash, full],
+    lifetime: "byHash",
+    tells: "hash",
+    inView: blockInView,
+  }),
+  plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], lifetime: "byHash" }),
+  plainRead({ name: "eth_getUncleCountByBlockHash", params: [hash], lifetime: "byHash" }),
+  plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
+  plainRead({ name: "eth_getUncleByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
+  plainRead({ name: "eth_getRawTransactionByHash", params: [hash], lifetime: "byHash" }),
+  plainRead({ name: "eth_getRawTransactionByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
+  plainRead({ name: "eth_getHeaderByHash", params: [hash], lifetime: "byHash" }),
+  plainRead({ name: "debug_getRawTransaction", params: [hash], lifetime: "byHash" }),
+  plainRead({ name: "debug_traceBlockByHash", params: [hash, options], lifetime: "byHash" }),
+
+  byHashRead({
+    name: "eth_getTransactionByHash",
+    params: [hash],
+    lifetime: "byTransaction",
+    tells: "blockHash",
+    inView: transactionInView,
+  }),
+  byHashRead({
+    name: "eth_getTransactionReceipt",
+    params: [hash],
+    lifetime: "byTransaction",
+    tells: "blockHash",
+    inView: receiptInView,
+  }),
+
+  blockRead({
+    ...block("eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash"),
+    pending: pendingTransactionCount,
+  }),
+  blockRead(block("eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash")),
+  blockRead({
+    ...block("eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex", [
+      "index",
+      readQuantity,
+    ]),
+    pending: pendingTransaction,
+  }),
+  blockRead(block("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", ["index", readQuantity])),
+  blockRead(
+    block("eth_getRawTransactionByBlockNumberAndIndex", "eth_getRawTransactionByBlockHashAndIndex", [
+      "index",
+      readQuantity,
+    ]),
+  ),
+  blockRead(block("eth_getHeaderByNumber", "eth_getHeaderByHash")),
+  blockRead({
+    name: "eth_getBlockReceipts",
+    params: [blockNumberOrTagOrHash],
+    kind: "block",
+    pending: pendingReceipts,
+    tells: "firstBlockHash",
+    mustExist: true,
+  }),
+  blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block" }),
+  blockRead({ name: "debug_getRawHeader", params: [blockNumberOrTagOrHash], kind: "block" }),
+  blockRead({ name: "debug_getRawReceipts", params: [blockNumberOrTagOrHash], kind: "block" }),
+  blockRead({
+    name: "debug_traceBlockByNumber",
+    params: [blockNumberOrTag, options],
+    kind: "block",
+    byHashMethod: "debug_traceBlockByHash",
+  }),
+  blockRead({
+    name: "trace_block",
+    params: [blockNumberOrTag],
+    kind: "block",
+    numberOnly: true,
+    tells: "firstBlockHash",
+  }),
+
+  transactionTrace("debug_traceTransaction", [hash, options]),
+  transactionTrace("trace_transaction", [hash]),
+  transactionTrace("trace_replayTransaction", [hash, required("traceTypes", readAny)]),
+
+  blockRead({ name: "eth_getBalance", params: [address, stateBlock], kind: "state", pending: pendingBalance }),
+  blockRead({ name: "eth_getCode", params: [address, stateBlock], kind: "state", pending: pendingCode }),
+  blockRead({
+    name: "eth_getStorageValues",
+    params: [required("slots", slotsByAddress), stateBlock],
+    kind: "state",
+    pending: pendingStorageValues,
+  }),
+  blockRead({
+    name: "eth_getProof",
+    params: [address, required("keys", listOf(readProofKey)), stateBlock],
+    kind: "state",
+  }),
+  blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),
+  blockRead({ name: "eth_getAccountInfo", params: [address, stateBlock], kind: "state" }),
+  blockRead({ name: "eth_call", params: [transaction, stateBlock, stateOverrides, blockOverrides], kind: "state" }),
+  blockRead({
+    name: "eth_estimateGas",
+    params: [transaction, stateBlock, stateOverrides, blockOverrides],
+    kind: "state",
+  }),
+  blockRead({ name: "eth_createAccessList", params: [transaction, stateBlock, stateOverrides], kind: "state" }),
+  blockRead({ name: "debug_traceCall", params: [transaction, blockNumberOrTagOrHash, options], kind: "state" }),
+
+  plainRead({ name: "eth_syncing", params: [], lifetime: "never" }),
+  plainRead({ name: "net_listening", params: [], lifetime: "never" }),
+  plainRead({ name: "net_peerCount", params: [], lifetime: "never" }),
+  plainRead({ name: "web3_clientVersion", params: [], lifetime: "never" }),
+  plainRead({ name: "web3_sha3", params: [required("data", readData)], lifetime: "never" }),
+  plainRead({ name: "eth_accounts", params: [], lifetime: "never" }),
+  plainRead({ name: "txpool_status", params: [], lifetime: "never" }),
+  plainRead({ name: "txpool_content", params: [], lifetime: "never" }),
+  plainRead({ name: "txpool_contentFrom", params: [address], lifetime: "never" }),
+  plainRead({ name: "txpool_inspect", params: [], lifetime: "never" }),
+];

@@ -1,0 +1,42 @@
+import type { Answer } from "../chain/source.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import type { Asked, Method } from "./chain.ts";
+import { isRecord, type Reader } from "./reader.ts";
+import { readParams } from "./readParams.ts";
+
+const decoder = new TextDecoder();
+
+/** The number of the block that holds a transaction, as a node says it; undefined while it has none. */
+const blockOf = async ({ chain, context }: Asked, hash: string): Promise<bigint | undefined> => {
+  const name = "eth_getTransactionByHash";
+  const { body } = await chain.reads.request(
+    {
+      ...createCall(name, [hash]),
+      lifetime: "byTransaction",
+      subject: JSON.stringify([name, [hash]]),
+      tells: "blockHash",
+    },
+    context,
+  );
+  if (!(body instanceof Uint8Array)) return undefined;
+  const transaction: unknown = JSON.parse(decoder.decode(body));
+  return isRecord(transaction) && typeof transaction.blockNumber === "string"
+    ? BigInt(transaction.blockNumber)
+    : undefined;
+};
+
+/** A trace does not tell its block and cannot be asked by block hash: it is kept once the transaction's block is final. */
+export const transactionTrace = (name: string, params: readonly Reader[]): Method => ({
+  name,
+  answer: async (asked): Promise<Answer> => {
+    const { chain, call, context } = asked;
+    const values = readParams(call.params, params);
+    const question = { ...createCall(name, values), subject: JSON.stringify([name, values]) };
+    // A node that cannot say where the transaction is may still trace it; the trace is not kept then.
+    const number = await blockOf(asked, String(values[0])).catch(() => undefined);
+    const { finalized } = context.view.heads;
+    return number !== undefined && finalized !== undefined && number <= finalized.number
+      ? chain.reads.request({ ...question, lifetime: "final", block: { number } }, context)
+      : chain.reads.request({ ...question, lifetime: "never" }, context);
+  },
+});

@@ -1,0 +1,10 @@
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { Method } from "./chain.ts";
+
+/** Subscriptions need a connection that stays. */
+export const overHttp = (name: string): Method => ({
+  name,
+  answer: async () => {
+    throw new RpcError(CODES.METHOD_NOT_FOUND, `${name} needs a WebSocket connection`);
+  },
+});

@@ -1,0 +1,151 @@
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { parse } from "yaml";
+import { z } from "zod";
+import { type Config, configSchema } from "./config.ts";
+
+/** All faults of a configuration at once, each with its path. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(
+      `the configuration has ${faults.length === 1 ? "a fault" : `${faults.length} faults`}:\n  ${faults.join("\n  ")}`,
+    );
+    this.faults = faults;
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const OPTIONS = {
+  config: { type: "string", short: "c" },
+  upstream: { type: "string", multiple: true },
+  "upstream-ws": { type: "string", multiple: true },
+  feed: { type: "string", multiple: true },
+  redis: { type: "string" },
+  host: { type: "string" },
+  port: { type: "string" },
+  "ops-port": { type: "string" },
+  "log-level": { type: "string" },
+  help: { type: "boolean", short: "h" },
+  version: { type: "boolean" },
+} as const;
+
+export interface Arguments {
+  readonly command: "serve" | "check" | "schema" | "help" | "version";
+  /** Flags, and environment variables where a flag is not given. */
+  readonly values: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
+}
+
+/** `FOREBAY_UPSTREAM_WS` stands for `--upstream-ws`; lists are separated by commas. Throws ConfigError. */
+export const readArguments = (argv: readonly string[], environment: Environment): Arguments => {
+  let parsed: ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true; args: string[] }>>;
+  try {
+    parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+  }
+  const { values, positionals } = parsed;
+  if (values.help === true) return { command: "help", values };
+  if (values.version === true) return { command: "version", values };
+  const [command = "serve", ...rest] = positionals;
+  if ((command !== "serve" && command !== "check" && command !== "schema") || rest.length > 0) {
+    throw new ConfigError([`unknown command ${positionals.join(" ")}: want serve, check or schema`]);
+  }
+  const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
+    const text = environment[`FOREBAY_${name.replaceAll("-", "_").toUpperCase()}`];
+    if (text === undefined || text === "" || option.type === "boolean") return [];
+    return [[name, "multiple" in option ? text.split(",") : text]];
+  });
+  return { command, values: { ...Object.fromEntries(fromEnvironment), ...values } };
+};
+
+const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+
+/** `${NAME}` and `${NAME:-default}` in every string of a parsed file. */
+const substitute = (value: unknown, environment: Environment, path: string, faults: string[]): unknown => {
+  if (typeof value === "string") {
+    return value.replace(VARIABLE, (_, name: string, fallback: string | undefined) => {
+      const text = environment[name] ?? fallback;
+      if (text === undefined) faults.push(`${path}: the environment has no ${name}`);
+      return text ?? "";
+    });
+  }
+  if (Array.isArray(value)) {
+    return value.map((item: unknown, index) => substitute(item, environment, `${path}[${index}]`, faults));
+  }
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      substitute(item, environment, path === "" ? key : `${path}.${key}`, faults),
+    ]),
+  );
+};
+
+const readFile = (file: string, environment: Environment): Record<string, unknown> => {
+  const faults: string[] = [];
+  let content: unknown;
+  try {
+    content = substitute(parse(readFileSync(file, "utf8")), environment, "", faults);
+  } catch (error) {
+    throw new ConfigError([`${file}: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+  if (faults.length > 0) throw new ConfigError(faults);
+  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+    throw new ConfigError([`${file}: want a mapping with the key "chains"`]);
+  }
+  return { ...content };
+};
+
+const listOf = (value: Arguments["values"][string]): readonly string[] => (Array.isArray(value) ? value : []);
+
+const oneChain = ({ values }: Arguments): Record<string, unknown> => {
+  const sockets = listOf(values["upstream-ws"]);
+  const nodes = listOf(values.upstream).map((url, index) => {
+    const wsUrl = sockets[index];
+    return { url, ...(wsUrl !== undefined && { wsUrl }) };
+  });
+  return { chains: [{ name: "chain", nodes, pending: { feeds: listOf(values.feed) } }] };
+};
+
+const integer = (value: unknown): unknown => (typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value);
+
+const section = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
+
+/** Flags win over the file. Throws ConfigError that names every fault. */
+export const readConfig = (given: Arguments, environment: Environment): Config => {
+  const { values } = given;
+  const file = typeof values.config === "string" ? values.config : undefined;
+  if (file === undefined && values.upstream === undefined) {
+    throw new ConfigError(["give --upstream URL or --config FILE (forebay --help)"]);
+  }
+  if (file !== undefined && values.upstream !== undefined) {
+    throw new ConfigError(["give either --upstream or --config, not both"]);
+  }
+  const raw = file === undefined ? oneChain(given) : readFile(file, environment);
+  const flags = {
+    server: { host: values.host, port: integer(values.port), opsPort: integer(values["ops-port"]) },
+    cache: { redis: values.redis },
+    log: { level: values["log-level"] },
+  };
+  for (const [key, part] of Object.entries(flags)) {
+    const set = Object.entries(part).filter(([, value]) => value !== undefined);
+    if (set.length > 0) raw[key] = { ...section(raw[key]), ...Object.fromEntries(set) };
+  }
+  const result = configSchema.safeParse(raw);
+  if (result.success) return result.data;
+  throw new ConfigError(result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`));
+};
+
+const formatPath = (path: readonly PropertyKey[]): string =>
+  path.reduce<string>(
+    (text, part) =>
+      typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,
+    "",
+  ) || "(top level)";
+
+/** What editors and the chart read: the input side of the schema, defaults filled in. */
+export const formatSchema = (): string => JSON.stringify(z.toJSONSchema(configSchema, { io: "input" }), null, 2);

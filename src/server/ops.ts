@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { Registry } from "prom-client";
+
+export interface OpsOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly registry: Registry;
+  /** Every chain has its genesis and a first head, and nothing is draining. */
+  ready(): boolean;
+  onError(error: unknown): void;
+}
+
+export interface OpsServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const reply = (response: ServerResponse, status: number, text: string, type = "text/plain"): void => {
+  response.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(text) }).end(text);
+};
+
+/** For the operator alone, on a port of its own: /metrics, /healthz (the event loop turns), /readyz. */
+export const createOpsServer = async ({ host, port, registry, ready, onError }: OpsOptions): Promise<OpsServer> => {
+  const sendMetrics = async (response: ServerResponse): Promise<void> => {
+    try {
+      reply(response, 200, await registry.metrics(), registry.contentType);
+    } catch (error) {
+      onError(error);
+      reply(response, 500, "metrics cannot be collected\n");
+    }
+  };
+
+  const server = createServer((request, response) => {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      response.setHeader("Allow", "GET, HEAD");
+      return reply(response, 405, "GET only\n");
+    }
+    switch (request.url?.split("?", 1)[0]) {
+      case "/metrics":
+        void sendMetrics(response);
+        break;
+      case "/healthz":
+        reply(response, 200, "ok\n");
+        break;
+      case "/readyz":
+        reply(response, ready() ? 200 : 503, ready() ? "ready\n" : "not ready\n");
+        break;
+      default:
+        reply(response, 404, "not found\n");
+    }
+  });
+  server.listen(port, host);
+  await once(server, "listening");
+  const address = server.address();
+
+  return {
+    port: typeof address === "object" && address !== null ? address.port : port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};

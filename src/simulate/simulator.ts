@@ -1,0 +1,125 @@
+import type { BlockId } from "../chain/heads.ts";
+import { type Data, formatQuantity, type Quantity } from "../chain/hex.ts";
+import type { ChainForks } from "../chain/rules.ts";
+import type { Answer } from "../chain/source.ts";
+import type { StateSource } from "../chain/stateReader.ts";
+import type { Wish } from "../evm/ahead.ts";
+import { type RunOutcome, type Workers, workerFile } from "../evm/workers.ts";
+import type { AccessListResult, CallInput } from "./callRuns.ts";
+import type { ErrorShape } from "./formatBlock.ts";
+import type { SimulationInput } from "./runSimulation.ts";
+import type { ParentBlock, Profile } from "./simulatedHeader.ts";
+
+/** The worker file that a pool for simulations needs. */
+export const SIMULATE_WORKER: URL = workerFile(import.meta.url, "./simulate");
+
+export interface SimulatorOptions {
+  readonly workers: Workers;
+  readonly forks: ChainForks;
+  readonly profile: Profile;
+  readonly errorShape: ErrorShape;
+  readonly maxBlocks: number;
+  readonly maxCalls: number;
+  readonly gasCap: bigint;
+  readonly timeoutMs: number;
+  /** Time from block to block, as it was measured or set. */
+  blockTimeMs(): number;
+  /** Told how a run went. */
+  readonly onRun?: (kind: RunKind, outcome: RunOutcome) => void;
+}
+
+export type RunKind = "simulate" | "call" | "estimateGas" | "createAccessList";
+
+/** What a run stands on. */
+export interface RunBase {
+  /** For a simulation the block before the first one, for a call the block that it runs in. */
+  readonly block: ParentBlock;
+  readonly source: StateSource;
+  /** Simulations on the pending block: its time, which the first simulated block takes. */
+  readonly firstTimestamp?: bigint;
+}
+
+/** Executes here. All of it rejects with RpcError, or with NotRunHere where a node must answer. */
+export interface Simulator {
+  simulate(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
+  call(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
+  estimateGas(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
+  createAccessList(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
+}
+
+const GETH_STEP_SECONDS = 12n;
+const encoder = new TextEncoder();
+
+export const createSimulator = (options: SimulatorOptions): Simulator => {
+  const { workers, forks, profile, errorShape, maxBlocks, maxCalls, gasCap, timeoutMs, onRun } = options;
+
+  const run = async (kind: RunKind, input: unknown, base: RunBase, signal: AbortSignal): Promise<unknown> => {
+    const outcome = await workers.run({ name: kind, input, source: base.source, timeoutMs, signal });
+    onRun?.(kind, outcome);
+    return outcome.output;
+  };
+
+  const answer = (body: Uint8Array, { block }: RunBase): Answer => ({
+    body,
+    status: { hit: "local" },
+    block: { number: block.number, hash: block.hash } satisfies BlockId,
+  });
+
+  const runCall = async (
+    kind: RunKind,
+    paramsText: Uint8Array,
+    base: RunBase,
+    signal: AbortSignal,
+  ): Promise<Answer> => {
+    const input: CallInput = { paramsText, block: base.block, forks, gasCap };
+    const output = await run(kind, input, base, signal);
+    return answer(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
+  };
+
+  return {
+    simulate: async (paramsText, base, signal) => {
+      const { block: parent, firstTimestamp } = base;
+      const input: SimulationInput = {
+        paramsText,
+        parent,
+        forks,
+        profile,
+        errorShape,
+        timeStep: profile === "geth" ? GETH_STEP_SECONDS : stepSeconds(options.blockTimeMs()),
+        maxBlocks,
+        maxCalls,
+        gasCap,
+        ...(firstTimestamp === undefined ? {} : { firstTimestamp }),
+      };
+      return answer((await run("simulate", input, base, signal)) as Uint8Array, base);
+    },
+    call: (paramsText, base, signal) => runCall("call", paramsText, base, signal),
+    estimateGas: (paramsText, base, signal) => runCall("estimateGas", paramsText, base, signal),
+    createAccessList: (paramsText, base, signal) => runCall("createAccessList", paramsText, base, signal),
+  };
+};
+
+type Output = Data | bigint | AccessListResult;
+
+const formatOutput = (output: Output): Data | Quantity | object => {
+  if (typeof output === "bigint") return formatQuantity(output);
+  return typeof output === "string" ? output : { ...output, gasUsed: formatQuantity(output.gasUsed) };
+};
+
+/** Headers count whole seconds. */
+const stepSeconds = (blockTimeMs: number): bigint => BigInt(Math.max(1, Math.round(blockTimeMs / 1_000)));
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The calls that a payload of eth_simulateV1 begins with: nodes can be asked ahead what those will read. */
+export const wishOfPayload = (params: readonly unknown[]): Wish | undefined => {
+  const [payload] = params;
+  const blocks = isRecord(payload) ? payload.blockStateCalls : undefined;
+  const [block]: unknown[] = Array.isArray(blocks) ? blocks : [];
+  if (!isRecord(block) || !Array.isArray(block.calls)) return undefined;
+  return { calls: block.calls.filter(isRecord), stateOverrides: block.stateOverrides ?? undefined };
+};
+
+export const wishOfCall = ([call, , stateOverrides]: readonly unknown[]): Wish | undefined =>
+  isRecord(call) ? { calls: [call], stateOverrides: stateOverrides ?? undefined } : undefined;

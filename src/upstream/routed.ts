@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { NodeError } from "../chain/node.ts";
+import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
+import { covers, ranked } from "./choice.ts";
+import { isMissingBlock, isPassing, isRetryable } from "./errors.ts";
+import { createFilterNodes } from "./filterNodes.ts";
+import { createHedge, type HedgeOptions } from "./hedge.ts";
+import { isEmpty } from "./told.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
+
+export interface RoutedOptions {
+  /** Times that a read is tried in all. */
+  readonly attempts: number;
+  readonly hedge?: HedgeOptions;
+  readonly onRetry: () => void;
+  readonly onHedge: () => void;
+}
+
+const FIRST_BACKOFF_MS = 100;
+
+/** A node that has not got the block says "nothing" as if it were the truth. */
+const isUncovered = (node: UpstreamNode, question: Question, { body }: Answer): boolean =>
+  body instanceof Uint8Array && isEmpty(body) && !covers(node, question.block);
+
+/** The nodes of a chain as one source: the best one is asked, and another where that may help. */
+export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): Source => {
+  const filters = createFilterNodes();
+  const hedge = options.hedge && createHedge(options.hedge, options.onHedge);
+
+  const candidates = (question: Question): readonly UpstreamNode[] => {
+    const identified = nodes.filter(({ identified }) => identified);
+    const owner = filters.nodeOf(question);
+    const owned = identified.filter(({ name }) => name === owner);
+    return ranked(owned.length > 0 ? owned : identified, question.block);
+  };
+
+  /** While another node can still be asked, one that hangs gets half of the time that is left. */
+  const within = (context: CallContext, last: boolean): CallContext => {
+    const nowMs = performance.now();
+    return last ? context : { ...context, deadlineMs: nowMs + (context.deadlineMs - nowMs) / 2 };
+  };
+
+  const askOne = (node: UpstreamNode, other: UpstreamNode | undefined, question: Question, context: CallContext) =>
+    hedge && other?.available && covers(other, question.block)
+      ? hedge.run(
+          context.signal,
+          (signal) => node.request(question, { ...context, signal }),
+          (signal) => other.request(question, { ...context, signal }),
+        )
+      : node.request(question, context);
+
+  const write = async (question: Question, context: CallContext): Promise<Answer> => {
+    const [node] = candidates(question);
+    if (!node) {
+      throw unavailable("no node has answered yet");
+    }
+    const answer = await node.request(question, context);
+    filters.learn(question, answer);
+    return answer;
+  };
+
+  const read = async (question: Question, context: CallContext): Promise<Answer> => {
+    const tried = new Set<UpstreamNode>();
+    let failure: NodeError | undefined;
+    let uncovered: Answer | undefined;
+    for (let attempt = 1; attempt <= options.attempts; attempt += 1) {
+      const order = candidates(question);
+      const [fresh, next] = order.filter((node) => !tried.has(node));
+      if (!fresh && (uncovered || (failure && !isPassing(failure.kind)))) {
+        break;
+      }
+      const node = fresh ?? order[0];
+      if (!node) {
+        throw unavailable("no node has answered yet");
+      }
+      if (attempt > 1) {
+        options.onRetry();
+      }
+      if (!fresh) {
+        await sleep(FIRST_BACKOFF_MS * 2 ** (attempt - 2), undefined, { signal: context.signal });
+      }
+      tried.add(node);
+      try {
+        const last = attempt === options.attempts || !next?.available;
+        const answer = await askOne(node, next, question, within(context, last));
+        if (!isUncovered(node, question, answer)) {
+          return answer;
+        }
+        uncovered = { ...answer, proven: false };
+      } catch (error) {
+        if (!(error instanceof NodeError) || !isRetryable(error.kind) || context.signal.aborted) {
+          throw error;
+        }
+        if (error.kind === "missingData" && question.block && !isMissingBlock(error.message)) {
+          node.lacks(question.block.number);
+        }
+        // What a node says itself tells the caller more than that another one is down.
+        failure = failure?.text && !error.text ? failure : error;
+      }
+    }
+    if (uncovered) {
+      return uncovered;
+    }
+    throw failure ?? unavailable("no node has answered");
+  };
+
+  return { request: (question, context) => (question.write ? write(question, context) : read(question, context)) };
+};

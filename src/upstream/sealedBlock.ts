@@ -1,0 +1,45 @@
+import type { HeaderFields, RingBlock } from "../chain/heads.ts";
+import { isData, isHash, isQuantity, parseData } from "../chain/hex.ts";
+import { asText } from "./jsonScan.ts";
+
+/** A block as the ring takes it in: what it always keeps, and what it keeps of the newest ones. */
+export interface SealedBlock {
+  readonly block: RingBlock;
+  readonly header: HeaderFields | undefined;
+}
+
+const BLOOM_HEX_LENGTH = 2 + 2 * 256;
+
+/** A block or a header as nodes give it, or undefined where it is none (`null`, a pending block without a hash). */
+export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
+  if (typeof value !== "object" || value === null) {
+    return undefined;
+  }
+  const { transactions, uncles, withdrawals, size, ...header }: Record<string, unknown> = { ...value };
+  const { number, hash, parentHash, timestamp, logsBloom } = header;
+  if (
+    !(isQuantity(number) && isHash(hash) && isHash(parentHash) && isQuantity(timestamp)) ||
+    !(isData(logsBloom) && logsBloom.length === BLOOM_HEX_LENGTH)
+  ) {
+    return undefined;
+  }
+  return {
+    header,
+    block: {
+      number: BigInt(number),
+      hash,
+      parentHash,
+      timestamp: BigInt(timestamp),
+      logsBloom: parseData(logsBloom),
+    },
+  };
+};
+
+/** The same from the UTF-8 JSON text of a result. */
+export const readSealedBlock = (body: Uint8Array): SealedBlock | undefined => {
+  try {
+    return parseSealedBlock(JSON.parse(asText(body)));
+  } catch {
+    return undefined;
+  }
+};

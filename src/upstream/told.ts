@@ -1,0 +1,37 @@
+import type { BlockId } from "../chain/heads.ts";
+import { isHash, isQuantity } from "../chain/hex.ts";
+import type { Question } from "../chain/source.ts";
+import { asText, elements, members } from "./jsonScan.ts";
+
+const NAMES = {
+  hash: { hash: "hash", number: "number" },
+  blockHash: { hash: "blockHash", number: "blockNumber" },
+  firstBlockHash: { hash: "blockHash", number: "blockNumber" },
+} as const;
+
+const unquoted = (value: Uint8Array): string => asText(value.subarray(1, -1)).toLowerCase();
+
+/** The block that an answer says it is of; only its outermost members (or its first element's) are looked at. */
+export const toldBlock = (body: Uint8Array, tells: Question["tells"]): BlockId | undefined => {
+  if (tells === undefined) {
+    return undefined;
+  }
+  const object = tells === "firstBlockHash" ? elements(body).next().value : body;
+  const names = NAMES[tells];
+  let hash: string | undefined;
+  let number: string | undefined;
+  for (const { key, value } of object instanceof Uint8Array ? members(object) : []) {
+    if (key === names.hash) {
+      hash = unquoted(value);
+    } else if (key === names.number) {
+      number = unquoted(value);
+    }
+    if (hash !== undefined && number !== undefined) {
+      break;
+    }
+  }
+  return isHash(hash) && isQuantity(number) ? { hash, number: BigInt(number) } : undefined;
+};
+
+/** `null`, an empty list or empty data: what a node also says of a block that it does not have. */
+export const isEmpty = (body: Uint8Array): boolean => body.length <= 4 && ["null", "[]", '"0x"'].includes(asText(body));

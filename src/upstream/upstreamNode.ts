@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Node, NodeError, type Reach } from "../chain/node.ts";
+import type { Answer, CallContext, Question } from "../chain/source.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
+import type { Telemetry } from "../telemetry.ts";
+import { askOf } from "./ask.ts";
+import { createBatches } from "./batches.ts";
+import { type BreakerOptions, createBreaker } from "./breaker.ts";
+import { createBudget } from "./budget.ts";
+import { createClient } from "./client.ts";
+import { createDepth } from "./depth.ts";
+import { isFault } from "./errors.ts";
+
+export interface NodeOptions {
+  readonly name?: string | undefined;
+  readonly url: string;
+  readonly wsUrl?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly requestsPerSecond?: number | undefined;
+  readonly concurrency?: number;
+}
+
+export interface UpstreamNodeOptions extends NodeOptions {
+  readonly name: string;
+  readonly chain: string;
+  readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
+  readonly maxResponseBytes: number;
+  /** The metric label of a method, from a closed set. */
+  readonly methodLabel: (method: string) => string;
+}
+
+/** What the choice between nodes looks at. */
+export interface Standing {
+  readonly name: string;
+  readonly available: boolean;
+  readonly head: bigint | undefined;
+  readonly oldest: bigint;
+  /** Moving averages: of the duration, and of failures (0 to 1). */
+  readonly latencyMs: number;
+  readonly errorShare: number;
+  readonly inFlight: number;
+}
+
+export interface UpstreamNode extends Node, Standing {
+  readonly requestsPerSecond: number | undefined;
+  /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
+  identified: boolean;
+  /** One call as it is: no choice of form, no second try. */
+  send(call: Call, reach: Reach): Promise<Uint8Array>;
+  announce(head: bigint): void;
+  close(): Promise<void>;
+}
+
+const AVERAGE_WEIGHT = 0.1;
+const DEFAULT_CONCURRENCY = 256;
+/** A node that says "too many" without saying how long. */
+const DEFAULT_PAUSE_MS = 1000;
+
+export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics }: Telemetry): UpstreamNode => {
+  const { name, chain, methodLabel } = options;
+  const labels = { chain, node: name };
+  const budget = createBudget(options.requestsPerSecond);
+  const client = createClient({
+    name,
+    url: options.url,
+    ...(options.headers && { headers: options.headers }),
+    concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
+    maxResponseBytes: options.maxResponseBytes,
+    onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+  });
+  const breaker = createBreaker({
+    ...options.breaker,
+    onChange: (open) => {
+      metrics.upstreamBreaker.set(labels, open ? 1 : 0);
+      log.warn({ chain, node: name }, open ? "node is not asked: it failed too often" : "node is asked again");
+    },
+  });
+  let head: bigint | undefined;
+  let latencyMs = 0;
+  let errorShare = 0;
+  let inFlight = 0;
+  const depth = createDepth();
+
+  const settled = (error: unknown, startedMs: number): void => {
+    const tookMs = performance.now() - startedMs;
+    const kind = error instanceof NodeError ? error.kind : error === undefined ? "ok" : "other";
+    metrics.upstreamRequests.inc({ ...labels, outcome: kind });
+    metrics.upstreamSeconds.observe(labels, tookMs / 1000);
+    const fault = error instanceof NodeError && isFault(error);
+    errorShare += AVERAGE_WEIGHT * ((fault ? 1 : 0) - errorShare);
+    if (!fault && tookMs > 0) {
+      latencyMs += (latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (tookMs - latencyMs);
+    }
+    if (error instanceof NodeError && error.kind === "rateLimited") {
+      budget.pause(DEFAULT_PAUSE_MS);
+    }
+  };
+
+  /** Waits for the node's budget; a wait that the caller cannot afford is an error at once. */
+  const turn = async (calls: number, { signal, deadlineMs }: Reach): Promise<void> => {
+    const { delayMs } = budget;
+    if (delayMs > deadlineMs - performance.now()) {
+      throw new NodeError("rateLimited", name, CODES.RATE_LIMITED, `${name}: its budget of calls is used up`, {
+        status: 429,
+        retryAfterSeconds: Math.ceil(delayMs / 1000),
+      });
+    }
+    const waitMs = budget.take(calls);
+    if (waitMs > 0) {
+      await sleep(waitMs, undefined, { signal });
+    }
+  };
+
+  /** One HTTP request, `calls` of them in it. */
+  const tracked = async <T>(
+    calls: readonly Call[],
+    reach: Reach,
+    run: (timeoutMs: number) => Promise<T>,
+  ): Promise<T> => {
+    await turn(calls.length, reach);
+    for (const { method } of calls) {
+      metrics.upstreamCalls.inc({ ...labels, method: methodLabel(method) });
+    }
+    breaker.started();
+    inFlight += 1;
+    const startedMs = performance.now();
+    try {
+      const result = await run(reach.deadlineMs - startedMs);
+      breaker.succeeded();
+      settled(undefined, startedMs);
+      return result;
+    } catch (error) {
+      if (reach.signal.aborted) {
+        breaker.ended();
+      } else if (error instanceof NodeError && isFault(error)) {
+        breaker.failed();
+        settled(error, startedMs);
+      } else {
+        breaker.succeeded();
+        settled(error, startedMs);
+      }
+      throw error;
+    } finally {
+      inFlight -= 1;
+    }
+  };
+
+  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+    tracked([call], reach, (timeoutMs) => client.call(call, { signal: reach.signal, timeoutMs }));
+  const sendBatch = (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> =>
+    tracked(calls, reach, (timeoutMs) => client.batch(calls, { signal: reach.signal, timeoutMs }));
+  const batches = createBatches({ name, send, sendBatch });
+
+  const node: UpstreamNode = {
+    name,
+    requestsPerSecond: options.requestsPerSecond,
+    identified: false,
+    get head() {
+      return head;
+    },
+    get available() {
+      return node.identified && breaker.available && !budget.paused;
+    },
+    get oldest() {
+      return depth.oldest(head);
+    },
+    get latencyMs() {
+      return latencyMs;
+    },
+    get errorShare() {
+      return errorShare;
+    },
+    get inFlight() {
+      return inFlight;
+    },
+    lacks: (number) => depth.lacks(number, head),
+    announce: (number) => {
+      head = number;
+      metrics.upstreamHead.set(labels, Number(number));
+    },
+    send,
+    batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
+      const outcomes = await batches.send(calls, reach);
+      return outcomes.map((outcome) =>
+        outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
+      );
+    },
+    request: (question: Question, context: CallContext) => ask(question, context),
+    close: () => client.close(),
+  };
+  const ask = askOf(node);
+  return node;
+};

@@ -1,0 +1,48 @@
+import { startChild } from "./child.ts";
+import { median, spread } from "./compareServers.ts";
+import { formatBlockLogs, type LogsNodeOptions } from "./logsNode.ts";
+import type { LogsServerOptions } from "./logsServer.ts";
+import { closeReaders, readLogs } from "./readLogs.ts";
+import { type BenchResult, MAX_SPREAD, round } from "./result.ts";
+
+/** Logs from the cache, about so many bytes, against a bare server that sends as many. */
+export const compareLogs = async (claim: string, bytes: number, rounds: number): Promise<BenchResult> => {
+  const shape = { every: 10, logsPerBlock: 10, latencyMs: 0, maxBlocks: 2_000, maxResults: 10_000 };
+  const perBlock = (formatBlockLogs(1_000, { ...shape, head: 0 }).length + 1) / shape.every;
+  const head = Math.round(bytes / perBlock);
+  const nodeOptions: LogsNodeOptions = { ...shape, head };
+  const node = startChild("logsNode.ts");
+  const server = startChild("logsServer.ts");
+  const bare = startChild("logsServer.ts");
+  try {
+    node.send(nodeOptions);
+    const nodePort = Number(await node.message());
+    const options: LogsServerOptions = { nodePort, head, spansPerNode: 8, storeBytes: bytes * 2 };
+    server.send(options);
+    const port = Number(await server.message());
+    const { bytes: size } = await readLogs(port, 0, head);
+    bare.send({ bareBytes: size });
+    const barePort = Number(await bare.message());
+    const ours: number[] = [];
+    const yardstick: number[] = [];
+    for (let at = -2; at < rounds; at++) {
+      const order = at % 2 === 0 ? ["ours", "bare"] : ["bare", "ours"];
+      for (const which of order) {
+        const { seconds, bytes: read } = await readLogs(which === "ours" ? port : barePort, 0, head);
+        if (read !== size) throw new Error(`${which}: ${read} bytes, not ${size}`);
+        if (at >= 0) (which === "ours" ? ours : yardstick).push(seconds);
+      }
+    }
+    return {
+      claim,
+      ratio: round(median(yardstick) / median(ours)),
+      ours: round(median(ours), 5),
+      yardstick: round(median(yardstick), 5),
+      unit: "seconds",
+      bytes: size,
+      unreadable: spread(yardstick) > MAX_SPREAD,
+    };
+  } finally {
+    await Promise.all([node.end(), server.end(), bare.end(), closeReaders()]);
+  }
+};

@@ -1,0 +1,63 @@
+import { startChild } from "./child.ts";
+import { cpuSeconds } from "./cpuTime.ts";
+import type { Load, LoadResult } from "./load.ts";
+
+/** A server under load: `pids` are the processes whose CPU time is its own. */
+export interface Server {
+  readonly port: number;
+  readonly path: string;
+  readonly pids: readonly number[];
+  end(): Promise<void>;
+}
+
+export interface Measured {
+  readonly cpuMicroseconds: number;
+  readonly requestsPerSecond: number;
+  readonly medianMs: number;
+  readonly p99Ms: number;
+}
+
+export type LoadShape = Pick<Load, "body" | "connections" | "warmMs" | "measureMs">;
+
+export const median = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+};
+
+/** Difference of largest and smallest, as a share of the median: above a tenth nothing can be read from a run. */
+export const spread = (values: readonly number[]): number =>
+  (Math.max(...values) - Math.min(...values)) / median(values);
+
+export const measure = async ({ port, path, pids }: Server, shape: LoadShape): Promise<Measured> => {
+  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+  const load = startChild("load.ts");
+  try {
+    load.send({ ...shape, port, path });
+    await load.message();
+    const before = cpu();
+    const { requests, seconds, medianMs, p99Ms } = (await load.message()) as LoadResult;
+    const used = cpu() - before;
+    return { cpuMicroseconds: (used / requests) * 1e6, requestsPerSecond: requests / seconds, medianMs, p99Ms };
+  } finally {
+    await load.end();
+  }
+};
+
+/** The same load on both, taking turns, the order changed each round: what the machine does meanwhile hits both. */
+export const alternate = async (
+  ours: Server,
+  yardstick: Server,
+  shape: LoadShape,
+  rounds: number,
+): Promise<{ ours: Measured[]; yardstick: Measured[] }> => {
+  const results = { ours: [] as Measured[], yardstick: [] as Measured[] };
+  for (let round = 0; round < rounds; round++) {
+    const order = round % 2 === 0 ? (["yardstick", "ours"] as const) : (["ours", "yardstick"] as const);
+    for (const name of order) results[name].push(await measure(name === "ours" ? ours : yardstick, shape));
+  }
+  return results;
+};
+
+export const medianOf = (results: readonly Measured[], field: keyof Measured): number =>
+  median(results.map((result) => result[field]));

@@ -1,0 +1,43 @@
+import { startChild } from "./child.ts";
+import { alternate, medianOf, type Server, spread } from "./compareServers.ts";
+import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
+
+const CONNECTIONS = 32;
+const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
+
+const start = async (which: "ours" | "bare"): Promise<Server> => {
+  const child = startChild("echoServer.ts", [which]);
+  const port = (await child.message()) as number;
+  return { port, path: "/", pids: [child.pid], end: child.end };
+};
+
+/** What our server costs above node:http itself. */
+export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
+  const ours = await start("ours");
+  const bare = await start("bare");
+  try {
+    const shape = {
+      body: BODY,
+      connections: CONNECTIONS,
+      warmMs: short ? 500 : 1_000,
+      measureMs: short ? 1_000 : 4_000,
+    };
+    const results = await alternate(ours, bare, shape, short ? 3 : 7);
+    const mine = medianOf(results.ours, "cpuMicroseconds");
+    const theirs = medianOf(results.yardstick, "cpuMicroseconds");
+    return {
+      claim: "a constant method costs little more CPU than a bare node:http server",
+      ratio: round(theirs / mine),
+      ours: round(mine),
+      yardstick: round(theirs),
+      unit: "microseconds of CPU per request",
+      unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
+      oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
+      yardstickRequestsPerSecond: round(medianOf(results.yardstick, "requestsPerSecond"), 0),
+      oursMedianMs: round(medianOf(results.ours, "medianMs")),
+      yardstickMedianMs: round(medianOf(results.yardstick, "medianMs")),
+    };
+  } finally {
+    await Promise.all([ours.end(), bare.end()]);
+  }
+};

@@ -1,0 +1,79 @@
+import { createServer } from "node:http";
+import type { CacheStatus } from "../../src/chain/source.ts";
+import type { Reply } from "../../src/jsonrpc/call.ts";
+import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
+import { formatCacheStatus } from "../../src/server/cacheStatus.ts";
+import type { EndpointRequest } from "../../src/server/endpoint.ts";
+import { createHttpServer } from "../../src/server/http.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+
+interface EchoReply extends Reply {
+  readonly status: CacheStatus;
+}
+
+const RESULT = '"0x2105"';
+
+/** forebay's server, dispatch and metrics in front of one constant method. */
+const startOurs = async (): Promise<number> => {
+  const { metrics, log } = createTelemetry({ level: "error" });
+  const reply: EchoReply = { body: Buffer.from(RESULT), status: { hit: "memory" } };
+  const constant = async (): Promise<EchoReply> => reply;
+  const methods = new Map([["eth_chainId", constant]]);
+  const dispatch = createDispatch<EndpointRequest, EchoReply>({
+    lookup: (method) => methods.get(method),
+    forward: constant,
+    maxBatch: 1_000,
+    maxResponseBytes: 150_000_000,
+    onOutcome: ({ call, seconds }) => {
+      metrics.requests.inc({ chain: "bench", method: call.method, outcome: "ok" });
+      metrics.requestSeconds.observe({ chain: "bench", method: call.method }, seconds);
+    },
+    onError: (err) => log.error({ err }, "call failed"),
+  });
+  const server = await createHttpServer({
+    routes: new Map([
+      [
+        "/",
+        {
+          handle: async (body, request) => {
+            const { status, retryAfterSeconds, chunks, replies } = await dispatch(body, request);
+            return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies) };
+          },
+        },
+      ],
+    ]),
+    host: "127.0.0.1",
+    port: 0,
+    keepAliveMs: 75_000,
+    maxBodyBytes: 5 * 1024 * 1024,
+    corsOrigins: "*",
+    about: () => "{}",
+    metrics,
+    onError: (err) => log.error({ err }, "request failed"),
+  });
+  return server.port;
+};
+
+/** The least that a JSON-RPC server can be on node:http: read, parse, answer. */
+const startBare = async (): Promise<number> => {
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8");
+    request.on("data", (chunk) => {
+      body += chunk;
+    });
+    request.on("end", () => {
+      const { id } = JSON.parse(body);
+      const text = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${RESULT}}`;
+      response.writeHead(200, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) });
+      response.end(text);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+const port = await (process.argv[2] === "bare" ? startBare() : startOurs());
+process.send?.(port);
+process.on("disconnect", () => process.exit());

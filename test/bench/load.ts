@@ -1,0 +1,98 @@
+import { connect, type Socket } from "node:net";
+
+/** What one process sends: fixed requests over raw keep-alive connections, one at a time on each. */
+export interface Load {
+  readonly port: number;
+  readonly path: string;
+  /** Request body; every `{n}` in it becomes a counter of eight hex digits, so that all have one length. */
+  readonly body: string;
+  readonly connections: number;
+  readonly warmMs: number;
+  readonly measureMs: number;
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly seconds: number;
+  readonly medianMs: number;
+  readonly p99Ms: number;
+}
+
+const HEAD_END = "\r\n\r\n";
+
+const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
+  const length = Buffer.byteLength(body.replaceAll("{n}", "00000000"));
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}${HEAD_END}`;
+  if (!body.includes("{n}")) return () => head + body;
+  return (n) => head + body.replaceAll("{n}", n.toString(16).padStart(8, "0"));
+};
+
+/** Calls back once a response: its head says how long it is. */
+const onResponse = (socket: Socket, done: (status: string) => void): void => {
+  let missing = 0;
+  let head = "";
+  socket.on("data", (chunk: Buffer) => {
+    if (missing > 0) missing -= chunk.length;
+    else {
+      head += chunk.toString("latin1");
+      const end = head.indexOf(HEAD_END);
+      if (end < 0) return;
+      const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
+      if (length === undefined) throw new Error(`no Content-Length in ${head.slice(0, end)}`);
+      missing = end + HEAD_END.length + Number(length) - head.length;
+    }
+    if (missing > 0) return;
+    const status = head.slice(9, 12);
+    head = "";
+    missing = 0;
+    done(status);
+  });
+};
+
+const run = (load: Load): Promise<LoadResult> => {
+  const request = buildRequest(load);
+  const times: number[] = [];
+  const sockets: Socket[] = [];
+  let sent = 0;
+  let measuredFrom = 0;
+  return new Promise((resolve, reject) => {
+    for (let index = 0; index < load.connections; index++) {
+      const socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
+      let startMs = 0;
+      const send = (): void => {
+        startMs = performance.now();
+        socket.write(request(sent++), "latin1");
+      };
+      onResponse(socket, (status) => {
+        if (status !== "200") return reject(new Error(`status ${status}`));
+        if (measuredFrom > 0) times.push(performance.now() - startMs);
+        send();
+      });
+      socket.on("error", reject);
+      socket.on("connect", send);
+      sockets.push(socket);
+    }
+    setTimeout(() => {
+      measuredFrom = performance.now();
+      process.send?.("measuring");
+      setTimeout(() => {
+        const seconds = (performance.now() - measuredFrom) / 1000;
+        for (const socket of sockets) socket.destroy();
+        const sorted = Float64Array.from(times).sort();
+        const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
+        resolve({ requests: sorted.length, seconds, medianMs: at(0.5), p99Ms: at(0.99) });
+      }, load.measureMs);
+    }, load.warmMs);
+  });
+};
+
+process.on("message", (load: Load) => {
+  run(load).then(
+    (result) => process.send?.(result),
+    (error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+});
+process.on("disconnect", () => process.exit());

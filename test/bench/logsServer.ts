@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { Pool } from "undici";
+import type { Heads, RingBlock } from "../../src/chain/heads.ts";
+import { type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
+import { parseLogQuery } from "../../src/chain/logFilter.ts";
+import { resolveLogRange } from "../../src/chain/logRange.ts";
+import { type Node, NodeError } from "../../src/chain/node.ts";
+import type { Segment, SegmentStore } from "../../src/logs/segments.ts";
+import { createSpanSlots } from "../../src/logs/spanSlots.ts";
+import { splitLogs } from "../../src/logs/splitLogs.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+
+export interface LogsServerOptions {
+  readonly nodePort: number;
+  readonly head: number;
+  readonly spansPerNode: number;
+  /** What is kept at most; the oldest is dropped. */
+  readonly storeBytes: number;
+}
+
+const ERROR_START = '{"jsonrpc":"2.0","id":1,"error"';
+const RESULT_START = '{"jsonrpc":"2.0","id":1,"result":';
+
+/** One node over HTTP, its answers read whole, as the upstream room does. */
+const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
+  const pool = new Pool(`http://127.0.0.1:${nodePort}`, { connections: 64 });
+  return {
+    name: "node",
+    head: BigInt(head),
+    available: true,
+    oldest: 0n,
+    lacks: () => {},
+    request: async ({ method, params }, { signal }) => {
+      const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+      const { body } = await pool.request({ path: "/", method: "POST", body: call, signal });
+      const text = Buffer.from(await body.arrayBuffer());
+      if (text.toString("latin1", 0, ERROR_START.length) !== ERROR_START) {
+        return { body: text.subarray(RESULT_START.length, -1), status: { fwd: "miss" } };
+      }
+      const { error } = JSON.parse(text.toString());
+      throw new NodeError("other", "node", error.code, error.message);
+    },
+  };
+};
+
+const createStore = (maxBytes: number): SegmentStore => {
+  const entries = new Map<string, Segment>();
+  let bytes = 0;
+  return {
+    get: async (keys) => keys.map((key) => entries.get(key)),
+    set: (key, value) => {
+      entries.set(key, { bytes: value, from: "memory" });
+      bytes += value.length;
+      for (const [oldest, { bytes: dropped }] of entries) {
+        if (bytes <= maxBytes) break;
+        entries.delete(oldest);
+        bytes -= dropped.length;
+      }
+    },
+  };
+};
+
+const createHeads = (head: number): Heads => {
+  const hash: Hash = `0x${head.toString(16).padStart(64, "a")}`;
+  const latest: RingBlock = {
+    number: BigInt(head),
+    hash,
+    parentHash: ZERO_HASH,
+    timestamp: 0n,
+    logsBloom: new Uint8Array(256),
+  };
+  const at = (number: bigint) => (number === latest.number ? latest : undefined);
+  return { latest, safe: latest, finalized: latest, oldest: latest.number, at, header: () => undefined };
+};
+
+/** splitLogs behind node:http: what a whole forebay adds (dispatch, metrics) is measured by other benches. */
+const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
+  const heads = createHeads(options.head);
+  const split = splitLogs({
+    chain: "bench",
+    nodes: [createNode(options)],
+    store: createStore(options.storeBytes),
+    slots: createSpanSlots({ maxSpans: 32 }),
+    spansPerNode: () => options.spansPerNode,
+    telemetry: createTelemetry({ level: "silent" }),
+  });
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    if (request.url === "/memory") return response.end(String(process.memoryUsage().rss));
+    const { filter, blocks } = parseLogQuery(JSON.parse(body), { maxAddresses: 1_000, maxTopics: 1_000 });
+    if ("blockHash" in blocks) return response.end("[]");
+    const { sealed } = resolveLogRange(blocks.fromBlock, blocks.toBlock, { heads });
+    const left = new AbortController();
+    response.on("close", () => left.abort());
+    const context = {
+      view: { heads },
+      signal: left.signal,
+      deadlineMs: performance.now() + 30_000,
+      caller: String(request.headers["x-caller"]),
+      fresh: false,
+    };
+    if (sealed === undefined) return response.end("[]");
+    const answer = await split.request(filter, sealed, context);
+    if (answer.body instanceof Uint8Array) return response.end(answer.body);
+    await pipeline(Readable.from(answer.body, { objectMode: false }), response).catch(() => response.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+/** The yardstick: the same bytes out of one buffer. */
+const startBareServer = async (bytes: number): Promise<number> => {
+  const body = Buffer.alloc(bytes, "x");
+  const server = createServer(async (request, response) => {
+    for await (const _ of request);
+    response.end(body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+process.once("message", async (options: LogsServerOptions | { readonly bareBytes: number }) =>
+  process.send?.(await ("bareBytes" in options ? startBareServer(options.bareBytes) : startLogsServer(options))),
+);
+process.on("disconnect", () => process.exit());

@@ -1,0 +1,78 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Server } from "./compareServers.ts";
+
+const START_MS = 10_000;
+
+/** As its documentation has it for a reverse proxy with kept connections; one worker, no log. */
+const config = (folder: string, port: number, upstreamPort: number): string => `
+daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr warn;
+events { worker_connections 1024; }
+http {
+  access_log off; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
+  keepalive_requests 100000000;
+  upstream node { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 100000000; }
+  server {
+    listen 127.0.0.1:${port};
+    location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; client_body_buffer_size 64k; }
+  }
+}
+`;
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
+
+const untilListening = async (port: number): Promise<void> => {
+  const endMs = performance.now() + START_MS;
+  for (;;) {
+    const socket = connect(port, "127.0.0.1");
+    try {
+      await once(socket, "connect");
+      return;
+    } catch (error) {
+      if (performance.now() > endMs) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    } finally {
+      socket.destroy();
+    }
+  }
+};
+
+export const hasNginx = (): boolean => spawnSync("nginx", ["-v"]).status === 0;
+
+/** nginx as a reverse proxy in front of a port. */
+export const startNginx = async (upstreamPort: number): Promise<Server> => {
+  const folder = mkdtempSync(join(tmpdir(), "forebay-nginx-"));
+  const port = await freePort();
+  writeFileSync(join(folder, "nginx.conf"), config(folder, port, upstreamPort));
+  const master = spawn("nginx", ["-p", folder, "-c", join(folder, "nginx.conf")], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const ended = once(master, "exit");
+  await Promise.race([
+    untilListening(port),
+    ended.then(([code]) => Promise.reject(new Error(`nginx ended with ${code}`))),
+  ]);
+  const pid = master.pid ?? 0;
+  const workers = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  return {
+    port,
+    path: "/",
+    pids: workers,
+    end: async () => {
+      master.kill();
+      await ended;
+      rmSync(folder, { recursive: true });
+    },
+  };
+};

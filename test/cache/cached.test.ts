@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAbsent } from "../../src/cache/absent.ts";
+import { cached } from "../../src/cache/cached.ts";
+import { createKeyPrefix } from "../../src/cache/key.ts";
+import { createMemory } from "../../src/cache/memory.ts";
+import type { Answer, Lifetime, Question, Source } from "../../src/chain/source.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+
+const telemetry = createTelemetry({ level: "silent" });
+const HEADS = headsOf({ latest: 100, finalized: 50 });
+const TRANSACTION = hashOf(7, 7);
+
+const wrap = (source: Source) => {
+  const absent = createAbsent();
+  const memory = createMemory({ maxBytes: 1 << 20, telemetry });
+  const prefix = createKeyPrefix(1, hashOf(0));
+  return { absent, memory, source: cached(source, { chain: "test", prefix, memory, absent, telemetry }) };
+};
+
+const atBlock = (lifetime: Lifetime, number: number, fork = 0): Question =>
+  questionOf({ lifetime, block: { number: BigInt(number), hash: hashOf(number, fork) } });
+
+const byTransaction = (method = "eth_getTransactionReceipt"): Question =>
+  questionOf({ lifetime: "byTransaction", method, params: [TRANSACTION] });
+
+const textOf = ({ body }: Answer): string => (body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream");
+
+for (const [lifetime, question] of [
+  ["constant", questionOf({ lifetime: "constant" })],
+  ["byHash", questionOf({ lifetime: "byHash" })],
+  ["final", atBlock("final", 50)],
+  ["recent", atBlock("recent", 51)],
+  ["recentState", atBlock("recentState", 100)],
+  ["head", questionOf({ lifetime: "head" })],
+] as const) {
+  test(`${lifetime}: the second question is answered from memory`, async () => {
+    const node = countingSource(() => answerOf('"0x1"', { proven: true }));
+    const { source } = wrap(node);
+    const first = await source.request(question, contextOf(HEADS));
+    const second = await source.request(question, contextOf(HEADS));
+    assert.deepEqual(first.status, { fwd: "miss", stored: true });
+    assert.deepEqual(second.status, { hit: "memory" });
+    assert.equal(textOf(second), '"0x1"');
+    assert.equal(node.requests, 1);
+  });
+}
+
+const notKept = async (question: Question, answer: Answer, heads = HEADS): Promise<Answer> => {
+  const node = countingSource(() => answer);
+  const { source } = wrap(node);
+  await source.request(question, contextOf(heads));
+  const second = await source.request(question, contextOf(heads));
+  assert.equal(node.requests, 2);
+  return second;
+};
+
+test("an unproven answer is not kept as recent", async () => {
+  await notKept(atBlock("recent", 51), answerOf("{}"));
+  await notKept(atBlock("recentState", 51), answerOf("{}", { proven: false }));
+});
+
+test("an answer of a node that did not have the block is not kept, whatever its class", async () => {
+  await notKept(atBlock("final", 1), answerOf('"0x"', { proven: false }));
+  await notKept(questionOf({ lifetime: "byHash" }), answerOf("[]", { proven: false }));
+  await notKept(byTransaction(), answerOf("null", { proven: false }));
+});
+
+test("what the ring does not know is not kept as recent", async () => {
+  const question = questionOf({ lifetime: "recent", block: { number: 51n } });
+  const { status } = await notKept(question, answerOf("{}", { proven: true }));
+  assert.deepEqual(status, { fwd: "bypass" });
+});
+
+test("nothing is final above the finalized head, or where nobody says one", async () => {
+  await notKept(atBlock("final", 51), answerOf("{}", { proven: true }));
+  await notKept(atBlock("final", 1), answerOf("{}", { proven: true }), headsOf({ latest: 100 }));
+});
+
+test("a null is not kept, whatever its class", async () => {
+  await notKept(questionOf({ lifetime: "byHash" }), answerOf("null"));
+  await notKept(atBlock("final", 1), answerOf("null"));
+  await notKept(atBlock("recent", 51), answerOf("null", { proven: true }));
+  await notKept(questionOf({ lifetime: "head" }), answerOf("null"));
+});
+
+test("a write is neither kept nor called a miss", async () => {
+  const { status } = await notKept(questionOf({ lifetime: "never", write: true }), answerOf('"0x1"'));
+  assert.deepEqual(status, { fwd: "method" });
+});
+
+test("a stream is passed through", async () => {
+  const body = (async function* () {})();
+  const second = await notKept(questionOf({ lifetime: "byHash" }), { body, status: {} });
+  assert.equal(second.body, body);
+});
+
+test("an error is passed on and not kept", async () => {
+  const node = countingSource(() => Promise.reject(new Error("no")));
+  const { source } = wrap(node);
+  await assert.rejects(source.request(atBlock("final", 1), contextOf(HEADS)), /no/);
+  await assert.rejects(source.request(atBlock("final", 1), contextOf(HEADS)), /no/);
+  assert.equal(node.requests, 2);
+});
+
+test("fresh reads past the cache, and what it reads is kept", async () => {
+  let answers = 0;
+  const node = countingSource(() => answerOf(String(++answers)));
+  const { source } = wrap(node);
+  await source.request(atBlock("final", 1), contextOf(HEADS));
+  const fresh = await source.request(atBlock("final", 1), contextOf(HEADS, true));
+  assert.deepEqual(fresh.status, { fwd: "request", stored: true });
+  assert.equal(textOf(await source.request(atBlock("final", 1), contextOf(HEADS))), "2");
+});
+
+test("head: the next head asks again", async () => {
+  const node = countingSource(() => answerOf('"0x1"'));
+  const { source } = wrap(node);
+  await source.request(questionOf({ lifetime: "head" }), contextOf(HEADS));
+  await source.request(questionOf({ lifetime: "head" }), contextOf(headsOf({ latest: 101 })));
+  assert.equal(node.requests, 2);
+});
+
+test("a reorganisation makes a recent answer unreachable, and its return reachable again", async () => {
+  const node = countingSource(({ block }) => answerOf(JSON.stringify(block?.hash), { proven: true }));
+  const { source } = wrap(node);
+  for (const fork of [0, 1, 0, 1]) {
+    const answer = await source.request(atBlock("recent", 60, fork), contextOf(HEADS));
+    assert.equal(textOf(answer), JSON.stringify(hashOf(60, fork)));
+  }
+  assert.equal(node.requests, 2);
+});
+
+test("a transaction is kept with its block and hit while that block is canonical", async () => {
+  const node = countingSource(() => answerOf("{}", { block: blockOf(60) }));
+  const { source } = wrap(node);
+  const ask = (heads = HEADS) => source.request(byTransaction(), contextOf(heads));
+  await ask();
+  const second = await ask();
+  assert.deepEqual([second.status.hit, second.block?.number], ["memory", 60n]);
+  const reorganised = await ask(headsOf({ latest: 100, fork: { id: 1, since: 60 } }));
+  assert.deepEqual(reorganised.status, { fwd: "miss", stored: false });
+  assert.equal((await ask()).status.hit, "memory");
+});
+
+test("a transaction of a block that is out of the ring's reach is hit only where it was kept as final", async () => {
+  const shortRing = headsOf({ latest: 100, finalized: 50, oldest: 90 });
+  const kept = async (number: number) => {
+    const node = countingSource(() => answerOf("{}", { block: blockOf(number) }));
+    const { source } = wrap(node);
+    await source.request(byTransaction(), contextOf(shortRing));
+    return (await source.request(byTransaction(), contextOf(shortRing))).status.hit;
+  };
+  assert.equal(await kept(50), "memory");
+  assert.equal(await kept(51), undefined);
+  assert.equal(await kept(101), undefined);
+
+  const node = countingSource(() => answerOf("{}", { block: blockOf(60) }));
+  const { source } = wrap(node);
+  await source.request(byTransaction(), contextOf(HEADS));
+  const later = contextOf(headsOf({ latest: 1000, finalized: 900, oldest: 500 }));
+  assert.equal((await source.request(byTransaction(), later)).status.fwd, "miss");
+});
+
+test("an absent transaction: answered for the same view, at most a second, and not after it was sent", async (t) => {
+  let now = 1;
+  t.mock.method(performance, "now", () => now);
+  const node = countingSource(() => answerOf("null"));
+  const { source, absent } = wrap(node);
+  const ask = (heads = HEADS, method?: string) => source.request(byTransaction(method), contextOf(heads));
+  const asked = async (expected: number) => assert.equal(node.requests, expected);
+
+  await ask();
+  assert.deepEqual((await ask()).status, { hit: "memory" });
+  await asked(1);
+  await ask(HEADS, "eth_getTransactionByHash");
+  await asked(2);
+  now += 1_001;
+  await ask();
+  await asked(3);
+  await ask(headsOf({ latest: 101 }));
+  await asked(4);
+
+  absent.expect([TRANSACTION.toUpperCase().replace("0X", "0x")]);
+  assert.equal(absent.isExpected(TRANSACTION), true);
+  assert.deepEqual((await ask()).status, { fwd: "miss", stored: false });
+  await ask();
+  await asked(6);
+  now += 59_000;
+  assert.equal(absent.isExpected(TRANSACTION), true);
+  now += 120_000;
+  assert.equal(absent.isExpected(TRANSACTION), false);
+  await ask();
+  await ask();
+  await asked(7);
+});

@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createAbsent } from "../../src/cache/absent.ts";
+import { cached } from "../../src/cache/cached.ts";
+import { createKeyPrefix } from "../../src/cache/key.ts";
+import { createMemory } from "../../src/cache/memory.ts";
+import { createRedis } from "../../src/cache/redis.ts";
+import { createStore } from "../../src/cache/store.ts";
+import { type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
+import type { Answer, Question, Source } from "../../src/chain/source.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+import { type RedisServer, startRedis } from "../support/redis.ts";
+import { until } from "../support/until.ts";
+
+const HEADS = headsOf({ latest: 1_000, finalized: 900 });
+const DAYS = 86_400;
+
+interface ReplicaOptions {
+  readonly source: Source;
+  readonly memoryBytes?: number;
+  readonly genesis?: Hash;
+}
+
+/** One replica: its own memory, the shared Redis. */
+const startReplica = async (t: TestContext, server: RedisServer, options: ReplicaOptions) => {
+  const telemetry = createTelemetry({ level: "silent" });
+  const redis = createRedis({ url: server.url, timeoutMs: 50, telemetry });
+  t.after(() => redis.close());
+  const probe = { body: Buffer.from("1"), final: false, storedAtMs: 0 };
+  await until(async () => {
+    redis.set("probe", probe, 60);
+    return (await redis.get("probe")) !== undefined;
+  }, "Redis is used");
+  const memory = createMemory({ maxBytes: options.memoryBytes ?? 1 << 20, telemetry });
+  const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
+  const wrapped = { chain: "test", prefix, memory, redis, absent: createAbsent(), telemetry };
+  return { source: cached(options.source, wrapped), store: createStore({ prefix, memory, redis }), prefix };
+};
+
+const atFinal = (number: number): Question =>
+  questionOf({ lifetime: "final", block: { number: BigInt(number) }, method: "eth_getBlockReceipts" });
+
+const recent = (number: number, fork = 0): Question =>
+  questionOf({ lifetime: "recent", block: { number: BigInt(number), hash: hashOf(number, fork) } });
+
+const textOf = ({ body }: Answer): string => (body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream");
+const numbered = () =>
+  countingSource(({ block, lifetime }) =>
+    answerOf(JSON.stringify(`${lifetime}${block?.number}`), { proven: true, block: blockOf(block?.number ?? 950) }),
+  );
+
+const stored = (server: RedisServer, keys: number): Promise<void> =>
+  until(async () => (await server.admin.dbsize()) >= keys + 1, `${keys} keys are in Redis`);
+
+test("a new replica with empty memory answers from Redis, then from memory", async (t) => {
+  const server = await startRedis(t);
+  const first = await startReplica(t, server, { source: numbered() });
+  const questions = [
+    questionOf({ lifetime: "byHash" }),
+    questionOf({ lifetime: "byTransaction", params: [hashOf(7)] }),
+    atFinal(800),
+    recent(950),
+  ];
+  for (const question of questions) await first.source.request(question, contextOf(HEADS));
+  await stored(server, questions.length);
+
+  const node = numbered();
+  const second = await startReplica(t, server, { source: node });
+  for (const hit of ["redis", "memory"]) {
+    for (const question of questions) {
+      assert.deepEqual((await second.source.request(question, contextOf(HEADS))).status, { hit });
+    }
+  }
+  assert.equal(node.requests, 0);
+});
+
+test("lifetimes in Redis: seven days for what is final or by hash, an hour for the rest; state stays in memory", async (t) => {
+  const server = await startRedis(t);
+  const { source } = await startReplica(t, server, { source: numbered() });
+  const ask = (question: Question) => source.request(question, contextOf(HEADS));
+  await ask(questionOf({ lifetime: "constant" }));
+  await ask(questionOf({ lifetime: "head" }));
+  await ask({ ...recent(950), lifetime: "recentState" });
+  await ask(questionOf({ lifetime: "byHash" }));
+  await ask(atFinal(800));
+  await ask(recent(950));
+  await ask(questionOf({ lifetime: "byTransaction", params: [hashOf(7)] }));
+  await stored(server, 4);
+  const keys = (await server.admin.keys("forebay*")).sort();
+  const classes = keys.map((key) => key.split(/[:#]/)[3]);
+  assert.deepEqual(classes, ["byHash", "byTransaction", "final", "recent"]);
+  const days = await Promise.all(keys.map(async (key) => (await server.admin.ttl(key)) / DAYS));
+  assert.deepEqual(
+    days.map((value) => (value > 6 ? 7 : Math.ceil(value * 24) / 24)),
+    [7, 1 / 24, 7, 1 / 24],
+  );
+});
+
+test("replicas on different forks share one Redis and are never told the other's answer", async (t) => {
+  const server = await startRedis(t);
+  const forked = headsOf({ latest: 1_000, finalized: 900, fork: { id: 1, since: 940 } });
+  const nodeOf = (fork: number) =>
+    countingSource(({ lifetime }) =>
+      answerOf(String(fork), lifetime === "recent" ? { proven: true } : { block: blockOf(950, fork) }),
+    );
+  const replicas = await Promise.all(
+    [0, 1].map((fork) => startReplica(t, server, { source: nodeOf(fork), memoryBytes: 0 })),
+  );
+  const transaction = questionOf({ lifetime: "byTransaction", params: [hashOf(7)] });
+  for (let round = 0; round < 20; round++) {
+    for (const [fork, heads] of [HEADS, forked].entries()) {
+      for (const question of [recent(950, fork), transaction]) {
+        const answer = await replicas[fork]?.source.request(question, contextOf(heads));
+        assert.equal(answer && textOf(answer), String(fork));
+      }
+    }
+  }
+});
+
+test("a chain begun anew on the same Redis is never served the old one", async (t) => {
+  const server = await startRedis(t);
+  const first = await startReplica(t, server, { source: numbered() });
+  await first.source.request(atFinal(1), contextOf(HEADS));
+  await stored(server, 1);
+  const node = numbered();
+  const second = await startReplica(t, server, { source: node, genesis: `0x01${ZERO_HASH.slice(4)}` });
+  await second.source.request(atFinal(1), contextOf(HEADS));
+  assert.equal(node.requests, 1);
+});
+
+test("concurrent misses of one key look into Redis once", async (t) => {
+  const server = await startRedis(t);
+  const { source } = await startReplica(t, server, { source: numbered(), memoryBytes: 0 });
+  await server.admin.config("RESETSTAT");
+  await Promise.all(Array.from({ length: 50 }, () => source.request(atFinal(1), contextOf(HEADS))));
+  const stats = await server.admin.info("commandstats");
+  const lookUps = /cmdstat_m?get:calls=(\d+)/.exec(stats)?.[1];
+  assert.equal(lookUps, "1");
+});
+
+test("the store of segments: memory, Redis, or nothing, in the order of the keys", async (t) => {
+  const server = await startRedis(t);
+  const first = await startReplica(t, server, { source: numbered() });
+  first.store.set("logs:a", Buffer.from("[1]"), "final", undefined);
+  first.store.set("logs:b", Buffer.from("[2]"), "recent", blockOf(950));
+  await stored(server, 2);
+  const second = await startReplica(t, server, { source: numbered() });
+  const read = async () =>
+    (await second.store.get(["logs:a", "logs:none", "logs:b"])).map(
+      (found) => found && [Buffer.from(found.bytes).toString(), found.from],
+    );
+  assert.deepEqual(await read(), [["[1]", "redis"], undefined, ["[2]", "redis"]]);
+  assert.deepEqual(await read(), [["[1]", "memory"], undefined, ["[2]", "memory"]]);
+});
+
+const FAULTS: Readonly<
+  Record<string, { begin(server: RedisServer): Promise<unknown>; end(server: RedisServer): Promise<unknown> }>
+> = {
+  killed: { begin: (server) => server.kill(), end: (server) => server.start() },
+  paused: { begin: async (server) => server.signal("SIGSTOP"), end: async (server) => server.signal("SIGCONT") },
+  full: {
+    begin: (server) => server.admin.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb"),
+    end: (server) => server.admin.config("SET", "maxmemory", "0"),
+  },
+  noise: {
+    begin: async ({ admin }) => {
+      for (const key of await admin.keys("*")) await admin.set(key, "noise");
+    },
+    end: async () => {},
+  },
+};
+
+for (const [name, fault] of Object.entries(FAULTS)) {
+  test(`under load, Redis ${name}: every answer is right, and hits come back`, async (t) => {
+    const server = await startRedis(t);
+    const { source } = await startReplica(t, server, { source: numbered(), memoryBytes: 0 });
+    const round = async (): Promise<number> => {
+      const numbers = Array.from({ length: 40 }, (_, index) => index);
+      const answers = await Promise.all(numbers.map((number) => source.request(atFinal(number), contextOf(HEADS))));
+      assert.deepEqual(
+        answers.map(textOf),
+        numbers.map((number) => `"final${number}"`),
+      );
+      return answers.filter(({ status }) => status.hit === "redis").length;
+    };
+    await until(async () => (await round()) === 40, "hits");
+    await fault.begin(server);
+    for (let rounds = 0; rounds < 20; rounds++) await round();
+    await fault.end(server);
+    await until(async () => (await round()) === 40, "hits again");
+  });
+}

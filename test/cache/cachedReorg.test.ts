@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { createAbsent } from "../../src/cache/absent.ts";
+import { cached } from "../../src/cache/cached.ts";
+import type { Entry } from "../../src/cache/entry.ts";
+import { createMemory } from "../../src/cache/memory.ts";
+import type { Redis } from "../../src/cache/redis.ts";
+import type { Heads } from "../../src/chain/heads.ts";
+import type { Answer, Question } from "../../src/chain/source.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+
+const telemetry = createTelemetry({ level: "silent" });
+const FINALIZED = 4;
+const LATEST = 12;
+
+/** Block `number` of a chain that leaves the first one at `since`. */
+interface Fork {
+  readonly id: number;
+  readonly since: number;
+}
+
+const fork: fc.Arbitrary<Fork> = fc.record({
+  id: fc.integer({ min: 0, max: 2 }),
+  since: fc.integer({ min: FINALIZED + 1, max: LATEST }),
+});
+
+const headsAt = (at: Fork): Heads => headsOf({ latest: LATEST, finalized: FINALIZED, oldest: 2, fork: at });
+const forkOf = (at: Fork, number: number): number => (number >= at.since ? at.id : 0);
+
+interface Step {
+  readonly replica: number;
+  /** What the replica's view says, and what the node that is asked says at the same time. */
+  readonly view: Fork;
+  readonly node: Fork;
+  readonly number: number;
+  readonly kind: "recent" | "recentState" | "final" | "byTransaction" | "head";
+}
+
+const step: fc.Arbitrary<Step> = fc.record({
+  replica: fc.integer({ min: 0, max: 1 }),
+  view: fork,
+  node: fork,
+  number: fc.integer({ min: 1, max: LATEST }),
+  kind: fc.constantFrom("recent", "recentState", "final", "byTransaction", "head"),
+});
+
+const questionFor = ({ view, number, kind }: Step): Question => {
+  const block = { number: BigInt(number), hash: hashOf(number, forkOf(view, number)) };
+  if (kind === "byTransaction") return questionOf({ lifetime: kind, params: [hashOf(number, 99)] });
+  if (kind === "head") return questionOf({ lifetime: kind });
+  return questionOf({ lifetime: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
+};
+
+/** The block that a node answers of, by number: its own, whatever the view says. Proven as upstream has it. */
+const answerFrom = ({ node, number, kind }: Step, question: Question): Answer => {
+  const told = blockOf(kind === "head" ? LATEST : number, forkOf(node, kind === "head" ? LATEST : number));
+  const proven = told.hash === question.block?.hash;
+  return answerOf(JSON.stringify(told.hash), { block: told, ...(proven && { proven }) });
+};
+
+/** Shared by both replicas, and never failing: what it holds may come from either. */
+const createSharedMap = (): Redis => {
+  const entries = new Map<string, Entry>();
+  return {
+    get: async (key) => entries.get(key),
+    set: (key, entry) => {
+      entries.set(key, entry);
+    },
+    close: () => {},
+  };
+};
+
+test("two replicas, nodes on other forks, one Redis: every hit is true of the view of its request", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
+      const redis = createSharedMap();
+      let current: Step | undefined;
+      const node = countingSource((question) => {
+        assert.ok(current);
+        return answerFrom(current, question);
+      });
+      const replicas = [0, 1].map(() =>
+        cached(node, {
+          ...{ chain: "test", prefix: "", redis, absent: createAbsent(), telemetry },
+          memory: createMemory({ maxBytes: 64 * 1024, telemetry }),
+        }),
+      );
+      for (const asked of steps) {
+        current = asked;
+        const question = questionFor(asked);
+        const answer = await replicas[asked.replica]?.request(question, contextOf(headsAt(asked.view)));
+        if (answer?.status.hit === undefined || asked.kind === "head") continue;
+        const expected = hashOf(asked.number, forkOf(asked.view, asked.number));
+        assert.equal(Buffer.from(answer.body as Uint8Array).toString(), JSON.stringify(expected));
+      }
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createAbsent } from "../../src/cache/absent.ts";
+import { cached } from "../../src/cache/cached.ts";
+import { listedTransactions } from "../../src/cache/listedTransactions.ts";
+import { createMemory } from "../../src/cache/memory.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { answerOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+
+const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];
+const find = (value: unknown): Set<string> => listedTransactions(Buffer.from(JSON.stringify(value)));
+
+test("the transactions of a block with hashes, of one with whole transactions, and of receipts", () => {
+  assert.deepEqual(find({ number: "0x1", transactions: HASHES, uncles: [hashOf(9)] }), new Set(HASHES));
+  assert.deepEqual(find({ transactions: HASHES.map((hash) => ({ type: "0x2", hash })) }), new Set(HASHES));
+  assert.deepEqual(find(HASHES.map((transactionHash) => ({ transactionHash, logs: [] }))), new Set(HASHES));
+  assert.deepEqual(find({ transactions: [] }), new Set());
+});
+
+test("a null is not kept for a transaction that a block held here lists", async () => {
+  const telemetry = createTelemetry({ level: "silent" });
+  const heads = headsOf({ latest: 10 });
+  const absent = createAbsent();
+  const node = countingSource(({ lifetime }) =>
+    lifetime === "recent" ? answerOf(JSON.stringify({ transactions: HASHES }), { proven: true }) : answerOf("null"),
+  );
+  const memory = createMemory({ maxBytes: 1 << 20, telemetry });
+  const source = cached(node, { chain: "test", prefix: "", memory, absent, telemetry });
+  const block = { number: 10n, hash: hashOf(10) };
+  await source.request(questionOf({ lifetime: "recent", block, tells: "hash" }), contextOf(heads));
+  const { status } = await source.request(
+    questionOf({ lifetime: "byTransaction", params: [HASHES[1]] }),
+    contextOf(heads),
+  );
+  assert.equal(status.stored, false);
+  assert.equal(absent.isExpected(HASHES[1] ?? ""), true);
+});

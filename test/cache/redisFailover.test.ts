@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createRedis, type Redis } from "../../src/cache/redis.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { startCluster, startSentinels } from "../support/redis.ts";
+import { until } from "../support/until.ts";
+
+const TIMEOUT_MS = 50;
+/** What a loaded machine may add to a timer. */
+const SLACK_MS = 250;
+const BODY = new TextEncoder().encode('"0x1"');
+/** Of many slots. */
+const KEYS = Array.from({ length: 60 }, (_, index) => `forebay1:1:00:byHash:{"key":${index}}`);
+
+const open = (t: TestContext, url: string): Redis => {
+  const redis = createRedis({ url, timeoutMs: TIMEOUT_MS, telemetry: createTelemetry({ level: "silent" }) });
+  t.after(() => redis.close());
+  return redis;
+};
+
+/** Asks for every key, writes what is missing, and says how many were there. No look-up may fail or take long. */
+const round = async (redis: Redis): Promise<number> => {
+  const startMs = performance.now();
+  const found = await Promise.all(KEYS.map((key) => redis.get(key)));
+  const tookMs = performance.now() - startMs;
+  assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `${tookMs} ms`);
+  found.forEach((entry, index) => {
+    if (entry === undefined) redis.set(KEYS[index] ?? "", { body: BODY, final: true, storedAtMs: 0 }, 60);
+  });
+  return found.filter((entry) => entry !== undefined).length;
+};
+
+const allHit = (redis: Redis, what: string): Promise<void> =>
+  until(async () => (await round(redis)) === KEYS.length, what);
+
+test("sentinel: the master is killed under load, and hits come back from the new one", async (t) => {
+  const { url, master, replica } = await startSentinels(t);
+  const redis = open(t, url);
+  await allHit(redis, "the first master answers");
+  await master.kill();
+  await until(async () => {
+    await round(redis);
+    return (await replica.admin.info("replication")).includes("role:master");
+  }, "the replica is promoted");
+  await allHit(redis, "the new master answers");
+});
+
+test("cluster: no command over several slots, a master is killed under load, and hits come back", async (t) => {
+  const { url, masters, replica } = await startCluster(t);
+  const redis = open(t, url);
+  await allHit(redis, "the cluster answers");
+  for (const { admin } of masters) assert.doesNotMatch(await admin.info("commandstats"), /cmdstat_mget/);
+  await masters[0]?.kill();
+  await until(async () => {
+    await round(redis);
+    return (await replica.admin.info("replication")).includes("role:master");
+  }, "the replica is promoted");
+  await allHit(redis, "all slots answer again");
+});

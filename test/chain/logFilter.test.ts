@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { canonicalLogFilter, formatLogFilter, matchesLog, parseLogQuery } from "../../src/chain/logFilter.ts";
+
+const A = `0x${"aA".repeat(20)}` as const;
+const B = `0x${"0b".repeat(20)}` as const;
+const T = `0x${"Cc".repeat(32)}` as const;
+const U = `0x${"0d".repeat(32)}` as const;
+const a = A.toLowerCase();
+const t = T.toLowerCase();
+
+const LIMITS = { maxAddresses: 3, maxTopics: 2 };
+const parse = (value: unknown) => parseLogQuery(value, LIMITS);
+const canonical = (value: unknown) => canonicalLogFilter(parse(value).filter);
+
+test("equal filters have equal texts", () => {
+  assert.equal(canonical({ address: A }), canonical({ address: [a, A] }));
+  assert.equal(canonical({ address: [A, B] }), canonical({ address: [B, a, B] }));
+  assert.equal(canonical({ topics: [T, null, []] }), canonical({ topics: [[t]] }));
+  assert.equal(canonical({ topics: [[T, U]] }), canonical({ topics: [[U, T]] }));
+  assert.equal(canonical({ topics: [null] }), canonical({}));
+  assert.equal(canonical({ topics: [[T, null]] }), canonical({ address: [], topics: null }));
+  assert.notEqual(canonical({ topics: [null, T] }), canonical({ topics: [T] }));
+  assert.notEqual(canonical({ address: A }), canonical({ address: [A, B] }));
+});
+
+test("bounds are numbers, tags, or left to their defaults; blockHash takes precedence", () => {
+  assert.deepEqual(parse({}).blocks, { fromBlock: undefined, toBlock: undefined });
+  assert.deepEqual(parse({ fromBlock: "0x0010", toBlock: "pending" }).blocks, { fromBlock: 16n, toBlock: "pending" });
+  assert.deepEqual(parse({ fromBlock: null, toBlock: "earliest" }).blocks, {
+    fromBlock: undefined,
+    toBlock: "earliest",
+  });
+  assert.deepEqual(parse({ blockHash: T, fromBlock: "nonsense" }).blocks, { blockHash: t });
+});
+
+test("an error names the parameter", () => {
+  const refused: readonly (readonly [unknown, RegExp])[] = [
+    [undefined, /^filter:/],
+    [[], /^filter:/],
+    ["0x", /^filter:/],
+    [{ fromBlock: 5 }, /^fromBlock:/],
+    [{ fromBlock: "0x" }, /^fromBlock:/],
+    [{ toBlock: "newest" }, /^toBlock:/],
+    [{ toBlock: `0x1${"0".repeat(16)}` }, /^toBlock:/],
+    [{ address: "0x12" }, /^address:/],
+    [{ address: [A, null] }, /^address:/],
+    [{ address: [A, A, A, A] }, /^address: more than 3/],
+    [{ topics: T }, /^topics:/],
+    [{ topics: [null, A] }, /^topics\[1\]:/],
+    [{ topics: [[T, U, T]] }, /^topics\[0\]: more than 2/],
+    [{ topics: [null, null, null, null, null] }, /^topics: more than 4/],
+    [{ blockHash: A }, /^blockHash:/],
+  ];
+  for (const [value, message] of refused) assert.throws(() => parse(value), { code: -32602, message });
+});
+
+test("nodes are asked with what they all take", () => {
+  const { filter } = parse({ address: [A], topics: [null, [T, U]] });
+  assert.deepEqual(formatLogFilter(filter, { from: 1n, to: 255n }), {
+    fromBlock: "0x1",
+    toBlock: "0xff",
+    address: a,
+    topics: [null, [U, t]],
+  });
+  assert.deepEqual(formatLogFilter(parse({}).filter, { blockHash: U }), { blockHash: U });
+});
+
+test("a log matches by address and by position", () => {
+  const { filter } = parse({ address: [A, B], topics: [null, [T]] });
+  assert.equal(matchesLog(filter, { address: B, topics: [U, t] }), true);
+  assert.equal(matchesLog(filter, { address: B, topics: [t] }), false);
+  assert.equal(matchesLog(filter, { address: U, topics: [U, t] }), false);
+  assert.equal(matchesLog(parse({ topics: [] }).filter, { address: B, topics: [] }), true);
+});

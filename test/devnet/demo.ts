@@ -1,0 +1,116 @@
+import { configSchema } from "../../src/config.ts";
+import { createForebay } from "../../src/main.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { createDevnet } from "./devnet.ts";
+import { devAccounts, startTraffic } from "./traffic.ts";
+
+/** `npm run demo`: a real node, a sequencer feed, traffic, and forebay in front of them. No Redis, no internet. */
+
+const TRANSACTIONS_PER_SECOND = 5;
+const READ_MS = 100;
+const TELL_MS = 4_000;
+const PORT = Number(process.env.PORT ?? 8545);
+
+const say = (text = "") => process.stdout.write(`${text}\n`);
+
+say("starting a node, its sequencer feed, and forebay ...");
+const devnet = await createDevnet({ blockTimeMs: 2_000 });
+const telemetry = createTelemetry({ level: "warn" });
+const config = configSchema.parse({
+  chains: [
+    {
+      name: "devnet",
+      nodes: [{ name: "anvil", url: devnet.url, wsUrl: devnet.anvilWsUrl }],
+      pending: { feeds: devnet.feedUrl === undefined ? [] : [devnet.feedUrl] },
+      quirks: { anvilDepositNonce: true },
+    },
+  ],
+  server: { port: PORT, opsPort: PORT === 0 ? 0 : PORT + 1_000, drainDelayMs: 0 },
+});
+const forebay = await createForebay(config, telemetry);
+await forebay.ready;
+const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: TRANSACTIONS_PER_SECOND });
+
+const ask = async (method: string, params: readonly unknown[]): Promise<unknown> => {
+  const response = await fetch(forebay.url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  });
+  const { result } = (await response.json()) as { result?: unknown };
+  return result;
+};
+
+/** What wallets and indexers ask all day. */
+const [account] = devAccounts;
+const owner = account?.address ?? "";
+const reads: readonly (readonly [string, readonly unknown[]])[] = [
+  ["eth_blockNumber", []],
+  ["eth_getBlockByNumber", ["latest", false]],
+  ["eth_getBalance", [owner, "latest"]],
+  ["eth_getTransactionCount", [owner, "pending"]],
+  ["eth_gasPrice", []],
+  ["eth_getLogs", [{ fromBlock: "earliest", toBlock: "latest", address: traffic.token }]],
+];
+let read = 0;
+const reading = setInterval(() => {
+  const [method, params] = reads[read++ % reads.length] ?? ["eth_chainId", []];
+  ask(method, params).catch((error: unknown) => say(`a read failed: ${String(error)}`));
+}, READ_MS);
+
+const total = async (name: string, label: string): Promise<number> => {
+  const metric = await telemetry.registry.getSingleMetric(name)?.get();
+  return (metric?.values ?? [])
+    .filter(({ labels }) => Object.values(labels).includes(label))
+    .reduce((sum, { value }) => sum + value, 0);
+};
+
+const block = (tag: string) =>
+  ask("eth_getBlockByNumber", [tag, false]) as Promise<{ number: string; transactions: unknown[] } | null>;
+
+const telling = setInterval(async () => {
+  try {
+    const [latest, pending] = await Promise.all([block("latest"), block("pending")]);
+    const hits = await total("forebay_cache_lookups_total", "memory");
+    const misses = await total("forebay_cache_lookups_total", "miss");
+    const share = hits + misses === 0 ? 0 : Math.round((100 * hits) / (hits + misses));
+    say(
+      `block ${Number(latest?.number)}: ${latest?.transactions.length} transactions; ` +
+        `pending ${Number(pending?.number)}: ${pending?.transactions.length} so far; from the cache: ${share} %`,
+    );
+  } catch (error) {
+    say(`no status: ${String(error)}`);
+  }
+}, TELL_MS);
+
+const curl = (method: string, params: readonly unknown[]) =>
+  `  curl -s -H 'content-type: application/json' ${forebay.url} -d '${JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })}'`;
+
+say(`
+forebay listens at ${forebay.url} (chain ${devnet.chainId}); metrics: ${forebay.opsUrl}/metrics
+
+${curl("eth_getBlockByNumber", ["latest", false])}
+${curl("eth_getLogs", [{ fromBlock: "earliest", toBlock: "latest", address: traffic.token }])}
+${curl("eth_getTransactionCount", [owner, "pending"])}
+${curl("eth_getBalance", [owner, "pending"])}
+
+Ctrl-C ends everything.
+`);
+
+const stop = async (): Promise<void> => {
+  clearInterval(reading);
+  clearInterval(telling);
+  await traffic.stop();
+  await forebay.drain();
+  await devnet.close();
+  say("ended");
+  process.exit(0);
+};
+let stopping = false;
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    void stop();
+  });
+}

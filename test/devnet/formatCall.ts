@@ -1,0 +1,36 @@
+import { type Address, formatData, formatQuantity } from "../../src/chain/hex.ts";
+import type { SignedTransaction } from "../../src/chain/transaction.ts";
+
+/** What the node is asked to trace: the transaction as a call, on top of all that it has been handed. */
+export const formatCall = (transaction: SignedTransaction, sender: Address) => ({
+  from: sender,
+  ...(transaction.to === null ? {} : { to: transaction.to }),
+  input: formatData(transaction.input),
+  value: formatQuantity(transaction.value),
+  gas: formatQuantity(transaction.gas),
+  nonce: formatQuantity(transaction.nonce),
+  ...feesOf(transaction),
+});
+
+const feesOf = (transaction: SignedTransaction) => {
+  if (transaction.type === 0) return { gasPrice: formatQuantity(transaction.gasPrice) };
+  const { accessList } = transaction;
+  if (transaction.type === 1) return { gasPrice: formatQuantity(transaction.gasPrice), accessList };
+  return {
+    maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
+    maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),
+    accessList,
+    ...(transaction.type === 4
+      ? {
+          authorizationList: transaction.authorizationList.map((each) => ({
+            chainId: formatQuantity(each.chainId),
+            address: each.address,
+            nonce: formatQuantity(each.nonce),
+            yParity: formatQuantity(each.yParity),
+            r: formatQuantity(each.r),
+            s: formatQuantity(each.s),
+          })),
+        }
+      : {}),
+  };
+};

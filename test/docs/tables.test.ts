@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { readOptions } from "../../docs/configurationTable.ts";
+import { readMetrics } from "../../docs/metricsTable.ts";
+import { TABLES, withTable } from "../../docs/tables.ts";
+
+test("the tables say what the code says (npm run generate)", () => {
+  for (const { file, format } of TABLES) {
+    const page = readFileSync(file, "utf8");
+    assert.equal(page, withTable(page, format()), file.pathname);
+  }
+});
+
+test("every option says what it is for", () => {
+  const silent = readOptions().filter(({ meaning }) => meaning === "");
+  assert.deepEqual(
+    silent.map(({ path }) => path),
+    [],
+  );
+});
+
+test("metrics have one prefix and the unit that their kind asks for", () => {
+  for (const { name, kind, help } of readMetrics()) {
+    assert.match(name, /^forebay_[a-z_]+$/);
+    assert.equal(name.endsWith("_total"), kind === "counter", name);
+    assert.notEqual(help, "", name);
+  }
+});
+
+test("a page without the marks is refused", () => {
+  assert.throws(() => withTable("# Page\n", "| a |"), /has no <!-- generated/);
+});

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+import { z } from "zod";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { faultsOf, registeredSeries } from "./expressions.ts";
+
+const GRAFANA = new URL("../../grafana/", import.meta.url);
+
+const rule = z.strictObject({
+  alert: z.string().regex(/^Forebay[A-Z]\w+$/),
+  expr: z.string(),
+  for: z.string().optional(),
+  labels: z.strictObject({ severity: z.enum(["warning", "critical"]) }),
+  annotations: z.strictObject({ summary: z.string(), description: z.string() }),
+});
+const rulesFile = z.strictObject({ groups: z.array(z.strictObject({ name: z.string(), rules: z.array(rule) })) });
+const testsFile = z.looseObject({ tests: z.array(z.looseObject({ name: z.string() })) });
+
+const read = (name: string): unknown => parse(readFileSync(new URL(name, GRAFANA), "utf8"));
+const RULES = rulesFile.parse(read("alerts.yaml")).groups.flatMap(({ rules }) => rules);
+
+test("every alert's expression names metrics and labels that the code registers", () => {
+  const series = registeredSeries(createTelemetry({ level: "silent" }).registry);
+  const faults = RULES.flatMap(({ alert, expr }) => faultsOf(expr, series).map((fault) => `${alert}: ${fault}`));
+  assert.deepEqual(faults, []);
+});
+
+test("every alert has a test that it fires and clears", () => {
+  const { tests } = testsFile.parse(read("alerts.test.yaml"));
+  assert.deepEqual(
+    tests.map(({ name }) => name),
+    RULES.map(({ alert }) => alert),
+  );
+});
+
+const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
+
+test("promtool: the rules are valid, and each alert fires and clears", { skip: !hasPromtool && "no promtool" }, () => {
+  for (const args of [
+    ["check", "rules", "alerts.yaml"],
+    ["test", "rules", "alerts.test.yaml"],
+  ]) {
+    const { status, stdout, stderr } = spawnSync("promtool", args, { cwd: fileURLToPath(GRAFANA), encoding: "utf8" });
+    assert.equal(status, 0, stdout + stderr);
+  }
+});

@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { z } from "zod";
+
+const answer = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("success"), data: z.object({ result: z.array(z.looseObject({})) }) }),
+  z.object({ status: z.literal("error"), error: z.string() }),
+]);
+
+export interface PrometheusServer {
+  /** Number of series that an expression gives now. Rejects with what Prometheus says is wrong. */
+  count(expr: string): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Prometheus cannot say which port it took, so a free one is looked for first. */
+const freePort = async (): Promise<number> => {
+  const server = createServer();
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  server.close();
+  if (typeof address !== "object" || address === null) throw new Error("no port");
+  return address.port;
+};
+
+/** A real Prometheus with one target, scraped every second. */
+export const startPrometheus = async (target: string): Promise<PrometheusServer> => {
+  const folder = await mkdtemp(join(tmpdir(), "forebay-prometheus-"));
+  const config = {
+    scrape_configs: [{ job_name: "forebay", scrape_interval: "1s", static_configs: [{ targets: [target] }] }],
+  };
+  await writeFile(join(folder, "prometheus.yml"), JSON.stringify(config));
+  const listen = `127.0.0.1:${await freePort()}`;
+  const child = spawn(
+    "prometheus",
+    [
+      `--config.file=${join(folder, "prometheus.yml")}`,
+      `--storage.tsdb.path=${join(folder, "data")}`,
+      `--web.listen-address=${listen}`,
+    ],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  for await (const line of createInterface({ input: child.stderr })) {
+    if (line.includes("Server is ready")) break;
+  }
+  child.stderr.resume();
+
+  return {
+    count: async (expr) => {
+      const response = await fetch(`http://${listen}/api/v1/query?${new URLSearchParams({ query: expr })}`);
+      const result = answer.parse(await response.json());
+      if (result.status === "error") throw new Error(`${expr}: ${result.error}`);
+      return result.data.result.length;
+    },
+    close: async () => {
+      const ended = once(child, "exit");
+      child.kill("SIGTERM");
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+};

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parse, parseAllDocuments } from "yaml";
+import { z } from "zod";
+import { FILES } from "../../helm/generate.ts";
+import { valuesSchema } from "../../helm/values.ts";
+import { configSchema } from "../../src/config.ts";
+import { kubernetesObject } from "./kubernetesObject.ts";
+
+const CHART = new URL("../../helm/", import.meta.url);
+const HELM = process.env.HELM ?? "helm";
+/** A helm built by Go's own tools takes itself for a very old cluster's. */
+const CLUSTER = ["--kube-version", "1.31.0"];
+const hasHelm = spawnSync(HELM, ["version"]).status === 0;
+
+type Values = Readonly<Record<string, unknown>>;
+const isMapping = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** As Helm does: mappings are merged, everything else is replaced. */
+const merge = (base: unknown, over: unknown): unknown => {
+  if (!isMapping(base) || !isMapping(over)) return over;
+  const merged = Object.entries(over).map(([key, value]) => [key, key in base ? merge(base[key], value) : value]);
+  return { ...base, ...Object.fromEntries(merged) };
+};
+
+const read = (path: string): unknown => parse(readFileSync(new URL(path, CHART), "utf8"));
+const DEFAULTS = read("values.yaml");
+const CI = readdirSync(new URL("ci/", CHART));
+
+const run = (...args: string[]): string => {
+  const { status, stdout, stderr } = spawnSync(HELM, args, { cwd: fileURLToPath(CHART), encoding: "utf8" });
+  assert.equal(status, 0, `helm ${args.join(" ")}\n${stdout}${stderr}`);
+  return stdout;
+};
+
+test("the schema, the dashboard and the rules in the chart are as the code has them (npm run generate)", () => {
+  for (const { file, format } of FILES) assert.equal(readFileSync(file, "utf8"), format(), file.pathname);
+});
+
+test("the default values lack nothing but chains", () => {
+  const { error } = valuesSchema.safeParse(DEFAULTS);
+  assert.deepEqual(
+    error?.issues.map(({ path }) => path),
+    [["config", "chains"]],
+  );
+});
+
+test("a pod is given longer to end than the configuration asks for", () => {
+  const { terminationGracePeriodSeconds, config } = valuesSchema.parse(
+    merge(DEFAULTS, read("ci/one-chain-values.yaml")),
+  );
+  const { drainDelayMs, drainTimeoutMs } = config.server;
+  assert.ok(terminationGracePeriodSeconds * 1000 > drainDelayMs + drainTimeoutMs);
+  assert.deepEqual([config.server.host, config.server.opsHost], ["0.0.0.0", "0.0.0.0"]);
+});
+
+test("ci has one chain, two chains, and Redis Cluster", () => {
+  assert.deepEqual(CI, ["one-chain-values.yaml", "redis-cluster-values.yaml", "two-chains-values.yaml"]);
+});
+
+for (const name of CI) {
+  test(`${name}: fits the schema`, () => {
+    valuesSchema.parse(merge(DEFAULTS, read(`ci/${name}`)));
+  });
+
+  test(`${name}: helm lint, and every object has what its kind requires`, { skip: !hasHelm && "no helm" }, () => {
+    run("lint", "--strict", ...CLUSTER, "--values", `ci/${name}`, ".");
+    const text = run("template", "release", ...CLUSTER, "--values", `ci/${name}`, ".");
+    const objects = parseAllDocuments(text)
+      .map((document): unknown => document.toJS())
+      .filter((content) => content !== null)
+      .map((content) => kubernetesObject.parse(content));
+    const names = objects.map(({ kind, metadata }) => `${kind}/${metadata.name}`);
+    assert.equal(new Set(names).size, names.length, "names differ");
+
+    const [map] = objects.flatMap((object) =>
+      object.kind === "ConfigMap" && "forebay.yaml" in object.data ? [object.data["forebay.yaml"]] : [],
+    );
+    assert.deepEqual(
+      configSchema.parse(parse(map ?? "")),
+      valuesSchema.parse(merge(DEFAULTS, read(`ci/${name}`))).config,
+    );
+    const [pod] = objects.flatMap((object) => (object.kind === "Deployment" ? [object.spec.template.spec] : []));
+    const server = configSchema.parse(parse(map ?? "")).server;
+    assert.deepEqual(
+      pod?.containers[0].ports.map(({ containerPort }) => containerPort),
+      [server.port, server.opsPort],
+    );
+    if (name.startsWith("two-chains")) {
+      for (const kind of ["ServiceMonitor", "PrometheusRule", "Ingress", "HorizontalPodAutoscaler"]) {
+        assert.ok(
+          objects.some((object) => object.kind === kind),
+          kind,
+        );
+      }
+    }
+  });
+}
+
+test("helm refuses a wrong option by its path", { skip: !hasHelm && "no helm" }, () => {
+  const values = ["--values", "ci/one-chain-values.yaml", "--set", "config.server.prot=1"];
+  const { status, stderr } = spawnSync(HELM, ["template", "release", ...CLUSTER, ...values, "."], {
+    cwd: fileURLToPath(CHART),
+    encoding: "utf8",
+  });
+  assert.notEqual(status, 0);
+  assert.match(stderr, /\/config\/server.*prot/s);
+});
+
+test("values.schema.json is draft 7, which every Helm 3 reads", () => {
+  const { $schema } = z.looseObject({ $schema: z.string() }).parse(read("values.schema.json"));
+  assert.match($schema, /draft-07/);
+});

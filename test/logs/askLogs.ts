@@ -1,0 +1,41 @@
+import type { Heads } from "../../src/chain/heads.ts";
+import type { LogFilter } from "../../src/chain/logFilter.ts";
+import type { Node } from "../../src/chain/node.ts";
+import type { Answer, CallContext } from "../../src/chain/source.ts";
+import { createSpanSlots } from "../../src/logs/spanSlots.ts";
+import { type SplitLogs, type SplitLogsOptions, splitLogs } from "../../src/logs/splitLogs.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { createMemoryStore } from "./memoryStore.ts";
+
+export const ANY: LogFilter = { addresses: [], topics: [] };
+
+export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOptions> = {}): SplitLogs =>
+  splitLogs({
+    chain: "test",
+    nodes,
+    store: createMemoryStore(),
+    slots: createSpanSlots({ maxSpans: 32 }),
+    retryDelayMs: 1,
+    telemetry: createTelemetry({ level: "silent" }),
+    ...options,
+  });
+
+export const contextOf = (heads: Heads, more: Partial<CallContext> = {}): CallContext => ({
+  view: { heads },
+  signal: new AbortController().signal,
+  deadlineMs: performance.now() + 30_000,
+  caller: "caller",
+  fresh: false,
+  ...more,
+});
+
+const readText = async ({ body }: Answer): Promise<string> => {
+  if (body instanceof Uint8Array) return Buffer.from(body).toString();
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+};
+
+export const readLogs = async (answer: Answer): Promise<unknown> => JSON.parse(await readText(answer));
+
+export const range = (from: number, to: number) => ({ from: BigInt(from), to: BigInt(to) });

@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import { bloomOfLogs } from "../../src/chain/bloom.ts";
+import type { Heads, RingBlock } from "../../src/chain/heads.ts";
+import { formatQuantity, type Hash, type Hex } from "../../src/chain/hex.ts";
+import { type LogFilter, matchesLog } from "../../src/chain/logFilter.ts";
+import type { BlockRange } from "../../src/chain/logRange.ts";
+
+export interface FakeLog {
+  readonly address: Hex;
+  readonly topics: readonly Hex[];
+  readonly data: Hex;
+}
+
+export interface FakeBlock extends RingBlock {
+  readonly logs: readonly FakeLog[];
+}
+
+export const fakeAddress = (seed: number): Hex => `0x${seed.toString(16).padStart(40, "a")}`;
+export const fakeTopic = (seed: number): Hex => `0x${seed.toString(16).padStart(64, "b")}`;
+
+const hashOf = (text: string): Hash => `0x${createHash("sha256").update(text).digest("hex")}`;
+
+const GENESIS_TIME = 1_700_000_000n;
+const BLOCK_SECONDS = 2n;
+
+/** Blocks 0 to `logs.length - 1`; `fork` gives other hashes for the blocks from `forkAt` on. */
+export const createFakeChain = (
+  logs: readonly (readonly FakeLog[])[],
+  { base = [], fork = "" }: { readonly base?: readonly FakeBlock[]; readonly fork?: string } = {},
+): FakeBlock[] => {
+  const blocks = [...base];
+  for (const each of logs) {
+    const number = BigInt(blocks.length);
+    const parentHash = blocks.at(-1)?.hash ?? hashOf("before genesis");
+    blocks.push({
+      number,
+      parentHash,
+      hash: hashOf(`${parentHash} ${number} ${fork}`),
+      timestamp: GENESIS_TIME + number * BLOCK_SECONDS,
+      logsBloom: bloomOfLogs(each),
+      logs: each,
+    });
+  }
+  return blocks;
+};
+
+export interface FormatOptions {
+  readonly timestamps?: boolean;
+}
+
+/** The logs of one block as a node's answer has them. */
+export const formatLogsOf = (block: FakeBlock, filter: LogFilter, { timestamps = true }: FormatOptions = {}) =>
+  block.logs.flatMap((log, index) =>
+    matchesLog(filter, log)
+      ? [
+          {
+            ...log,
+            blockNumber: formatQuantity(block.number),
+            transactionHash: hashOf(`${block.hash} ${index}`),
+            transactionIndex: formatQuantity(index),
+            blockHash: block.hash,
+            logIndex: formatQuantity(index),
+            removed: false,
+            ...(timestamps && { blockTimestamp: formatQuantity(block.timestamp) }),
+          },
+        ]
+      : [],
+  );
+
+/** What a plain scan of the chain gives. */
+export const plainScan = (
+  chain: readonly FakeBlock[],
+  filter: LogFilter,
+  { from, to }: BlockRange,
+  options: FormatOptions = {},
+) => chain.slice(Number(from), Number(to) + 1).flatMap((block) => formatLogsOf(block, filter, options));
+
+export const fakeHeads = (
+  chain: readonly FakeBlock[],
+  { latest = chain.length - 1, finalized, ring = 8192 }: { latest?: number; finalized?: number; ring?: number } = {},
+): Heads => {
+  const head = chain[latest];
+  if (head === undefined) throw new RangeError("No such block");
+  const oldest = Math.max(0, latest - ring + 1);
+  return {
+    latest: head,
+    safe: finalized === undefined ? undefined : chain[finalized],
+    finalized: finalized === undefined ? undefined : chain[finalized],
+    oldest: BigInt(oldest),
+    at: (number) => (number >= BigInt(oldest) && number <= BigInt(latest) ? chain[Number(number)] : undefined),
+    header: () => undefined,
+  };
+};

@@ -1,0 +1,155 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { formatData, formatQuantity } from "../../src/chain/hex.ts";
+import { type LogFilter, parseLogQuery } from "../../src/chain/logFilter.ts";
+import { type Node, NodeError, type NodeErrorKind } from "../../src/chain/node.ts";
+import type { CallContext, Question } from "../../src/chain/source.ts";
+import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
+
+export interface LogsRequest {
+  readonly from: number;
+  readonly to: number;
+  readonly filter: LogFilter;
+  readonly byHash: boolean;
+  /** Logs that match. */
+  readonly results: number;
+}
+
+export interface FakeLogNodeOptions {
+  /** Read at every request: a test may swap it (a reorganisation). */
+  chain: readonly FakeBlock[];
+  name?: string;
+  latencyMs?: number;
+  timestamps?: boolean;
+  /** The announced head; the newest block of `chain` by default. */
+  head?: number;
+  /** The machine behind the URL knows no block above this. */
+  machineHead?: number;
+  /** Blocks below give `[]` and have no receipts. */
+  prunedBelow?: number;
+  /** Throws, or changes the answer's logs, for faults and limits. */
+  onLogs?: (request: LogsRequest) => Error | undefined;
+  change?: (logs: readonly unknown[], request: LogsRequest) => readonly unknown[];
+  available?: () => boolean;
+  /** Bodies come in pieces. */
+  streams?: boolean;
+}
+
+export interface FakeLogNode extends Node {
+  readonly options: FakeLogNodeOptions;
+  /** Every call that came, by method. */
+  readonly calls: { readonly method: string; readonly params: readonly unknown[] }[];
+  /** eth_getLogs requests. */
+  readonly logsRequests: LogsRequest[];
+  /** eth_getLogs requests at once at most. */
+  readonly mostInFlight: () => number;
+}
+
+const encoder = new TextEncoder();
+const PIECE_BYTES = 65_536;
+
+async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
+}
+const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
+
+export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
+  new NodeError(kind, "fake", code, message, { data });
+
+/** A node that holds a fake chain, with its limits and faults. */
+export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
+  const calls: FakeLogNode["calls"] = [];
+  const logsRequests: LogsRequest[] = [];
+  let oldest = 0n;
+  let inFlight = 0;
+  let mostInFlight = 0;
+
+  const machineHead = () => Math.min(options.machineHead ?? Number.POSITIVE_INFINITY, options.chain.length - 1);
+  const known = (number: unknown): FakeBlock | undefined =>
+    typeof number === "string" && Number(number) <= machineHead() ? options.chain[Number(number)] : undefined;
+  const byHash = (hash: unknown) => options.chain.slice(0, machineHead() + 1).find((block) => block.hash === hash);
+
+  const formatBlock = (block: FakeBlock | undefined) =>
+    block && {
+      number: formatQuantity(block.number),
+      hash: block.hash,
+      parentHash: block.parentHash,
+      timestamp: formatQuantity(block.timestamp),
+      logsBloom: formatData(block.logsBloom),
+      transactions: block.logs.map((_, at) => formatLogsOf(block, { addresses: [], topics: [] })[at]?.transactionHash),
+    };
+
+  const isPruned = (block: FakeBlock) => Number(block.number) < (options.prunedBelow ?? 0);
+
+  const getLogs = (parameter: unknown): readonly unknown[] => {
+    const { filter, blocks } = parseLogQuery(parameter, LIMITS);
+    const asked =
+      "blockHash" in blocks
+        ? [byHash(blocks.blockHash)]
+        : options.chain.slice(Number(blocks.fromBlock), Math.min(Number(blocks.toBlock), machineHead()) + 1);
+    const logs = asked.flatMap((block) => {
+      if (block === undefined) throw nodeError("unknown block", -32000, "missingData");
+      return isPruned(block) ? [] : formatLogsOf(block, filter, { timestamps: options.timestamps ?? true });
+    });
+    const range =
+      "blockHash" in blocks
+        ? { from: Number(asked[0]?.number), to: Number(asked[0]?.number) }
+        : { from: Number(blocks.fromBlock), to: Number(blocks.toBlock) };
+    const request = { ...range, filter, byHash: "blockHash" in blocks, results: logs.length };
+    logsRequests.push(request);
+    const error = options.onLogs?.(request);
+    if (error !== undefined) throw error;
+    return options.change?.(logs, request) ?? logs;
+  };
+
+  const answer = (method: string, params: readonly unknown[]): unknown => {
+    switch (method) {
+      case "eth_getLogs":
+        return getLogs(params[0]);
+      case "eth_getBlockByNumber":
+        return formatBlock(known(params[0])) ?? null;
+      case "eth_getBlockByHash":
+        return formatBlock(byHash(params[0])) ?? null;
+      case "eth_getBlockReceipts": {
+        const block = known(params[0]);
+        return block === undefined || isPruned(block) ? null : [{ status: "0x1" }];
+      }
+      default:
+        throw nodeError(`${method} is not here`, -32601, "unsupportedMethod");
+    }
+  };
+
+  return {
+    name: options.name ?? "fake",
+    options,
+    calls,
+    logsRequests,
+    mostInFlight: () => mostInFlight,
+    get head() {
+      return BigInt(options.head ?? options.chain.length - 1);
+    },
+    get available() {
+      return options.available?.() ?? true;
+    },
+    get oldest() {
+      return oldest;
+    },
+    lacks: (number) => {
+      if (number >= oldest) oldest = number + 1n;
+    },
+    batch: () => Promise.reject(new Error("not asked in batches")),
+    request: async ({ method, params }: Question, { signal }: CallContext) => {
+      calls.push({ method, params });
+      const counts = method === "eth_getLogs" ? 1 : 0;
+      inFlight += counts;
+      mostInFlight = Math.max(mostInFlight, inFlight);
+      try {
+        if (options.latencyMs !== undefined) await delay(options.latencyMs, undefined, { signal });
+        signal.throwIfAborted();
+        const body = encoder.encode(JSON.stringify(answer(method, params)));
+        return { body: options.streams ? inPieces(body) : body, status: { fwd: "miss" } };
+      } finally {
+        inFlight -= counts;
+      }
+    },
+  };
+};

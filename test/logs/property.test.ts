@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { LogFilter } from "../../src/chain/logFilter.ts";
+import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { contextOf, createSplit, range, readLogs } from "./askLogs.ts";
+import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
+import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";
+
+const BLOCKS = 420;
+
+const address = fc.integer({ min: 0, max: 2 }).map(fakeAddress);
+const topic = fc.integer({ min: 0, max: 3 }).map(fakeTopic);
+const logs = fc.array(
+  fc.record({ address, topics: fc.array(topic, { maxLength: 2 }), data: fc.constantFrom("0x", "0x22") } as const),
+  { maxLength: 2 },
+);
+/** Silent stretches are what goes wrong, so a chain is a pattern that repeats with silence in between. */
+const blockLogs = fc
+  .array(fc.tuple(logs, fc.integer({ min: 0, max: 40 })), { minLength: 3, maxLength: 30 })
+  .map((pattern) => {
+    const period = pattern.flatMap(([each, silence]) => [each, ...Array.from({ length: silence }, () => [])]);
+    return Array.from({ length: BLOCKS }, (_, at) => period[at % period.length] ?? []);
+  });
+
+const filter: fc.Arbitrary<LogFilter> = fc.record({
+  addresses: fc.uniqueArray(address, { maxLength: 2 }).map((values) => values.sort()),
+  topics: fc
+    .array(
+      fc.uniqueArray(topic, { maxLength: 2 }).map((values) => values.sort()),
+      { maxLength: 2 },
+    )
+    .map((positions) => positions.slice(0, positions.findLastIndex(({ length }) => length > 0) + 1)),
+});
+
+const nodeFaults = fc.record({
+  /** The machine behind the URL is so many blocks behind what it announces. */
+  lag: fc.constantFrom(0, 0, 0, 3, 40),
+  /** So many blocks at the end of a range are left out. */
+  leavesOut: fc.constantFrom(0, 0, 0, 4),
+  failsEvery: fc.constantFrom(0, 0, 2, 3),
+  prunedBelow: fc.constantFrom(0, 0, 100),
+  maxBlocks: fc.constantFrom(10_000, 100, 30),
+  maxResults: fc.constantFrom(10_000, 20),
+  timestamps: fc.boolean(),
+  /** Takes the other fork after so many requests. */
+  switchesAfter: fc.constantFrom(1_000_000, 1_000_000, 0, 2, 7),
+});
+
+const query = fc.record({
+  filter: fc.nat({ max: 1 }),
+  bounds: fc.tuple(fc.nat({ max: BLOCKS - 1 }), fc.nat({ max: BLOCKS - 1 })),
+  /** Which fork the request's view has. */
+  fork: fc.boolean(),
+});
+
+const scenario = fc.record({
+  blockLogs,
+  forkLogs: blockLogs,
+  filters: fc.tuple(filter, filter),
+  finalized: fc.integer({ min: 150, max: 380 }),
+  ring: fc.constantFrom(100, 300, 1_000),
+  nodes: fc.array(nodeFaults, { minLength: 1, maxLength: 3 }),
+  queries: fc.array(query, { minLength: 1, maxLength: 4 }),
+});
+
+test("an answer equals a plain scan of the view's chain, or is an error, never a subset", async () => {
+  let answered = 0;
+  let refused = 0;
+  await fc.assert(
+    fc.asyncProperty(scenario, async ({ blockLogs, forkLogs, filters, finalized, ring, nodes, queries }) => {
+      const chain = createFakeChain(blockLogs);
+      // What is left out below the ring leaves no trace, and no reorganisation is deeper than it.
+      const isBlind = nodes.some(({ leavesOut }) => leavesOut > 0);
+      const ringBlocks = isBlind ? BLOCKS : ring;
+      const forkAt = Math.max(finalized + 10, BLOCKS - ringBlocks + 1);
+      const other = createFakeChain(forkLogs.slice(forkAt), { base: chain.slice(0, forkAt), fork: "other" });
+      const fakes = nodes.map((faults, which) => {
+        let requests = 0;
+        const fake = createFakeLogNode({
+          chain,
+          name: `node${which}`,
+          timestamps: faults.timestamps,
+          machineHead: BLOCKS - 1 - faults.lag,
+          prunedBelow: faults.prunedBelow,
+          onLogs: ({ from, to, results }) => {
+            requests++;
+            if (requests > faults.switchesAfter) fake.options.chain = other;
+            if (faults.failsEvery > 0 && requests % faults.failsEvery === 0) {
+              return nodeError("gateway broke", -32603, "unreachable");
+            }
+            if (to - from + 1 > faults.maxBlocks) return nodeError(`limited to a ${faults.maxBlocks} range`);
+            return results > faults.maxResults
+              ? nodeError(`query returned more than ${faults.maxResults} results`, -32005)
+              : undefined;
+          },
+          change: (logs, { to, byHash }) =>
+            byHash ? logs : logs.filter((log) => numberOf(log) <= to - faults.leavesOut || faults.leavesOut === 0),
+        });
+        return fake;
+      });
+      const split = createSplit(fakes);
+      for (const { filter: which, bounds, fork } of queries) {
+        const view: readonly FakeBlock[] = fork ? other : chain;
+        const asked = range(Math.min(...bounds), Math.max(...bounds));
+        const context = contextOf(fakeHeads(view, { finalized, ring: ringBlocks }));
+        const wanted = filters[which === 0 ? 0 : 1];
+        try {
+          const answer = await readLogs(await split.request(wanted, asked, context));
+          assert.deepEqual(answer, plainScan(view, wanted, asked));
+          answered++;
+        } catch (error) {
+          if (!(error instanceof RpcError)) throw error;
+          refused++;
+        }
+      }
+    }),
+    { numRuns: Number(process.env.FOREBAY_RUNS ?? 100) },
+  );
+  assert.ok(answered > refused / 4, `${answered} answered, ${refused} refused`);
+});
+
+const numberOf = (log: unknown): number =>
+  typeof log === "object" && log !== null && "blockNumber" in log ? Number(log.blockNumber) : Number.NaN;

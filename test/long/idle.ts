@@ -1,0 +1,28 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { createService } from "../support/service.ts";
+
+const BLOCK_MS = 2_000;
+const MAX_CALLS_A_MINUTE = 50;
+
+/** An idle forebay in front of one node on a 2 s chain: how many calls a minute that costs (batch items count singly). */
+export const long = async ({ seconds }: { readonly seconds: number }): Promise<void> => {
+  const chain = createFakeChain({ height: 500, startSeconds: Math.floor(Date.now() / 1_000) - 1_000 });
+  const node = await createFakeNode({ chain });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: BLOCK_MS });
+  const timer = setInterval(() => chain.mine(), BLOCK_MS);
+  const total = () => [...node.calls.values()].reduce((sum, count) => sum + count, 0);
+  // The first seconds read the chain's identity and head.
+  await sleep(3_000);
+  const before = total();
+  const startMs = performance.now();
+  await sleep(seconds * 1_000);
+  const minutes = (performance.now() - startMs) / 60_000;
+  const callsAMinute = (total() - before) / minutes;
+  clearInterval(timer);
+  await service.close();
+  await node.close();
+  console.log(JSON.stringify({ claim: "idle", callsAMinute: Math.round(callsAMinute), limit: MAX_CALLS_A_MINUTE }));
+  if (callsAMinute > MAX_CALLS_A_MINUTE) throw new Error(`${callsAMinute} calls a minute`);
+};

@@ -1,0 +1,54 @@
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+
+const LIMIT_MS = 1_000;
+const ASK_EVERY_MS = 50;
+const BLOCK_TIMES_MS = [2_000, 12_000];
+
+/** One HTTP-only node and clients that ask: how long after the node has a new head it is served. */
+const measure = async (blockMs: number, seconds: number): Promise<readonly number[]> => {
+  const secondsPerBlock = blockMs / 1_000;
+  const height = 100;
+  const startSeconds = Math.floor(Date.now() / 1_000) - height * secondsPerBlock;
+  const chain = createFakeChain({ height, secondsPerBlock, startSeconds });
+  const node = await createFakeNode({ chain });
+  const service = await createService({ nodes: [{ url: node.url }] });
+  const endMs = performance.now() + Math.max(seconds * 1_000, 2.5 * blockMs);
+  const delays: number[] = [];
+  let minedMs: number | undefined;
+  const mining = setInterval(() => {
+    chain.mine();
+    minedMs = performance.now();
+  }, blockMs);
+  while (performance.now() < endMs) {
+    const head = Number((await rpc(service.url, "eth_blockNumber")).body.result);
+    if (minedMs !== undefined && BigInt(head) === chain.latest.number) {
+      delays.push(performance.now() - minedMs);
+      minedMs = undefined;
+    }
+    await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
+  }
+  clearInterval(mining);
+  await service.close();
+  await node.close();
+  return delays;
+};
+
+export const long = async ({ seconds }: { readonly seconds: number }): Promise<void> => {
+  const results = await Promise.all(BLOCK_TIMES_MS.map((blockMs) => measure(blockMs, seconds)));
+  for (const [index, delays] of results.entries()) {
+    const maxMs = Math.max(...delays);
+    console.log(
+      JSON.stringify({
+        claim: "new-heads",
+        blockMs: BLOCK_TIMES_MS[index],
+        heads: delays.length,
+        maxMs: Math.round(maxMs),
+        limitMs: LIMIT_MS,
+      }),
+    );
+    if (!(maxMs <= LIMIT_MS)) throw new Error(`a head was served ${maxMs} ms late`);
+  }
+};

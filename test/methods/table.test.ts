@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CallContext, Question } from "../../src/chain/source.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { isRefused } from "../../src/methods/refused.ts";
+import { table } from "../../src/methods/table.ts";
+import { createHeads, hashOf } from "../support/heads.ts";
+
+const A = `0x${"Aa".repeat(20)}`;
+const a = A.toLowerCase();
+const heads = createHeads({ latest: 100n, finalized: 50n, oldest: 40n });
+const context: CallContext = {
+  view: { heads },
+  signal: new AbortController().signal,
+  deadlineMs: Infinity,
+  caller: "test",
+  fresh: false,
+};
+
+/** The question that a call becomes, and how often heads were refreshed. */
+const ask = async (name: string, params: readonly unknown[], refreshed = heads) => {
+  const method = table.find((entry) => entry.name === name);
+  assert.ok(method, name);
+  const asked: Question[] = [];
+  let refreshes = 0;
+  const source = {
+    request: async (question: Question) => {
+      asked.push(question);
+      return { body: Buffer.from("null"), status: {} };
+    },
+  };
+  const chain = {
+    reads: source,
+    nodes: source,
+    accepted: () => {},
+    logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
+    logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
+    heads: {
+      refresh: async () => {
+        refreshes++;
+        return refreshed;
+      },
+    },
+  };
+  await method.answer({ chain, call: createCall(name, params), context });
+  const [question] = asked;
+  assert.ok(question);
+  return { ...question, text: Buffer.from(question.paramsText).toString(), refreshes };
+};
+
+test("names are unique", () => {
+  assert.equal(new Set(table.map(({ name }) => name)).size, table.length);
+});
+
+test("latest becomes a number, asked by hash", async () => {
+  const question = await ask("eth_getBalance", [A, "latest"]);
+  assert.equal(question.lifetime, "recentState");
+  assert.deepEqual(question.params, [a, "0x64"]);
+  assert.deepEqual(question.byHash?.params, [a, { blockHash: hashOf(100n) }]);
+  assert.deepEqual(question.block, { kind: "recent", number: 100n, hash: hashOf(100n) });
+});
+
+test("a missing block parameter, latest, its number with leading zeros, and its hash are one question", async () => {
+  const forms = [
+    [A],
+    [a, "latest"],
+    [A, "0x0064"],
+    [A, { blockNumber: "0x64" }],
+    [a, { blockHash: hashOf(100n) }],
+    [A, null],
+  ];
+  const questions = await Promise.all(forms.map((params) => ask("eth_getTransactionCount", params)));
+  const keys = new Set(
+    questions.map(({ subject, lifetime, block }) =>
+      JSON.stringify([subject, lifetime, String(block?.number), block?.hash]),
+    ),
+  );
+  assert.equal(keys.size, 1);
+});
+
+test("at or below finalized a number is asked by number and final", async () => {
+  const question = await ask("eth_getBlockByNumber", ["finalized", true]);
+  assert.equal(question.lifetime, "final");
+  assert.equal(question.text, '["0x32",true]');
+  assert.equal(question.byHash, undefined);
+});
+
+test("a recent block is asked by its ByHash method", async () => {
+  const question = await ask("eth_getBlockByNumber", ["0x60", false]);
+  assert.equal(question.lifetime, "recent");
+  assert.equal(question.byHash?.method, "eth_getBlockByHash");
+  assert.deepEqual(question.byHash?.params, [hashOf(96n), false]);
+});
+
+test("a number above the head refreshes the heads first", async () => {
+  const above = await ask("eth_getBlockByNumber", ["0x65", false]);
+  assert.equal(above.refreshes, 1);
+  assert.equal(above.lifetime, "never");
+  const arrived = await ask("eth_getBlockByNumber", ["0x65", false], createHeads({ latest: 101n, finalized: 50n }));
+  assert.equal(arrived.lifetime, "recent");
+});
+
+test("state by a hash that the ring does not hold is never kept; a block by it is kept by hash", async () => {
+  const hash = `0x${"12".repeat(32)}`;
+  assert.equal((await ask("eth_getBalance", [A, { blockHash: hash }])).lifetime, "never");
+  assert.equal((await ask("eth_getBlockReceipts", [hash])).lifetime, "byHash");
+  assert.equal((await ask("eth_getBlockByHash", [hash, false])).lifetime, "byHash");
+});
+
+test("requireCanonical is asked of the node", async () => {
+  const question = await ask("eth_getCode", [A, { blockHash: hashOf(90n), requireCanonical: true }]);
+  assert.deepEqual(question.byHash?.params, [a, { blockHash: hashOf(90n), requireCanonical: true }]);
+});
+
+test("slots, quantities, call objects and overrides have one form", async () => {
+  assert.equal(
+    (await ask("eth_getStorageAt", [A, "0x01", "latest"])).subject,
+    (await ask("eth_getStorageAt", [a, "0x1"])).subject,
+  );
+  const one = await ask("eth_call", [
+    { to: A, data: "0xAB", value: "0x00" },
+    "latest",
+    { [A]: { stateDiff: { "0x1": "0x2" } } },
+  ]);
+  const other = await ask("eth_call", [
+    { value: "0x0", input: "0xab", to: a, from: null },
+    "0x64",
+    { [a]: { stateDiff: { [`0x${"1".padStart(64, "0")}`]: `0x${"2".padStart(64, "0")}` } } },
+  ]);
+  assert.equal(one.subject, other.subject);
+});
+
+test("fee history at a final block is final, above it lives with the head", async () => {
+  assert.equal((await ask("eth_feeHistory", [4, "0x20", [1, 2.5]])).lifetime, "final");
+  const question = await ask("eth_feeHistory", ["0x4", "latest"]);
+  assert.equal(question.lifetime, "head");
+  assert.equal(question.text, '["0x4","0x64"]');
+});
+
+const bad: readonly (readonly [string, readonly unknown[], RegExp])[] = [
+  ["eth_getBalance", [], /missing value for required argument 0: address/],
+  ["eth_getBalance", ["0x12"], /invalid address/],
+  ["eth_getBalance", [A, "0xzz"], /invalid block/],
+  ["eth_getBalance", [A, "new"], /invalid block/],
+  ["eth_getBalance", [A, 7], /invalid block/],
+  ["eth_getBalance", [A, "latest", 1], /too many arguments, want at most 2/],
+  ["eth_getBalance", [A, { blockHash: "0x12" }], /invalid block: blockHash/],
+  ["eth_getBlockByNumber", ["0x1"], /required argument 1: fullTransactions/],
+  ["eth_getBlockByNumber", ["0x1", "yes"], /invalid fullTransactions/],
+  ["eth_getBlockByNumber", ["1", true], /invalid block: hex string without 0x prefix/],
+  ["eth_getBlockByNumber", ["0xffffffffffffffffff", true], /larger than int64/],
+  ["eth_getStorageAt", [A, "0xasdf"], /invalid hex in storage key: "0xasdf"/],
+  ["eth_getStorageAt", [A, `0x${"0".repeat(65)}`], /storage key too long/],
+  ["eth_getTransactionByHash", ["0x1"], /invalid hash/],
+  ["eth_call", ["0x"], /invalid transaction/],
+  ["eth_call", [{ to: "0x1" }], /invalid transaction\.to/],
+  ["eth_call", [{ data: "0x1" }], /invalid transaction\.data/],
+  ["eth_call", [{ data: "0x11", input: "0x22" }], /both "data" and "input"/],
+  ["eth_call", [{}, "latest", { "0x1": {} }], /invalid stateOverrides key/],
+  ["eth_feeHistory", ["0x1", "latest", "5"], /invalid rewardPercentiles/],
+  ["eth_getProof", [A, ["0xq"]], /invalid hex in storage key/],
+];
+
+for (const [name, params, message] of bad) {
+  test(`${name} ${JSON.stringify(params).slice(0, 60)} is refused with -32602`, async () => {
+    await assert.rejects(ask(name, params), (error) => {
+      assert.ok(error instanceof RpcError);
+      assert.equal(error.code, -32602);
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}
+
+test("management namespaces are refused unless allowed", () => {
+  for (const method of [
+    "admin_peers",
+    "personal_sign",
+    "engine_newPayloadV4",
+    "miner_start",
+    "debug_setHead",
+    "debug_standardTraceBlockToFile",
+  ]) {
+    assert.equal(isRefused(method, new Set()), true, method);
+  }
+  for (const method of ["eth_call", "debug_traceCall", "debug_getRawBlock", "anything", "op_supportedCapabilities"]) {
+    assert.equal(isRefused(method, new Set()), false, method);
+  }
+  assert.equal(isRefused("admin_peers", new Set(["admin"])), false);
+});

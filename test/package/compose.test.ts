@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+import { z } from "zod";
+import { readArguments, readConfig } from "../../src/readConfig.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const ALERTS = "/etc/prometheus/alerts.yaml";
+
+const composeFile = z.object({
+  services: z.record(
+    z.string(),
+    z.looseObject({
+      configs: z.array(z.strictObject({ source: z.string(), target: z.string() })).default([]),
+      volumes: z.array(z.string()).default([]),
+      stop_grace_period: z.string().optional(),
+    }),
+  ),
+  configs: z.record(z.string(), z.strictObject({ content: z.string() })),
+});
+
+const { services, configs } = composeFile.parse(parse(readFileSync(new URL("compose.yaml", ROOT), "utf8")));
+/** As compose hands it on. */
+const contentOf = (name: string): string => (configs[name]?.content ?? "").replaceAll("$$", "$");
+
+const inFile = async <T>(text: string, run: (file: string) => T): Promise<T> => {
+  const folder = await mkdtemp(join(tmpdir(), "forebay-compose-"));
+  try {
+    const file = join(folder, "file.yaml");
+    await writeFile(file, text);
+    return run(file);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+};
+
+test("every file and every config that a service mounts is there", () => {
+  for (const { configs: mounted, volumes } of Object.values(services)) {
+    for (const { source } of mounted) assert.ok(source in configs, source);
+    for (const volume of volumes) assert.ok(existsSync(new URL(volume.split(":")[0] ?? "", ROOT)), volume);
+  }
+});
+
+test("forebay reads its configuration, the node's URL from the environment", async () => {
+  const environment = { NODE_URL: "http://node:8545" };
+  const config = await inFile(contentOf("forebay"), (file) =>
+    readConfig(readArguments(["--config", file], {}), environment),
+  );
+  assert.equal(config.chains[0]?.nodes[0]?.url, environment.NODE_URL);
+  assert.equal(config.server.opsHost, "0.0.0.0", "Prometheus asks from another container");
+  const { drainDelayMs, drainTimeoutMs } = config.server;
+  assert.ok(Number.parseInt(services.forebay?.stop_grace_period ?? "", 10) * 1000 > drainDelayMs + drainTimeoutMs);
+});
+
+const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
+
+test("promtool: Prometheus reads its configuration", { skip: !hasPromtool && "no promtool" }, async () => {
+  assert.ok(services.prometheus?.volumes.some((volume) => volume.includes(ALERTS)));
+  const text = contentOf("prometheus").replace(ALERTS, fileURLToPath(new URL("grafana/alerts.yaml", ROOT)));
+  const { status, stdout, stderr } = await inFile(text, (file) =>
+    spawnSync("promtool", ["check", "config", file], { encoding: "utf8" }),
+  );
+  assert.equal(status, 0, stdout + stderr);
+});
+
+test("the image copies what there is, and starts without a shell", () => {
+  const dockerfile = readFileSync(new URL("Dockerfile", ROOT), "utf8");
+  const allowed = readFileSync(new URL(".dockerignore", ROOT), "utf8").split("\n");
+  for (const [, sources = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
+    for (const source of sources.split(" ")) {
+      assert.ok(allowed.includes(`!${source}`), `${source} in .dockerignore`);
+    }
+  }
+  assert.match(dockerfile, /^ENTRYPOINT \["node", /m);
+  assert.match(dockerfile, /^USER node$/m);
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { execPath } from "node:process";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { pack } from "../../pack.ts";
+
+const INSTALL = ["install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
+
+/** Port 9 (discard) answers nobody: nodes that are down at the start are no reason to end (architecture.md, server). */
+const CONFIG = `
+chains:
+  - name: down
+    nodes: [{ url: "http://127.0.0.1:9" }]
+server: { port: 0, opsPort: 0, drainDelayMs: 0, drainTimeoutMs: 1000 }
+`;
+
+let folder: string;
+let tarball: string;
+const built = () => join(folder, "dist");
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forebay-pack-"));
+  tarball = pack(built());
+});
+
+after(() => rm(folder, { recursive: true, force: true }));
+
+test("the manifest asks users for nothing but the dependencies", () => {
+  const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(built(), "package.json"), "utf8"));
+  const own: Record<string, unknown> = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  assert.deepEqual(manifest.dependencies, own.dependencies);
+  assert.deepEqual(manifest.bin, { forebay: "lib/bin.js" });
+  for (const key of ["devDependencies", "optionalDependencies", "scripts"]) assert.ok(!(key in manifest), key);
+});
+
+test("every file is JavaScript and finds what it loads", () => {
+  const files = globSync("lib/**/*", { cwd: built(), withFileTypes: true }).filter((entry) => entry.isFile());
+  assert.ok(files.length > 0);
+  for (const { name, parentPath } of files) {
+    assert.match(name, /\.js$/);
+    const text = readFileSync(join(parentPath, name), "utf8");
+    for (const [, target = ""] of text.matchAll(/(?:from|import|import\()\s*"(\.[^"]+)"/g)) {
+      assert.ok(existsSync(resolve(parentPath, target)), `${name} imports ${target}`);
+    }
+    for (const [, target = ""] of text.matchAll(/new URL\("(\.[^"]+)", import\.meta\.url\)/g)) {
+      assert.ok(existsSync(resolve(parentPath, target)), `${name} loads ${target}`);
+    }
+  }
+});
+
+test("the tarball installs into an empty folder, starts there, and ends on SIGTERM", async () => {
+  const home = join(folder, "home");
+  execFileSync("npm", [...INSTALL, "--prefix", home, tarball], { cwd: folder, stdio: "pipe" });
+  const bin = join(home, "node_modules/forebay/lib/bin.js");
+  assert.equal(execFileSync(execPath, [bin, "--version"], { encoding: "utf8" }).trim(), versionOf(bin));
+  await writeFile(join(home, "forebay.yaml"), CONFIG);
+
+  const child = spawn(execPath, [bin, "--config", join(home, "forebay.yaml")], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  after(() => child.kill("SIGKILL"));
+  const ops = await opsUrlOf(child.stdout);
+  assert.equal((await fetch(`${ops}/healthz`)).status, 200);
+  assert.equal((await fetch(`${ops}/readyz`)).status, 503);
+  assert.match(await (await fetch(`${ops}/metrics`)).text(), /^forebay_requests_in_flight 0$/m);
+  child.kill("SIGTERM");
+  assert.deepEqual(await once(child, "exit"), [0, null]);
+});
+
+const versionOf = (bin: string): string => {
+  const manifest: { version?: unknown } = JSON.parse(readFileSync(join(dirname(bin), "../package.json"), "utf8"));
+  return String(manifest.version);
+};
+
+/** From the log line that says where it listens. */
+const opsUrlOf = async (output: NodeJS.ReadableStream): Promise<string> => {
+  const lines = createInterface({ input: output });
+  for await (const line of lines) {
+    const entry: { ops?: unknown } = JSON.parse(line);
+    if (typeof entry.ops === "string") {
+      output.resume();
+      return entry.ops;
+    }
+  }
+  throw new Error("it ended before it listened");
+};

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+
+const chain = createFakeChain({ height: 100 });
+const handlers = { eth_getBalance: () => "0x1" };
+let nodes: readonly FakeNode[];
+let service: Service;
+
+before(async () => {
+  nodes = await Promise.all([createFakeNode({ chain, handlers }), createFakeNode({ chain, handlers })]);
+  service = await createService(
+    {
+      nodes: nodes.map(({ url }, index) => ({ url, name: index === 0 ? "one" : "two" })),
+      upstream: { breaker: { failures: 3, openMs: 200 } },
+    },
+    { cache: { memoryBytes: 0 } },
+  );
+});
+after(async () => {
+  await service?.close();
+  await Promise.all(nodes.map((node) => node.close()));
+});
+
+const isOpen = async (): Promise<boolean> =>
+  (await metric(service.opsUrl, "forebay_upstream_breaker_open", 'node="one"')) === 1;
+
+/** Reads until `done`, eight at a time; every one of them must be answered. */
+const readUntil = async (done: () => boolean | Promise<boolean>): Promise<void> => {
+  let at = 0;
+  while (!(await done())) {
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        rpc(service.url, "eth_getBalance", [`0x${(at++).toString(16).padStart(40, "0")}`, "0x10"]),
+      ),
+    );
+    for (const { status, body } of answers)
+      assert.deepEqual({ status, result: body.result }, { status: 200, result: "0x1" });
+  }
+};
+
+for (const answer of ["reset", 503] as const) {
+  test(`a node that answers with ${answer} under load costs no read; its breaker opens, and closes when it is back`, async () => {
+    const [one] = nodes;
+    assert.ok(one);
+    await readUntil(() => one.count("eth_getBalance") > 20);
+    one.faults.answer = answer;
+    await readUntil(isOpen);
+    one.faults.answer = undefined;
+    await readUntil(async () => !(await isOpen()));
+    const before = one.count("eth_getBalance");
+    await readUntil(() => one.count("eth_getBalance") > before + 20);
+  });
+}

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import { devAccounts, startTraffic } from "../devnet/traffic.ts";
+import { resultText, rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+
+let devnet: Devnet;
+let service: Service;
+let addresses: readonly string[];
+let token: string;
+
+/** Some blocks with transfers, tokens, creations and reverts, then a chain that stands still. */
+before(async () => {
+  devnet = await createDevnet({ manual: true });
+  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 200 });
+  while (traffic.sent < 60) {
+    await devnet.step();
+    await devnet.step();
+    await devnet.sealNow();
+  }
+  await traffic.stop();
+  token = traffic.token;
+  await devnet.sealNow();
+  service = await createService({ nodes: [{ url: devnet.anvilUrl }], pending: { mode: "node" } });
+  addresses = devAccounts.slice(0, 4).map(({ address }) => address);
+});
+after(async () => {
+  await service?.close();
+  await devnet?.close();
+});
+
+const same = async (method: string, params: readonly unknown[]) => {
+  const [ours, node] = await Promise.all([rpc(service.url, method, params), rpc(devnet.anvilUrl, method, params)]);
+  assert.equal(ours.status, 200);
+  assert.equal(resultText(ours.text), resultText(node.text), `${method} ${JSON.stringify(params)}`);
+  return ours;
+};
+
+const head = async (): Promise<number> => Number((await rpc(devnet.anvilUrl, "eth_blockNumber")).body.result);
+
+test("blocks of every number and tag are the node's, byte for byte", async () => {
+  for (let number = 0; number <= (await head()); number++) {
+    for (const full of [true, false]) await same("eth_getBlockByNumber", [`0x${number.toString(16)}`, full]);
+  }
+  for (const tag of ["latest", "earliest"]) await same("eth_getBlockByNumber", [tag, false]);
+});
+
+test("nonces, balances and storage are the node's at every block", async () => {
+  for (let number = 0; number <= (await head()); number++) {
+    for (const address of addresses) {
+      const block = `0x${number.toString(16)}`;
+      await same("eth_getTransactionCount", [address, block]);
+      await same("eth_getBalance", [address, block]);
+      await same("eth_getStorageAt", [address, "0x0", block]);
+    }
+  }
+});
+
+test("logs are the node's, their blockTimestamp aside", async () => {
+  const withoutTime = (logs: unknown) => {
+    assert.ok(Array.isArray(logs));
+    return logs.map(({ blockTimestamp: _, ...log }: Record<string, unknown>) => log);
+  };
+  const filter = { fromBlock: "earliest", toBlock: "latest" };
+  const [ours, node] = await Promise.all([
+    rpc(service.url, "eth_getLogs", [filter]),
+    rpc(devnet.anvilUrl, "eth_getLogs", [filter]),
+  ]);
+  assert.deepEqual(withoutTime(ours.body.result), withoutTime(node.body.result));
+  assert.ok(Array.isArray(ours.body.result) && ours.body.result.length > 0);
+});
+
+test("receipts and transactions are the node's", async () => {
+  const { body } = await rpc(devnet.anvilUrl, "eth_getBlockByNumber", ["latest", false]);
+  const { transactions } = body.result as { transactions: readonly string[] };
+  for (const hash of transactions) {
+    await same("eth_getTransactionByHash", [hash]);
+    await same("eth_getTransactionReceipt", [hash]);
+  }
+});
+
+test("what the node refuses is refused with its own code and message", async () => {
+  // fail(): reverts with a reason.
+  const params = [{ to: token, data: "0xa9cc4718" }, "latest"];
+  const [ours, node] = await Promise.all([
+    rpc(service.url, "eth_call", params),
+    rpc(devnet.anvilUrl, "eth_call", params),
+  ]);
+  assert.ok(node.body.error);
+  assert.deepEqual(ours.body.error, node.body.error);
+});
+
+test("an unknown method reaches the node as it is", async () => {
+  await same("anvil_nodeInfo", []);
+});

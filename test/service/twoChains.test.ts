@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+
+let main: Devnet;
+let trial: Devnet;
+let service: Service;
+
+before(async () => {
+  [main, trial] = await Promise.all([
+    createDevnet({ chainId: 901, manual: true }),
+    createDevnet({ chainId: 902, manual: true, gasLimit: 30_000_000n }),
+  ]);
+  await main.sealNow();
+  await main.sealNow();
+  await trial.sealNow();
+  service = await createService([
+    { name: "main", nodes: [{ url: main.anvilUrl }] },
+    { name: "trial", nodes: [{ url: trial.anvilUrl }] },
+  ]);
+});
+after(async () => {
+  await service?.close();
+  await Promise.all([main?.close(), trial?.close()]);
+});
+
+test("each chain answers at its name and at its chain id, and nothing at /", async () => {
+  for (const [path, chainId, head] of [
+    ["main", 901, 2],
+    ["901", 901, 2],
+    ["trial", 902, 1],
+    ["902", 902, 1],
+  ] as const) {
+    assert.equal(Number((await rpc(`${service.url}/${path}`, "eth_chainId")).body.result), chainId);
+    assert.equal(Number((await rpc(`${service.url}/${path}`, "eth_blockNumber")).body.result), head);
+  }
+  assert.equal((await rpc(`${service.url}/unknown`, "eth_chainId").catch(() => undefined))?.status ?? 404, 404);
+});
+
+test("the same question to both is two answers, also from the cache", async () => {
+  for (let round = 0; round < 2; round++) {
+    const [one, other] = await Promise.all(
+      [main, trial].map(async (devnet, index) => {
+        const path = index === 0 ? "main" : "trial";
+        const ours = await rpc(`${service.url}/${path}`, "eth_getBlockByNumber", ["0x1", false]);
+        assert.deepEqual(ours.body.result, await devnet.rpc("eth_getBlockByNumber", "0x1", false));
+        return ours.text;
+      }),
+    );
+    assert.notEqual(one, other);
+  }
+});
+
+test("metrics name the chain", async () => {
+  const before = await metric(service.opsUrl, "forebay_requests_total", 'chain="trial"');
+  await rpc(`${service.url}/main`, "eth_blockNumber");
+  assert.equal(await metric(service.opsUrl, "forebay_requests_total", 'chain="trial"'), before);
+  assert.ok((await metric(service.opsUrl, "forebay_requests_total", 'chain="main"')) > 0);
+});
+
+test("one chain's node is down, the other goes on", async () => {
+  await trial.stopNode();
+  await main.sealNow();
+  assert.deepEqual(
+    (await rpc(`${service.url}/main`, "eth_getBlockByNumber", ["0x3", false])).body.result,
+    await main.rpc("eth_getBlockByNumber", "0x3", false),
+  );
+  const down = await rpc(`${service.url}/trial`, "eth_getBalance", [`0x${"00".repeat(20)}`, "0x0"]);
+  assert.equal(down.status, 503);
+  await trial.startNode();
+});

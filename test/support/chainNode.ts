@@ -1,0 +1,71 @@
+import { NodeError } from "../../src/chain/node.ts";
+import type { UpstreamNode } from "../../src/upstream/upstreamNode.ts";
+import type { FakeBlock, FakeChain } from "./fakeChain.ts";
+
+export interface ChainNode extends UpstreamNode {
+  /** Calls in all; batch items count singly. */
+  calls: number;
+  /** The chain that it answers from; can be replaced. */
+  chain: FakeChain;
+  /** Blocks behind the chain's end. */
+  lag: number;
+  height: number | undefined;
+  down: boolean;
+  available: boolean;
+}
+
+const encoder = new TextEncoder();
+
+/** A node without a network: answers eth_getBlockByNumber from a fake chain at once. For tests with a clock of their own. */
+export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
+  let head: bigint | undefined;
+  const top = (): number => Math.max(0, node.height ?? node.chain.blocks.length - 1 - node.lag);
+  const block = (tag: unknown): FakeBlock | undefined => {
+    const depths: Record<string, number> = { latest: 0, safe: 4, finalized: 8 };
+    const depth = depths[String(tag)];
+    const number = depth === undefined ? Number(tag) : Math.max(0, top() - depth);
+    return number <= top() ? node.chain.blocks[number] : undefined;
+  };
+
+  const node: ChainNode = {
+    name,
+    chain,
+    calls: 0,
+    lag: 0,
+    height: undefined,
+    down: false,
+    available: true,
+    identified: true,
+    requestsPerSecond: undefined,
+    oldest: 0n,
+    latencyMs: 1,
+    errorShare: 0,
+    inFlight: 0,
+    get head() {
+      return head;
+    },
+    announce: (number) => {
+      head = number;
+    },
+    lacks: () => undefined,
+    send: async ({ params: [tag] }) => {
+      node.calls += 1;
+      if (node.down) {
+        throw new NodeError("unreachable", name, -32_603, "down");
+      }
+      return encoder.encode(JSON.stringify(block(tag)?.json ?? null));
+    },
+    batch: (calls, reach) =>
+      Promise.all(
+        calls.map((call) =>
+          node.send(call, reach).then(
+            (body) => ({ body, status: {} }),
+            (error: NodeError) => error,
+          ),
+        ),
+      ),
+    request: async (question, context) => ({ body: await node.send(question, context), status: {} }),
+    close: async () => undefined,
+  };
+  return node;
+};

@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+
+export interface FakeBlock {
+  readonly number: bigint;
+  readonly hash: `0x${string}`;
+  readonly parentHash: `0x${string}`;
+  readonly timestamp: bigint;
+  /** As a node's eth_getBlockByNumber gives it. */
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+export interface FakeChainOptions {
+  readonly chainId?: number;
+  /** Number of the newest block at the start. */
+  readonly height?: number;
+  readonly secondsPerBlock?: number;
+  readonly startSeconds?: number;
+  /** Chains of different seeds have different blocks from genesis on. */
+  readonly seed?: string;
+}
+
+/** A generated chain that several fake nodes may share; every change is told to listeners with the new blocks. */
+export interface FakeChain {
+  readonly chainId: number;
+  readonly blocks: readonly FakeBlock[];
+  readonly latest: FakeBlock;
+  mine(count?: number): void;
+  /** Drops the newest `depth` blocks and mines `count` others in their place. */
+  reorg(depth: number, count: number): void;
+  /** Drops the newest blocks, as a node does that is set back to a snapshot. */
+  rewind(height: number): void;
+  onBlocks(listener: (blocks: readonly FakeBlock[]) => void): () => void;
+}
+
+const quantity = (value: bigint | number): string => `0x${value.toString(16)}`;
+const hashOf = (text: string): `0x${string}` => `0x${createHash("sha256").update(text).digest("hex")}`;
+const zeros = (bytes: number): string => `0x${"00".repeat(bytes)}`;
+
+export const createFakeChain = (options: FakeChainOptions = {}): FakeChain => {
+  const { secondsPerBlock = 2, startSeconds = 1_700_000_000, seed = "seed", height = 10 } = options;
+  const listeners = new Set<(blocks: readonly FakeBlock[]) => void>();
+  const blocks: FakeBlock[] = [];
+  let branch = 0;
+
+  const block = (number: number): FakeBlock => {
+    const parentHash = blocks[number - 1]?.hash ?? `0x${"0".repeat(64)}`;
+    const hash = hashOf(`${seed}:${branch}:${number}:${parentHash}`);
+    const timestamp = BigInt(startSeconds + Math.floor(number * secondsPerBlock));
+    const json = {
+      hash,
+      number: quantity(number),
+      parentHash,
+      timestamp: quantity(timestamp),
+      logsBloom: zeros(256),
+      stateRoot: hashOf(`state:${hash}`),
+      receiptsRoot: hashOf(`receipts:${hash}`),
+      transactionsRoot: hashOf(`transactions:${hash}`),
+      miner: zeros(20),
+      gasLimit: quantity(30_000_000),
+      gasUsed: "0x0",
+      baseFeePerGas: "0x7",
+      extraData: "0x",
+      nonce: zeros(8),
+      mixHash: zeros(32),
+      sha3Uncles: hashOf("uncles"),
+      difficulty: "0x0",
+      size: "0x200",
+      transactions: [],
+      uncles: [],
+    };
+    return { number: BigInt(number), hash, parentHash, timestamp, json };
+  };
+
+  const grow = (count: number): void => {
+    const added = Array.from({ length: count }, () => {
+      const next = block(blocks.length);
+      blocks.push(next);
+      return next;
+    });
+    for (const listener of listeners) {
+      listener(added);
+    }
+  };
+
+  grow(height + 1);
+  return {
+    chainId: options.chainId ?? 31_337,
+    blocks,
+    get latest() {
+      const latest = blocks.at(-1);
+      if (!latest) {
+        throw new Error("the fake chain has no block");
+      }
+      return latest;
+    },
+    mine: (count = 1) => grow(count),
+    reorg: (depth, count) => {
+      branch += 1;
+      blocks.length -= depth;
+      grow(count);
+    },
+    rewind: (to) => {
+      branch += 1;
+      blocks.length = to + 1;
+    },
+    onBlocks: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+};

@@ -1,0 +1,33 @@
+/** One JSON-RPC answer with its text, for tests that compare bytes. */
+export interface RpcAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: { readonly result?: unknown; readonly error?: { readonly code: number; readonly message: string } };
+}
+
+export const rpc = async (url: string, method: string, params: readonly unknown[] = []): Promise<RpcAnswer> => {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, body: text === "" ? {} : JSON.parse(text) };
+};
+
+/** The text of `result`, cut out of an envelope whose result is its last or only other member. */
+export const resultText = (text: string): string => {
+  const start = text.indexOf('"result":') + '"result":'.length;
+  const end = text.endsWith(',"id":1}') ? text.length - ',"id":1}'.length : text.length - 1;
+  return text.slice(start, end).trim();
+};
+
+/** A value of one metric out of /metrics; 0 where it has not been counted. */
+export const metric = async (opsUrl: string, name: string, ...labels: readonly string[]): Promise<number> => {
+  const text = await (await fetch(`${opsUrl}/metrics`)).text();
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith(name) && labels.every((label) => line.includes(label)))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
+};

@@ -1,0 +1,37 @@
+import type { z } from "zod";
+import { configSchema } from "../../src/config.ts";
+import { createForebay } from "../../src/main.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+
+type Input = z.input<typeof configSchema>;
+
+/** A whole forebay in this process, on free ports. */
+export interface Service {
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly telemetry: Telemetry;
+  close(): Promise<void>;
+}
+
+export type ServiceChain = Omit<Input["chains"][number], "name"> & { readonly name?: string };
+
+/** Settles once every chain has its genesis and a first head. `chains` is one chain or several. */
+export const createService = async (
+  chains: ServiceChain | readonly ServiceChain[],
+  rest: Omit<Input, "chains"> = {},
+): Promise<Service> => {
+  const list = Array.isArray(chains) ? chains : [chains];
+  const config = configSchema.parse({
+    ...rest,
+    chains: list.map((chain: ServiceChain, index) => ({
+      name: list.length === 1 ? "chain" : `chain${index + 1}`,
+      ...chain,
+    })),
+    server: { port: 0, opsPort: 0, drainDelayMs: 0, ...rest.server },
+    log: { level: "silent", ...rest.log },
+  });
+  const telemetry = createTelemetry({ level: config.log.level });
+  const forebay = await createForebay(config, telemetry);
+  await forebay.ready;
+  return { url: forebay.url, opsUrl: forebay.opsUrl, telemetry, close: () => forebay.close() };
+};

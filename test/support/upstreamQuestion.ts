@@ -1,0 +1,46 @@
+import type { Heads, RingBlock } from "../../src/chain/heads.ts";
+import { ZERO_HASH } from "../../src/chain/hex.ts";
+import type { CallContext, Question } from "../../src/chain/source.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+
+/** A read of the table; `more` says what else the method's entry would. */
+export const createQuestion = (
+  method: string,
+  params: readonly unknown[] = [],
+  more: Partial<Question> = {},
+): Question => ({
+  ...createCall(method, params),
+  lifetime: "recent",
+  subject: JSON.stringify([method, params]),
+  ...more,
+});
+
+const latest: RingBlock = {
+  number: 0n,
+  hash: ZERO_HASH,
+  parentHash: ZERO_HASH,
+  timestamp: 0n,
+  logsBloom: new Uint8Array(256),
+};
+
+const heads: Heads = {
+  latest,
+  safe: undefined,
+  finalized: undefined,
+  oldest: 0n,
+  at: () => undefined,
+  header: () => undefined,
+};
+
+/** A caller with ten seconds; for rooms that do not look at the view. */
+export const createContext = (more: Partial<CallContext> = {}): CallContext => ({
+  view: { heads },
+  signal: new AbortController().signal,
+  deadlineMs: performance.now() + 10_000,
+  caller: "test",
+  fresh: false,
+  ...more,
+});
+
+export const silent = (): Telemetry => createTelemetry({ level: "silent" });

@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { RLP } from "@ethereumjs/rlp";
+import { keccak256 } from "ethers";
+import { vectorFolder } from "./vectorFolder.ts";
+
+/** The header fields of a block as eth_getBlockByNumber has them, with its place. */
+export interface VectorBlock {
+  readonly number: number;
+  readonly hash: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+const data = (value: unknown): string => `0x${value instanceof Uint8Array ? value.toHex() : ""}`;
+const quantity = (value: unknown): string => {
+  const digits = data(value).replace(/^0x0*/, "");
+  return digits === "" ? "0x0" : `0x${digits}`;
+};
+
+const HEADER: readonly (readonly [string, (value: unknown) => string])[] = [
+  ["parentHash", data],
+  ["sha3Uncles", data],
+  ["miner", data],
+  ["stateRoot", data],
+  ["transactionsRoot", data],
+  ["receiptsRoot", data],
+  ["logsBloom", data],
+  ["difficulty", quantity],
+  ["number", quantity],
+  ["gasLimit", quantity],
+  ["gasUsed", quantity],
+  ["timestamp", quantity],
+  ["extraData", data],
+  ["mixHash", data],
+  ["nonce", data],
+  ["baseFeePerGas", quantity],
+  ["withdrawalsRoot", data],
+  ["blobGasUsed", quantity],
+  ["excessBlobGas", quantity],
+  ["parentBeaconBlockRoot", data],
+  ["requestsHash", data],
+];
+
+const parseBlock = (item: unknown): VectorBlock => {
+  if (!Array.isArray(item) || !Array.isArray(item[0]) || !Array.isArray(item[1]))
+    throw new Error("no block in chain.rlp");
+  const header: Uint8Array[] = item[0];
+  const hash = keccak256(RLP.encode(header));
+  const fields = Object.fromEntries(
+    header.map((value, index) => {
+      const [name, format] = HEADER[index] ?? [`field${index}`, data];
+      return [name, format(value)];
+    }),
+  );
+  const transactions = item[1].map((transaction: Uint8Array | Uint8Array[]) =>
+    keccak256(transaction instanceof Uint8Array ? transaction : RLP.encode(transaction)),
+  );
+  return { number: Number(fields.number), hash, fields: { ...fields, hash, uncles: [], transactions, size: "0x0" } };
+};
+
+/** Blocks 0 (known by its hash alone: the parent of block 1) to the head, in order. */
+export const readVectorChain = (): readonly VectorBlock[] => {
+  let rest: Uint8Array = readFileSync(join(vectorFolder, "execution-apis/chain.rlp"));
+  const blocks: VectorBlock[] = [];
+  while (rest.length > 0) {
+    const { data: item, remainder } = RLP.decode(rest, true);
+    blocks.push(parseBlock(item));
+    rest = remainder;
+  }
+  const first = blocks[0];
+  if (first === undefined) throw new Error("chain.rlp is empty");
+  const zero = `0x${"0".repeat(64)}`;
+  const hash = String(first.fields.parentHash);
+  const genesis = {
+    ...first.fields,
+    number: "0x0",
+    hash,
+    parentHash: zero,
+    timestamp: "0x0",
+    gasUsed: "0x0",
+    logsBloom: `0x${"0".repeat(512)}`,
+    transactions: [],
+  };
+  return [{ number: 0, hash, fields: genesis }, ...blocks];
+};
