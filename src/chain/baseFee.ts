@@ -27,11 +27,17 @@ interface FeeRules {
   readonly minBaseFee: bigint;
 }
 
+/** What an OP-stack chain's own configuration says; extraData that says zero means these. */
+export interface FeeDefaults {
+  readonly elasticity: bigint;
+  readonly denominator: bigint;
+}
+
 /** The base fee of the block after `parent`; `rules` are the parent's. */
-export const nextBaseFee = (parent: FeeParent, rules: Rules): bigint => {
+export const nextBaseFee = (parent: FeeParent, rules: Rules, chain?: FeeDefaults): bigint => {
   const { baseFeePerGas: baseFee, gasLimit } = parent;
   if (baseFee === undefined) return INITIAL_BASE_FEE;
-  const { elasticity, denominator, minBaseFee } = feeRules(parent, rules);
+  const { elasticity, denominator, minBaseFee } = feeRules(parent, rules, chain);
   const used = usedGas(parent, rules);
   const target = gasLimit / elasticity;
   return larger(step(baseFee, used, target, denominator), minBaseFee);
@@ -52,13 +58,14 @@ const usedGas = ({ gasUsed, blobGasUsed }: FeeParent, rules: Rules): bigint =>
   isOpForkActive(rules, "jovian") && blobGasUsed > gasUsed ? blobGasUsed : gasUsed;
 
 /** Since Holocene the parent's extraData says them: version, denominator, elasticity, and since Jovian the least base fee. */
-const feeRules = ({ extraData }: FeeParent, rules: Rules): FeeRules => {
+const feeRules = ({ extraData }: FeeParent, rules: Rules, chain: FeeDefaults | undefined): FeeRules => {
   if (rules.op === undefined) {
     return { elasticity: ETHEREUM_ELASTICITY, denominator: ETHEREUM_DENOMINATOR, minBaseFee: 0n };
   }
   const defaults = {
     elasticity: OP_ELASTICITY,
     denominator: isForkActive(rules, "shanghai") ? OP_DENOMINATOR : OP_DENOMINATOR_BEFORE_CANYON,
+    ...chain,
     minBaseFee: 0n,
   };
   if (!isOpForkActive(rules, "holocene") || extraData.length < HOLOCENE_BYTES) return defaults;

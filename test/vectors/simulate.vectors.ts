@@ -10,9 +10,9 @@ import { runSimulation, type SimulationInput } from "../../src/simulate/runSimul
 import { readConformanceChain } from "../support/conformanceChain.ts";
 import { readerOf } from "../support/stateRoot.ts";
 import { type Exchange, readExchange } from "../support/vectorFile.ts";
+import { vectorsFolder } from "./folder.ts";
 
-const VECTORS = process.env.VECTORS ?? join(import.meta.dirname, "../../../shared/vectors");
-const FOLDER = join(VECTORS, "execution-apis");
+const FOLDER = join(vectorsFolder, "execution-apis");
 const MAX_EXCEPTIONS = 5;
 
 /** Answers that differ and are not wrong, each by a rule. */
@@ -81,6 +81,118 @@ test("eth_simulateV1 vectors, profile geth: equal as JSON", async () => {
   assert.deepEqual(differing, []);
   assert.ok(excepted <= MAX_EXCEPTIONS);
 });
+
+/** The contract's 2.1 and 2.5. */
+const FIELDS = [
+  ...[
+    "number",
+    "hash",
+    "parentHash",
+    "nonce",
+    "sha3Uncles",
+    "logsBloom",
+    "transactionsRoot",
+    "stateRoot",
+    "receiptsRoot",
+  ],
+  ...[
+    "miner",
+    "difficulty",
+    "mixHash",
+    "extraData",
+    "size",
+    "gasLimit",
+    "gasUsed",
+    "timestamp",
+    "transactions",
+    "uncles",
+  ],
+  ...["withdrawals", "withdrawalsRoot", "baseFeePerGas", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot"],
+  ...["requestsHash", "calls"],
+];
+const ZERO_ROOTS = ["stateRoot", "withdrawalsRoot", "mixHash"];
+
+/** Contracts see the time; the rest of this test is about what does not follow from it. */
+const TIME_STEP = 12n;
+
+/**
+ * Headers differ between the profiles, so do hashes. Those of shown blocks are hidden by `hidden`; those of blocks that fill a
+ * gap are not shown, and a contract may return them (BLOCKHASH).
+ */
+const onlyCalls = (blocks: readonly Block[], hasGaps: boolean): unknown =>
+  blocks.map(({ calls }) =>
+    JSON.parse(JSON.stringify(calls, (key, value) => (hasGaps && key === "returnData" ? undefined : value))),
+  );
+
+const entriesOf = (exchange: Exchange): readonly unknown[] => {
+  const [payload] = exchange.request.params as [{ blockStateCalls: unknown[] }];
+  return payload.blockStateCalls;
+};
+
+test("the same requests in the contract's profile: all fields, zero roots, one result an entry, the same calls", async () => {
+  const differing: string[] = [];
+  for (const file of files) {
+    const exchange = readExchange(file);
+    const contract = await answer(exchange, { profile: "contract", timeStep: TIME_STEP });
+    if (contract.error !== undefined || exchange.response.error !== undefined) {
+      assert.deepEqual(masked(contract), masked(exchange.response), basename(file));
+      continue;
+    }
+    const blocks = contract.result as Block[];
+    assert.equal(blocks.length, entriesOf(exchange).length, basename(file));
+    for (const block of blocks) {
+      const isOld = !("parentBeaconBlockRoot" in block);
+      // Before those forks there are no such fields (one vector stands on block 1).
+      if (isOld) continue;
+      assert.deepEqual(
+        FIELDS.filter((name) => !(name in block)),
+        [],
+        basename(file),
+      );
+      for (const name of ZERO_ROOTS) assert.equal(block[name], ZERO_HASH, `${basename(file)} ${name}`);
+    }
+    const geth = (await answer(exchange, {})).result as Block[];
+    const asked = geth.filter(({ number }) => blocks.some((block) => block.number === number));
+    const hasGaps = geth.length > blocks.length;
+    const [got, want] = [onlyCalls(hidden(blocks), hasGaps), onlyCalls(hidden(asked), hasGaps)];
+    if (!isDeepStrictEqual(got, want)) differing.push(`${basename(file)}: ${difference(got, want)}`);
+  }
+  assert.deepEqual(differing, []);
+});
+
+/** Hashes of simulated blocks, wherever they stand. */
+const hidden = (blocks: readonly Block[]): Block[] => {
+  let text = JSON.stringify(blocks);
+  for (const { hash, number } of blocks) text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);
+  return JSON.parse(text);
+};
+
+test("the contract's shape of an error: the reason alone, the bytes in returnData", async () => {
+  let reverts = 0;
+  for (const file of files) {
+    const exchange = readExchange(file);
+    const [asObject, asString] = [await answer(exchange, {}), await answer(exchange, { errorShape: "string" })];
+    if (asObject.error !== undefined) {
+      assert.deepEqual(asString, asObject);
+      continue;
+    }
+    const calls = (blocks: unknown) => (blocks as Block[]).flatMap((block) => block.calls as Call[]);
+    for (const [at, call] of calls(asString.result).entries()) {
+      const error = calls(asObject.result)[at]?.error as { message: string; data?: string } | undefined;
+      if (error === undefined) continue;
+      reverts++;
+      assert.equal(typeof call.error, "string");
+      assert.equal(error.message.replace("execution reverted: ", ""), call.error);
+      assert.equal(call.returnData, error.data ?? "0x");
+    }
+  }
+  assert.ok(reverts > 0);
+});
+
+interface Call {
+  readonly error?: unknown;
+  readonly returnData: string;
+}
 
 const difference = (got: unknown, want: unknown, place = ""): string => {
   if (isDeepStrictEqual(got, want)) return "";

@@ -1,0 +1,140 @@
+import { larger } from "./bigintOrder.ts";
+import { fastLzLength } from "./fastLz.ts";
+import type { Address, Hash } from "./hex.ts";
+import { isOpForkActive, type Rules } from "./rules.ts";
+import { DEPOSIT_TYPE } from "./transaction.ts";
+
+/** Predeploys, OP stack, specs/protocol/predeploys.md. */
+export const L1_BLOCK: Address = "0x4200000000000000000000000000000000000015";
+export const BASE_FEE_VAULT: Address = "0x4200000000000000000000000000000000000019";
+export const L1_FEE_VAULT: Address = "0x420000000000000000000000000000000000001a";
+export const OPERATOR_FEE_VAULT: Address = "0x420000000000000000000000000000000000001b";
+
+/** What the first deposit of a block tells of L1. Bedrock's overhead and scalar are not used since Ecotone. */
+export interface L1Attributes {
+  readonly baseFee: bigint;
+  readonly blobBaseFee: bigint;
+  readonly baseFeeScalar: bigint;
+  readonly blobBaseFeeScalar: bigint;
+  readonly overhead: bigint;
+  readonly scalar: bigint;
+  readonly operatorFeeScalar: bigint;
+  readonly operatorFeeConstant: bigint;
+  readonly daFootprintGasScalar: bigint;
+}
+
+const DEFAULT_FOOTPRINT_SCALAR = 400n;
+const MILLION = 1_000_000n;
+const MIN_SIZE = 100_000_000n;
+const FASTLZ_COEFFICIENT = 836_500n;
+const FASTLZ_INTERCEPT = 42_585_600n;
+const ZERO_BYTE_GAS = 4n;
+const BYTE_GAS = 16n;
+
+const BEDROCK_SELECTOR = "015d8eb9";
+const WORD = 32;
+
+const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
+  BigInt(`0x0${bytes.subarray(from, to).toHex()}`);
+
+const footprintScalar = (told: bigint): bigint => (told === 0n ? DEFAULT_FOOTPRINT_SCALAR : told);
+
+/** From the calldata of the L1-attributes deposit; the packed layout of Ecotone only grew since. */
+export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
+  if (calldata.subarray(0, 4).toHex() === BEDROCK_SELECTOR) return parseBedrock(calldata);
+  const number = (from: number, to: number) => numberAt(calldata, from, to);
+  return {
+    baseFeeScalar: number(4, 8),
+    blobBaseFeeScalar: number(8, 12),
+    baseFee: number(36, 68),
+    blobBaseFee: number(68, 100),
+    operatorFeeScalar: number(164, 168),
+    operatorFeeConstant: number(168, 176),
+    daFootprintGasScalar: footprintScalar(number(176, 178)),
+    overhead: 0n,
+    scalar: 0n,
+  };
+};
+
+const parseBedrock = (calldata: Uint8Array): L1Attributes => {
+  const word = (at: number) => numberAt(calldata, 4 + at * WORD, 4 + (at + 1) * WORD);
+  return {
+    baseFee: word(2),
+    overhead: word(6),
+    scalar: word(7),
+    blobBaseFee: 0n,
+    baseFeeScalar: 0n,
+    blobBaseFeeScalar: 0n,
+    operatorFeeScalar: 0n,
+    operatorFeeConstant: 0n,
+    daFootprintGasScalar: DEFAULT_FOOTPRINT_SCALAR,
+  };
+};
+
+/** From L1Block's storage; `read` gives a slot's value, with or without its leading zeros. */
+export const readL1Attributes = (read: (slot: Hash) => Uint8Array): L1Attributes => {
+  const word = (slot: number): Uint8Array => {
+    const value = read(`0x${slot.toString(16).padStart(64, "0")}`);
+    const padded = new Uint8Array(WORD);
+    padded.set(value, WORD - value.length);
+    return padded;
+  };
+  const whole = (slot: number) => numberAt(word(slot), 0, WORD);
+  const scalars = word(3);
+  const operator = word(8);
+  return {
+    baseFee: whole(1),
+    blobBaseFee: whole(7),
+    baseFeeScalar: numberAt(scalars, 16, 20),
+    blobBaseFeeScalar: numberAt(scalars, 20, 24),
+    overhead: whole(5),
+    scalar: whole(6),
+    operatorFeeScalar: numberAt(operator, 20, 24),
+    operatorFeeConstant: numberAt(operator, 24, 32),
+    daFootprintGasScalar: footprintScalar(numberAt(operator, 18, 20)),
+  };
+};
+
+/** Bytes of a compressed transaction, times a million (Fjord). */
+const estimateSize = (raw: Uint8Array): bigint =>
+  larger(FASTLZ_COEFFICIENT * BigInt(fastLzLength(raw)) - FASTLZ_INTERCEPT, MIN_SIZE);
+
+const calldataGas = (raw: Uint8Array): bigint => {
+  let zeros = 0;
+  for (const byte of raw) if (byte === 0) zeros++;
+  return BigInt(zeros) * ZERO_BYTE_GAS + BigInt(raw.length - zeros) * BYTE_GAS;
+};
+
+export interface L1Cost {
+  readonly fee: bigint;
+  readonly gasUsed: bigint;
+}
+
+const NO_COST: L1Cost = { fee: 0n, gasUsed: 0n };
+
+/** What posting a transaction to L1 costs its sender. OP stack, specs/protocol: exec-engine, ecotone, fjord. */
+export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost => {
+  if (raw[0] === DEPOSIT_TYPE) return NO_COST;
+  const scaled = BYTE_GAS * l1.baseFee * l1.baseFeeScalar + l1.blobBaseFee * l1.blobBaseFeeScalar;
+  if (isOpForkActive(rules, "fjord")) {
+    const size = estimateSize(raw);
+    return { gasUsed: (size * BYTE_GAS) / MILLION, fee: (size * scaled) / (MILLION * MILLION) };
+  }
+  if (isOpForkActive(rules, "ecotone")) {
+    const gasUsed = calldataGas(raw);
+    return { gasUsed, fee: (gasUsed * scaled) / (BYTE_GAS * MILLION) };
+  }
+  const gasUsed = calldataGas(raw) + l1.overhead;
+  return { gasUsed, fee: (gasUsed * l1.baseFee * l1.scalar) / MILLION };
+};
+
+/** For so much gas. OP stack, specs/protocol: isthmus and jovian exec-engine. */
+export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint => {
+  if (!isOpForkActive(rules, "isthmus")) return 0n;
+  const { operatorFeeScalar: scalar, operatorFeeConstant: constant } = l1;
+  return (isOpForkActive(rules, "jovian") ? gas * scalar * 100n : (gas * scalar) / MILLION) + constant;
+};
+
+/** Jovian: what a transaction counts for in its block's `blobGasUsed`. */
+export const dataFootprint = (l1: L1Attributes, raw: Uint8Array): bigint =>
+  raw[0] === DEPOSIT_TYPE ? 0n : (estimateSize(raw) / MILLION) * l1.daFootprintGasScalar;
