@@ -1,10 +1,11 @@
 import { type BlockHeader, blockSize, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../chain/blockHeader.ts";
 import { formatTransaction } from "../chain/formatTransaction.ts";
-import { formatQuantity, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../chain/hex.ts";
+import { type Address, formatQuantity, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../chain/hex.ts";
 import { parseTransaction } from "../chain/parseTransaction.ts";
 import { formatReceipt } from "../chain/receipt.ts";
-import { InvalidTransaction, type Transaction } from "../chain/transaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../chain/transaction.ts";
 import type { Body, PendingBlock, PendingLog } from "../chain/view.ts";
+import { recoverSender } from "../evm/recoverAddress.ts";
 import type { FoldedBlock, FoldedTransaction } from "./fold.ts";
 
 const encoder = new TextEncoder();
@@ -28,6 +29,12 @@ const parseOnce = (folded: FoldedTransaction): Transaction | undefined => {
   }
   parsed.set(folded, transaction);
   return transaction;
+};
+
+/** Recovered in the executor, unless that was late. */
+const senderOf = (folded: FoldedTransaction, transaction: Transaction): Address => {
+  if (folded.sender !== undefined) return folded.sender;
+  return (transaction.type === DEPOSIT_TYPE ? transaction.from : recoverSender(transaction)) ?? ZERO_ADDRESS;
 };
 
 /** flashblocks.md 1.4: what the header is, if the block ended with this message. */
@@ -64,7 +71,7 @@ const transactionText = (block: FoldedBlock, folded: FoldedTransaction, index: n
     transaction
       ? formatTransaction(transaction, {
           ...place,
-          sender: folded.sender ?? ZERO_ADDRESS,
+          sender: senderOf(folded, transaction),
           baseFee: block.environment.baseFeePerGas,
           ...depositPart(folded),
         })
@@ -94,7 +101,7 @@ const receiptText = (block: FoldedBlock, blockHash: Hash, folded: FoldedTransact
   return JSON.stringify(
     formatReceipt(folded.receipt, {
       transaction,
-      sender: folded.sender ?? ZERO_ADDRESS,
+      sender: senderOf(folded, transaction),
       blockHash,
       blockNumber: number,
       blockTimestamp: timestamp,
