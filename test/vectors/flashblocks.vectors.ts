@@ -13,7 +13,7 @@ import { fastLzLength } from "../../src/pending/fastLz.ts";
 import { fold, type PendingChain } from "../../src/pending/fold.ts";
 import { type L1Attributes, l1Cost, operatorFee } from "../../src/pending/opFees.ts";
 import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
-import { readJson, readJsonLines } from "./folder.ts";
+import { readJson, readJsonLines } from "./vectorFolder.ts";
 
 const LIMITS = { maxDepth: 5 };
 
