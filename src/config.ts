@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ETHEREUM_FORKS, OP_FORKS } from "./chain/rules.ts";
 
 const milliseconds = (fallback: number) => z.number().int().nonnegative().default(fallback);
 const count = (fallback: number) => z.number().int().positive().default(fallback);
@@ -92,6 +93,12 @@ const chain = z.strictObject({
   nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
+  forks: z
+    .union([z.enum(["auto", "none"]), z.enum(ETHEREUM_FORKS), z.enum(OP_FORKS)])
+    .default("auto")
+    .describe(
+      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, or one fork for all blocks",
+    ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),

@@ -4,13 +4,11 @@ import { createKeyPrefix } from "./cache/key.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
 import { createStore } from "./cache/store.ts";
-import { formatData, type Hash, isData, parseData, ZERO_HASH } from "./chain/hex.ts";
-import { keccak256 } from "./chain/keccak.ts";
+import { type Hash, ZERO_HASH } from "./chain/hex.ts";
 import type { Answer, CallContext } from "./chain/source.ts";
-import type { View } from "./chain/view.ts";
 import type { ChainConfig, Config } from "./config.ts";
+import { createViews } from "./createViews.ts";
 import { createDispatch } from "./jsonrpc/dispatch.ts";
-import { unavailable } from "./jsonrpc/rpcError.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
@@ -39,6 +37,8 @@ export interface Shared {
 export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
+  /** Genesis, first head and rules are known. Rejects where nodes are not of one chain. */
+  readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
   close(): Promise<void>;
 }
@@ -73,6 +73,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
     telemetry,
   );
+  const views = createViews(config, upstreams, telemetry);
   const prefixOf = createPrefixes();
   const stored = {
     get prefix() {
@@ -109,14 +110,14 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       telemetry,
     }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
-    accepted: (raw) => {
-      if (isData(raw)) absent.expect([formatData(keccak256(parseData(raw)))]);
+    get execution() {
+      return config.simulate.enabled ? views.execution : undefined;
     },
-  };
-  const view = (): View => {
-    const heads = upstreams.heads.current();
-    if (heads === undefined) throw unavailable(`chain "${name}": no node has told its head yet`);
-    return { heads };
+    pendingNumber: config.simulate.pendingNumber,
+    accepted: (raw) => {
+      const hash = views.accepted(raw);
+      if (hash) absent.expect([hash]);
+    },
   };
 
   const dispatch = createDispatch<CallContext, Answer>({
@@ -140,7 +141,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     handle: async (body, request) => {
       upstreams.heads.touch();
       const context: CallContext = {
-        view: view(),
+        view: views.view(),
         deadlineMs: performance.now() + config.upstream.timeoutMs,
         caller: request.caller,
         fresh: shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined,
@@ -156,9 +157,11 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   return {
     name,
     upstreams,
+    ready: views.ready,
     endpoint,
     close: async () => {
       passthrough?.close();
+      await views.close();
       await upstreams.close();
     },
   };

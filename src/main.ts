@@ -62,8 +62,8 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   let draining = false;
   const known = new Set<string>();
   const ready = Promise.all(
-    chains.map(async ({ name, endpoint, upstreams }) => {
-      await upstreams.ready;
+    chains.map(async ({ name, endpoint, upstreams, ready: started }) => {
+      await started;
       known.add(name);
       routes.set(`/${upstreams.genesis.chainId}`, endpoint);
     }),

@@ -1,9 +1,12 @@
-import type { Heads } from "../chain/heads.ts";
+import type { BlockId, Heads } from "../chain/heads.ts";
 import type { Hash } from "../chain/hex.ts";
 import type { LogFilter, LogFilterLimits } from "../chain/logFilter.ts";
 import type { BlockRange } from "../chain/logRange.ts";
 import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
+import type { StateSource } from "../chain/stateReader.ts";
+import type { Wish } from "../evm/ahead.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import type { Simulator } from "../simulate/simulator.ts";
 
 /** What the methods of one chain are made of; `main` hands it over. */
 export interface Chain {
@@ -23,6 +26,15 @@ export interface Chain {
     ): Promise<Answer>;
   };
   readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
+  /** What executes here; undefined where the chain's rules are not known, or it is switched off: nodes answer. */
+  readonly execution:
+    | {
+        readonly simulator: Simulator;
+        stateAt(block: BlockId, wish?: Wish): StateSource;
+      }
+    | undefined;
+  /** Whether a simulation on the pending block has its number or the next. */
+  readonly pendingNumber: "same" | "next";
   /** A node accepted this raw transaction through here. */
   accepted(raw: string): void;
 }

@@ -8,6 +8,8 @@ import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
+import { eth_simulateV1 } from "./eth_simulateV1.ts";
+import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.ts";
 import {
   pendingBalance,
   pendingCode,
@@ -64,6 +66,7 @@ export const table: readonly Method[] = [
   eth_feeHistory,
   eth_getBlockByNumber,
   eth_getLogs,
+  eth_simulateV1,
   eth_getStorageAt,
   eth_getTransactionCount,
 
@@ -175,13 +178,24 @@ export const table: readonly Method[] = [
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),
   blockRead({ name: "eth_getAccountInfo", params: [address, stateBlock], kind: "state" }),
-  blockRead({ name: "eth_call", params: [transaction, stateBlock, stateOverrides, blockOverrides], kind: "state" }),
+  blockRead({
+    name: "eth_call",
+    params: [transaction, stateBlock, stateOverrides, blockOverrides],
+    kind: "state",
+    pending: pendingCall,
+  }),
   blockRead({
     name: "eth_estimateGas",
     params: [transaction, stateBlock, stateOverrides, blockOverrides],
     kind: "state",
+    pending: pendingEstimate,
   }),
-  blockRead({ name: "eth_createAccessList", params: [transaction, stateBlock, stateOverrides], kind: "state" }),
+  blockRead({
+    name: "eth_createAccessList",
+    params: [transaction, stateBlock, stateOverrides],
+    kind: "state",
+    pending: pendingAccessList,
+  }),
   blockRead({ name: "debug_traceCall", params: [transaction, blockNumberOrTagOrHash, options], kind: "state" }),
 
   plainRead({ name: "eth_syncing", params: [], lifetime: "never" }),

@@ -34,6 +34,8 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     reads: source,
     nodes: source,
     accepted: () => {},
+    execution: undefined,
+    pendingNumber: "same" as const,
     logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
     logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
     heads: {

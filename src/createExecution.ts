@@ -1,0 +1,88 @@
+import { availableParallelism } from "node:os";
+import type { BlockId } from "./chain/heads.ts";
+import { nativeContracts } from "./chain/opForks.ts";
+import type { ChainForks } from "./chain/rules.ts";
+import type { StateSource } from "./chain/stateReader.ts";
+import type { ChainConfig } from "./config.ts";
+import type { Wish } from "./evm/ahead.ts";
+import { createNodeState } from "./evm/nodeState.ts";
+import { createWorkers } from "./evm/workers.ts";
+import { createFetchState } from "./fetchState.ts";
+import type { Executor } from "./pending/execution.ts";
+import { createExecutor } from "./pending/executor.ts";
+import { createSimulator, SIMULATE_WORKER, type Simulator } from "./simulate/simulator.ts";
+import type { Telemetry } from "./telemetry.ts";
+import type { Upstreams } from "./upstream/upstreams.ts";
+
+/** What executes on one chain. */
+export interface Execution {
+  readonly simulator: Simulator;
+  /** A thread of its own, for the feed's transactions; begun with the first call. */
+  executor(): Executor;
+  stateAt(block: BlockId, wish?: Wish): StateSource;
+  close(): Promise<void>;
+}
+
+const STATE_CACHE_BYTES = 64 * 1024 * 1024;
+const FETCH_TIMEOUT_MS = 5_000;
+
+export interface ExecutionOptions {
+  readonly config: ChainConfig;
+  readonly forks: ChainForks;
+  readonly upstreams: Upstreams;
+  readonly telemetry: Telemetry;
+}
+
+export const createExecution = ({ config, forks, upstreams, telemetry }: ExecutionOptions): Execution => {
+  const { name: chain, simulate } = config;
+  const { log, metrics } = telemetry;
+  const natives = nativeContracts(forks.chainId);
+  const { heads } = upstreams;
+  const state = createNodeState({
+    fetch: createFetchState(upstreams, FETCH_TIMEOUT_MS),
+    maxBytes: STATE_CACHE_BYTES,
+    hashOf: (number) => heads.current()?.at(number)?.hash,
+    onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),
+  });
+  const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
+  const size = simulate.workers ?? Math.max(1, availableParallelism() - 1);
+  metrics.workers.set({ chain }, size);
+  const workers = createWorkers({
+    entry: SIMULATE_WORKER,
+    size,
+    natives,
+    onFailure,
+    onDeadline: () => metrics.deadlineHits.inc({ chain }),
+  });
+  const simulator = createSimulator({
+    workers,
+    forks,
+    profile: simulate.profile,
+    errorShape: simulate.errorShape,
+    maxBlocks: simulate.maxBlocks,
+    maxCalls: simulate.maxCalls,
+    gasCap: BigInt(simulate.gasCap),
+    timeoutMs: simulate.timeoutMs,
+    blockTimeMs: () => heads.blockTimeMs,
+    onRun: (kind, { rounds }) => {
+      metrics.simulateRuns.inc({ chain, kind, outcome: "ok" });
+      metrics.simulateRounds.observe({ chain }, rounds);
+      metrics.workersBusy.set({ chain }, workers.busy);
+    },
+  });
+  return {
+    simulator,
+    executor: () => createExecutor({ forks, natives, stateAt: (base) => state.at(base), onFailure }),
+    stateAt: (block, wish) => state.at(block, wish),
+    close: async () => {
+      await workers.close();
+    },
+  };
+};
+
+/** Where the rules of a chain are not known: what the feed tells is served, state is the node's. */
+export const noExecutor: Executor = {
+  execute: () => Promise.reject(new Error("this chain is not executed here")),
+  rebase: () => {},
+  close: async () => {},
+};

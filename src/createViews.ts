@@ -1,0 +1,128 @@
+import { formatData, type Hash, isData, parseData } from "./chain/hex.ts";
+import { keccak256 } from "./chain/keccak.ts";
+import { parseTransaction } from "./chain/parseTransaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction } from "./chain/transaction.ts";
+import type { PendingChange, View } from "./chain/view.ts";
+import type { ChainConfig } from "./config.ts";
+import { createExecution, type Execution, noExecutor } from "./createExecution.ts";
+import { recoverSender } from "./evm/recoverAddress.ts";
+import { createFeed } from "./feed/client.ts";
+import { findForks } from "./findForks.ts";
+import { createCall } from "./jsonrpc/call.ts";
+import { unavailable } from "./jsonrpc/rpcError.ts";
+import { createPending, type Pending } from "./pending/pending.ts";
+import type { Telemetry } from "./telemetry.ts";
+import type { Upstreams } from "./upstream/upstreams.ts";
+
+/** The views of one chain, and what executes on them: there once the nodes have told what chain it is. */
+export interface Views {
+  /** Rejects where nodes are not of one chain. */
+  readonly ready: Promise<void>;
+  /** Throws RpcError (503) before the first head. */
+  view(): View;
+  readonly execution: Execution | undefined;
+  subscribe(listener: (change: PendingChange) => void): () => void;
+  /** A node accepted this raw transaction through here: its sender's pending nonce counts it. Its hash comes back. */
+  accepted(raw: string): Hash | undefined;
+  close(): Promise<void>;
+}
+
+const ASK_TIMEOUT_MS = 5_000;
+const decoder = new TextDecoder();
+
+/** The result of one read as JSON value, for ourselves. */
+const createAsk =
+  (upstreams: Upstreams, view: () => View) =>
+  async (method: string, params: readonly unknown[]): Promise<unknown> => {
+    const context = {
+      view: view(),
+      signal: AbortSignal.timeout(ASK_TIMEOUT_MS),
+      deadlineMs: performance.now() + ASK_TIMEOUT_MS,
+      caller: "forebay",
+      fresh: true,
+    };
+    const { body } = await upstreams.request(
+      { ...createCall(method, params), lifetime: "never", subject: "" },
+      context,
+    );
+    if (!(body instanceof Uint8Array)) throw new Error(`${method} was answered with a stream`);
+    return JSON.parse(decoder.decode(body));
+  };
+
+export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry: Telemetry): Views => {
+  const { name: chain, pending: options } = config;
+  const { log } = telemetry;
+  const listeners = new Set<(change: PendingChange) => void>();
+  let pending: Pending | undefined;
+  let execution: Execution | undefined;
+  let closed = false;
+
+  const sealed = (): View => {
+    const heads = upstreams.heads.current();
+    if (heads === undefined) throw unavailable(`chain "${chain}": no node has told its head yet`);
+    return { heads };
+  };
+  const ask = createAsk(upstreams, sealed);
+
+  const start = async (): Promise<void> => {
+    await upstreams.ready;
+    const { chainId } = upstreams.genesis;
+    const forks = await findForks(config.forks, chainId, ask).catch((error: unknown) => {
+      log.warn({ err: error, chain }, "the chain's rules could not be read: nothing is executed here");
+      return undefined;
+    });
+    if (closed) return;
+    const { feeds, maxMessageBytes } = options;
+    execution = forks && createExecution({ config, forks, upstreams, telemetry });
+    if (!forks) log.info({ chain }, "the chain's rules are not known: simulations go to a node");
+    pending = createPending({
+      chain,
+      mode: options.mode,
+      maxDepth: options.maxDepth,
+      ignoresReceiptsRoot: config.quirks.anvilDepositNonce,
+      heads: upstreams.heads,
+      executor: (feeds.length > 0 ? execution?.executor() : undefined) ?? noExecutor,
+      ...(feeds.length > 0 && {
+        openFeed: (onMessage, blockTimeMs) =>
+          createFeed({ chain, urls: feeds, maxMessageBytes, blockTimeMs, onMessage, telemetry }),
+      }),
+      ask,
+      telemetry,
+    });
+    pending.subscribe((change) => {
+      for (const listener of listeners) listener(change);
+    });
+  };
+
+  return {
+    ready: start(),
+    view: () => pending?.view() ?? sealed(),
+    get execution() {
+      return execution;
+    },
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    accepted: (raw) => {
+      if (!isData(raw)) return undefined;
+      const bytes = parseData(raw);
+      try {
+        const transaction = parseTransaction(bytes);
+        if (transaction.type === DEPOSIT_TYPE) return transaction.hash;
+        const sender = recoverSender(transaction);
+        if (sender !== undefined) pending?.accepted(transaction.hash, sender, transaction.nonce);
+        return transaction.hash;
+      } catch (error) {
+        if (!(error instanceof InvalidTransaction)) throw error;
+        // A type that is not known here: the node took it.
+        return formatData(keccak256(bytes));
+      }
+    },
+    close: async () => {
+      closed = true;
+      await pending?.close();
+      await execution?.close();
+    },
+  };
+};

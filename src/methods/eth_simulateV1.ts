@@ -1,0 +1,80 @@
+import { parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
+import type { Answer } from "../chain/source.ts";
+import type { Wish } from "../evm/ahead.ts";
+import { NotRunHere } from "../evm/workers.ts";
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+import { type RunBase, wishOfPayload } from "../simulate/simulator.ts";
+import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
+import { elementAt } from "./elementAt.ts";
+import { resolveBlock } from "./resolveBlock.ts";
+import { pendingSimulationBase, sealedBase } from "./runBase.ts";
+
+/** A payload that is larger is parsed in the worker alone, and nothing is fetched ahead for it. */
+const MAX_AHEAD_BYTES = 32 * 1024;
+const decoder = new TextDecoder();
+
+/** Contract 4.4, on any block and on `pending`; in a worker, or on a node where it cannot be run here. */
+export const eth_simulateV1: Method = {
+  name: "eth_simulateV1",
+  answer: async (asked) => {
+    const { chain, call, context } = asked;
+    const { execution } = chain;
+    if (execution === undefined) return onNode(asked, "not executed here");
+    const base = await baseOf(asked, execution);
+    if (base === undefined) return onNode(asked, "its state is the node's");
+    try {
+      const answer = await execution.simulator.simulate(call.paramsText, base.run, context.signal);
+      return base.pending ? { ...answer, pending: base.pending } : answer;
+    } catch (error) {
+      if (error instanceof NotRunHere) return onNode(asked, "cannot be executed here");
+      throw error;
+    }
+  },
+};
+
+const onNode = async (asked: Asked, detail: string): Promise<Answer> => {
+  const answer = await forwarded(asked);
+  return { ...answer, status: { fwd: "bypass", detail } };
+};
+
+interface Base {
+  readonly run: RunBase;
+  readonly pending?: Answer["pending"];
+}
+
+/** Undefined where a node must answer. */
+const baseOf = async (
+  { chain, call, context }: Asked,
+  execution: NonNullable<Chain["execution"]>,
+): Promise<Base | undefined> => {
+  const payload = elementAt(call.paramsText, 0);
+  if (payload === undefined) throw invalidParams("missing value for required argument 0: payload");
+  const text = elementAt(call.paramsText, 1);
+  const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
+  const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
+  const wish: Wish | undefined = call.paramsText.length <= MAX_AHEAD_BYTES ? wishOfPayload(call.params) : undefined;
+
+  const { heads, pending } = context.view;
+  let resolved = resolveBlock(block, heads);
+  if (resolved.kind === "aboveHead") resolved = resolveBlock(block, await chain.heads.refresh());
+  switch (resolved.kind) {
+    case "pending": {
+      if (pending?.stateFrom === "node") return undefined;
+      const { newest } = pending ?? {};
+      const run =
+        pending?.stateFrom === "view" && newest
+          ? await pendingSimulationBase(chain, execution, context, pending, newest, wish)
+          : await sealedBase(chain, execution, context, heads.latest, wish);
+      return pending ? { run, pending: pending.mode } : { run };
+    }
+    case "final":
+    case "recent":
+      return { run: await sealedBase(chain, execution, context, resolved, wish) };
+    // What the ring does not hold, and what does not exist, is the node's to say.
+    case "unknown":
+    case "aboveHead":
+    case "hash":
+    case "unsaid":
+      return undefined;
+  }
+};

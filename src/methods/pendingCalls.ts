@@ -1,0 +1,32 @@
+import type { Answer } from "../chain/source.ts";
+import { NotRunHere } from "../evm/workers.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { type Simulator, wishOfCall } from "../simulate/simulator.ts";
+import type { PendingRead } from "./blockReads.ts";
+import { pendingCallBase } from "./runBase.ts";
+
+type Run = "call" | "estimateGas" | "createAccessList";
+
+/** Runs in the pending block on the view's state; the node's own `pending` answers what cannot be run here. */
+const runPending =
+  (method: string, run: Run) =>
+  async ({ asked, values, pending, atBase }: PendingRead): Promise<Answer> => {
+    const { chain, context } = asked;
+    const { newest } = pending;
+    if (newest === undefined) return atBase();
+    const call = createCall(method, values);
+    const onNode = () => chain.reads.request({ ...call, lifetime: "never", subject: "" }, context);
+    if (chain.execution === undefined) return onNode();
+    const { simulator }: { readonly simulator: Simulator } = chain.execution;
+    const base = pendingCallBase(chain.execution, pending, newest, wishOfCall(values));
+    try {
+      return await simulator[run](call.paramsText, base, context.signal);
+    } catch (error) {
+      if (error instanceof NotRunHere) return onNode();
+      throw error;
+    }
+  };
+
+export const pendingCall = runPending("eth_call", "call");
+export const pendingEstimate = runPending("eth_estimateGas", "estimateGas");
+export const pendingAccessList = runPending("eth_createAccessList", "createAccessList");

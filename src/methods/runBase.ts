@@ -1,0 +1,92 @@
+import type { BlockId, HeaderFields } from "../chain/heads.ts";
+import { formatQuantity } from "../chain/hex.ts";
+import type { CallContext } from "../chain/source.ts";
+import type { PendingBlock, PendingView } from "../chain/view.ts";
+import type { Wish } from "../evm/ahead.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { pendingState } from "../pending/pendingState.ts";
+import { parseParent } from "../simulate/parentBlock.ts";
+import type { ParentBlock } from "../simulate/simulatedHeader.ts";
+import type { RunBase } from "../simulate/simulator.ts";
+import type { Chain } from "./chain.ts";
+import { isRecord } from "./reader.ts";
+
+type Executing = NonNullable<Chain["execution"]>;
+
+const decoder = new TextDecoder();
+
+const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");
+
+const readHeader = async (
+  { reads }: Chain,
+  context: CallContext,
+  block: { readonly number: bigint; readonly hash?: BlockId["hash"] },
+): Promise<HeaderFields> => {
+  const known = context.view.heads.header(block.number);
+  if (known !== undefined && (block.hash === undefined || known.hash === block.hash)) return known;
+  const call = block.hash
+    ? createCall("eth_getBlockByHash", [block.hash, false])
+    : createCall("eth_getBlockByNumber", [formatQuantity(block.number), false]);
+  const lifetime = block.hash ? "byHash" : "final";
+  const subject = JSON.stringify([call.method, call.params]);
+  const { body } = await reads.request(
+    { ...call, lifetime, subject, tells: "hash", block: { number: block.number } },
+    context,
+  );
+  const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
+  if (!isRecord(header)) throw headerNotFound();
+  return header;
+};
+
+/** A run on a sealed block's state. */
+export const sealedBase = async (
+  chain: Chain,
+  { stateAt }: Executing,
+  context: CallContext,
+  block: { readonly number: bigint; readonly hash?: BlockId["hash"] },
+  wish: Wish | undefined,
+): Promise<RunBase> => {
+  const parent = parseParent(await readHeader(chain, context, block));
+  return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, wish) };
+};
+
+const formatPending = (block: PendingBlock): ParentBlock => ({
+  number: block.number,
+  hash: block.hash,
+  timestamp: block.environment.timestamp,
+  miner: block.environment.feeRecipient,
+  gasLimit: block.environment.gasLimit,
+  gasUsed: block.gasUsed,
+  difficulty: 0n,
+  mixHash: block.environment.prevRandao,
+  extraData: block.environment.extraData,
+  baseFeePerGas: block.environment.baseFeePerGas,
+  blobGasUsed: block.blobGasUsed,
+  excessBlobGas: 0n,
+  parentBeaconBlockRoot: block.environment.parentBeaconBlockRoot,
+});
+
+/** A call in the pending block: its number, time, base fee and prevRandao, and the state that its transactions left. */
+export const pendingCallBase = (
+  { stateAt }: Executing,
+  pending: PendingView,
+  newest: PendingBlock,
+  wish: Wish | undefined,
+): RunBase => ({ block: formatPending(newest), source: pendingState(pending, stateAt(pending.base, wish)) });
+
+/** A simulation on the pending block: the first simulated block has its number and time, or (`next`) stands on it. */
+export const pendingSimulationBase = async (
+  chain: Chain,
+  execution: Executing,
+  context: CallContext,
+  pending: PendingView,
+  newest: PendingBlock,
+  wish: Wish | undefined,
+): Promise<RunBase> => {
+  const onIt = pendingCallBase(execution, pending, newest, wish);
+  if (chain.pendingNumber === "next") return onIt;
+  const below = pending.blocks.at(-2);
+  const parent = below ? formatPending(below) : parseParent(await readHeader(chain, context, pending.base));
+  return { ...onIt, block: parent, firstTimestamp: newest.environment.timestamp };
+};
