@@ -22,6 +22,7 @@ const config = configSchema.parse({
       name: "devnet",
       nodes: [{ name: "anvil", url: devnet.url, wsUrl: devnet.anvilWsUrl }],
       pending: { feeds: devnet.feedUrl === undefined ? [] : [devnet.feedUrl] },
+      forks: "isthmus",
       quirks: { anvilDepositNonce: true },
     },
   ],
