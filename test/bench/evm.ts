@@ -1,11 +1,11 @@
 import { join } from "node:path";
+import { createBlock } from "@ethereumjs/block";
 import { Common, Mainnet } from "@ethereumjs/common";
 import { createEVM } from "@ethereumjs/evm";
 import { SimpleStateManager } from "@ethereumjs/statemanager";
 import { createTxFromRLP } from "@ethereumjs/tx";
 import { Account, createAddressFromString } from "@ethereumjs/util";
 import { createVM, encodeReceipt as encodeStockReceipt, runTx } from "@ethereumjs/vm";
-import { createBlock } from "@ethereumjs/block";
 import { encodeFunctionData, type Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { bloomOfLogs } from "../../src/chain/bloom.ts";
@@ -20,7 +20,7 @@ import { recoverSender } from "../../src/evm/recoverAddress.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { messageOf, type TransactionMessage } from "../../src/evm/transactionMessage.ts";
-import { compile, type Contract } from "../support/compile.ts";
+import { type Contract, compile } from "../support/compile.ts";
 
 const CLAIM = "Whole signed token transfers, from raw bytes to encoded receipt, against the stock library";
 const GAS_PRICE = 1_000_000_000n;
@@ -192,7 +192,10 @@ const runStock = async (token: Contract, raws: readonly Uint8Array[]): Promise<T
   stateManager.originalStorageCache.clear();
   await vm.evm.journal.cleanup();
   const header = { number: 1n, timestamp: BLOCK.timestamp, gasLimit: BLOCK.gasLimit, baseFeePerGas: BLOCK.baseFee };
-  const block = createBlock({ header: { ...header, coinbase: BLOCK.coinbase } }, { common, skipConsensusFormatValidation: true });
+  const block = createBlock(
+    { header: { ...header, coinbase: BLOCK.coinbase } },
+    { common, skipConsensusFormatValidation: true },
+  );
   const start = performance.now();
   let gasUsed = 0n;
   for (const raw of raws) {
@@ -205,7 +208,10 @@ const runStock = async (token: Contract, raws: readonly Uint8Array[]): Promise<T
 };
 
 /** Ratios of gas a second, by name. */
-const measureLoops = async (contracts: ReadonlyMap<string, Contract>, rounds: number): Promise<Record<string, number>> => {
+const measureLoops = async (
+  contracts: ReadonlyMap<string, Contract>,
+  rounds: number,
+): Promise<Record<string, number>> => {
   const loops = find(contracts, "Loops");
   const { state, at } = await deployOurs(loops.bytecode);
   const stateManager = new SimpleStateManager();

@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { RLP } from "@ethereumjs/rlp";
+import { blobBaseFee } from "../../src/chain/blobFee.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../../src/chain/hex.ts";
+import { keccak256, keccak256Hex } from "../../src/chain/keccak.ts";
+import { parseTransaction } from "../../src/chain/parseTransaction.ts";
+import type { Rules } from "../../src/chain/rules.ts";
+import { DEPOSIT_TYPE, InvalidTransaction } from "../../src/chain/transaction.ts";
+import { applyTransaction, type TransactionResult } from "../../src/evm/applyTransaction.ts";
+import type { BlockEnvironment } from "../../src/evm/engine.ts";
+import { recoverSender } from "../../src/evm/recoverAddress.ts";
+import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
+import { StateOverlay, stripZeros } from "../../src/evm/stateOverlay.ts";
+import { TransactionError } from "../../src/evm/transactionError.ts";
+import { messageOf } from "../../src/evm/transactionMessage.ts";
+import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/stateRoot.ts";
+
+const VECTORS = process.env.VECTORS ?? join(import.meta.dirname, "../../../shared/vectors");
+/** One case in so many; 1 for all of them. */
+const SAMPLE = Number(process.env.STATE_TESTS_SAMPLE ?? "1");
+
+const BLOBS = { target: 3n, max: 6n, updateFraction: 3_338_477n };
+const RULES: Rules = { chainId: 1n, fork: "cancun", blobs: BLOBS };
+
+/** Folders that measure speed: a case there takes minutes in the library's interpreter. STATE_TESTS_SLOW=1 runs them too. */
+const SLOW_FOLDERS = ["vmPerformance", "stTimeConsuming"];
+const RUNS_SLOW = process.env.STATE_TESTS_SLOW === "1";
+
+interface Post {
+  readonly hash: Hash;
+  readonly logs: Hash;
+  readonly txbytes: Data;
+  readonly expectException?: string;
+}
+interface StateTest {
+  readonly env: Readonly<Record<string, Data>>;
+  readonly pre: Readonly<
+    Record<Address, { balance: Data; nonce: Data; code: Data; storage: Readonly<Record<Data, Data>> }>
+  >;
+  readonly post: Readonly<Record<string, readonly Post[]>>;
+}
+
+const engine = createReferenceEngine(RULES);
+const folder = mkdtempSync(join(tmpdir(), "state-tests-"));
+after(() => rmSync(folder, { recursive: true }));
+execFileSync("tar", ["-xJf", join(VECTORS, "state-tests/general-state-tests.tar.xz"), "-C", folder]);
+
+test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
+  const differing: string[] = [];
+  let cases = 0;
+  let left = 0;
+  for (const file of globSync("**/*.json", { cwd: folder }).sort()) {
+    if (!RUNS_SLOW && SLOW_FOLDERS.includes(basename(dirname(file)))) {
+      left++;
+      continue;
+    }
+    const tests: Record<string, StateTest> = JSON.parse(readFileSync(join(folder, file), "utf8"));
+    for (const [name, stateTest] of Object.entries(tests)) {
+      for (const [at, post] of (stateTest.post.Cancun ?? []).entries()) {
+        cases++;
+        if (cases % SAMPLE !== 0) continue;
+        const t0 = performance.now();
+        const difference = await run(stateTest, post);
+        const ms = performance.now() - t0;
+        if (ms > 2000) process.stdout.write(`SLOW ${ms | 0} ${file} ${name} ${at}\n`);
+        if (difference === undefined) continue;
+        const told = `${basename(file)} ${name} ${at}: ${difference}`;
+        process.stdout.write(`differs: ${told}\n`);
+        differing.push(told);
+      }
+    }
+  }
+  process.stdout.write(
+    `state tests: ${cases} cases, one in ${SAMPLE} run, ${differing.length} differ, ${left} slow files left out\n`,
+  );
+  assert.deepEqual(differing, []);
+});
+
+const run = async (stateTest: StateTest, post: Post): Promise<string | undefined> => {
+  const pre = parseState(stateTest.pre);
+  const block = parseBlock(stateTest.env);
+  const state = new StateOverlay(readerOf(pre, block.blockHash));
+  let result: TransactionResult | undefined;
+  try {
+    result = await apply(post, state, block);
+  } catch (error) {
+    const isRefusal = error instanceof TransactionError || error instanceof InvalidTransaction;
+    if (!isRefusal) return `threw ${error instanceof Error ? error.stack : error}`;
+    if (post.expectException === undefined) return `refused: ${error.message}`;
+  }
+  if (result !== undefined && post.expectException !== undefined) return `accepted: ${post.expectException}`;
+  const root = await stateRoot(withChanges(pre, state.changes()));
+  if (formatData(root) !== post.hash) return `root (${result?.status} ${result?.halt} gas ${result?.gasUsed})`;
+  return logsHash(result) === post.logs ? undefined : "logs";
+};
+
+const apply = (post: Post, state: StateOverlay, block: BlockEnvironment): Promise<TransactionResult> => {
+  const transaction = parseTransaction(parseData(post.txbytes));
+  if (transaction.type === DEPOSIT_TYPE) throw new InvalidTransaction("a deposit");
+  const sender = recoverSender(transaction);
+  if (sender === undefined) throw new InvalidTransaction("no sender");
+  const message = messageOf(transaction, sender);
+  // Rules of the block, which whoever puts transactions into one holds to.
+  if (message.gas > block.gasLimit) throw new TransactionError("blockGasLimit", "gas limit reached");
+  if (BigInt(message.blobVersionedHashes.length) > BLOBS.max) throw new TransactionError("blobs", "too many blobs");
+  return applyTransaction(engine, state, block, message);
+};
+
+const parseState = (pre: StateTest["pre"]): PlainState =>
+  new Map(
+    Object.entries(pre).map(([address, { balance, nonce, code, storage }]) => {
+      const bytes = parseData(code);
+      const slots = Object.entries(storage).map(
+        ([slot, value]) => [word(slot), stripZeros(parseData(word(value)))] as const,
+      );
+      const account: PlainAccount = {
+        nonce: BigInt(nonce),
+        balance: BigInt(balance),
+        code: bytes,
+        codeHash: keccak256Hex(bytes),
+        storage: new Map(slots.filter(([, value]) => value.length > 0)),
+      };
+      return [address as Address, account] as const;
+    }),
+  );
+
+const word = (hex: string): Hash => `0x${hex.slice(2).padStart(64, "0")}`;
+
+const parseBlock = (env: StateTest["env"]): BlockEnvironment => ({
+  number: BigInt(env.currentNumber ?? "0x1"),
+  timestamp: BigInt(env.currentTimestamp ?? "0x0"),
+  coinbase: env.currentCoinbase ?? "0x",
+  gasLimit: BigInt(env.currentGasLimit ?? "0x0"),
+  baseFee: BigInt(env.currentBaseFee ?? "0x0"),
+  prevRandao: word(env.currentRandom ?? "0x0"),
+  blobBaseFee: blobBaseFee(BigInt(env.currentExcessBlobGas ?? "0x0"), BLOBS),
+  // As the tests' own tools have it.
+  blockHash: (number) => keccak256Hex(new TextEncoder().encode(number.toString())),
+});
+
+const logsHash = (result: TransactionResult | undefined): Hash => {
+  const logs = (result?.logs ?? []).map(({ address, topics, data }) => [
+    parseData(address),
+    topics.map(parseData),
+    parseData(data),
+  ]);
+  return formatData(keccak256(RLP.encode(logs)));
+};
