@@ -37,6 +37,7 @@ export interface NodeState {
 type Kept = { readonly value: AccountState | Uint8Array | Hash | undefined };
 
 const VALUE_BYTES = 200;
+const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 export const createNodeState = (options: NodeStateOptions): NodeState => {
   const { fetch, maxBytes, hashOf, onFetch } = options;
@@ -56,11 +57,12 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
     kept.set(slotKey(block, address, slot), { value });
   };
 
-  /** One batch for everything that is neither known nor asked for already. */
-  const bring = async (block: Hash, keys: StateKeys, wish: Wish | undefined): Promise<void> => {
+  /** One batch for everything that is neither known nor asked for already. Returns what else came, being foreseen. */
+  const bring = async (block: Hash, keys: StateKeys, wish: Wish | undefined): Promise<StateKeys> => {
     const questions = questionsFor(block, keys).filter(({ key }) => !kept.has(key));
     const shared = questions.flatMap(({ key }) => inFlight.get(key) ?? []);
     const own = questions.filter(({ key }) => !inFlight.has(key));
+    let foreseen = NO_KEYS;
     if (own.length > 0) {
       const asked = ask(block, own, wish);
       const settled = asked.then(
@@ -69,15 +71,16 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
       );
       for (const { key } of own) inFlight.set(key, settled);
       try {
-        await asked;
+        foreseen = await asked;
       } finally {
         for (const { key } of own) inFlight.delete(key);
       }
     }
     await Promise.all(shared);
+    return foreseen;
   };
 
-  const ask = async (block: Hash, questions: readonly KeyQuestion[], wish: Wish | undefined): Promise<void> => {
+  const ask = async (block: Hash, questions: readonly KeyQuestion[], wish: Wish | undefined): Promise<StateKeys> => {
     const plan = wish === undefined ? undefined : planAhead(block, wish);
     const calls = [...questions.flatMap((question) => question.calls), ...(plan?.calls ?? [])];
     onFetch?.(questions.length);
@@ -87,13 +90,21 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
       keep(outcomes.slice(at, at + own.length));
       at += own.length;
     }
-    if (plan === undefined) return;
+    if (plan === undefined) return NO_KEYS;
     const { traced, listed } = plan.read(outcomes.slice(at));
     for (const account of traced) {
       keepAccount(block, account.address, account);
       for (const [slot, value] of account.slots) keepSlot(block, account.address, slot, value);
     }
     if (listed.accounts.length + listed.slots.length > 0) await bring(block, listed, undefined);
+    return {
+      accounts: [...traced.map(({ address }) => address), ...listed.accounts],
+      slots: [
+        ...traced.flatMap(({ address, slots }) => slots.map(([slot]) => [address, slot] as const)),
+        ...listed.slots,
+      ],
+      blockHashes: [],
+    };
   };
 
   const questionsFor = (block: Hash, keys: StateKeys): KeyQuestion[] => [
@@ -144,8 +155,13 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
 
   const read = async (block: Hash, keys: StateKeys, wish: Wish | undefined): Promise<StateValues> => {
     const asked = { ...keys, blockHashes: keys.blockHashes.filter((number) => hashOf?.(number) === undefined) };
-    await bring(block, asked, wish);
-    const values = collect(block, keys);
+    const foreseen = await bring(block, asked, wish);
+    // All at once: a run on half of it would guess the rest, and ask for what its guesses led to.
+    const values = collect(block, {
+      ...keys,
+      accounts: [...new Set([...keys.accounts, ...foreseen.accounts])],
+      slots: [...keys.slots, ...foreseen.slots],
+    });
     if (values === undefined) throw new Error("the state cache is too small for one round");
     return values;
   };

@@ -1,0 +1,67 @@
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { startAnvil } from "../devnet/anvil.ts";
+import { countedFetch } from "../support/countedFetch.ts";
+import { deployProxiedToken } from "../support/proxiedToken.ts";
+import { createSimulationRig } from "../support/simulationRig.ts";
+
+const CLAIM = "A proxied token transfer on state that has to be fetched, 20 ms away, against one request a field";
+const LATENCY_MS = 20;
+
+/** Methods that a node may lack, by the name of the case. */
+const CASES = [
+  ["prestateTracer", []],
+  ["accessList", ["debug_traceCall"]],
+  ["neither", ["debug_traceCall", "eth_createAccessList"]],
+] as const;
+
+export const bench = async ({ short }: { readonly short: boolean }) => {
+  const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
+  try {
+    const { block, call } = await deployProxiedToken(anvil);
+    const params = [{ blockStateCalls: [{ calls: [call] }] }, "latest"];
+    const runs = short ? 2 : 9;
+
+    const oneByOne: number[] = [];
+    const prestate = (await anvil.call("debug_traceCall", call, "latest", { tracer: "prestateTracer" })) as Prestate;
+    for (let run = 0; run < runs; run++) oneByOne.push(await fetchOneByOne(anvil, prestate));
+
+    const measured: Record<string, number> = {};
+    for (const [name, refused] of CASES) {
+      const times: number[] = [];
+      for (let run = 0; run < runs; run++) {
+        const counted = countedFetch(anvil, { refused, latencyMs: LATENCY_MS });
+        const rig = createSimulationRig(block, counted.fetch);
+        // The worker is there before the first caller is.
+        await rig.simulate([{ blockStateCalls: [{}] }]);
+        const start = performance.now();
+        await rig.simulate(params);
+        times.push(performance.now() - start);
+        measured[`${name}RoundTrips`] = counted.roundTrips;
+        await rig.close();
+      }
+      measured[`${name}Ms`] = round(median(times));
+    }
+    const [ours, yardstick] = [measured.accessListMs ?? 0, round(median(oneByOne))];
+    return { claim: CLAIM, ratio: round(yardstick / ours), ours, yardstick, unit: "ms", ...measured };
+  } finally {
+    await anvil.close();
+  }
+};
+
+type Prestate = Readonly<Record<string, { readonly storage?: Readonly<Record<string, string>> }>>;
+
+/** What the transfer reads, as a client without batches fetches it. */
+const fetchOneByOne = async (anvil: Parameters<typeof countedFetch>[0], prestate: Prestate): Promise<number> => {
+  const { fetch } = countedFetch(anvil, { latencyMs: LATENCY_MS });
+  const start = performance.now();
+  for (const [address, { storage = {} }] of Object.entries(prestate)) {
+    for (const method of ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"]) {
+      await fetch([createCall(method, [address, "latest"])]);
+    }
+    for (const slot of Object.keys(storage)) await fetch([createCall("eth_getStorageAt", [address, slot, "latest"])]);
+  }
+  return performance.now() - start;
+};
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+const round = (value: number): number => Number(value.toFixed(2));

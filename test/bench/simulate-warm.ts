@@ -1,0 +1,48 @@
+import { startAnvil } from "../devnet/anvil.ts";
+import { countedFetch } from "../support/countedFetch.ts";
+import { deployProxiedToken } from "../support/proxiedToken.ts";
+import { createSimulationRig } from "../support/simulationRig.ts";
+
+const CLAIM =
+  "A proxied token transfer simulated again on the same block, against the same call sent to anvil over loopback";
+
+export const bench = async ({ short }: { readonly short: boolean }) => {
+  const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
+  try {
+    const { block, call } = await deployProxiedToken(anvil);
+    const params = [{ blockStateCalls: [{ calls: [call] }] }, "latest"];
+    const counted = countedFetch(anvil);
+    const rig = createSimulationRig(block, counted.fetch);
+    const runs = short ? 50 : 1_000;
+    const ours: number[] = [];
+    const yardstick: number[] = [];
+    for (let run = 0; run < runs / 2; run++) await rig.simulate(params);
+    const known = counted.roundTrips;
+    for (let run = 0; run < runs; run++) {
+      ours.push(await timed(() => rig.simulate(params)));
+      yardstick.push(await timed(() => anvil.call("eth_call", call, "latest")));
+    }
+    await rig.close();
+    const [mine, theirs] = [median(ours), median(yardstick)];
+    return {
+      claim: CLAIM,
+      ratio: round(theirs / mine),
+      ours: round(mine),
+      yardstick: round(theirs),
+      unit: "ms",
+      p99Ms: round(ours.toSorted((a, b) => a - b)[Math.floor(runs * 0.99)] ?? 0),
+      roundTrips: counted.roundTrips - known,
+    };
+  } finally {
+    await anvil.close();
+  }
+};
+
+const timed = async (run: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now();
+  await run();
+  return performance.now() - start;
+};
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+const round = (value: number): number => Number(value.toFixed(2));
