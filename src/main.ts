@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { createMemory } from "./cache/memory.ts";
 import { createRedis } from "./cache/redis.ts";
 import type { Config } from "./config.ts";
@@ -111,7 +112,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     drain: async () => {
       await drain({
         server: http,
-        delayMs: server.drainDelayMs,
+        delay: () => wait(server.drainDelayMs),
         timeoutMs: server.drainTimeoutMs,
         markUnready: () => {
           draining = true;

@@ -38,27 +38,29 @@ export const pendingReceipts = async ({ asked, pending, atBase }: PendingRead): 
 };
 
 export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
-  const account = pending.account(hex(values[0]));
-  return account ? fromView(formatQuantity(account.balance)) : atBase();
+  const written = pending.account(hex(values[0]));
+  return written ? fromView(formatQuantity(written.account?.balance ?? 0n)) : atBase();
 };
 
 export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
-  const account = pending.account(hex(values[0]));
-  if (account?.code) return fromView(formatData(account.code));
-  return account?.fresh ? fromView("0x") : atBase();
+  const written = pending.account(hex(values[0]));
+  if (written?.code) return fromView(formatData(written.code));
+  return written?.isCleared ? fromView("0x") : atBase();
 };
+
+const formatSlot = (value: Uint8Array): string => `0x${formatData(value).slice(2).padStart(64, "0")}`;
 
 /** A slot that the block being built has not written still has the value it had at the view's base block. */
 export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
   const value = pending.storage(hex(values[0]), hex(values[1]));
-  return value === undefined ? atBase() : fromView(`0x${value.toString(16).padStart(64, "0")}`);
+  return value === undefined ? atBase() : fromView(formatSlot(value));
 };
 
 /** The count includes all pre-confirmed transactions and those that a node accepted through forebay. */
 export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
-  const account = pending.account(hex(values[0]));
-  if (account) return fromView(formatQuantity(pending.nonce(hex(values[0]), account.nonce)));
-  return raiseNonce(await atBase(), values, pending);
+  const written = pending.account(hex(values[0]));
+  if (!written) return raiseNonce(await atBase(), values, pending);
+  return fromView(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n)));
 };
 
 /** The nonce that somebody else told, raised over what was sent through forebay. */
@@ -83,7 +85,7 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
     address,
     positions.map((_, index) => {
       const value = written[at]?.[index];
-      return value === undefined ? (below[address]?.[index] ?? null) : `0x${value.toString(16).padStart(64, "0")}`;
+      return value === undefined ? (below[address]?.[index] ?? null) : formatSlot(value);
     }),
   ]);
   return { ...fromView(Object.fromEntries(merged)), ...(base && { status: base.status }) };

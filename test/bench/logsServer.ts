@@ -33,6 +33,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     available: true,
     oldest: 0n,
     lacks: () => {},
+    batch: async () => [],
     request: async ({ method, params }, { signal }) => {
       const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
       const { body } = await pool.request({ path: "/", method: "POST", body: call, signal });

@@ -7,7 +7,7 @@ import { keccak256Hex } from "../../src/chain/keccak.ts";
 import { type L1Attributes, l1Cost, operatorFee, parseL1Attributes } from "../../src/chain/opFees.ts";
 import { parseTransaction } from "../../src/chain/parseTransaction.ts";
 import type { OpFork, Rules } from "../../src/chain/rules.ts";
-import { readVector } from "./folder.ts";
+import { readVector } from "./vectorFolder.ts";
 
 type Values = Readonly<Record<string, string | number | undefined>>;
 interface Vectors {

@@ -10,9 +10,9 @@ import { runSimulation, type SimulationInput } from "../../src/simulate/runSimul
 import { readConformanceChain } from "../support/conformanceChain.ts";
 import { readerOf } from "../support/stateRoot.ts";
 import { type Exchange, readExchange } from "../support/vectorFile.ts";
-import { vectorsFolder } from "./folder.ts";
+import { vectorFolder } from "./vectorFolder.ts";
 
-const FOLDER = join(vectorsFolder, "execution-apis");
+const FOLDER = join(vectorFolder, "execution-apis");
 const MAX_EXCEPTIONS = 5;
 
 /** Answers that differ and are not wrong, each by a rule. */

@@ -19,7 +19,7 @@ import { StateOverlay, stripZeros } from "../../src/evm/stateOverlay.ts";
 import { TransactionError } from "../../src/evm/transactionError.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/stateRoot.ts";
-import { vectorsFolder } from "./folder.ts";
+import { vectorFolder } from "./vectorFolder.ts";
 
 /** One case in so many; 1 for all of them. */
 const SAMPLE = Number(process.env.STATE_TESTS_SAMPLE ?? "1");
@@ -48,7 +48,7 @@ interface StateTest {
 const engine = createReferenceEngine(RULES);
 const folder = mkdtempSync(join(tmpdir(), "state-tests-"));
 after(() => rmSync(folder, { recursive: true }));
-execFileSync("tar", ["-xJf", join(vectorsFolder, "state-tests/general-state-tests.tar.xz"), "-C", folder]);
+execFileSync("tar", ["-xJf", join(vectorFolder, "state-tests/general-state-tests.tar.xz"), "-C", folder]);
 
 test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
   const differing: string[] = [];

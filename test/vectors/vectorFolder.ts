@@ -4,17 +4,17 @@ import { join, resolve } from "node:path";
 /** Public test data beside the project; `VECTORS` names another folder of the same shape. */
 export const vectorFolder = resolve(process.env.VECTORS ?? join(import.meta.dirname, "../../../shared/vectors"));
 
-const read = (path: string): string => {
+export const readVector = (path: string): string => {
   const file = join(vectorFolder, path);
   if (!existsSync(file)) throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
   return readFileSync(file, "utf8");
 };
 
-export const readJson = (path: string): unknown => JSON.parse(read(path));
+export const readJson = (path: string): unknown => JSON.parse(readVector(path));
 
 /** One JSON value a line. */
 export const readJsonLines = (path: string): unknown[] =>
-  read(path)
+  readVector(path)
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
@@ -40,7 +40,7 @@ export interface Vector {
   readonly exchanges: readonly Exchange[];
 }
 
-const readVector = (method: string, file: string): Vector => {
+const parseVector = (method: string, file: string): Vector => {
   const lines = readFileSync(join(vectorFolder, "execution-apis/tests", method, file), "utf8").split("\n");
   const after = (mark: string) => lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(mark.length));
   const responses = after("<< ");
@@ -65,6 +65,6 @@ export const readVectors = (): readonly Vector[] => {
       readdirSync(join(folder, method))
         .filter((file) => file.endsWith(".io"))
         .sort()
-        .map((file) => readVector(method, file)),
+        .map((file) => parseVector(method, file)),
     );
 };
