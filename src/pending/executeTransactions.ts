@@ -11,10 +11,11 @@ import {
 import { applyDeposit } from "../evm/applyDeposit.ts";
 import { applyTransaction } from "../evm/applyTransaction.ts";
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
+import { l1AttributesOf, opChainFees } from "../evm/opChainFees.ts";
 import type { StateOverlay } from "../evm/stateOverlay.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
 import type { ReceiptExtra } from "./execution.ts";
-import { opFees, opReceiptExtra, readL1Attributes } from "./opFees.ts";
+import { opReceiptExtra } from "./opReceipt.ts";
 
 /** A transaction with its sender, ready to run. */
 export type Prepared =
@@ -68,8 +69,8 @@ export const executeTransactions = async (run: Run): Promise<Executed[]> => {
     if ("sender" in prepared) {
       const { transaction, sender } = prepared;
       // The block's first deposit has written them by now.
-      const l1 = isOpForkActive(rules, "ecotone") ? readL1Attributes(state) : undefined;
-      const options = l1 ? { fees: opFees(rules, l1, transaction.raw) } : {};
+      const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
+      const options = l1 ? { fees: opChainFees(rules, l1, transaction.raw) } : {};
       const result = await applyTransaction(engine, state, block, messageOf(transaction, sender), options);
       gasUsed += result.gasUsed;
       const extra = l1 ? opReceiptExtra(rules, l1, transaction.raw) : {};

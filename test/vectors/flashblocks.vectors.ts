@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BlockId } from "../../src/chain/heads.ts";
-import { type Hash, parseData } from "../../src/chain/hex.ts";
+import type { Hash } from "../../src/chain/hex.ts";
 import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
 import { encodeReceipt } from "../../src/chain/receipt.ts";
-import type { Rules } from "../../src/chain/rules.ts";
 import type { Body } from "../../src/chain/view.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { type Decision, emptySequence, receive } from "../../src/feed/sequence.ts";
 import { decodeOnly } from "../../src/pending/decode.ts";
-import { fastLzLength } from "../../src/pending/fastLz.ts";
 import { fold, type PendingChain } from "../../src/pending/fold.ts";
-import { type L1Attributes, l1Cost, operatorFee } from "../../src/pending/opFees.ts";
 import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
@@ -119,77 +116,5 @@ test("wire pins of three generations and golden messages are read; bytes that ar
     assert.equal(block.hash, message.diff.blockHash);
     for (const full of [true, false]) assert.equal((read(block.body(full)).transactions as unknown[]).length, 1);
     assert.equal(block.receipt(0), undefined);
-  }
-});
-
-interface FeeVectors {
-  readonly fastlz_length: readonly { readonly name: string; readonly input: `0x${string}`; readonly length: number }[];
-  readonly l1_fee: readonly {
-    readonly fork: string;
-    readonly raw?: `0x${string}`;
-    readonly l1BaseFee: number;
-    readonly baseFeeScalar: number;
-    readonly blobBaseFee: number;
-    readonly blobBaseFeeScalar: number;
-    readonly l1GasUsed?: number;
-    readonly l1Fee?: number;
-  }[];
-  readonly operator_fee: readonly {
-    readonly fork: "isthmus" | "jovian";
-    readonly gas: number;
-    readonly operatorFeeScalar: number;
-    readonly operatorFeeConstant: number;
-    readonly fee: number;
-  }[];
-}
-
-const fees = readJson("flashblocks/op-fee-vectors.json") as FeeVectors;
-const rulesOf = (fork: string): Rules => ({
-  chainId: 10n,
-  fork: "prague",
-  op: fork === "ecotone" || fork === "isthmus" || fork === "jovian" ? fork : "fjord",
-});
-const NO_ATTRIBUTES: L1Attributes = {
-  baseFee: 0n,
-  blobBaseFee: 0n,
-  baseFeeScalar: 0n,
-  blobBaseFeeScalar: 0n,
-  operatorFeeScalar: 0n,
-  operatorFeeConstant: 0n,
-  daFootprintGasScalar: 400n,
-};
-
-test("lengths under FastLZ", () => {
-  for (const { name, input, length } of fees.fastlz_length) assert.equal(fastLzLength(parseData(input)), length, name);
-});
-
-test("L1 data fees of real and made transactions", () => {
-  let checked = 0;
-  for (const vector of fees.l1_fee) {
-    // A deposit pays none: it never comes so far.
-    if (vector.raw === undefined || vector.raw.startsWith("0x7e")) continue;
-    const attributes = {
-      ...NO_ATTRIBUTES,
-      baseFee: BigInt(vector.l1BaseFee),
-      blobBaseFee: BigInt(vector.blobBaseFee),
-      baseFeeScalar: BigInt(vector.baseFeeScalar),
-      blobBaseFeeScalar: BigInt(vector.blobBaseFeeScalar),
-    };
-    const { fee, gasUsed } = l1Cost(rulesOf(vector.fork), attributes, parseData(vector.raw));
-    if (vector.l1Fee !== undefined) assert.equal(fee, BigInt(vector.l1Fee));
-    if (vector.l1GasUsed !== undefined) assert.equal(gasUsed, BigInt(vector.l1GasUsed));
-    checked++;
-  }
-  assert.ok(checked >= 3);
-});
-
-test("operator fees of Isthmus and Jovian", () => {
-  for (const { fork, gas, operatorFeeScalar, operatorFeeConstant, fee } of fees.operator_fee) {
-    const attributes = {
-      ...NO_ATTRIBUTES,
-      operatorFeeScalar: BigInt(operatorFeeScalar),
-      operatorFeeConstant: BigInt(operatorFeeConstant),
-    };
-    assert.equal(operatorFee(rulesOf(fork), attributes, BigInt(gas)), BigInt(fee));
   }
 });

@@ -1,0 +1,30 @@
+import { formatQuantity } from "../chain/hex.ts";
+import { dataFootprint, type L1Attributes, l1Cost } from "../chain/opFees.ts";
+import { isOpForkActive, type Rules } from "../chain/rules.ts";
+import type { ReceiptExtra } from "./execution.ts";
+
+/** What op-geth and op-reth add to the receipt of a transaction that is no deposit (flashblocks.md 3.3). */
+export const opReceiptExtra = (rules: Rules, l1: L1Attributes, raw: Uint8Array): ReceiptExtra => {
+  const { fee, gasUsed } = l1Cost(rules, l1, raw);
+  const hasOperatorFee = l1.operatorFeeScalar > 0n || l1.operatorFeeConstant > 0n;
+  return {
+    l1GasPrice: formatQuantity(l1.baseFee),
+    l1GasUsed: formatQuantity(gasUsed),
+    l1Fee: formatQuantity(fee),
+    l1BaseFeeScalar: formatQuantity(l1.baseFeeScalar),
+    l1BlobBaseFee: formatQuantity(l1.blobBaseFee),
+    l1BlobBaseFeeScalar: formatQuantity(l1.blobBaseFeeScalar),
+    ...(isOpForkActive(rules, "isthmus") && hasOperatorFee
+      ? {
+          operatorFeeScalar: formatQuantity(l1.operatorFeeScalar),
+          operatorFeeConstant: formatQuantity(l1.operatorFeeConstant),
+        }
+      : {}),
+    ...(isOpForkActive(rules, "jovian")
+      ? {
+          daFootprintGasScalar: formatQuantity(l1.daFootprintGasScalar),
+          blobGasUsed: formatQuantity(dataFootprint(l1, raw)),
+        }
+      : {}),
+  };
+};
