@@ -94,10 +94,15 @@ const chain = z.strictObject({
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
   forks: z
-    .union([z.enum(["auto", "none"]), z.enum(ETHEREUM_FORKS), z.enum(OP_FORKS)])
+    .union([
+      z.enum(["auto", "none"]),
+      z.enum(ETHEREUM_FORKS),
+      z.enum(OP_FORKS),
+      z.strictObject({ genesis: z.string() }),
+    ])
     .default("auto")
     .describe(
-      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, or one fork for all blocks",
+      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
     ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
   logs: logs.prefault({}),

@@ -14,6 +14,7 @@ import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { createOutcomes } from "./outcomes.ts";
+import { RequestContext } from "./requestContext.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
 import type { Endpoint } from "./server/endpoint.ts";
 import { createPassthrough } from "./server/passthrough.ts";
@@ -140,15 +141,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(passthrough && { passthrough }),
     handle: async (body, request) => {
       upstreams.heads.touch();
-      const context: CallContext = {
-        view: views.view(),
-        deadlineMs: performance.now() + config.upstream.timeoutMs,
-        caller: request.caller,
-        fresh: shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined,
-        get signal() {
-          return request.signal;
-        },
-      };
+      const fresh = shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined;
+      const deadlineMs = performance.now() + config.upstream.timeoutMs;
+      const context = new RequestContext(request, views.view(), deadlineMs, fresh);
       const { replies, ...result } = await dispatch(body, context);
       const pending = replies.find((reply) => reply.pending !== undefined)?.pending;
       return { ...result, cacheStatus: formatCacheStatus(replies), pending };
