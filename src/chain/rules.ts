@@ -1,5 +1,5 @@
 /** Ethereum's forks that change execution, oldest first, as the library names them. */
-export const ETHEREUM_FORKS = [
+const ETHEREUM_FORKS = [
   "chainstart",
   "homestead",
   "tangerineWhistle",
@@ -21,7 +21,7 @@ export const ETHEREUM_FORKS = [
 export type EthereumFork = (typeof ETHEREUM_FORKS)[number];
 
 /** The OP stack's forks, oldest first. Base's Azul is Karst by another name. */
-export const OP_FORKS = [
+const OP_FORKS = [
   "bedrock",
   "regolith",
   "canyon",
