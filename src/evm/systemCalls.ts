@@ -6,9 +6,9 @@ import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
 
 const SYSTEM: Address = "0xfffffffffffffffffffffffffffffffffffffffe";
 const SYSTEM_GAS = 30_000_000n;
-const BEACON_ROOTS: Address = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
-const BLOCK_HASHES: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";
-const RING_SLOTS = 8_191n;
+export const BEACON_ROOTS: Address = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
+export const BLOCK_HASHES: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";
+export const RING_SLOTS = 8_191n;
 const NOTHING = new Uint8Array(0);
 
 /** A call by the chain itself: it costs nothing, and where there is no code nothing happens. */

@@ -38,22 +38,22 @@ export const pendingState = (view: PendingView, base: StateSource): StateSource 
       const account = view.account(address);
       return account ? [[address, account] as const] : [];
     });
-    const touched = new Set(written.map(([address]) => address));
     return {
+      // The base may tell more than it was asked for; what the view wrote is never its to tell.
       accounts: [
-        ...below.accounts.filter(([address]) => !touched.has(address)),
+        ...below.accounts.filter(([address]) => !view.account(address)),
         ...written.map(([address, { account }]) => [address, account] as const),
       ],
       codes: [...below.codes, ...written.flatMap(([, account]) => codeOf(account))],
       slots: [
-        ...below.slots,
+        ...below.slots.filter(([address, slot]) => view.storage(address, slot) === undefined),
         ...keys.slots.flatMap(([address, slot]) => {
           const value = view.storage(address, slot);
           return value ? [[address, slot, value] as const] : [];
         }),
       ],
       blockHashes: [
-        ...below.blockHashes,
+        ...below.blockHashes.filter(([number]) => !hashes.has(number)),
         ...keys.blockHashes.flatMap((number) => {
           const hash = hashes.get(number);
           return hash ? [[number, hash] as const] : [];

@@ -15,7 +15,7 @@ import { createMissingState } from "../evm/missingState.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
 import { settle } from "../evm/settle.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
-import { beginBlock } from "../evm/systemCalls.ts";
+import { BEACON_ROOTS, BLOCK_HASHES, beginBlock, RING_SLOTS } from "../evm/systemCalls.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { executeTransactions, isDeposit, type Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, Execution, Unproven, Work } from "./execution.ts";
@@ -104,6 +104,24 @@ const layered = (base: StateReader, layers: readonly Layer[]): StateReader => ({
   blockHash: base.blockHash,
 });
 
+const NOTHING = new Uint8Array(0);
+const slotAt = (slot: bigint): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
+
+/** What the system calls at a block's start overwrite: what was there does not matter, and is not worth asking for. */
+const overwritten = ({ number, timestamp }: PendingEnvironment): StateValues => {
+  const time = timestamp % RING_SLOTS;
+  return {
+    accounts: [],
+    codes: [],
+    slots: [
+      [BEACON_ROOTS, slotAt(time), NOTHING],
+      [BEACON_ROOTS, slotAt(time + RING_SLOTS), NOTHING],
+      [BLOCK_HASHES, slotAt((number - 1n) % RING_SLOTS), NOTHING],
+    ],
+    blockHashes: [],
+  };
+};
+
 /** What differs between the message and what came of running it. */
 const compare = (work: Work, ran: Pick<Ran, "gasUsed" | "bloom" | "encodedReceipts">): Unproven | undefined => {
   if (ran.gasUsed !== work.told.gasUsed) return "gas";
@@ -164,6 +182,7 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
     const ancestors = ancestorsOf(work.environment, line);
     const at = base;
     const gasUsed = work.index === 0 ? 0n : (line[0]?.gasUsed ?? 0n);
+    if (work.index === 0) known.add(overwritten(work.environment));
     const { result } = await settle(
       known,
       (keys) => fetch(at, keys),

@@ -1,6 +1,7 @@
 import { larger, smaller } from "../chain/bigintOrder.ts";
 import { blobBaseFee } from "../chain/blobFee.ts";
 import { type Address, type Data, formatData, type Hash } from "../chain/hex.ts";
+import { createdAddress } from "../chain/receipt.ts";
 import { type ChainForks, rulesAt } from "../chain/rules.ts";
 import type { StateReader } from "../chain/stateReader.ts";
 import type { AccessListEntry } from "../chain/transaction.ts";
@@ -62,10 +63,11 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
   const trial = prepare(input, host);
   return host.onState(async (reader) => {
     let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
+    const created = trial.created(reader);
     for (;;) {
       const result = await trial.run(reader, trial.gas, accessList);
       // What is on the list is warm, and what is warm is not told again.
-      const found = union(accessList, trial.listed(result.accessed ?? []));
+      const found = union(accessList, trial.listed(result.accessed ?? [], created));
       if (sizeOf(found) === sizeOf(accessList)) {
         const error = result.status === "success" ? {} : { error: failure(result).message };
         return { accessList: found, gasUsed: result.gasUsed, ...error };
@@ -83,7 +85,9 @@ interface Trial {
   readonly gasCap: bigint;
   run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
   state(reader: StateReader): StateOverlay;
-  listed(accessed: readonly AccessListEntry[]): readonly AccessListEntry[];
+  /** Where the call creates a contract. */
+  created(reader: StateReader): Address | null;
+  listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
 const prepare = (input: CallInput, host: Host): Trial => {
@@ -116,8 +120,10 @@ const prepare = (input: CallInput, host: Host): Trial => {
     gas: smaller(call.gas ?? gasCap, gasCap),
     gasCap,
     state: (reader) => prepared(reader).state,
-    listed: (accessed) => {
-      const plain = hidden(call.from, call.to);
+    created: (reader) =>
+      call.to === null ? createdAddress(call.from, call.nonce ?? prepared(reader).state.nonceOf(call.from)) : null,
+    listed: (accessed, created) => {
+      const plain = hidden(call.from, call.to ?? created);
       return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !plain.has(address));
     },
     run: async (reader, gas, accessList) => {

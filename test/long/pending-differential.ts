@@ -1,25 +1,30 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ChainForks } from "../../src/chain/rules.ts";
-import type { PendingView, View } from "../../src/chain/view.ts";
 import { createDevnet, type Devnet, type DevnetOptions } from "../devnet/devnet.ts";
 import { createFeedServer, type FeedServer } from "../devnet/feedServer.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
 import {
+  type Batch,
+  createBatch,
   differencesOf,
-  isDeployed,
+  type PendingValues,
+  randomCalls,
   readNodePending,
-  readView,
+  readPending,
   type Watched,
   watchTraffic,
 } from "../support/comparePending.ts";
-import { createDevnetPending } from "../support/devnetPending.ts";
-import { nodeState } from "../support/nodeState.ts";
+import { createHeldNode } from "../support/heldNode.ts";
+import { createService, type Service } from "../support/service.ts";
 
 const RATE = 30;
 const WHOLE_SECONDS = 240;
+const MIN_SECONDS = 10;
 const MAX_SHOWN = 20;
+/** Every tenth flashblock, so many calls are asked as well. */
+const CALLS_EVERY = 10;
+const CALLS = 20;
 /** So many flashblocks may go by uncompared, because the next one came while the node was still answering. */
 const MAX_SKIPPED_SHARE = 0.25;
 const ARRIVAL_TIMEOUT_MS = 1_500;
@@ -27,7 +32,7 @@ const ARRIVAL_TIMEOUT_MS = 1_500;
 interface Variant {
   readonly name: string;
   readonly devnet: DevnetOptions;
-  readonly forks: (chainId: bigint) => ChainForks;
+  readonly forks: "isthmus" | "prague";
   /** Milliseconds that a sealed block is known to us after it is sealed. */
   readonly sealedDelayMs?: number;
   /** Milliseconds that messages come after they were made. */
@@ -36,74 +41,68 @@ interface Variant {
   readonly losses?: number;
 }
 
-const isthmus = (chainId: bigint): ChainForks => ({
-  chainId,
-  activations: [],
-  blobs: {},
-  op: { regolith: 0n, canyon: 0n, ecotone: 0n, fjord: 0n, granite: 0n, holocene: 0n, isthmus: 0n },
-});
-const prague = (chainId: bigint): ChainForks => ({
-  chainId,
-  activations: [{ fork: "prague", block: 0n }],
-  blobs: {},
-});
-
 const VARIANTS: readonly Variant[] = [
-  { name: "deposits, receipts in the metadata", devnet: { generation: "a" }, forks: isthmus },
-  { name: "brotli, nothing in the metadata", devnet: { generation: "f", encoding: "brotli" }, forks: isthmus },
-  { name: "without deposits", devnet: { network: "ethereum", generation: "e" }, forks: prague },
-  { name: "sealed 500 ms after the next index 0", devnet: { generation: "c" }, forks: isthmus, sealedDelayMs: 500 },
-  { name: "sealed 500 ms before the next index 0", devnet: { generation: "d" }, forks: isthmus, feedDelayMs: 500 },
-  { name: "a second feed, one of them loses 5 %", devnet: { generation: "b" }, forks: isthmus, losses: 0.05 },
+  { name: "deposits, receipts in the metadata", devnet: { generation: "a" }, forks: "isthmus" },
+  { name: "brotli, nothing in the metadata", devnet: { generation: "f", encoding: "brotli" }, forks: "isthmus" },
+  { name: "without deposits", devnet: { network: "ethereum", generation: "e" }, forks: "prague" },
+  { name: "sealed 500 ms after the next index 0", devnet: { generation: "c" }, forks: "isthmus", sealedDelayMs: 500 },
+  { name: "sealed 500 ms before the next index 0", devnet: { generation: "d" }, forks: "isthmus", feedDelayMs: 500 },
+  { name: "a second feed, one of them loses 5 %", devnet: { generation: "b" }, forks: "isthmus", losses: 0.05 },
 ];
 
 interface Tally {
   flashblocks: number;
   compared: number;
+  calls: number;
   skipped: number;
   unproven: number;
   readonly differences: string[];
 }
 
-type Rig = Awaited<ReturnType<typeof createDevnetPending>>;
-
-/** The view that holds this message, executed; or the last that held it. */
-const arrived = async (rig: Rig, hash: string): Promise<PendingView | undefined> => {
-  const { promise, resolve } = Promise.withResolvers<PendingView | undefined>();
-  let last: PendingView | undefined;
-  const look = ({ pending }: View) => {
-    if (pending?.newest?.hash !== hash) return;
-    last = pending;
-    if (pending.stateFrom === "view") resolve(pending);
-  };
-  const stop = rig.pending.subscribe(({ view }) => look(view));
-  look(rig.pending.view());
-  const timer = setTimeout(() => resolve(last), ARRIVAL_TIMEOUT_MS);
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-    stop();
+/** What forebay answers once it holds this message; undefined if it never shows it. */
+const arrived = async (
+  ours: Batch,
+  watched: Watched,
+  calls: readonly (readonly [string, ...unknown[]])[],
+  hash: string,
+): Promise<PendingValues | undefined> => {
+  const endMs = performance.now() + ARRIVAL_TIMEOUT_MS;
+  while (performance.now() < endMs) {
+    const { outcomes } = await ours([["eth_getBlockByNumber", "pending", false]]);
+    if ((outcomes[0]?.result as Record<string, unknown> | undefined)?.hash === hash) {
+      const read = await readPending(ours, watched, calls);
+      return read.hash === hash ? read : undefined;
+    }
+    await sleep(5);
   }
+  return undefined;
 };
 
-const compare = async (rig: Rig, watched: Watched, message: Flashblock, tally: Tally): Promise<void> => {
-  tally.flashblocks++;
-  const [view, theirs] = await Promise.all([arrived(rig, message.diff.block_hash), readNodePending(rig.ask, watched)]);
-  if (view && view.stateFrom !== "view") tally.unproven++;
-  if (!view || !theirs || view.stateFrom !== "view") {
-    tally.skipped++;
-    return;
-  }
-  const ours = await readView(view, nodeState(rig.ask, view.base), watched);
-  // The node had begun the next message before it was read.
-  if (ours.get("block transactions") !== theirs.get("block transactions")) {
+const compare = async (
+  ours: Batch,
+  node: Batch,
+  watched: Watched,
+  message: Flashblock,
+  tally: Tally,
+): Promise<void> => {
+  const calls = tally.flashblocks++ % CALLS_EVERY === 0 ? randomCalls(watched.contract, CALLS) : [];
+  const [mine, its] = await Promise.all([
+    arrived(ours, watched, calls, message.diff.block_hash),
+    readNodePending(node, watched, calls),
+  ]);
+  // Otherwise the state is the node's own, as it is by now.
+  const isOurs = mine?.mode === "live" || mine?.mode === "degraded";
+  if (mine && !isOurs) tally.unproven++;
+  // One of the two had gone on to the next message before it was read.
+  if (!mine || !its || !isOurs || mine.transactions !== its.transactions) {
     tally.skipped++;
     return;
   }
   tally.compared++;
-  for (const difference of differencesOf(ours, theirs)) {
-    if (tally.differences.length < MAX_SHOWN) tally.differences.push(`${view.id} ${difference}`);
+  tally.calls += calls.length;
+  for (const difference of differencesOf(mine, its, calls)) {
+    if (tally.differences.length < MAX_SHOWN)
+      tally.differences.push(`${mine.values.get("block number")} ${difference}`);
   }
 };
 
@@ -124,25 +123,37 @@ const loseMessages = async (devnet: Devnet, share: number): Promise<FeedServer> 
   return second;
 };
 
+const isDeployed = async (node: Batch, token: string): Promise<boolean> => {
+  const { outcomes } = await node([["eth_getCode", token, "latest"]]);
+  return String(outcomes[0]?.result).length > 2;
+};
+
+type Counter = "pendingMismatches" | "feedMessages" | "pendingVanished" | "pendingAnswers";
+const countedBy = async ({ telemetry }: Service, name: Counter, label: string) => {
+  const { values } = await telemetry.metrics[name].get();
+  return Object.fromEntries(values.map(({ labels, value }) => [new Map(Object.entries(labels)).get(label), value]));
+};
+
 const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
-  const chainId = BigInt(devnet.chainId);
   const second = variant.losses ? await loseMessages(devnet, variant.losses) : undefined;
   const late = variant.feedDelayMs ? await delayMessages(devnet, variant.feedDelayMs) : undefined;
-  const feedUrls = late ? [late.url] : [devnet.feedUrl ?? [], second?.url ?? []].flat();
-  const rig = await createDevnetPending(devnet, { forks: variant.forks(chainId), feedUrls });
-  const tally: Tally = { flashblocks: 0, compared: 0, skipped: 0, unproven: 0, differences: [] };
-  const look = async () => {
-    await sleep(variant.sealedDelayMs ?? 0);
-    await rig.heads.look();
-  };
-  devnet.events.on("sealed", () => void look().catch((error: unknown) => tally.differences.push(String(error))));
+  const held = variant.sealedDelayMs ? await createHeldNode(devnet, variant.sealedDelayMs) : undefined;
+  const feeds = late ? [late.url] : [devnet.feedUrl ?? [], second?.url ?? []].flat();
+  const service = await createService({
+    nodes: [{ url: held?.url ?? devnet.url }],
+    forks: variant.forks,
+    quirks: { anvilDepositNonce: true },
+    pending: { feeds },
+  });
+  const [ours, node] = [createBatch(service.url), createBatch(devnet.anvilUrl)];
+  const tally: Tally = { flashblocks: 0, compared: 0, calls: 0, skipped: 0, unproven: 0, differences: [] };
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: RATE });
   const comparing = new Set<Promise<void>>();
   try {
-    while (!(await isDeployed(rig.ask, traffic.token))) await once(devnet.events, "sealed");
+    while (!(await isDeployed(node, traffic.token))) await once(devnet.events, "sealed");
     const watched = watchTraffic(traffic.token);
     const start = (message: Flashblock) => {
-      const running = compare(rig, watched, message, tally).catch((error: unknown) => {
+      const running = compare(ours, node, watched, message, tally).catch((error: unknown) => {
         tally.differences.push(String(error));
       });
       comparing.add(running);
@@ -156,33 +167,28 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
       ...tally,
       sent: traffic.sent,
       refused: traffic.errors.length,
-      mismatches: await countedBy(rig, "pendingMismatches", "what"),
-      messages: await countedBy(rig, "feedMessages", "decision"),
-      vanished: await countedBy(rig, "pendingVanished", "chain"),
-      failures: [...rig.failures, ...devnet.failures].map(String),
-      stateReads: rig.reads(),
+      answers: await countedBy(service, "pendingAnswers", "mode"),
+      mismatches: await countedBy(service, "pendingMismatches", "what"),
+      messages: await countedBy(service, "feedMessages", "decision"),
+      vanished: await countedBy(service, "pendingVanished", "chain"),
+      failures: devnet.failures.map(String),
     };
   } finally {
     await traffic.stop();
-    await rig.pending.close();
-    await second?.close();
-    await late?.close();
+    await service.close();
+    await Promise.all([second?.close(), late?.close(), held?.close()]);
   }
-};
-
-const countedBy = async (rig: Rig, name: "pendingMismatches" | "feedMessages" | "pendingVanished", label: string) => {
-  const { values } = await rig.telemetry.metrics[name].get();
-  return Object.fromEntries(values.map(({ labels, value }) => [new Map(Object.entries(labels)).get(label), value]));
 };
 
 const only = process.env.VARIANT;
 
 /** At every flashblock, what `pending` is here against what it is on the node that builds it. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
-  const each = Math.max((seconds ?? WHOLE_SECONDS) / VARIANTS.length, 8);
+  const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
+  const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
   const variants: Record<string, unknown> = {};
   let passed = true;
-  for (const variant of VARIANTS.filter(({ name }) => only === undefined || name.includes(only))) {
+  for (const variant of chosen) {
     const devnet = await createDevnet(variant.devnet);
     try {
       const result = await runOn(devnet, variant, each);

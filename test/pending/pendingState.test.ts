@@ -72,6 +72,29 @@ test("what the pending blocks wrote lies over the base; only the rest is asked f
   );
 });
 
+test("a base that tells more than it was asked for does not tell what the pending blocks wrote", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("101-0", {
+    changes: [[WRITTEN, { account: account(7n), isCleared: false, slots: [[hashOf(1), Uint8Array.of(9)]] }]],
+  });
+  await rig.send(flashblock(0));
+  const base: StateSource = {
+    id: "base",
+    read: async () => ({
+      accounts: [
+        [OTHER, account(1n)],
+        [WRITTEN, account(6n)],
+      ],
+      codes: [],
+      slots: [[WRITTEN, hashOf(1), Uint8Array.of(8)]],
+      blockHashes: [],
+    }),
+  };
+  const values = await pendingState(rig.view(), base).read({ accounts: [OTHER], slots: [], blockHashes: [] }, signal);
+  assert.deepEqual(values.accounts, [[OTHER, account(1n)]]);
+  assert.deepEqual(values.slots, []);
+});
+
 test("what is wholly written asks nobody", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", { changes: [[CREATED, { account: undefined, isCleared: true, slots: [] }]] });

@@ -1,0 +1,108 @@
+import { once } from "node:events";
+import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { createDevnet } from "../devnet/devnet.ts";
+import type { MetadataGeneration } from "../devnet/flashblock.ts";
+import { startTraffic } from "../devnet/traffic.ts";
+import { startChild } from "./child.ts";
+import { type BenchOptions, type BenchResult, round } from "./result.ts";
+
+const TRANSFERS_A_MESSAGE = 10;
+const FLASHBLOCK_MS = 200;
+const WARM_MS = 8_000;
+
+const quantile = (values: readonly number[], share: number): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+};
+
+const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["pending",false]}';
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+const ask = (port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const headers = { "content-type": "application/json" };
+    const call = request({ agent, port, host: "127.0.0.1", method: "POST", path: "/", headers }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve(text));
+    });
+    call.on("error", reject);
+    call.end(BODY);
+  });
+
+interface Lags {
+  readonly lagsMs: readonly number[];
+  readonly answers: number;
+  readonly unseen: number;
+}
+
+/** Asks back to back, and notes how long after the bare client each message's hash is in an answer for the first time. */
+const measure = async (port: number, feedUrl: string, durationMs: number): Promise<Lags> => {
+  const parsedAtMs = new Map<string, number>();
+  const answeredAtMs = new Map<string, number>();
+  let answers = 0;
+  const bare = new WebSocket(feedUrl);
+  bare.on("message", (data) => {
+    const { diff } = JSON.parse(data.toString()) as { diff: { block_hash: string; transactions: unknown[] } };
+    if (diff.transactions.length > 0) parsedAtMs.set(diff.block_hash, performance.now());
+  });
+  await once(bare, "open");
+  const endMs = performance.now() + durationMs;
+  while (performance.now() < endMs) {
+    const [, hash = ""] = /"hash":"(0x[0-9a-f]{64})"/.exec(await ask(port)) ?? [];
+    answers++;
+    if (!answeredAtMs.has(hash)) answeredAtMs.set(hash, performance.now());
+  }
+  bare.close();
+  const lagsMs = [...parsedAtMs].flatMap(([hash, atMs]) => {
+    const answered = answeredAtMs.get(hash);
+    return answered === undefined ? [] : [answered - atMs];
+  });
+  return { lagsMs, answers, unseen: parsedAtMs.size - lagsMs.length };
+};
+
+const run = async (generation: MetadataGeneration, durationMs: number): Promise<Lags> => {
+  await using devnet = await createDevnet({ generation, flashblockMs: FLASHBLOCK_MS });
+  if (!devnet.feedUrl) throw new Error("no feed");
+  const server = startChild("pendingServer.ts", [devnet.url, devnet.feedUrl]);
+  try {
+    const port = Number(await server.message());
+    const rate = (TRANSFERS_A_MESSAGE * 1_000) / FLASHBLOCK_MS;
+    const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate, kinds: ["token"] });
+    await sleep(WARM_MS);
+    const lags = await measure(port, devnet.feedUrl, durationMs);
+    await traffic.stop();
+    return lags;
+  } finally {
+    await server.end();
+  }
+};
+
+/** How much later than a bare client of the feed a caller of forebay knows a message, executed. */
+export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
+  const durationMs = short ? 5_000 : 30_000;
+  const told = await run("a", durationMs);
+  const executed = await run("e", durationMs);
+  const limits = { toldMedian: 10, toldP99: 25, executedMedian: 25, executedP99: 60 };
+  const [toldMedian, toldP99] = [quantile(told.lagsMs, 0.5), quantile(told.lagsMs, 0.99)];
+  const [executedMedian, executedP99] = [quantile(executed.lagsMs, 0.5), quantile(executed.lagsMs, 0.99)];
+  return {
+    claim:
+      "a message is in an answer at most 10 ms (p99 25) after a bare client has it; 25 (60) without receipts in it",
+    ratio: round(Math.min(limits.toldMedian / toldMedian, limits.executedMedian / executedMedian)),
+    ours: round(toldMedian),
+    yardstick: limits.toldMedian,
+    unit: "ms later than a bare client, median, receipts in the metadata",
+    toldP99Ms: round(toldP99),
+    executedMedianMs: round(executedMedian),
+    executedP99Ms: round(executedP99),
+    messages: told.lagsMs.length + executed.lagsMs.length,
+    unseen: told.unseen + executed.unseen,
+    answers: told.answers + executed.answers,
+  };
+};

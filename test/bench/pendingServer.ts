@@ -1,0 +1,11 @@
+import { createService } from "../support/service.ts";
+
+/** Forebay in front of a devnet, in a process of its own. */
+const [url = "", feed = ""] = process.argv.slice(2);
+const service = await createService({
+  nodes: [{ url }],
+  forks: "isthmus",
+  quirks: { anvilDepositNonce: true },
+  pending: { feeds: [feed] },
+});
+process.send?.(Number(new URL(service.url).port));
