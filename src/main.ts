@@ -7,6 +7,7 @@ import { drain } from "./server/drain.ts";
 import type { Endpoint } from "./server/endpoint.ts";
 import { createHttpServer } from "./server/http.ts";
 import { createOpsServer } from "./server/ops.ts";
+import { createWebSockets } from "./server/webSockets.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 /** A running forebay: one process, one or more chains. */
@@ -38,6 +39,11 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       ? undefined
       : createRedis({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
   const logSlots = createSpanSlots({ maxSpans: config.server.logSpans });
+  const webSockets = createWebSockets({
+    ...server,
+    metrics,
+    onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+  });
   const chains = config.chains.map((chain) =>
     createChain(chain, {
       memory,
@@ -45,6 +51,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       telemetry,
       server,
       logSlots,
+      webSockets,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
       onFatal: failure.reject,
     }),
@@ -72,7 +79,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   const about = (): string =>
     JSON.stringify({
       name: "forebay",
-      about: "JSON-RPC by POST",
+      about: "JSON-RPC by POST and WebSocket",
       chains: chains.map(({ name, upstreams }) => ({
         name,
         path: chains.length === 1 ? "/" : `/${name}`,
@@ -95,6 +102,9 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     onError: (error) => log.error({ err: error }, "metrics could not be collected"),
   });
 
+  const closeServers = async (timeoutMs: number): Promise<void> => {
+    await Promise.all([http.close(timeoutMs), webSockets.close(timeoutMs)]);
+  };
   const closeRest = async (): Promise<void> => {
     await Promise.all(chains.map((chain) => chain.close()));
     await redis?.close();
@@ -107,7 +117,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     failed: failure.promise,
     drain: async () => {
       await drain({
-        server: http,
+        server: { ...http, close: closeServers },
         delayMs: server.drainDelayMs,
         timeoutMs: server.drainTimeoutMs,
         markUnready: () => {
@@ -118,7 +128,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     },
     close: async () => {
       draining = true;
-      await http.close(0);
+      await closeServers(0);
       await closeRest();
     },
   };

@@ -111,11 +111,21 @@ export interface PendingView {
   logs(match: LogMatch): readonly Body[];
 }
 
+/** Transactions of a block that a new view brought. */
+export interface PendingExtension {
+  readonly block: PendingBlock;
+  readonly fromTransaction: number;
+  /** Exclusive. */
+  readonly toTransaction: number;
+  /** `logs`: the transactions were announced before, their logs are known only now. */
+  readonly brings: "transactions" | "logs";
+}
+
 /** What one new view brought; subscriptions are made from it. */
 export interface PendingChange {
   readonly view: View;
-  /** The block that a message extended, with its first new transaction; absent if the change was a head or a mode. */
-  readonly extended?: { readonly block: PendingBlock; readonly fromTransaction: number };
-  /** Logs that were pre-confirmed and are not sealed: to be sent again with `removed: true`. */
+  /** Ascending; empty if the change was a head or a mode. */
+  readonly extended: readonly PendingExtension[];
+  /** Logs that were announced as pre-confirmed and are not any more: to be sent again, these bodies say `removed: true`. */
   readonly removed: readonly Body[];
 }
