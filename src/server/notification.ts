@@ -5,7 +5,7 @@ export interface Notification {
 }
 
 /** All ids have this length: `0x` and 16 bytes. */
-export const ID_LENGTH = 34;
+const ID_LENGTH = 34;
 
 const HEAD = Buffer.from('{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"');
 const BEFORE_RESULT = Buffer.from('","result":');
