@@ -148,6 +148,11 @@ const server = z.strictObject({
     .union([z.literal("*"), z.array(z.string())])
     .default("*")
     .describe("Origins of browsers that may ask"),
+  maxWebSockets: count(20_000).describe("WebSocket connections at most"),
+  maxSubscriptions: count(1_000).describe("Subscriptions of one WebSocket connection at most"),
+  webSocketBufferBytes: count(1024 * 1024).describe("Bytes that wait for a slow reader before it is closed (1013)"),
+  webSocketPingMs: count(30_000).describe("Time between pings; a connection that does not answer one is ended"),
+  webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
   drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
   drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),

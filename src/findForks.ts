@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
-import { ethereumForks, fixedForks, genesisForks } from "./chain/ethereumForks.ts";
-import { createOpForks, opForks } from "./chain/opForks.ts";
+import { chainForks } from "./chain/chainForks.ts";
+import { fixedForks, genesisForks } from "./chain/ethereumForks.ts";
+import { createOpForks } from "./chain/opForks.ts";
 import { type ChainForks, type EthereumFork, OP_FORKS, type OpFork } from "./chain/rules.ts";
 
 export type ForksOption = "auto" | "none" | EthereumFork | OpFork | { readonly genesis: string };
@@ -50,7 +51,7 @@ export const findForks = async (
   if (option === "none") return undefined;
   if (typeof option === "object") return readGenesis(option.genesis);
   if (option !== "auto") return isOpFork(option) ? opUpTo(chainId, option) : fixedForks(chainId, option);
-  const known = opForks(chainId) ?? ethereumForks(chainId);
+  const known = chainForks(chainId);
   if (known) return known;
   const shown = shownBy(await ask("eth_getBlockByNumber", ["latest", true]));
   return shown && opUpTo(chainId, shown);

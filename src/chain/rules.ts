@@ -1,5 +1,5 @@
 /** Ethereum's forks that change execution, oldest first, as the library names them. */
-const ETHEREUM_FORKS = [
+export const ETHEREUM_FORKS = [
   "chainstart",
   "homestead",
   "tangerineWhistle",
@@ -21,7 +21,7 @@ const ETHEREUM_FORKS = [
 export type EthereumFork = (typeof ETHEREUM_FORKS)[number];
 
 /** The OP stack's forks, oldest first. Base's Azul is Karst by another name. */
-const OP_FORKS = [
+export const OP_FORKS = [
   "bedrock",
   "regolith",
   "canyon",
