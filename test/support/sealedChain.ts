@@ -133,3 +133,20 @@ export const questionsOf = ({ final, recent, accounts, token }: SealedChain, cou
   }
   return [...distinct.values()];
 };
+
+/** Kept until the next head, or by no one but the replica itself. */
+const OF_THE_HEAD =
+  /^(eth_chainId|net_version|eth_blockNumber|eth_gasPrice|eth_maxPriorityFeePerGas|eth_blobBaseFee|eth_feeHistory)$/;
+const OF_THE_STATE =
+  /^eth_(getBalance|getTransactionCount|getCode|getStorage|getProof|getAccount|call|estimateGas|createAccessList)/;
+
+/** Those of `questionsOf` whose answers replicas share: state is shared where it is final. */
+export const sharedQuestionsOf = (chain: SealedChain, count: number): ChainCall[] => {
+  const recent = new Set(chain.recent.map(({ number }) => number));
+  return questionsOf(chain, 2 * count)
+    .filter(({ method, params }) => {
+      if (OF_THE_HEAD.test(method)) return false;
+      return !OF_THE_STATE.test(method) || !params.some((param) => recent.has(String(param)));
+    })
+    .slice(0, count);
+};
