@@ -5,6 +5,8 @@ import { request } from "undici";
 
 export interface CountingProxy {
   readonly url: string;
+  /** The node behind it; can be replaced. */
+  target: string;
   /** Calls by method since the start; batch items count singly. */
   readonly calls: ReadonlyMap<string, number>;
   readonly total: number;
@@ -12,7 +14,7 @@ export interface CountingProxy {
 }
 
 /** Hands every request on to a node as it came, and counts the calls in it. */
-export const createCountingProxy = async (target: string): Promise<CountingProxy> => {
+export const createCountingProxy = async (firstTarget: string): Promise<CountingProxy> => {
   const calls = new Map<string, number>();
   const server = createServer(async (incoming, response) => {
     const chunks: Buffer[] = [];
@@ -21,7 +23,11 @@ export const createCountingProxy = async (target: string): Promise<CountingProxy
     const parsed: { readonly method: string } | readonly { readonly method: string }[] = JSON.parse(body.toString());
     for (const { method } of [parsed].flat()) calls.set(method, (calls.get(method) ?? 0) + 1);
     try {
-      const answer = await request(target, { method: "POST", headers: { "content-type": "application/json" }, body });
+      const answer = await request(proxy.target, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+      });
       response.writeHead(answer.statusCode, { "content-type": "application/json" });
       response.end(await answer.body.text());
     } catch {
@@ -31,7 +37,8 @@ export const createCountingProxy = async (target: string): Promise<CountingProxy
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  return {
+  const proxy: CountingProxy = {
+    target: firstTarget,
     url: `http://127.0.0.1:${port}`,
     calls,
     get total() {
@@ -42,4 +49,5 @@ export const createCountingProxy = async (target: string): Promise<CountingProxy
       await new Promise((resolve) => server.close(resolve));
     },
   };
+  return proxy;
 };
