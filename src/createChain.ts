@@ -11,6 +11,7 @@ import type { ChainConfig, Config } from "./config.ts";
 import { createViews } from "./createViews.ts";
 import type { Call } from "./jsonrpc/call.ts";
 import { createDispatch } from "./jsonrpc/dispatch.ts";
+import { createFilters } from "./logs/filters.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
@@ -102,20 +103,22 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(shared.redis && { redis: shared.redis }),
   });
   const { maxBlocks, ...logLimits } = config.logs;
+  const logs = splitLogs({
+    chain: name,
+    nodes: upstreams.nodes,
+    store: createStore(stored),
+    slots: shared.logSlots,
+    spansPerNode: ({ name: node }) =>
+      config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
+    maxResponseBytes,
+    telemetry,
+  });
   const chain: Chain = {
     reads,
     nodes: upstreams,
     heads: upstreams.heads,
-    logs: splitLogs({
-      chain: name,
-      nodes: upstreams.nodes,
-      store: createStore(stored),
-      slots: shared.logSlots,
-      spansPerNode: ({ name: node }) =>
-        config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
-      maxResponseBytes,
-      telemetry,
-    }),
+    logs,
+    filters: createFilters({ logs, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;
