@@ -20,6 +20,9 @@ export interface KnownState {
   reader(missing: MissingState): StateReader;
 }
 
+/** An address whose code is native on that chain. */
+export class NativeContract extends NotExecutable {}
+
 export interface KnownStateOptions {
   /** Codes outlive states: they are kept by their hash. */
   readonly codes: { get(hash: Hash): Uint8Array | undefined; set(hash: Hash, code: Uint8Array): unknown };
@@ -47,7 +50,7 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
 
   const reader = (missing: MissingState): StateReader => ({
     account: (address) => {
-      if (isNative(address)) throw new NotExecutable(`the code at ${address} is native`);
+      if (isNative(address)) throw new NativeContract(`the code at ${address} is native`);
       missing.check();
       const account = accounts.get(address);
       if (account !== undefined || accounts.has(address)) return account;
