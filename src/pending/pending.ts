@@ -23,6 +23,8 @@ export interface HeadSource {
   current(): Heads | undefined;
   /** Listeners are called at once when the heads have changed. */
   subscribe(listener: (change: HeadChange) => void): () => void;
+  /** Asks the nodes now; many calls at once cost one. */
+  refresh(): Promise<Heads>;
   /** Pending blocks are sealed ones: look once a block. */
   setNative(native: boolean): void;
   readonly blockTimeMs: number;
@@ -59,6 +61,8 @@ export interface Pending {
 
 const LATE_AFTER_MS = 100;
 const CHECK_MS = 250;
+/** A live feed that sends nothing for so long may have ended, on a chain that now seals faster than it is looked at. */
+const QUIET_MS = 500;
 const NO_BASE = { number: 0n, hash: ZERO_HASH };
 
 /** Answers depend on whether the node builds a pending block of its own. */
@@ -235,7 +239,15 @@ export const createPending = (options: PendingOptions): Pending => {
     publish();
   };
 
+  /** Only while somebody asks: an idle chain costs no calls. */
+  const lookIfQuiet = (): void => {
+    const isQuiet = appliedAtMs !== undefined && now() - appliedAtMs > QUIET_MS;
+    if (backend !== "feed" || !isQuiet || !isFeedLive() || !probe.isAsked()) return;
+    heads.refresh().catch((err: unknown) => log.debug({ chain, err }, "heads not refreshed"));
+  };
+
   const check = (): void => {
+    lookIfQuiet();
     if (appliedAtMs !== undefined) metrics.feedAgeSeconds.set({ chain }, (now() - appliedAtMs) / 1000);
     publish();
   };
