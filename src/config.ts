@@ -94,10 +94,15 @@ const chain = z.strictObject({
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
   forks: z
-    .union([z.enum(["auto", "none"]), z.enum(ETHEREUM_FORKS), z.enum(OP_FORKS)])
+    .union([
+      z.enum(["auto", "none"]),
+      z.enum(ETHEREUM_FORKS),
+      z.enum(OP_FORKS),
+      z.strictObject({ genesis: z.string() }),
+    ])
     .default("auto")
     .describe(
-      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, or one fork for all blocks",
+      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
     ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
   logs: logs.prefault({}),
@@ -143,6 +148,11 @@ const server = z.strictObject({
     .union([z.literal("*"), z.array(z.string())])
     .default("*")
     .describe("Origins of browsers that may ask"),
+  maxWebSockets: count(20_000).describe("WebSocket connections at most"),
+  maxSubscriptions: count(1_000).describe("Subscriptions of one WebSocket connection at most"),
+  webSocketBufferBytes: count(1024 * 1024).describe("Bytes that wait for a slow reader before it is closed (1013)"),
+  webSocketPingMs: count(30_000).describe("Time between pings; a connection that does not answer one is ended"),
+  webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
   drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
   drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),

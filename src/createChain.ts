@@ -1,3 +1,4 @@
+import { createAsk } from "./ask.ts";
 import { createAbsent } from "./cache/absent.ts";
 import { cached } from "./cache/cached.ts";
 import { createKeyPrefix } from "./cache/key.ts";
@@ -5,20 +6,26 @@ import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
 import { createStore } from "./cache/store.ts";
 import { type Hash, ZERO_HASH } from "./chain/hex.ts";
-import type { Answer, CallContext } from "./chain/source.ts";
+import { type Answer, type CallContext, copyContext } from "./chain/source.ts";
 import type { ChainConfig, Config } from "./config.ts";
 import { createViews } from "./createViews.ts";
+import type { Call } from "./jsonrpc/call.ts";
 import { createDispatch } from "./jsonrpc/dispatch.ts";
+import { createFilters } from "./logs/filters.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { createOutcomes } from "./outcomes.ts";
+import { RequestContext } from "./requestContext.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
-import type { Endpoint } from "./server/endpoint.ts";
+import type { Endpoint, EndpointRequest } from "./server/endpoint.ts";
 import { createPassthrough } from "./server/passthrough.ts";
+import { createSubscriptions, type SocketContext } from "./server/subscriptions.ts";
+import type { WebSockets } from "./server/webSockets.ts";
 import type { Telemetry } from "./telemetry.ts";
 import { deduplicated } from "./upstream/deduplicated.ts";
+import { createPendingTransactions } from "./upstream/pendingTransactions.ts";
 import { createUpstreams, type Upstreams } from "./upstream/upstreams.ts";
 
 /** What all chains of the process share. */
@@ -26,6 +33,7 @@ export interface Shared {
   readonly memory: Memory;
   readonly redis: Redis | undefined;
   readonly logSlots: SpanSlots;
+  readonly webSockets: WebSockets;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
@@ -95,20 +103,22 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(shared.redis && { redis: shared.redis }),
   });
   const { maxBlocks, ...logLimits } = config.logs;
+  const logs = splitLogs({
+    chain: name,
+    nodes: upstreams.nodes,
+    store: createStore(stored),
+    slots: shared.logSlots,
+    spansPerNode: ({ name: node }) =>
+      config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
+    maxResponseBytes,
+    telemetry,
+  });
   const chain: Chain = {
     reads,
     nodes: upstreams,
     heads: upstreams.heads,
-    logs: splitLogs({
-      chain: name,
-      nodes: upstreams.nodes,
-      store: createStore(stored),
-      slots: shared.logSlots,
-      spansPerNode: ({ name: node }) =>
-        config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
-      maxResponseBytes,
-      telemetry,
-    }),
+    logs,
+    filters: createFilters({ logs, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;
@@ -120,12 +130,37 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
   };
 
-  const dispatch = createDispatch<CallContext, Answer>({
-    ...createHandlers(chain, new Set(config.allowNamespaces)),
+  const handlers = createHandlers(chain, new Set(config.allowNamespaces));
+  const rules = {
+    forward: handlers.forward,
     maxBatch: server.maxBatch,
     maxResponseBytes,
     onOutcome: createOutcomes(name, methodLabel, telemetry.metrics),
-    onError: (error, { method }) => log.error({ err: error, chain: name, method }, "a call failed"),
+    onError: (error: unknown, { method }: Call) => log.error({ err: error, chain: name, method }, "a call failed"),
+  };
+  const dispatch = createDispatch<CallContext, Answer>({ ...rules, lookup: handlers.lookup });
+  const contextOf = (request: EndpointRequest): CallContext => {
+    const fresh = shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined;
+    return new RequestContext(request, views.view(), performance.now() + config.upstream.timeoutMs, fresh);
+  };
+
+  const ending = new AbortController();
+  const subscriptions = createSubscriptions({
+    chain: name,
+    heads: upstreams.heads,
+    pending: views,
+    pool: createPendingTransactions({
+      nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
+      signal: ending.signal,
+    }),
+    ask: createAsk({ handlers, view: views.view, timeoutMs: config.upstream.timeoutMs, signal: ending.signal }),
+    limits: logLimits,
+    maxSubscriptions: server.maxSubscriptions,
+    telemetry,
+  });
+  const overSocket = createDispatch<SocketContext, Answer>({
+    ...rules,
+    lookup: (method) => subscriptions.lookup(method) ?? handlers.lookup(method),
   });
   const passthrough =
     config.passthrough === undefined
@@ -140,19 +175,16 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(passthrough && { passthrough }),
     handle: async (body, request) => {
       upstreams.heads.touch();
-      const context: CallContext = {
-        view: views.view(),
-        deadlineMs: performance.now() + config.upstream.timeoutMs,
-        caller: request.caller,
-        fresh: shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined,
-        get signal() {
-          return request.signal;
-        },
-      };
-      const { replies, ...result } = await dispatch(body, context);
+      const { replies, ...result } = await dispatch(body, contextOf(request));
       const pending = replies.find((reply) => reply.pending !== undefined)?.pending;
       return { ...result, cacheStatus: formatCacheStatus(replies), pending };
     },
+    upgrade: (request, socket, head) =>
+      shared.webSockets.accept(request, socket, head, async (body, message) => {
+        upstreams.heads.touch();
+        const { subscriber, onAnswered, signal } = message;
+        return overSocket(body, { ...copyContext(contextOf(message)), subscriber, onAnswered, signal });
+      }),
   };
   return {
     name,
@@ -160,6 +192,8 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ready: views.ready,
     endpoint,
     close: async () => {
+      ending.abort();
+      subscriptions.close();
       passthrough?.close();
       await views.close();
       await upstreams.close();

@@ -1,8 +1,10 @@
-import { ethereumForks, fixedForks } from "./chain/ethereumForks.ts";
-import { createOpForks, opForks } from "./chain/opForks.ts";
+import { readFileSync } from "node:fs";
+import { chainForks } from "./chain/chainForks.ts";
+import { fixedForks, genesisForks } from "./chain/ethereumForks.ts";
+import { createOpForks } from "./chain/opForks.ts";
 import { type ChainForks, type EthereumFork, OP_FORKS, type OpFork } from "./chain/rules.ts";
 
-export type ForksOption = "auto" | "none" | EthereumFork | OpFork;
+export type ForksOption = "auto" | "none" | EthereumFork | OpFork | { readonly genesis: string };
 
 const isOpFork = (fork: EthereumFork | OpFork): fork is OpFork => OP_FORKS.some((known) => known === fork);
 
@@ -12,14 +14,22 @@ const opUpTo = (chainId: bigint, fork: OpFork): ChainForks => {
   return createOpForks(chainId, Object.fromEntries(held.map((name) => [name, 0n])));
 };
 
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null;
+
+const readGenesis = (file: string): ChainForks => {
+  const genesis: unknown = JSON.parse(readFileSync(file, "utf8"));
+  if (!isRecord(genesis) || !isRecord(genesis.config) || typeof genesis.config.chainId !== "number") {
+    throw new Error(`${file} is no genesis file: it has no config.chainId`);
+  }
+  return genesisForks({ ...genesis.config, chainId: genesis.config.chainId });
+};
+
 /** The first call of an L1-attributes deposit names the fork: flashblocks.md 3.2. Older ones do not tell enough. */
 const BY_SELECTOR: ReadonlyMap<string, OpFork> = new Map([
   ["0x098999be", "isthmus"],
   ["0x3db6be2b", "jovian"],
 ]);
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null;
 
 /** What the newest block of an OP-stack chain shows of its rules. */
 const shownBy = (block: unknown): OpFork | undefined => {
@@ -39,8 +49,9 @@ export const findForks = async (
   ask: (method: string, params: readonly unknown[]) => Promise<unknown>,
 ): Promise<ChainForks | undefined> => {
   if (option === "none") return undefined;
+  if (typeof option === "object") return readGenesis(option.genesis);
   if (option !== "auto") return isOpFork(option) ? opUpTo(chainId, option) : fixedForks(chainId, option);
-  const known = opForks(chainId) ?? ethereumForks(chainId);
+  const known = chainForks(chainId);
   if (known) return known;
   const shown = shownBy(await ask("eth_getBlockByNumber", ["latest", true]));
   return shown && opUpTo(chainId, shown);

@@ -8,6 +8,7 @@ import { drain } from "./server/drain.ts";
 import type { Endpoint } from "./server/endpoint.ts";
 import { createHttpServer } from "./server/http.ts";
 import { createOpsServer } from "./server/ops.ts";
+import { createWebSockets } from "./server/webSockets.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 /** A running forebay: one process, one or more chains. */
@@ -39,6 +40,11 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       ? undefined
       : createRedis({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
   const logSlots = createSpanSlots({ maxSpans: config.server.logSpans });
+  const webSockets = createWebSockets({
+    ...server,
+    metrics,
+    onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+  });
   const chains = config.chains.map((chain) =>
     createChain(chain, {
       memory,
@@ -46,6 +52,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       telemetry,
       server,
       logSlots,
+      webSockets,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
       onFatal: failure.reject,
     }),
@@ -76,7 +83,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   const about = (): string =>
     JSON.stringify({
       name: "forebay",
-      about: "JSON-RPC by POST",
+      about: "JSON-RPC by POST and WebSocket",
       chains: chains.map(({ name, upstreams }) => ({
         name,
         path: chains.length === 1 ? "/" : `/${name}`,
@@ -99,6 +106,9 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     onError: (error) => log.error({ err: error }, "metrics could not be collected"),
   });
 
+  const closeServers = async (timeoutMs: number): Promise<void> => {
+    await Promise.all([http.close(timeoutMs), webSockets.close(timeoutMs)]);
+  };
   const closeRest = async (): Promise<void> => {
     await Promise.all(chains.map((chain) => chain.close()));
     await redis?.close();
@@ -111,7 +121,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     failed: failure.promise,
     drain: async () => {
       await drain({
-        server: http,
+        server: { ...http, close: closeServers },
         delay: () => wait(server.drainDelayMs),
         timeoutMs: server.drainTimeoutMs,
         markUnready: () => {
@@ -122,7 +132,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     },
     close: async () => {
       draining = true;
-      await http.close(0);
+      await closeServers(0);
       await closeRest();
     },
   };

@@ -12,7 +12,7 @@ export interface LogFilter {
 }
 
 /** Where logs are wanted. A bound that was not given is undefined: its default depends on the other one. */
-export type LogBlocks =
+type LogBlocks =
   | { readonly blockHash: Hash }
   | { readonly fromBlock: BlockNumberOrTag | undefined; readonly toBlock: BlockNumberOrTag | undefined };
 

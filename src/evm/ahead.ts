@@ -22,14 +22,14 @@ export interface Wish {
 }
 
 /** What nodes foresee. */
-export interface Foreseen {
+interface Foreseen {
   /** Values as they are. */
   readonly traced: readonly TracedAccount[];
   /** Only what will be read: its values have to be asked for. */
   readonly listed: StateKeys;
 }
 
-export interface AheadPlan {
+interface AheadPlan {
   readonly calls: readonly Call[];
   read(outcomes: readonly unknown[]): Foreseen;
 }

@@ -6,7 +6,7 @@ const MAX_KEYS = 1_000;
 const MAX_GUESSING_MS = 20;
 
 /** Stops a run that has guessed enough; what it lacked until then is asked for. */
-export class GuessedEnough extends Error {
+class GuessedEnough extends Error {
   override readonly name = "GuessedEnough";
 }
 

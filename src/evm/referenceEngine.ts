@@ -16,6 +16,7 @@ import { customCrypto } from "./crypto.ts";
 import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, MessageResult } from "./engine.ts";
 import { FastCommon } from "./fastCommon.ts";
 import { describeHalt } from "./halt.ts";
+import { keepJumpAnalyses } from "./jumpAnalysis.ts";
 import { opPrecompiles } from "./opPrecompiles.ts";
 import { StateOverlay } from "./stateOverlay.ts";
 import { isTransferLog, transferLog } from "./transferLog.ts";
@@ -24,6 +25,7 @@ type LibraryLog = NonNullable<EVMResult["execResult"]["logs"]>[number];
 type CallMessage = Parameters<EVM["_executeCall"]>[0];
 
 const NOTHING = new Uint8Array(0);
+const JUMPDEST = 0x5b;
 const SELFDESTRUCT = 0xff;
 const NO_ANCESTOR = new Uint8Array(32);
 
@@ -53,6 +55,18 @@ class TracingEvm extends EVM {
         const to = BigInt.asUintN(160, beneficiary).toString(16).padStart(40, "0");
         runState.interpreter._result.logs.push(transferLog(address.bytes, Uint8Array.fromHex(to), contract.balance));
       }
+      return original(runState, common);
+    };
+  }
+
+  /** From the first jump on. */
+  keepJumpAnalyses(): void {
+    const entry = this._opcodeMap[JUMPDEST];
+    if (entry === undefined) throw new Error("the library's opcode table changed");
+    const original = entry.opHandler;
+    entry.opHandler = (runState, common) => {
+      entry.opHandler = original;
+      keepJumpAnalyses(this, runState.interpreter);
       return original(runState, common);
     };
   }
@@ -101,6 +115,7 @@ export const createReferenceEngine = (rules: Rules): Engine => {
     bn254: new NobleBN254(),
   });
   evm.traceSelfDestructs();
+  evm.keepJumpAnalyses();
   const standard = opPrecompiles(rules, new Map(evm.precompiles));
   const precompiles = [...standard.keys()].map((key): Address => `0x${key}`);
 

@@ -13,7 +13,9 @@ import { settle } from "./settle.ts";
 /** States whose values stay in a worker: those of the newest blocks, so that a call asked again asks for nothing. */
 const MAX_STATES = 4;
 const MAX_VALUES = 200_000;
-const MAX_CODE_BYTES = 64 * 1024 * 1024;
+const MAX_CODE_BYTES = 192 * 1024 * 1024;
+/** A code that was called has its jump analysis with it: a slot for each byte, and its pushes. */
+const BYTES_OF_CODE_BYTE = 17;
 
 export interface RunHost {
   engine(rules: Rules): Engine;
@@ -32,7 +34,7 @@ export const serveRuns = (runs: Runs): void => {
   const isNative = nativeAddresses(workerData);
   const codes = new LRUCache<Hash, Uint8Array>({
     maxSize: MAX_CODE_BYTES,
-    sizeCalculation: (code) => code.length + 1,
+    sizeCalculation: (code) => code.length * BYTES_OF_CODE_BYTE + 1,
   });
   const states = new LRUCache<string, KnownState>({ max: MAX_STATES });
   let waiting: { resolve(values: StateValues): void; reject(error: Error): void } | undefined;

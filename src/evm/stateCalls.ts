@@ -4,9 +4,6 @@ import type { AccountState } from "../chain/stateReader.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { stripZeros } from "./stateOverlay.ts";
 
-/** Where ERC-1967 proxies keep the address of their code. */
-export const PROXY_SLOT: Hash = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";
-
 /** A node answered something that is not what was asked for. */
 const wrong = (what: string) => new Error(`a node gave no ${what}`);
 
@@ -29,7 +26,7 @@ export const parseAccount = ([balance, nonce, code]: readonly unknown[]): FoundA
   return foundAccount(BigInt(balance), BigInt(nonce), parseData(code));
 };
 
-export const foundAccount = (balance: bigint, nonce: bigint, code: Uint8Array): FoundAccount => {
+const foundAccount = (balance: bigint, nonce: bigint, code: Uint8Array): FoundAccount => {
   const isNone = balance === 0n && nonce === 0n && code.length === 0;
   return { account: isNone ? undefined : { balance, nonce, codeHash: keccak256Hex(code) }, code };
 };

@@ -172,11 +172,13 @@ export class StateOverlay implements StateManagerInterface {
     }
     // The original value stays known when the write is undone: it is the same then.
     if (!entry.originals.has(slot)) entry.originals.set(slot, old);
-    const { slots, hasStorage } = entry;
+    const { slots, hasStorage, exists } = entry;
     this.#undo.push(() => {
       slots.set(slot, old);
       entry.hasStorage = hasStorage;
+      entry.exists = exists;
     });
+    entry.exists = true;
     slots.set(slot, value);
     if (value.length > 0) entry.hasStorage = true;
     entry.isWritten = true;

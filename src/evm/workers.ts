@@ -6,6 +6,8 @@ import type { FromWorker, ToWorker } from "./runMessages.ts";
 import type { WorkerOptions } from "./serveRuns.ts";
 
 const MAX_WAITING = 64;
+/** Threads beyond those that run: one that takes the place of a thread that was ended, while another starts. */
+const SPARES = 1;
 const MAX_HEAP_MIB = 512;
 
 /** A run cannot be done here, because code on that chain is not in the EVM: a node must answer. */
@@ -50,6 +52,8 @@ export interface Workers {
 interface Job extends RunRequest {
   readonly resolve: (outcome: RunOutcome) => void;
   readonly reject: (error: unknown) => void;
+  /** Ends the waiting: nobody waits longer for a turn than a run may take. */
+  readonly waits: NodeJS.Timeout;
 }
 
 interface Seat {
@@ -144,6 +148,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     const stop = (error: unknown) => {
       finish(seat, () => job.reject(error));
       replace(seat);
+      next();
     };
     const timer = setTimeout(() => {
       onDeadline?.();
@@ -158,18 +163,28 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     post(seat, { kind: "run", id: seat.id, name: job.name, stateId: job.source.id, input: job.input });
   };
 
+  const busy = (): number => seats.filter(({ job }) => job !== undefined).length;
+
   const next = (): void => {
     for (const seat of seats) {
+      if (busy() >= size) return;
       if (!seat.isReady || seat.job !== undefined) continue;
       const job = queue.shift();
       if (job === undefined) return;
+      clearTimeout(job.waits);
       if (job.signal.aborted) job.reject(job.signal.reason);
       else assign(seat, job);
     }
   };
 
+  const giveUp = (waits: NodeJS.Timeout): void => {
+    const at = queue.findIndex((job) => job.waits === waits);
+    const [job] = at < 0 ? [] : queue.splice(at, 1);
+    job?.reject(unavailable("too many simulations are running"));
+  };
+
   const seats: Seat[] = [];
-  for (let at = 0; at < size; at++) {
+  for (let at = 0; at < size + SPARES; at++) {
     const seat: Seat = { worker: undefined, isReady: false, job: undefined, id: 0, endJob: undefined };
     start(seat);
     seats.push(seat);
@@ -180,18 +195,22 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       new Promise((resolve, reject) => {
         if (isClosed) throw unavailable("shutting down");
         if (queue.length >= maxWaiting) throw unavailable("too many simulations are waiting");
-        queue.push({ ...request, resolve, reject });
+        const waits = setTimeout(() => giveUp(waits), request.timeoutMs);
+        queue.push({ ...request, resolve, reject, waits });
         next();
       }),
     get busy() {
-      return seats.filter(({ job }) => job !== undefined).length;
+      return busy();
     },
     get waiting() {
       return queue.length;
     },
     close: async () => {
       isClosed = true;
-      for (const job of queue.splice(0)) job.reject(unavailable("shutting down"));
+      for (const job of queue.splice(0)) {
+        clearTimeout(job.waits);
+        job.reject(unavailable("shutting down"));
+      }
       for (const seat of seats) finish(seat, (job) => job.reject(unavailable("shutting down")));
       await Promise.all(seats.map(({ worker }) => worker?.terminate()));
     },

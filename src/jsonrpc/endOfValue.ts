@@ -2,7 +2,7 @@
 export const MAX_DEPTH = 256;
 
 /** What stands in place of a position: the text is no JSON (RFC 8259), or it is nested too deeply. */
-export const INVALID = -1;
+const INVALID = -1;
 export const TOO_DEEP = -2;
 
 export const QUOTE = 0x22;

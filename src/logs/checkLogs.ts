@@ -8,7 +8,7 @@ import { orderLogs } from "./mergeLogs.ts";
 import { areCanonical, coversRange, findSilentBlocks, holdsBlock, readBlockHash } from "./proveLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
-export interface Checked {
+interface Checked {
   readonly logs: readonly ScannedLog[];
   readonly proven: boolean;
 }

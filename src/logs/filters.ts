@@ -70,7 +70,7 @@ interface Step {
  * What a filter has to tell: how the chain that it told of differs from the view's. A block above the view's head (another
  * request had a newer view) is as good as the blocks below it.
  */
-export const stepOf = (told: readonly BlockId[], heads: Heads): Step => {
+const stepOf = (told: readonly BlockId[], heads: Heads): Step => {
   const fork = told.findIndex(({ number, hash }) => (heads.at(number)?.hash ?? hash) !== hash);
   const stayed = fork === -1 ? told : told.slice(0, fork);
   const gone = fork === -1 ? [] : told.slice(fork);

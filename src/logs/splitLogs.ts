@@ -14,6 +14,7 @@ import { formatList, streamList } from "./mergeLogs.ts";
 import { createNodeLimits } from "./nodeLimits.ts";
 import { cutPieces, MAX_SPAN_BLOCKS, spanBlocks } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
+import { shareFetches } from "./shareFetches.ts";
 import type { SpanSlots } from "./spanSlots.ts";
 
 export interface SplitLogsOptions {
@@ -78,7 +79,7 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
   const spansPerNode = options.spansPerNode ?? (() => SPANS_PER_NODE);
   const maxBytes = options.maxResponseBytes ?? Number.POSITIVE_INFINITY;
   const limits = createNodeLimits();
-  const fetchLogs = createFetchLogs({
+  const fetchAlone = createFetchLogs({
     chain,
     nodes,
     limits,
@@ -90,6 +91,7 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
     ...(options.retryDelayMs !== undefined && { retryDelayMs: options.retryDelayMs }),
     telemetry,
   });
+  const fetchLogs = shareFetches(fetchAlone);
   const logsOfBlock = createLogsOfBlock({ nodes, store, fetchLogs });
   const { metrics } = telemetry;
 

@@ -6,6 +6,7 @@ import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { StateSource } from "../chain/stateReader.ts";
 import type { Wish } from "../evm/ahead.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import type { Filters } from "../logs/filters.ts";
 import type { Simulator } from "../simulate/simulator.ts";
 
 /** What the methods of one chain are made of; `main` hands it over. */
@@ -25,6 +26,7 @@ export interface Chain {
       context: CallContext,
     ): Promise<Answer>;
   };
+  readonly filters: Filters;
   readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
   /** What executes here; undefined where the chain's rules are not known, or it is switched off: nodes answer. */
   readonly execution:

@@ -7,7 +7,7 @@ import { type RunBase, wishOfPayload } from "../simulate/simulator.ts";
 import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
 import { elementAt } from "./elementAt.ts";
 import { resolveBlock } from "./resolveBlock.ts";
-import { pendingSimulationBase, sealedBase } from "./runBase.ts";
+import { headerNotFound, pendingSimulationBase, sealedBase } from "./runBase.ts";
 
 /** A payload that is larger is parsed in the worker alone, and nothing is fetched ahead for it. */
 const MAX_AHEAD_BYTES = 32 * 1024;
@@ -69,11 +69,11 @@ const baseOf = async (
     }
     case "final":
     case "recent":
-      return { run: await sealedBase(chain, execution, context, resolved, wish) };
-    // What the ring does not hold, and what does not exist, is the node's to say.
     case "unknown":
-    case "aboveHead":
     case "hash":
+      return { run: await sealedBase(chain, execution, context, resolved, wish) };
+    case "aboveHead":
+      throw headerNotFound();
     case "unsaid":
       return undefined;
   }

@@ -16,24 +16,23 @@ type Executing = NonNullable<Chain["execution"]>;
 
 const decoder = new TextDecoder();
 
-const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");
+export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");
 
-const readHeader = async (
-  { reads }: Chain,
-  context: CallContext,
-  block: { readonly number: bigint; readonly hash?: BlockId["hash"] },
-): Promise<HeaderFields> => {
-  const known = context.view.heads.header(block.number);
-  if (known !== undefined && (block.hash === undefined || known.hash === block.hash)) return known;
-  const call = block.hash
-    ? createCall("eth_getBlockByHash", [block.hash, false])
-    : createCall("eth_getBlockByNumber", [formatQuantity(block.number), false]);
-  const lifetime = block.hash ? "byHash" : "final";
+/** By number or by hash; a hash alone may be of any fork. */
+type Place = { readonly number: bigint; readonly hash?: BlockId["hash"] } | { readonly hash: BlockId["hash"] };
+
+const readHeader = async ({ reads }: Chain, context: CallContext, block: Place): Promise<HeaderFields> => {
+  const { hash } = block;
+  const known = "number" in block ? context.view.heads.header(block.number) : undefined;
+  if (known !== undefined && (hash === undefined || known.hash === hash)) return known;
+  const call =
+    "number" in block && hash === undefined
+      ? createCall("eth_getBlockByNumber", [formatQuantity(block.number), false])
+      : createCall("eth_getBlockByHash", [hash, false]);
+  const lifetime = hash === undefined ? "final" : "byHash";
   const subject = JSON.stringify([call.method, call.params]);
-  const { body } = await reads.request(
-    { ...call, lifetime, subject, tells: "hash", block: { number: block.number } },
-    context,
-  );
+  const place = "number" in block ? { block: { number: block.number } } : {};
+  const { body } = await reads.request({ ...call, ...place, lifetime, subject, tells: "hash" }, context);
   const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
   if (!isRecord(header)) throw headerNotFound();
   return header;
@@ -44,7 +43,7 @@ export const sealedBase = async (
   chain: Chain,
   { stateAt }: Executing,
   context: CallContext,
-  block: { readonly number: bigint; readonly hash?: BlockId["hash"] },
+  block: Place,
   wish: Wish | undefined,
 ): Promise<RunBase> => {
   const parent = parseParent(await readHeader(chain, context, block));

@@ -9,6 +9,7 @@ import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
+import { filterMethods } from "./filters.ts";
 import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.ts";
 import {
   pendingBalance,
@@ -71,6 +72,7 @@ export const table: readonly Method[] = [
   eth_getTransactionCount,
 
   eth_sendRawTransaction,
+  ...filterMethods,
   overHttp("eth_subscribe"),
   overHttp("eth_unsubscribe"),
 

@@ -21,7 +21,7 @@ export interface HttpServer {
   readonly port: number;
   /** From now on every answer asks for a new connection, so that clients go elsewhere. */
   startDraining(): void;
-  /** Takes no new connections; requests in flight end, after `timeoutMs` by force. */
+  /** Takes no new connections; requests in flight end, after `timeoutMs` by force. WebSockets of endpoints are closed by their owner. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -89,10 +89,10 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     // Without a listener a reset of the connection would end the process.
     socket.on("error", () => socket.destroy());
     const { endpoint, passthrough, target } = route(request.url ?? "/");
-    upgraded.add(socket);
-    socket.once("close", () => upgraded.delete(socket));
     if (endpoint?.upgrade !== undefined) endpoint.upgrade(request, socket, head);
     else if (passthrough !== undefined) {
+      upgraded.add(socket);
+      socket.once("close", () => upgraded.delete(socket));
       request.url = target;
       passthrough.upgrade(request, socket, head);
     } else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");

@@ -97,15 +97,16 @@ export const createCanonical = (finality: Finality, publish: (change: HeadChange
     get heads() {
       return heads;
     },
-    extend: (base, { blocks, joined }) => {
+    extend: (base, { blocks, joined, genesis }) => {
       const [first] = blocks;
       if (ring !== base || !first) {
         return false;
       }
       const from = ring ? above(ring, first.block.number) : [];
       // What was final and is gone was never final: a chain that began anew.
-      const survives = (id: BlockId | undefined) => (id && id.number < first.block.number ? id : undefined);
-      if (from.length > 0) {
+      const survives = (id: BlockId | undefined) =>
+        id && id.number < first.block.number && genesis === undefined ? id : undefined;
+      if (from.length > 0 || genesis !== undefined) {
         tags = { safe: survives(tags.safe), finalized: survives(tags.finalized) };
       }
       const next = ring && joined ? ring.withTop(blocks) : createRing(blocks);

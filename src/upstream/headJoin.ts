@@ -41,21 +41,27 @@ export const createHeadJoin = (options: HeadJoinOptions): HeadJoin => {
   const hasLeft = async (node: UpstreamNode, { latest }: Heads): Promise<boolean> =>
     speaks(node) && (await readBlock(node, latest.number, signal))?.block.hash !== latest.hash;
 
-  /** Far below what is held only the genesis block can be compared; asked rarely, as a node that syncs is there for hours. */
-  const beganAnew = async (node: UpstreamNode): Promise<boolean> => {
+  /** Where blocks cannot be compared only the genesis block tells whether the chain began anew; undefined where it did not. */
+  const otherGenesis = async (node: UpstreamNode): Promise<Hash | undefined> => {
+    if (genesisHash() === ZERO_HASH) {
+      return undefined;
+    }
+    const genesis = await readBlock(node, 0n, signal);
+    return genesis?.block.hash === genesisHash() ? undefined : genesis?.block.hash;
+  };
+
+  /** Far below what is held: asked rarely, as a node that syncs is there for hours. */
+  const beganAnew = async (node: UpstreamNode): Promise<Hash | undefined> => {
     const nowMs = clock.nowMs();
-    if (!speaks(node) || nowMs - genesisReadMs < GENESIS_PERIOD_MS || genesisHash() === ZERO_HASH) {
-      return false;
+    if (!speaks(node) || nowMs - genesisReadMs < GENESIS_PERIOD_MS) {
+      return undefined;
     }
     genesisReadMs = nowMs;
-    const genesis = await readBlock(node, 0n, signal);
-    const isOther = genesis !== undefined && genesis.block.hash !== genesisHash();
-    if (isOther) {
-      onGenesis(genesis.block.hash);
-    } else {
+    const genesis = await otherGenesis(node);
+    if (genesis === undefined) {
       options.onUnknowable(node);
     }
-    return isOther;
+    return genesis;
   };
 
   /** What to serve in place of `base`; `unchanged` for nothing, undefined where it cannot be told yet. */
@@ -70,12 +76,15 @@ export const createHeadJoin = (options: HeadJoinOptions): HeadJoin => {
       return "unchanged";
     }
     if (headCase === "unknowable") {
-      return (await beganAnew(node)) ? alone : "unchanged";
+      const genesis = await beganAnew(node);
+      return genesis ? { ...alone, genesis } : "unchanged";
     }
     // A new branch is announced block by block; its end alone is served, so that the head does not go down and up.
     const end = headCase === "conflict" ? await readBlock(node, "latest", signal) : undefined;
     const top = end && end.block.number > head.block.number ? end : head;
-    return findPath(ring, top, (range, hash) => readLinked(node, range, hash, signal));
+    const path = await findPath(ring, top, (range, hash) => readLinked(node, range, hash, signal));
+    const genesis = path && !path.joined ? await otherGenesis(node) : undefined;
+    return path && genesis ? { ...path, genesis } : path;
   };
 
   return {
@@ -89,13 +98,15 @@ export const createHeadJoin = (options: HeadJoinOptions): HeadJoin => {
         if (path === "unchanged") {
           return true;
         }
-        if (path && canonical.extend(base, path)) {
-          leader = node;
+        if (path && canonical.ring === base) {
           const [lowest] = path.blocks;
-          if (lowest?.block.number === 0n) {
-            onGenesis(lowest.block.hash);
+          const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;
+          // First, so that who is told of the new head already keeps under the new chain's keys.
+          if (genesis) {
+            onGenesis(genesis);
           }
-          return true;
+          leader = node;
+          return canonical.extend(base, path);
         }
       }
       return false;

@@ -6,6 +6,8 @@ import type { SealedBlock } from "./sealedBlock.ts";
 export interface Path {
   readonly blocks: readonly SealedBlock[];
   readonly joined: boolean;
+  /** Set where the chain began anew: its other genesis. */
+  readonly genesis?: Hash;
 }
 
 /** Reads blocks downwards from the one with the hash `top`. */

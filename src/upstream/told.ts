@@ -9,7 +9,15 @@ const NAMES = {
   firstBlockHash: { hash: "blockHash", number: "blockNumber" },
 } as const;
 
-const unquoted = (value: Uint8Array): string => asText(value.subarray(1, -1)).toLowerCase();
+/** A string's text, or a plain number's as a quantity: parity-style traces give `blockNumber` so. */
+const scalar = (value: Uint8Array): string => {
+  const text = asText(value);
+  return text.startsWith('"')
+    ? text.slice(1, -1).toLowerCase()
+    : /^\d+$/.test(text)
+      ? `0x${BigInt(text).toString(16)}`
+      : "";
+};
 
 /** The block that an answer says it is of; only its outermost members (or its first element's) are looked at. */
 export const toldBlock = (body: Uint8Array, tells: Question["tells"]): BlockId | undefined => {
@@ -22,9 +30,9 @@ export const toldBlock = (body: Uint8Array, tells: Question["tells"]): BlockId |
   let number: string | undefined;
   for (const { key, value } of object instanceof Uint8Array ? members(object) : []) {
     if (key === names.hash) {
-      hash = unquoted(value);
+      hash = scalar(value);
     } else if (key === names.number) {
-      number = unquoted(value);
+      number = scalar(value);
     }
     if (hash !== undefined && number !== undefined) {
       break;

@@ -1,5 +1,5 @@
 import { startChild } from "./child.ts";
-import { alternate, measure, median, medianOf, spread } from "./compareServers.ts";
+import { alternate, measure, median, medianOf, type Server, spread } from "./compareServers.ts";
 import { startForebay } from "./forebay.ts";
 import { hasNginx, startNginx } from "./nginx.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
@@ -14,12 +14,17 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   if (!hasNginx()) throw new Error("this bench needs nginx: apt-get install nginx-light");
   const node = startChild("missServer.ts");
   const nodePort = (await node.message()) as number;
-  const nginx = await startNginx(nodePort);
-  const forebay = await startForebay(nodePort);
+  const started: Server[] = [];
+  const start = async (server: Promise<Server>): Promise<Server> => {
+    started.push(await server);
+    return server;
+  };
   const direct = { port: nodePort, path: "/", pids: [], end: async () => {} };
   const times = { body: BODY, warmMs: short ? 500 : 1_000, measureMs: short ? 1_000 : 4_000 };
   const rounds = short ? 3 : 5;
   try {
+    const nginx = await start(startNginx(nodePort));
+    const forebay = await start(startForebay(nodePort));
     const results = await alternate(forebay, nginx, { ...times, connections: CONNECTIONS }, rounds);
     const alone = await alternate(forebay, direct, { ...times, connections: 1 }, rounds);
     const ours = medianOf(results.ours, "requestsPerSecond");
@@ -39,7 +44,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       yardstickAddedMs: round(nginxAlone.medianMs - directMs),
     };
   } finally {
-    await Promise.all([forebay.end(), nginx.end()]);
+    await Promise.all(started.map((server) => server.end()));
     await node.end();
   }
 };

@@ -222,3 +222,19 @@ test("an answer that takes too long is a timeout", async () => {
   const context = contextOf(fakeHeads(chain, { finalized: 499 }), { deadlineMs: performance.now() + 20 });
   await assert.rejects(createSplit([node]).request(ANY, range(0, 499), context), { code: -32603, status: 504 });
 });
+
+test("equal questions at the same time are one request; one who leaves does not end it for the others", async () => {
+  const chain = chainOf(500);
+  const node = createFakeLogNode({ chain, latencyMs: 20 });
+  const split = createSplit([node]);
+  const heads = fakeHeads(chain, { finalized: 300 });
+  const leaver = new AbortController();
+  const first = split.request(ANY, range(490, 499), contextOf(heads, { signal: leaver.signal }));
+  const others = Array.from({ length: 20 }, () => split.request(ANY, range(490, 499), contextOf(heads)));
+  setImmediate(() => leaver.abort(new Error("left")));
+  await assert.rejects(first, { message: "left" });
+  for (const answer of await Promise.all(others)) {
+    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(490, 499)));
+  }
+  assert.equal(node.logsRequests.length, 1);
+});

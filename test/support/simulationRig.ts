@@ -1,12 +1,14 @@
 import { fixedForks } from "../../src/chain/ethereumForks.ts";
+import type { Answer } from "../../src/chain/source.ts";
 import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
 import { createWorkers } from "../../src/evm/workers.ts";
 import type { ParentBlock } from "../../src/simulate/simulatedHeader.ts";
-import { createSimulator, SIMULATE_WORKER, wishOfPayload } from "../../src/simulate/simulator.ts";
+import { createSimulator, SIMULATE_WORKER, wishOfCall, wishOfPayload } from "../../src/simulate/simulator.ts";
 
 export interface SimulationRig {
   /** The answer's JSON value. */
   simulate(params: readonly unknown[]): Promise<unknown>;
+  call(params: readonly unknown[]): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -28,13 +30,19 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
     blockTimeMs: () => 2_000,
   });
   const { signal } = new AbortController();
+  const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
+  const decode = ({ body }: Answer): unknown => {
+    if (!(body instanceof Uint8Array)) throw new Error("a simulation answers in one piece");
+    return JSON.parse(new TextDecoder().decode(body));
+  };
   return {
     simulate: async (params) => {
       const source = nodeState.at(block, wishOfPayload(params));
-      const paramsText = new TextEncoder().encode(JSON.stringify(params));
-      const { body } = await simulator.simulate(paramsText, { block, source }, signal);
-      if (!(body instanceof Uint8Array)) throw new Error("a simulation answers in one piece");
-      return JSON.parse(new TextDecoder().decode(body));
+      return decode(await simulator.simulate(encode(params), { block, source }, signal));
+    },
+    call: async (params) => {
+      const source = nodeState.at(block, wishOfCall(params));
+      return decode(await simulator.call(encode(params), { block, source }, signal));
     },
     close: () => workers.close(),
   };

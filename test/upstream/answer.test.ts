@@ -78,6 +78,8 @@ test("an answer tells its block from its outermost members alone", () => {
   assert.deepEqual(tell({ transactions: [inner], hash, number: "0x10" }, "hash"), block);
   assert.deepEqual(tell({ logs: [inner], blockNumber: "0x10", blockHash: hash }, "blockHash"), block);
   assert.deepEqual(tell([{ blockNumber: "0x10", blockHash: hash }, inner], "firstBlockHash"), block);
+  // trace_block of parity and those who follow it.
+  assert.deepEqual(tell([{ blockNumber: 16, blockHash: hash }], "firstBlockHash"), block);
   assert.equal(tell(null, "hash"), undefined);
   assert.equal(tell([], "firstBlockHash"), undefined);
   assert.equal(tell({ blockHash: null, blockNumber: null }, "blockHash"), undefined);

@@ -10,6 +10,7 @@ import { runSimulation, type SimulationInput } from "../../src/simulate/runSimul
 import { readConformanceChain } from "../support/conformanceChain.ts";
 import { readerOf } from "../support/stateRoot.ts";
 import { type Exchange, readExchange } from "../support/vectorFile.ts";
+import { maskSimulation } from "./maskSimulation.ts";
 import { vectorFolder } from "./vectorFolder.ts";
 
 const FOLDER = join(vectorFolder, "execution-apis");
@@ -51,14 +52,6 @@ const answer = async (exchange: Exchange, options: Partial<SimulationInput>): Pr
   }
 };
 
-/** A simulated block's hash follows from its state root, which cannot be known: wherever it stands, its number stands instead. */
-const masked = ({ result, error }: Exchange["response"]): unknown => {
-  if (error !== undefined) return { code: error.code, message: error.message };
-  let text = JSON.stringify(result);
-  for (const { hash, number } of result as Block[]) text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);
-  return (JSON.parse(text) as Block[]).map((block) => ({ ...block, stateRoot: "masked" }));
-};
-
 const files = globSync(join(FOLDER, "tests/eth_simulateV1/*.io")).sort();
 
 test("eth_simulateV1 vectors, profile geth: equal as JSON", async () => {
@@ -66,7 +59,7 @@ test("eth_simulateV1 vectors, profile geth: equal as JSON", async () => {
   let excepted = 0;
   for (const file of files) {
     const exchange = readExchange(file);
-    const [got, want] = [masked(await answer(exchange, {})), masked(exchange.response)];
+    const [got, want] = [maskSimulation(await answer(exchange, {})), maskSimulation(exchange.response)];
     if (isDeepStrictEqual(got, want)) continue;
     const exception = EXCEPTIONS.find((rule) => rule.holds(exchange));
     if (exception !== undefined) {
@@ -135,7 +128,7 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
     const exchange = readExchange(file);
     const contract = await answer(exchange, { profile: "contract", timeStep: TIME_STEP });
     if (contract.error !== undefined || exchange.response.error !== undefined) {
-      assert.deepEqual(masked(contract), masked(exchange.response), basename(file));
+      assert.deepEqual(maskSimulation(contract), maskSimulation(exchange.response), basename(file));
       continue;
     }
     const blocks = contract.result as Block[];

@@ -1,0 +1,38 @@
+import { parseLogQuery } from "../chain/logFilter.ts";
+import type { Answer } from "../chain/source.ts";
+import type { Method } from "./chain.ts";
+import { fromView } from "./pendingReads.ts";
+import { type Canonical, readAny, required } from "./reader.ts";
+import { readParams } from "./readParams.ts";
+
+const id = required("id", readAny);
+
+/** Filters live in this process; their ids tell which replica made them. Issue and behaviour of each: the room logs. */
+export const filterMethods: readonly Method[] = [
+  {
+    name: "eth_newFilter",
+    answer: async ({ chain, call, context }): Promise<Answer> => {
+      const [filter] = readParams(call.params, [required("filter", readAny)]) as readonly [Canonical];
+      return fromView(chain.filters.newLogFilter(parseLogQuery(filter, chain.logLimits), context.view.heads));
+    },
+  },
+  {
+    name: "eth_newBlockFilter",
+    answer: async ({ chain, call, context }) => {
+      readParams(call.params, []);
+      return fromView(chain.filters.newBlockFilter(context.view.heads));
+    },
+  },
+  {
+    name: "eth_getFilterChanges",
+    answer: async ({ chain, call, context }) => chain.filters.changes(readParams(call.params, [id])[0], context),
+  },
+  {
+    name: "eth_getFilterLogs",
+    answer: async ({ chain, call, context }) => chain.filters.logs(readParams(call.params, [id])[0], context),
+  },
+  {
+    name: "eth_uninstallFilter",
+    answer: async ({ chain, call }) => fromView(chain.filters.uninstall(readParams(call.params, [id])[0])),
+  },
+];

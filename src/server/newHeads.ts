@@ -1,0 +1,56 @@
+import type { HeadChange, HeaderFields, RingBlock } from "../chain/heads.ts";
+import type { Log } from "../telemetry.ts";
+import { createInOrder } from "./inOrder.ts";
+import { createNotification } from "./notification.ts";
+import type { Ask } from "./sealedLogs.ts";
+import { deliver, type Subscription } from "./subscriber.ts";
+
+export interface NewHeadsOptions {
+  readonly audience: ReadonlySet<Subscription>;
+  readonly ask: Ask;
+  onDelivered(count: number): void;
+  readonly log: Log;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** Every new block's header, oldest first; after a reorganisation those of the new branch. */
+export const createNewHeads = ({
+  audience,
+  ask,
+  onDelivered,
+  log,
+}: NewHeadsOptions): ((change: HeadChange) => void) => {
+  const inOrder = createInOrder((err) => log.warn({ err }, "a new head could not be told to subscriptions"));
+  let waiting = 0;
+
+  const send = (header: HeaderFields): void =>
+    onDelivered(deliver(createNotification(encoder.encode(JSON.stringify(header))), audience));
+
+  /** After a long break the ring has only the newest headers. */
+  const read = async ({ hash }: RingBlock): Promise<HeaderFields> => {
+    const { transactions, uncles, withdrawals, size, ...header } = JSON.parse(
+      decoder.decode(await ask("eth_getBlockByHash", [hash, false])),
+    );
+    return header;
+  };
+
+  return ({ heads, to }) => {
+    if (audience.size === 0) return;
+    for (const block of to) {
+      const header = heads.header(block.number);
+      if (header && waiting === 0) send(header);
+      else {
+        waiting++;
+        inOrder(async () => {
+          try {
+            send(header ?? (await read(block)));
+          } finally {
+            waiting--;
+          }
+        });
+      }
+    }
+  };
+};

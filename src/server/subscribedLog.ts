@@ -1,0 +1,41 @@
+import type { MatchedLog } from "../chain/logIndex.ts";
+import type { Body } from "../chain/view.ts";
+
+/** One log on its way to subscriptions. */
+export interface SubscribedLog extends MatchedLog {
+  /** Its block's number. */
+  readonly number: bigint;
+  /** Tells it from any other log of blocks of that number. */
+  readonly key: string;
+  body(removed: boolean): Body;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+const isLog = (value: unknown): value is Readonly<Record<string, unknown>> & { readonly topics: readonly unknown[] } =>
+  typeof value === "object" && value !== null && "topics" in value && Array.isArray(value.topics);
+
+const lower = (value: unknown): string => String(value).toLowerCase();
+
+export const logKey = (transactionHash: unknown, logIndex: unknown): string =>
+  `${lower(transactionHash)}:${Number(logIndex)}`;
+
+const parseLog = (value: unknown): SubscribedLog[] => {
+  if (!isLog(value)) return [];
+  return [
+    {
+      address: lower(value.address),
+      topics: value.topics.map(lower),
+      number: BigInt(String(value.blockNumber)),
+      key: logKey(value.transactionHash, value.logIndex),
+      body: (removed) => encoder.encode(JSON.stringify({ ...value, removed })),
+    },
+  ];
+};
+
+/** Logs as eth_getLogs gives them. */
+export const parseLogs = (text: Uint8Array): readonly SubscribedLog[] => {
+  const values: unknown = JSON.parse(decoder.decode(text));
+  return Array.isArray(values) ? values.flatMap(parseLog) : [];
+};

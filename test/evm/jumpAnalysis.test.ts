@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fixedForks } from "../../src/chain/ethereumForks.ts";
+import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { rulesAt } from "../../src/chain/rules.ts";
+import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
+import { StateOverlay } from "../../src/evm/stateOverlay.ts";
+
+const AT: Address = `0x${"aa".repeat(20)}`;
+const NOTHING = new Uint8Array(0);
+
+/** Counts how often the library reads a byte that stands after all that runs: only its analysis does. */
+const watchedCode = (): { readonly code: Uint8Array; readonly reads: () => number } => {
+  const bytes = Uint8Array.fromHex("6003565b00fe");
+  let reads = 0;
+  const code = new Proxy(bytes, {
+    get: (target, key) => {
+      if (key === "5") reads++;
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { code, reads: () => reads };
+};
+
+test("a code is analysed once for each engine, not in every call", async () => {
+  const { code, reads } = watchedCode();
+  const block = {
+    number: 1n,
+    timestamp: 1n,
+    coinbase: ZERO_ADDRESS,
+    gasLimit: 30_000_000n,
+    baseFee: 0n,
+    prevRandao: ZERO_HASH,
+    blobBaseFee: 1n,
+    blockHash: () => ZERO_HASH,
+  };
+  const run = async (engine: ReturnType<typeof createReferenceEngine>) => {
+    const state = new StateOverlay({
+      account: () => ({ nonce: 1n, balance: 0n, codeHash: `0x${"11".repeat(32)}` }),
+      code: () => code,
+      storage: () => NOTHING,
+      blockHash: () => ZERO_HASH,
+    });
+    const message = { caller: ZERO_ADDRESS, to: AT, value: 0n, data: NOTHING, gas: 100_000n };
+    const context = { block, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [], warmSlots: [] };
+    const { status } = await engine.run(state, message, context);
+    assert.equal(status, "success");
+  };
+  const engine = createReferenceEngine(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
+  // The first jump shows where the analysis is made.
+  await run(engine);
+  await run(engine);
+  const before = reads();
+  await run(engine);
+  await run(engine);
+  assert.equal(reads(), before);
+  await run(createReferenceEngine(rulesAt(fixedForks(1n, "osaka"), 1n, 1n)));
+  assert.equal(reads(), before + 1);
+});

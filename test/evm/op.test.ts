@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
+import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../src/chain/opFees.ts";
+import { createOpForks, nativeContracts, opForks } from "../../src/chain/opForks.ts";
+import { type OpFork, rulesAt } from "../../src/chain/rules.ts";
+import type { DepositTransaction } from "../../src/chain/transaction.ts";
+import { applyDeposit } from "../../src/evm/applyDeposit.ts";
+import { applyTransaction } from "../../src/evm/applyTransaction.ts";
+import type { BlockEnvironment } from "../../src/evm/engine.ts";
+import { l1AttributesOf, opChainFees } from "../../src/evm/opChainFees.ts";
+import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
+import { EMPTY_CODE_HASH, StateOverlay } from "../../src/evm/stateOverlay.ts";
+import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+
+const FROM: Address = `0x${"aa".repeat(20)}`;
+const TO: Address = `0x${"bb".repeat(20)}`;
+const COINBASE: Address = "0x4200000000000000000000000000000000000011";
+const NOTHING = new Uint8Array(0);
+const BLOCK: BlockEnvironment = {
+  number: 1n,
+  timestamp: 1n,
+  coinbase: COINBASE,
+  gasLimit: 30_000_000n,
+  baseFee: 10n,
+  prevRandao: ZERO_HASH,
+  blobBaseFee: 1n,
+  blockHash: () => ZERO_HASH,
+};
+
+const engineOf = (fork: OpFork) => createReferenceEngine(rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n));
+const stateWith = (balance: bigint) =>
+  new StateOverlay({
+    account: (address) => (address === FROM ? { nonce: 3n, balance, codeHash: EMPTY_CODE_HASH } : undefined),
+    code: () => NOTHING,
+    storage: () => NOTHING,
+    blockHash: () => ZERO_HASH,
+  });
+
+const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
+  type: 0x7e,
+  raw: NOTHING,
+  hash: ZERO_HASH,
+  sourceHash: ZERO_HASH,
+  from: FROM,
+  to: TO,
+  mint: 100n,
+  value: 40n,
+  gas: 50_000n,
+  isSystemTx: false,
+  input: NOTHING,
+  ...fields,
+});
+
+test("a deposit mints, moves, pays nothing, and uses up the nonce", async () => {
+  const state = stateWith(0n);
+  const result = await applyDeposit(engineOf("isthmus"), state, BLOCK, deposit({}));
+  assert.deepEqual([result.status, result.gasUsed, result.nonce], ["success", 21_000n, 3n]);
+  assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [60n, 40n, 4n]);
+  assert.equal(state.balanceOf(COINBASE), 0n);
+});
+
+test("a deposit that cannot begin keeps what it minted, and uses all its gas", async () => {
+  for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
+    const state = stateWith(0n);
+    const failing = deposit(fields);
+    const result = await applyDeposit(engineOf("isthmus"), state, BLOCK, failing);
+    assert.deepEqual([result.status, result.gasUsed], ["halt", failing.gas]);
+    assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
+  }
+});
+
+test("a deposit whose code fails is undone, but not its mint", async () => {
+  const state = stateWith(0n);
+  state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
+  state.endTransaction(true);
+  const result = await applyDeposit(engineOf("isthmus"), state, BLOCK, deposit({}));
+  assert.equal(result.status, "revert");
+  assert.ok(result.gasUsed < 22_000n);
+  assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
+});
+
+const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
+
+test("a transaction pays L1 and operator fees into their vaults, and the base fee is not burnt", async () => {
+  const engine = engineOf("jovian");
+  const ether = 10n ** 18n;
+  const state = stateWith(ether);
+  // L1 base fee; the two scalars; blob base fee; operator fee scalar 2 and constant 5.
+  state.setStorage(L1_BLOCK, slot(1), Uint8Array.fromHex("3b9aca00"));
+  state.setStorage(L1_BLOCK, slot(3), Uint8Array.fromHex(`000003e8000003e8${"00".repeat(8)}`));
+  state.setStorage(L1_BLOCK, slot(7), Uint8Array.of(1));
+  state.setStorage(L1_BLOCK, slot(8), Uint8Array.fromHex("000000020000000000000005"));
+  state.endTransaction(false);
+  const l1 = l1AttributesOf(state);
+  assert.deepEqual(
+    [l1.baseFeeScalar, l1.blobBaseFeeScalar, l1.operatorFeeScalar, l1.operatorFeeConstant],
+    [1_000n, 1_000n, 2n, 5n],
+  );
+  const message: TransactionMessage = {
+    type: 2,
+    from: FROM,
+    to: TO,
+    nonce: 3n,
+    gas: 60_000n,
+    value: 7n,
+    input: NOTHING,
+    maxFeePerGas: 12n,
+    maxPriorityFeePerGas: 1n,
+    accessList: [],
+    maxFeePerBlobGas: 0n,
+    blobVersionedHashes: [],
+    authorizationList: [],
+  };
+  const fees = opChainFees(engine.rules, l1, new Uint8Array(110).fill(7));
+  await applyTransaction(engine, state, BLOCK, message, { fees });
+  const operator = 21_000n * 2n * 100n + 5n;
+  assert.equal(state.balanceOf(L1_FEE_VAULT), fees.fixed);
+  assert.ok(fees.fixed > 0n);
+  assert.equal(state.balanceOf(OPERATOR_FEE_VAULT), operator);
+  assert.equal(state.balanceOf(BASE_FEE_VAULT), 21_000n * 10n);
+  assert.equal(state.balanceOf(COINBASE), 21_000n);
+  assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - fees.fixed);
+});
+
+test("forks by time, and precompiles as each has them", async () => {
+  const base = opForks(8453n);
+  if (base === undefined) throw new Error("Base is known");
+  const at = (timestamp: bigint) => rulesAt(base, 1n, timestamp);
+  assert.deepEqual([at(1_746_806_400n).op, at(1_746_806_401n).op], ["holocene", "isthmus"]);
+  assert.deepEqual([at(1_746_806_401n).fork, at(1_800_000_000n).fork], ["prague", "osaka"]);
+  const p256: Address = "0x0000000000000000000000000000000000000100";
+  assert.equal(engineOf("ecotone").precompiles.includes(p256), false);
+  assert.equal(engineOf("fjord").precompiles.includes(p256), true);
+  assert.ok(nativeContracts(8453n).length > 0);
+});
+
+test("the pairing precompile takes no more bytes than its fork lets it", async () => {
+  const pairing: Address = "0x0000000000000000000000000000000000000008";
+  const run = async (fork: OpFork, bytes: number) => {
+    const state = stateWith(0n);
+    const message = { caller: FROM, to: pairing, value: 0n, data: new Uint8Array(bytes), gas: 30_000_000n };
+    const context = { block: BLOCK, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [], warmSlots: [] };
+    return (await engineOf(fork).run(state, message, context)).status;
+  };
+  // Points at infinity, 192 bytes a pair.
+  assert.equal(await run("granite", 192 * 10), "success");
+  assert.equal(await run("granite", 192 * 587), "halt");
+  assert.equal(await run("jovian", 192 * 428), "halt");
+});

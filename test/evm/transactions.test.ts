@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { fixedForks } from "../../src/chain/ethereumForks.ts";
+import type { HeaderFields } from "../../src/chain/heads.ts";
+import { type Address, parseData } from "../../src/chain/hex.ts";
+import { parseTransaction } from "../../src/chain/parseTransaction.ts";
+import { rulesAt } from "../../src/chain/rules.ts";
+import { DEPOSIT_TYPE } from "../../src/chain/transaction.ts";
+import { applyTransaction, type TransactionResult } from "../../src/evm/applyTransaction.ts";
+import { createKnownState } from "../../src/evm/knownState.ts";
+import { createNodeState } from "../../src/evm/nodeState.ts";
+import { recoverSender } from "../../src/evm/recoverAddress.ts";
+import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
+import { settle } from "../../src/evm/settle.ts";
+import { StateOverlay } from "../../src/evm/stateOverlay.ts";
+import { beginBlock } from "../../src/evm/systemCalls.ts";
+import { messageOf } from "../../src/evm/transactionMessage.ts";
+import { parseParent } from "../../src/simulate/parentBlock.ts";
+import { startAnvil } from "../devnet/anvil.ts";
+import { compile } from "../support/compile.ts";
+import { countedFetch } from "../support/countedFetch.ts";
+import { deploy } from "../support/deployed.ts";
+
+const CHAIN_ID = 31_337;
+/** anvil's first two accounts, and one that it does not know. */
+const sender = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+const authority = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
+const stranger = privateKeyToAccount("0x00000000000000000000000000000000000000000000000000000000000000aa");
+type Account = ReturnType<typeof privateKeyToAccount>;
+
+const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
+after(() => anvil.close());
+const contracts = compile(join(import.meta.dirname, "Contracts.sol"), "prague");
+const placed = await deploy(anvil, contracts, [
+  ["Token", "Token", () => []],
+  ["Slots", "Slots", () => []],
+  ["Caller", "Caller", () => []],
+  ["Factory", "Factory", () => []],
+]);
+await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 10n ** 6n]));
+await placed.send(placed.address("Slots"), placed.encode("Slots", "fill", [6n, 9n]));
+
+const engine = createReferenceEngine(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
+const block = async (number: string) =>
+  parseParent((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
+
+const WATCHED = [sender, authority, stranger].map(({ address }) => address.toLowerCase() as Address);
+
+interface Mined {
+  readonly gasUsed: Hex;
+  readonly status: Hex;
+  readonly logs: readonly unknown[];
+  readonly blockNumber: Hex;
+}
+
+/** The transaction on the state before its block, and in that block. */
+const replay = async (
+  raw: Hex,
+  before: string,
+  mined: Mined,
+): Promise<{ result: TransactionResult; state: StateOverlay }> => {
+  const [parent, own] = [await block(before), await block(mined.blockNumber)];
+  const source = createNodeState({ fetch: countedFetch(anvil).fetch, maxBytes: 16 * 1024 * 1024 }).at(parent);
+  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  const transaction = parseTransaction(parseData(raw));
+  if (transaction.type === DEPOSIT_TYPE) throw new Error("a deposit");
+  const from = recoverSender(transaction);
+  if (from === undefined) throw new Error("no sender");
+  const settled = await settle(
+    known,
+    (keys) => source.read(keys, new AbortController().signal),
+    async (reader) => {
+      const state = new StateOverlay(reader);
+      const environment = {
+        number: own.number,
+        timestamp: own.timestamp,
+        coinbase: own.miner,
+        gasLimit: own.gasLimit,
+        baseFee: own.baseFeePerGas ?? 0n,
+        prevRandao: own.mixHash,
+        blobBaseFee: 1n,
+        blockHash: () => parent.hash,
+      };
+      await beginBlock(engine, state, environment, parent.hash, own.parentBeaconBlockRoot);
+      const result = await applyTransaction(engine, state, environment, messageOf(transaction, from));
+      // Looked at afterwards, so it has to be there.
+      for (const address of WATCHED) state.codeOf(address);
+      return { state, result };
+    },
+  );
+  return settled.result;
+};
+
+/** Sends it to the node, mines it, and compares what became of it. */
+const compare = async (raw: Hex): Promise<TransactionResult> => {
+  const before = (await anvil.call("eth_blockNumber")) as string;
+  const hash = await anvil.call("eth_sendRawTransaction", raw);
+  await anvil.call("evm_mine");
+  const mined = (await anvil.call("eth_getTransactionReceipt", hash)) as Mined;
+  const { result, state } = await replay(raw, before, mined);
+  assert.equal(result.gasUsed, BigInt(mined.gasUsed));
+  assert.equal(result.status === "success", mined.status === "0x1", String(result.halt));
+  assert.equal(result.logs.length, mined.logs.length);
+  for (const address of WATCHED) {
+    assert.equal(state.balanceOf(address), BigInt(String(await anvil.call("eth_getBalance", address, "latest"))));
+    assert.equal(
+      state.nonceOf(address),
+      BigInt(String(await anvil.call("eth_getTransactionCount", address, "latest"))),
+    );
+    assert.equal(`0x${state.codeOf(address).toHex()}`, await anvil.call("eth_getCode", address, "latest"));
+  }
+  return result;
+};
+
+const nonceOf = async (account: Account): Promise<number> =>
+  Number(await anvil.call("eth_getTransactionCount", account.address, "latest"));
+const FEES = { maxFeePerGas: 3_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
+const base = async () => ({ chainId: CHAIN_ID, nonce: await nonceOf(sender), gas: 1_000_000n });
+
+test("legacy, with an access list, with dynamic fees", async () => {
+  const to = placed.address("Token");
+  const data = placed.encode("Token", "transfer", [stranger.address, 3n]);
+  await compare(
+    await sender.signTransaction({ ...(await base()), type: "legacy", gasPrice: 2_000_000_000n, to, data }),
+  );
+  const accessList = [{ address: to, storageKeys: [`0x${"0".repeat(64)}`, `0x${"0".repeat(63)}1`] }] as const;
+  await compare(
+    await sender.signTransaction({
+      ...(await base()),
+      type: "eip2930",
+      gasPrice: 2_000_000_000n,
+      to,
+      data,
+      accessList,
+    }),
+  );
+  await compare(await sender.signTransaction({ ...(await base()), ...FEES, to, data }));
+});
+
+test("value to an account that is not there, a creation, one that fails, one that runs out of gas", async () => {
+  await compare(await sender.signTransaction({ ...(await base()), ...FEES, to: stranger.address, value: 5n }));
+  const code = contracts.get("Hasher")?.bytecode ?? "0x";
+  await compare(await sender.signTransaction({ ...(await base()), ...FEES, data: code }));
+  for (const how of [0n, 1n, 2n, 3n]) {
+    const data = placed.encode("Caller", "fail", [how]);
+    const result = await compare(
+      await sender.signTransaction({ ...(await base()), ...FEES, to: placed.address("Caller"), data }),
+    );
+    assert.notEqual(result.status, "success");
+  }
+});
+
+test("refunds, and a contract that ends in the transaction that made it", async () => {
+  const wipe = placed.encode("Slots", "clear", [6n]);
+  const result = await compare(
+    await sender.signTransaction({ ...(await base()), ...FEES, to: placed.address("Slots"), data: wipe }),
+  );
+  assert.ok(result.maxUsedGas > result.gasUsed);
+  const ends = placed.encode("Factory", "makeAndEnd", [4n, stranger.address]);
+  await compare(
+    await sender.signTransaction({ ...(await base()), ...FEES, to: placed.address("Factory"), data: ends, value: 9n }),
+  );
+});
+
+test("much calldata costs its floor (EIP-7623)", async () => {
+  const data: Hex = `0x${"ff".repeat(3_000)}`;
+  const result = await compare(
+    await sender.signTransaction({ ...(await base()), ...FEES, to: stranger.address, data }),
+  );
+  assert.equal(result.gasUsed, 21_000n + 3_000n * 4n * 10n);
+});
+
+test("authorizations (EIP-7702): taken on, wrong nonce, another chain, revoked", async () => {
+  const sign = async (account: Account, address: Address, nonce: number, chainId = CHAIN_ID) =>
+    account.signAuthorization({ address, chainId, nonce });
+  const send = async (authorizationList: Awaited<ReturnType<typeof sign>>[], to: Address, data: Hex) =>
+    compare(await sender.signTransaction({ ...(await base()), ...FEES, type: "eip7702", to, data, authorizationList }));
+  const caller = placed.address("Caller");
+  const set = placed.encode("Caller", "set", [7n]);
+  const nonce = await nonceOf(authority);
+  await send([await sign(authority, caller, nonce)], authority.address, set);
+  // The delegated account is called again, by itself as well.
+  await compare(await sender.signTransaction({ ...(await base()), ...FEES, to: authority.address, data: set }));
+  await send([await sign(authority, caller, nonce)], authority.address, set);
+  await send([await sign(stranger, caller, 0, 999), await sign(stranger, caller, 0)], stranger.address, set);
+  await send([await sign(authority, `0x${"0".repeat(40)}`, nonce + 1)], authority.address, set);
+  await send([await sign(sender, caller, (await nonceOf(sender)) + 1)], sender.address, set);
+});

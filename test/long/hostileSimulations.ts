@@ -1,0 +1,167 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { bls12_381 } from "@noble/curves/bls12-381.js";
+import { p256 } from "@noble/curves/nist.js";
+import secp256k1 from "secp256k1";
+import { Agent, request } from "undici";
+import { fixedForks } from "../../src/chain/ethereumForks.ts";
+import { ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { createWorkers } from "../../src/evm/workers.ts";
+import { createSimulator, SIMULATE_WORKER } from "../../src/simulate/simulator.ts";
+import { plainSource } from "../support/plainSource.ts";
+
+/** Payloads made to hurt, one after another: each must end by its deadline, and others must not feel it. */
+const TIMEOUT_MS = 5_000;
+/** A thread is ended and the answer sent after the deadline; that may take so long. */
+const SLACK_MS = 500;
+const MAX_P99_MS = 50;
+const PAUSE_MS = 10;
+const MAX_GROWTH_MIB = 100;
+
+const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [] });
+const simulator = createSimulator({
+  workers,
+  forks: fixedForks(1n, "osaka"),
+  profile: "contract",
+  errorShape: "object",
+  maxBlocks: 256,
+  maxCalls: 5_000,
+  gasCap: 50_000_000n,
+  timeoutMs: TIMEOUT_MS,
+  blockTimeMs: () => 2_000,
+});
+
+const block = {
+  number: 100n,
+  hash: ZERO_HASH,
+  timestamp: 1_000n,
+  miner: ZERO_ADDRESS,
+  gasLimit: 100_000_000n,
+  gasUsed: 0n,
+  difficulty: 0n,
+  mixHash: ZERO_HASH,
+  extraData: "0x",
+  baseFeePerGas: 7n,
+  blobGasUsed: 0n,
+  excessBlobGas: 0n,
+  parentBeaconBlockRoot: ZERO_HASH,
+} as const;
+
+const TARGET = `0x${"11".repeat(20)}`;
+const word = (value: bigint | number): string => value.toString(16).padStart(64, "0");
+
+/** Copies its calldata into memory and gives it to a precompile until the gas is gone. */
+const hammer = (precompile: number): string =>
+  `365f5f375b5f5f365f61${precompile.toString(16).padStart(4, "0")}5afa50600456`;
+const HASHES = "5b6110005f20505f56";
+/** mstore(msize, 1) for ever. */
+const GROWS = "5b600159525f56";
+/** Calls itself with all the gas it has, for ever. */
+const RECURSES = "5b5f5f5f5f5f305af1505f56";
+
+const call = (code: string, input = ""): unknown => [
+  {
+    blockStateCalls: [
+      { stateOverrides: { [TARGET]: { code: `0x${code}` } }, calls: [{ to: TARGET, input: `0x${input}` }] },
+    ],
+  },
+];
+
+const blsPoint = (): string => {
+  const { x, y } = bls12_381.G1.Point.BASE.toAffine();
+  return [x, y].map((part) => part.toString(16).padStart(128, "0")).join("");
+};
+const p256Input = (): string => {
+  const secret = p256.utils.randomSecretKey();
+  const digest = new Uint8Array(32).fill(7);
+  const signature = p256.sign(digest, secret, { prehash: false, lowS: false });
+  return digest.toHex() + signature.toHex() + p256.getPublicKey(secret, false).subarray(1).toHex();
+};
+const recoverInput = (): string => {
+  const digest = new Uint8Array(32).fill(9);
+  const { signature, recid } = secp256k1.ecdsaSign(digest, new Uint8Array(32).fill(1));
+  return digest.toHex() + word(27 + recid) + signature.toHex();
+};
+const modexpInput = (): string =>
+  word(512) + word(512) + word(512) + "ff".repeat(512) + "fe".repeat(512) + "fd".repeat(512);
+
+const PAYLOADS: readonly (readonly [string, unknown])[] = [
+  ["BLS G1 addition", call(hammer(0x0b), blsPoint() + blsPoint())],
+  ["P256VERIFY", call(hammer(0x100), p256Input())],
+  ["ecrecover", call(hammer(0x01), recoverInput())],
+  ["modexp", call(hammer(0x05), modexpInput())],
+  ["keccak of 4 KiB", call(HASHES)],
+  ["memory growth", call(GROWS)],
+  ["calls as deep as they go", call(RECURSES)],
+  ["256 blocks of 5,000 calls", [{ blockStateCalls: Array(256).fill({ calls: Array(5_000).fill({}) }) }]],
+  ["256 blocks of 39 calls", [{ blockStateCalls: Array(256).fill({ calls: Array(39).fill({ to: TARGET }) }) }]],
+  ["5 MiB of calldata", call("00", "00".repeat(2_600_000))],
+];
+
+/** Other requests of this process, answered by its main thread. */
+const server = createServer((_, response) => response.end("{}"));
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const address = server.address();
+if (address === null || typeof address === "string") throw new Error("no port");
+const url = `http://127.0.0.1:${address.port}`;
+const dispatcher = new Agent({ connections: 1 });
+
+const measureOthers = async (until: Promise<unknown>): Promise<number[]> => {
+  let isDone = false;
+  until.finally(() => {
+    isDone = true;
+  });
+  const times: number[] = [];
+  while (!isDone) {
+    const start = performance.now();
+    const { body } = await request(url, { dispatcher });
+    await body.text();
+    times.push(performance.now() - start);
+    await sleep(PAUSE_MS);
+  }
+  return times;
+};
+
+const percentile = (times: readonly number[], share: number): number =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length * share)] ?? 0;
+
+const simulate = async (payload: unknown): Promise<string> => {
+  const paramsText = new TextEncoder().encode(JSON.stringify(payload));
+  const source = plainSource(`state ${performance.now()}`, new Map());
+  try {
+    const { body } = await simulator.simulate(paramsText, { block, source }, new AbortController().signal);
+    return `answered, ${(body as Uint8Array).length} bytes`;
+  } catch (error) {
+    return `error: ${error instanceof Error ? error.message : error}`;
+  }
+};
+
+await simulate([{ blockStateCalls: [{}] }]);
+const all: number[] = [];
+const late: string[] = [];
+/** The first time round threads and caches grow to what they are; memory is compared from then on. */
+let before = 0;
+for (const [name, payload] of [...PAYLOADS, ...PAYLOADS]) {
+  if (name === PAYLOADS[0]?.[0]) before = process.memoryUsage().rss;
+  const start = performance.now();
+  const run = simulate(payload);
+  const times = await measureOthers(run);
+  const ms = performance.now() - start;
+  all.push(...times);
+  if (ms > TIMEOUT_MS + SLACK_MS) late.push(name);
+  const p99 = percentile(times, 0.99);
+  console.log(
+    `${name}: ${Math.round(ms)} ms, ${await run}; others' p99 ${p99.toFixed(1)} ms of ${times.length}; ${Math.round(process.memoryUsage().rss / 1024 / 1024)} MiB`,
+  );
+}
+const growth = (process.memoryUsage().rss - before) / 1024 / 1024;
+const p99 = percentile(all, 0.99);
+console.log(
+  `others' p99 ${p99.toFixed(1)} ms (at most ${MAX_P99_MS}), memory +${growth.toFixed(0)} MiB, late: ${late.join(", ") || "none"}`,
+);
+server.close();
+await dispatcher.destroy();
+await workers.close();
+process.exitCode = late.length > 0 || p99 > MAX_P99_MS || growth > MAX_GROWTH_MIB ? 1 : 0;

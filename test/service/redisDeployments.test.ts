@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { after, before, type TestContext, test } from "node:test";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { type Asked, askAll, isHit } from "../support/askAll.ts";
+import { startCluster, startRedis, startSentinels } from "../support/redis.ts";
+import { type ChainCall, createSealedChain, type SealedChain, sharedQuestionsOf } from "../support/sealedChain.ts";
+import { createService, type Service } from "../support/service.ts";
+import { settled } from "../support/settled.ts";
+import { until } from "../support/until.ts";
+
+const REQUESTS = 300;
+
+let chain: SealedChain;
+let calls: readonly ChainCall[];
+/** What the node itself answers, in the order of `calls`. */
+let truth: readonly (string | undefined)[];
+
+before(async () => {
+  chain = await createSealedChain();
+  calls = sharedQuestionsOf(chain, REQUESTS);
+  truth = (await askAll(chain.devnet.anvilUrl, calls)).map(({ result }) => result);
+});
+after(() => chain?.devnet.close());
+
+const open = async (t: TestContext, redis: string, memoryBytes?: number): Promise<Service> => {
+  const service = await createService(
+    { nodes: [{ url: chain.devnet.anvilUrl }], pending: { mode: "node" } },
+    { cache: { redis, ...(memoryBytes !== undefined && { memoryBytes }) } },
+  );
+  t.after(() => service.close());
+  await settled(service);
+  return service;
+};
+
+/** Asks everything once; every answer must be there and be the node's. */
+const round = async (service: Service): Promise<readonly Asked[]> => {
+  const answers = await askAll(service.url, calls);
+  for (const [index, { result, text, call }] of answers.entries())
+    assert.equal(result, truth[index], `${JSON.stringify(call)}: ${text}`);
+  return answers;
+};
+
+const allHit = (service: Service, layer: string, what: string): Promise<void> =>
+  until(async () => (await round(service)).every((answer) => isHit(answer, layer)), what);
+
+/** One replica fills Redis, its own second round is from memory; another one that has nothing in memory finds all in Redis. */
+const proveShared = async (t: TestContext, redis: string): Promise<void> => {
+  const first = await open(t, redis);
+  await round(first);
+  assert.ok((await round(first)).every((answer) => isHit(answer, "memory")));
+  const second = await open(t, redis);
+  const misses = (await round(second)).filter((answer) => !isHit(answer, "redis"));
+  assert.deepEqual(misses, []);
+  assert.ok((await round(second)).every((answer) => isHit(answer, "memory")));
+};
+
+test("one server, over TLS with a password: shared, and served to a new replica at once", async (t) => {
+  const { url, ca } = await startRedis(t, { tls: true, password: "p@ss:word/" });
+  assert.ok(ca);
+  setDefaultCACertificates([...getCACertificates("default"), ca]);
+  await proveShared(t, url);
+});
+
+test("Sentinel: shared; the master is killed under load, no request fails, hits come back from the new one", async (t) => {
+  const { url, master, replica } = await startSentinels(t);
+  await proveShared(t, url);
+  const service = await open(t, url, 0);
+  await allHit(service, "redis", "the first master answers");
+  await master.kill();
+  await until(async () => {
+    await round(service);
+    return (await replica.admin.info("replication")).includes("role:master");
+  }, "the replica is promoted");
+  await allHit(service, "redis", "the new master answers");
+});
+
+test("Cluster: shared; a master is killed under load, no request fails, hits of all slots come back", async (t) => {
+  const { url, masters, replica } = await startCluster(t);
+  await proveShared(t, url);
+  const service = await open(t, url, 0);
+  await allHit(service, "redis", "the cluster answers");
+  await masters[0]?.kill();
+  await until(async () => {
+    await round(service);
+    return (await replica.admin.info("replication")).includes("role:master");
+  }, "the replica is promoted");
+  await allHit(service, "redis", "all slots answer again");
+});

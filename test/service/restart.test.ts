@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { after, type TestContext, test } from "node:test";
+import { type Anvil, startAnvil } from "../devnet/anvil.ts";
+import { type Asked, ask, askAll, isHit } from "../support/askAll.ts";
+import { type CountingProxy, createCountingProxy } from "../support/countingProxy.ts";
+import { startRedis } from "../support/redis.ts";
+import type { ChainCall } from "../support/sealedChain.ts";
+import { createService, type Service } from "../support/service.ts";
+import { settled } from "../support/settled.ts";
+import { until } from "../support/until.ts";
+
+/** anvil calls final what is 64 below its head. */
+const BLOCKS = 100;
+const GENESIS_SECONDS = [1_700_000_000, 1_700_000_001];
+
+const live: Anvil[] = [];
+after(() => Promise.all(live.map((node) => node.close())));
+
+/** The chain 901 from one of two genesis blocks, so many blocks high. */
+const startNode = async (genesis: 0 | 1, blocks: number): Promise<Anvil> => {
+  const args = ["--chain-id", "901", "--no-mining", "--timestamp", String(GENESIS_SECONDS[genesis])];
+  const node = await startAnvil(args);
+  live.push(node);
+  await node.call("anvil_mine", `0x${blocks.toString(16)}`);
+  return node;
+};
+
+const calls: readonly ChainCall[] = [0, 1, 2, 20, 30, 36, 37, 60, 99].flatMap((number) => {
+  const at = `0x${number.toString(16)}`;
+  return [
+    { method: "eth_getBlockByNumber", params: [at, false] },
+    { method: "eth_getHeaderByNumber", params: [at] },
+    { method: "eth_getBlockByNumber", params: [at, true] },
+    { method: "eth_getProof", params: [`0x${"00".repeat(20)}`, [], at] },
+  ];
+});
+
+/** A node's address, behind which another node can take its place at once. */
+const openAddress = async (t: TestContext, node: Anvil): Promise<CountingProxy> => {
+  const address = await createCountingProxy(node.url);
+  t.after(() => address.close());
+  return address;
+};
+
+const open = async (t: TestContext, node: { readonly url: string }, redis: string): Promise<Service> => {
+  const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" } }, { cache: { redis } });
+  t.after(() => service.close());
+  return service;
+};
+
+const isSame = (ours: Asked | undefined, nodes: Asked): void =>
+  assert.deepEqual(ours?.result ?? JSON.parse(ours?.text ?? "").error, nodes.result ?? JSON.parse(nodes.text).error);
+
+/** Every answer is the node's; so are those by the hash of a block of the chain before, which it does not know. */
+const assertServes = async (service: Service, node: Anvil, before: readonly Asked[]): Promise<void> => {
+  const gone = before.flatMap(({ result }) => {
+    const block = JSON.parse(result ?? "null");
+    return block?.hash === undefined ? [] : [{ method: "eth_getBlockByHash", params: [block.hash, true] }];
+  });
+  const all = [...calls, ...gone];
+  const ours = await askAll(service.url, all);
+  const truth = await askAll(node.url, all);
+  for (const [index, nodes] of truth.entries()) isSame(ours[index], nodes);
+};
+
+test("another life: the chain began anew while forebay was down, on the same Redis", async (t) => {
+  const { url } = await startRedis(t);
+  const first = await startNode(0, BLOCKS);
+  const before = await open(t, first, url);
+  await settled(before);
+  const answers = await askAll(before.url, calls);
+  const other = await open(t, first, url);
+  await settled(other);
+  assert.ok(isHit(await ask(other.url, { method: "eth_getBlockByNumber", params: ["0x14", true] }), "redis"));
+  await Promise.all([before.close(), other.close()]);
+  await first.close();
+
+  const second = await startNode(1, BLOCKS);
+  const after = await open(t, second, url);
+  await settled(after);
+  await assertServes(after, second, answers);
+});
+
+for (const [what, blocks] of [
+  ["lower", 80],
+  ["as high", BLOCKS],
+  ["a little higher", BLOCKS + 60],
+  ["far higher", BLOCKS + 1_100],
+] as const) {
+  test(`the same life: the chain began anew and is ${what}`, async (t) => {
+    const { url } = await startRedis(t);
+    const first = await startNode(0, BLOCKS);
+    const address = await openAddress(t, first);
+    const service = await open(t, address, url);
+    await settled(service);
+    const answers = await askAll(service.url, calls);
+    const second = await startNode(1, blocks);
+    address.target = second.url;
+    const latest = { method: "eth_getBlockByNumber", params: ["latest", false] };
+    const { result: head } = await ask(second.url, latest);
+    await until(async () => (await ask(service.url, latest)).result === head, "the new head is served");
+    await assertServes(service, second, answers);
+  });
+}

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+import { maskSimulation } from "./maskSimulation.ts";
+import { readVectorChain } from "./vectorChain.ts";
+import { type Request, readVectors, vectorFolder } from "./vectorFolder.ts";
+import { createVectorNode, type VectorNode } from "./vectorNode.ts";
+
+/** eth_simulateV1 through forebay, which executes: the node behind it knows the head's state, and refuses the method itself. */
+const all = readVectors();
+const vectors = all.filter(({ method }) => method === "eth_simulateV1");
+const chain = readVectorChain();
+const folder = join(vectorFolder, "execution-apis");
+
+interface Account {
+  readonly balance: string;
+  readonly nonce: number;
+  readonly code?: string;
+  readonly storage?: Readonly<Record<string, string>>;
+}
+
+const { accounts }: { readonly accounts: Readonly<Record<string, Account>> } = JSON.parse(
+  readFileSync(join(folder, "headstate.json"), "utf8"),
+);
+const state = new Map(Object.entries(accounts).map(([address, account]) => [address.toLowerCase(), account]));
+const word = (hex: string): string => `0x${hex.replace(/^0x/, "").padStart(64, "0")}`;
+
+/** State at the head; of older blocks this node has none. */
+const answerState = ({ method, params = [] }: Request, numberOf: (block: unknown) => number | undefined) => {
+  const account = state.get(String(params[0]).toLowerCase());
+  const block = method === "eth_getStorageAt" ? params[2] : params[1];
+  const known = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"].includes(method);
+  if (!known || numberOf(block) === undefined) return undefined;
+  switch (method) {
+    case "eth_getBalance":
+      return { result: `0x${BigInt(account?.balance ?? 0).toString(16)}` };
+    case "eth_getTransactionCount":
+      return { result: `0x${(account?.nonce ?? 0).toString(16)}` };
+    case "eth_getCode":
+      return { result: account?.code ?? "0x" };
+    default: {
+      const slots = Object.entries(account?.storage ?? {}).map(([slot, value]) => [word(slot), word(value)]);
+      return { result: Object.fromEntries(slots)[word(String(params[1]))] ?? word("0") };
+    }
+  }
+};
+
+let node: VectorNode;
+let service: Service;
+
+before(async () => {
+  const refused = new Set(["eth_simulateV1", "debug_traceCall", "eth_createAccessList"]);
+  node = await createVectorNode({ vectors: all, chain, finalized: true, answer: answerState, refused });
+  service = await createService({
+    nodes: [{ url: node.url }],
+    forks: { genesis: join(folder, "genesis.json") },
+    simulate: { profile: "geth" },
+  });
+});
+after(async () => {
+  await service?.close();
+  await node?.close();
+});
+
+for (const { name, exchanges } of vectors) {
+  test(`${name} (executed here)`, async () => {
+    for (const { request, response } of exchanges) {
+      const { body } = await rpc(service.url, request.method, request.params);
+      assert.deepEqual(maskSimulation(body), maskSimulation(response));
+    }
+  });
+}
