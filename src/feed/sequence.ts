@@ -102,7 +102,7 @@ const decideFirst = (state: SequenceState, message: Flashblock, number: bigint, 
 };
 
 /** What a message is, given what is known (flashblocks.md 1.7). Pure. */
-export const decide = (
+const decide = (
   state: SequenceState,
   message: Flashblock,
   head: BlockId,

@@ -19,12 +19,16 @@ export interface AcceptedNonces {
 interface Accepted {
   readonly hash: Hash;
   readonly acceptedAtMs: number;
+  /** Reviews in a row in which no node knew it. */
+  misses: number;
 }
 
 const KEPT_MS = 5 * 60_000;
 const MAX_SENDERS = 20_000;
 const MAX_OF_SENDER = 1_024;
 const MAX_ASKED = 1_000;
+/** One miss may be a machine behind the node's address that it has not reached yet. */
+const MAX_MISSES = 2;
 
 export const createAcceptedNonces = ({ areKnown, now }: AcceptedNoncesOptions): AcceptedNonces => {
   // In order of last use, so that the first is the one to drop.
@@ -46,14 +50,14 @@ export const createAcceptedNonces = ({ areKnown, now }: AcceptedNoncesOptions): 
   };
 
   const list = () =>
-    [...senders].flatMap(([sender, nonces]) => [...nonces].map(([nonce, { hash }]) => ({ sender, nonce, hash })));
+    [...senders].flatMap(([sender, nonces]) => [...nonces].map(([nonce, accepted]) => ({ sender, nonce, accepted })));
 
   return {
     accept: (hash, sender, nonce) => {
       const nonces = senders.get(sender) ?? new Map<bigint, Accepted>();
       senders.delete(sender);
       senders.set(sender, nonces);
-      if (nonces.size < MAX_OF_SENDER) nonces.set(nonce, { hash, acceptedAtMs: now() });
+      if (nonces.size < MAX_OF_SENDER) nonces.set(nonce, { hash, acceptedAtMs: now(), misses: 0 });
       if (senders.size > MAX_SENDERS) senders.delete(senders.keys().next().value ?? sender);
     },
     raise: (sender, nonce) => {
@@ -67,9 +71,10 @@ export const createAcceptedNonces = ({ areKnown, now }: AcceptedNoncesOptions): 
       forgetOld();
       const asked = list().slice(0, MAX_ASKED);
       if (asked.length === 0) return;
-      const known = await areKnown(asked.map(({ hash }) => hash));
-      for (const [position, { sender, nonce, hash }] of asked.entries()) {
-        if (known[position] === false) forget(sender, nonce, hash);
+      const known = await areKnown(asked.map(({ accepted }) => accepted.hash));
+      for (const [position, { sender, nonce, accepted }] of asked.entries()) {
+        accepted.misses = known[position] === false ? accepted.misses + 1 : 0;
+        if (accepted.misses >= MAX_MISSES) forget(sender, nonce, accepted.hash);
       }
     },
   };

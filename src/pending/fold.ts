@@ -32,6 +32,7 @@ export interface Part {
 /** A block up to one message. Its hash is the message's, or the header's where that is zero: see pendingBlock. */
 export interface FoldedBlock {
   readonly environment: PendingEnvironment;
+  readonly alsoShown: AlsoShown;
   readonly parts: readonly Part[];
   readonly newest: Flashblock;
   readonly transactionsRoot: Hash;
@@ -39,9 +40,13 @@ export interface FoldedBlock {
   readonly logCount: number;
 }
 
+/** What this chain's sealed blocks show beside the contract's fields, and that does not change: `totalDifficulty`. */
+export type AlsoShown = Readonly<Record<string, string>>;
+
 /** The pre-confirmed chain as plain data: what a view is made of. Immutable; nothing in it is copied when it grows. */
 export interface PendingChain {
   readonly base: BlockId;
+  readonly alsoShown: AlsoShown;
   /** Ascending, unbroken. */
   readonly blocks: readonly FoldedBlock[];
 }
@@ -104,11 +109,12 @@ export const fold = (chain: PendingChain, message: Flashblock, execution: Execut
   const part: Part = { message, firstTransaction, transactions, changes: execution.outcome?.changes };
   const block: FoldedBlock = {
     environment,
+    alsoShown: chain.alsoShown,
     parts: [...(before?.parts ?? []), part],
     newest: message,
     transactionsRoot: execution.transactionsRoot,
     transactionCount: firstTransaction + transactions.length,
     logCount,
   };
-  return { base: chain.base, blocks: [...(isFirst ? chain.blocks : chain.blocks.slice(0, -1)), block] };
+  return { ...chain, blocks: [...(isFirst ? chain.blocks : chain.blocks.slice(0, -1)), block] };
 };

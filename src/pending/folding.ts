@@ -5,7 +5,7 @@ import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequence.ts";
 import { decodeOnly } from "./decode.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
-import { fold, type PendingChain } from "./fold.ts";
+import { type AlsoShown, fold, type PendingChain } from "./fold.ts";
 
 export interface FoldingOptions {
   readonly executor: Executor;
@@ -28,13 +28,16 @@ export interface Folding {
    * The base is another block. `isExecuted`: it is what was executed here up to the last message of that number,
    * so what was executed above it stands, and its state need not be fetched again.
    */
-  rebase(base: BlockId, isExecuted: boolean): void;
+  rebase(base: BlockId, isExecuted: boolean, alsoShown: AlsoShown): void;
   /** An execution of that block, or of one below it, is still awaited. */
   awaits(number: bigint): boolean;
   /** All messages up to the first whose execution is still awaited. */
   chain(): PendingChain;
   close(): void;
 }
+
+/** Until the first head. */
+const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
 
 interface Link {
   readonly id: number;
@@ -72,21 +75,18 @@ const workOf = (
   };
 };
 
-/** `firstBase` has a zero hash while no head is known. */
-export const createFolding = (options: FoldingOptions, firstBase: BlockId): Folding => {
+export const createFolding = (options: FoldingOptions): Folding => {
   const { executor, lateAfterMs, onChange, onExecuted } = options;
   let links: Link[] = [];
-  let base = firstBase;
+  let base = NO_BASE;
   let nextId = 1;
   /** Folded so far: `chain` is of the first `folded` links. */
   let folded = 0;
-  let chain: PendingChain = { base, blocks: [] };
-
-  if (base.hash !== ZERO_HASH) executor.rebase(base, undefined);
+  let chain: PendingChain = { base, alsoShown: {}, blocks: [] };
 
   const refold = (): void => {
     folded = 0;
-    chain = { base, blocks: [] };
+    chain = { ...chain, base, blocks: [] };
   };
 
   const settle = (link: Link, execution: Execution): void => {
@@ -137,8 +137,9 @@ export const createFolding = (options: FoldingOptions, firstBase: BlockId): Fold
       cut(kept);
       for (const { block, message } of wanted.slice(kept)) add(block, message);
     },
-    rebase: (next, isExecuted) => {
+    rebase: (next, isExecuted, alsoShown) => {
       base = next;
+      chain = { base, alsoShown, blocks: [] };
       const passed = links.findLast(({ number }) => number <= next.number);
       const through = isExecuted ? passed?.id : undefined;
       for (const link of links) if (through === undefined || link.id <= through) clearTimeout(link.timer);

@@ -65,3 +65,7 @@ export const decideServing = (facts: ServingFacts): Serving => {
       return serveFromFeed(facts, fromNode);
   }
 };
+
+/** Answers depend on whether the node builds a pending block of its own. */
+export const needsNode = (mode: PendingMode): boolean =>
+  mode === "node" || mode === "none" || mode === "stale" || mode === "unproven";

@@ -34,15 +34,18 @@ export const createNodeProbe = ({ ask, now, onChange }: NodeProbeOptions) => {
     }
   };
 
+  const isAsked = (): boolean => now() - askedAtMs < ASKED_RECENTLY_MS;
+
   return {
     nodeBuilds: () => builds,
+    isAsked,
     /** Somebody took a view. */
     asked: () => {
       askedAtMs = now();
     },
     /** Asks once a block, while somebody takes views: an idle chain costs no calls. */
     refresh: (head: bigint): void => {
-      if (head !== probedHead && now() - askedAtMs < ASKED_RECENTLY_MS) void refresh(head);
+      if (head !== probedHead && isAsked()) void refresh(head);
     },
   };
 };

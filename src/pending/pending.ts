@@ -1,6 +1,6 @@
 import type { HeadChange, Heads, RingBlock } from "../chain/heads.ts";
-import { type Address, type Hash, ZERO_HASH } from "../chain/hex.ts";
-import type { PendingChange, PendingMode, PendingView, View } from "../chain/view.ts";
+import type { Address, Hash } from "../chain/hex.ts";
+import type { PendingChange, PendingView, View } from "../chain/view.ts";
 import { type Feed, idleDeadlineMs } from "../feed/client.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { emptySequence, follow, isDegraded, receive } from "../feed/sequence.ts";
@@ -10,23 +10,14 @@ import { createAcceptedNonces } from "./acceptedNonces.ts";
 import { createAnnounced } from "./announced.ts";
 import type { Executor } from "./execution.ts";
 import { createFolding, type FoldingOptions } from "./folding.ts";
-import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
+import { alsoShownBy, type HeadSource } from "./headSource.ts";
+import { type Backend, decideBackend, decideServing, needsNode, type Serving } from "./mode.ts";
 import { createNodeProbe } from "./nodeProbe.ts";
 import { createRecentHashes } from "./recentHashes.ts";
 import { type Passed, reconcile } from "./reconcile.ts";
 import { isSealingFast } from "./sealingFast.ts";
 import { createVanished } from "./vanished.ts";
 import { createView } from "./view.ts";
-
-/** The heads of a chain, as upstream follows them. */
-export interface HeadSource {
-  current(): Heads | undefined;
-  /** Listeners are called at once when the heads have changed. */
-  subscribe(listener: (change: HeadChange) => void): () => void;
-  /** Pending blocks are sealed ones: look once a block. */
-  setNative(native: boolean): void;
-  readonly blockTimeMs: number;
-}
 
 export interface PendingOptions {
   /** Label of metrics. */
@@ -59,11 +50,8 @@ export interface Pending {
 
 const LATE_AFTER_MS = 100;
 const CHECK_MS = 250;
-const NO_BASE = { number: 0n, hash: ZERO_HASH };
-
-/** Answers depend on whether the node builds a pending block of its own. */
-const needsNode = (mode: PendingMode): boolean =>
-  mode === "node" || mode === "none" || mode === "stale" || mode === "unproven";
+/** A live feed that sends nothing for so long may have ended, on a chain that now seals faster than it is looked at. */
+const QUIET_MS = 500;
 
 /** Holds a chain's current view: heads and feed come in, one immutable view after another comes out. */
 export const createPending = (options: PendingOptions): Pending => {
@@ -107,10 +95,7 @@ export const createPending = (options: PendingOptions): Pending => {
     metrics.pendingMismatches.inc({ chain, what: unproven });
     log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
   };
-  const folding = createFolding(
-    { executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted },
-    heads.current()?.latest ?? NO_BASE,
-  );
+  const folding = createFolding({ executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted });
 
   const serve = (head: Heads, pendingBlocks: number, isProven: boolean): Serving => {
     const next = decideBackend(backend, {
@@ -140,15 +125,14 @@ export const createPending = (options: PendingOptions): Pending => {
     const serving = serve(head, blocks.length, isProven);
     const pending = createView({
       ...serving,
-      chain: { base: head.latest, blocks },
+      chain: { base: head.latest, alsoShown: {}, blocks },
       byHash: recent.find,
       raiseNonce: nonces.raise,
     });
     return { view: { heads: head, pending }, blocks: serving.blocksFrom === "view" ? blocks : [] };
   };
 
-  const first = heads.current();
-  let current: (View & { readonly pending: PendingView }) | undefined = first && build(first).view;
+  let current: (View & { readonly pending: PendingView }) | undefined;
 
   const emit = (change: PendingChange): void => {
     for (const listener of listeners) listener(change);
@@ -192,7 +176,7 @@ export const createPending = (options: PendingOptions): Pending => {
     if (name === "reorganised") log.warn({ chain, head: latest.number }, "pending blocks were orphaned");
     // Where transactions differ, the sealed block's are asked for first.
     for (const each of passed) if (!each.differences.includes("transactions")) countDifferences(each);
-    folding.rebase(latest, isExecuted);
+    folding.rebase(latest, isExecuted, alsoShownBy(head));
     folding.follow(sequence.blocks);
     findVanished(head, passed);
   };
@@ -235,11 +219,21 @@ export const createPending = (options: PendingOptions): Pending => {
     publish();
   };
 
+  /** Only while somebody asks: an idle chain costs no calls. */
+  const lookIfQuiet = (): void => {
+    const isQuiet = appliedAtMs !== undefined && now() - appliedAtMs > QUIET_MS;
+    if (backend !== "feed" || !isQuiet || !isFeedLive() || !probe.isAsked()) return;
+    heads.refresh().catch((err: unknown) => log.debug({ chain, err }, "heads not refreshed"));
+  };
+
   const check = (): void => {
+    lookIfQuiet();
     if (appliedAtMs !== undefined) metrics.feedAgeSeconds.set({ chain }, (now() - appliedAtMs) / 1000);
     publish();
   };
 
+  const first = heads.current();
+  if (first) onHead({ heads: first, from: [], to: [] });
   const unsubscribe = heads.subscribe(onHead);
   const feed = options.openFeed?.(onMessage, blockTimeMs);
   const timer = setInterval(check, CHECK_MS);

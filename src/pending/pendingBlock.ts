@@ -142,7 +142,13 @@ export const createPendingBlock = (block: FoldedBlock): PendingBlock => {
       header(),
       transactions().map(({ raw }) => parseData(raw)),
     );
-    const fields = JSON.stringify({ ...formatHeader(header(), hash), size, uncles: [], withdrawals: [] });
+    const fields = JSON.stringify({
+      ...formatHeader(header(), hash),
+      ...block.alsoShown,
+      size,
+      uncles: [],
+      withdrawals: [],
+    });
     return encoder.encode(`${fields.slice(0, -1)},"transactions":[${list}]}`);
   };
   const hashes = once(() => transactions().map((transaction) => transaction.hash));

@@ -1,25 +1,23 @@
 import { createBloom, orBloom } from "../chain/bloom.ts";
 import type { BlockId } from "../chain/heads.ts";
 import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
-import { keccak256Hex } from "../chain/keccak.ts";
 import { orderedTrieRoot } from "../chain/orderedTrie.ts";
-import { parseTransaction } from "../chain/parseTransaction.ts";
 import { encodeReceipt, type Receipt } from "../chain/receipt.ts";
 import type { Rules } from "../chain/rules.ts";
-import type { StateChanges, StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
-import { InvalidTransaction } from "../chain/transaction.ts";
+import type { StateChanges, StateKeys, StateValues } from "../chain/stateReader.ts";
 import type { PendingEnvironment } from "../chain/view.ts";
-import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { Engine } from "../evm/engine.ts";
 import { createKnownState, type KnownState, NativeContract } from "../evm/knownState.ts";
 import { createMissingState } from "../evm/missingState.ts";
-import { recoverSender } from "../evm/recoverAddress.ts";
 import { settle } from "../evm/settle.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
-import { BEACON_ROOTS, BLOCK_HASHES, beginBlock, RING_SLOTS } from "../evm/systemCalls.ts";
+import { beginBlock } from "../evm/systemCalls.ts";
 import { TransactionError } from "../evm/transactionError.ts";
-import { executeTransactions, isDeposit, type Prepared } from "./executeTransactions.ts";
-import type { DecodedTransaction, Execution, Unproven, Work } from "./execution.ts";
-import { collapse, findAccount, findSlot, type Layer, type LayerEntry, toLayer } from "./layers.ts";
+import { blockOf, layered, overwritten } from "./blockState.ts";
+import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import { executeTransactions, type Prepared } from "./executeTransactions.ts";
+import type { Execution, Unproven, Work } from "./execution.ts";
+import { collapse, type Layer, type LayerEntry, toLayer } from "./layers.ts";
 
 export interface RunnerOptions {
   /** State at that sealed block. */
@@ -49,79 +47,8 @@ interface Ran {
   readonly layer: Layer | undefined;
 }
 
-interface Decoded {
-  readonly raw: Uint8Array;
-  readonly told: DecodedTransaction;
-  readonly prepared: Prepared | undefined;
-  readonly unproven: Unproven | undefined;
-}
-
-const decode = (raw: Uint8Array, chainId: bigint): Decoded => {
-  try {
-    const transaction = parseTransaction(raw);
-    const { hash } = transaction;
-    if (isDeposit(transaction)) {
-      return { raw, told: { hash, sender: transaction.from }, prepared: { transaction }, unproven: undefined };
-    }
-    const sender = recoverSender(transaction);
-    const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
-    if (sender === undefined) return { raw, told: { hash, sender }, prepared: undefined, unproven: "undecodable" };
-    const unproven = isForeign ? "foreignChain" : undefined;
-    return { raw, told: { hash, sender }, prepared: { transaction, sender }, unproven };
-  } catch (error) {
-    if (!(error instanceof InvalidTransaction)) throw error;
-    return { raw, told: { hash: keccak256Hex(raw), sender: undefined }, prepared: undefined, unproven: "undecodable" };
-  }
-};
-
 /** Values are counted as often as they were set; then all are fetched anew. */
 const MAX_KNOWN_VALUES = 2_000_000;
-const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
-
-const blockOf = (
-  environment: PendingEnvironment,
-  ancestors: ReadonlyMap<bigint, Hash>,
-  reader: StateReader,
-): BlockEnvironment => ({
-  number: environment.number,
-  timestamp: environment.timestamp,
-  coinbase: environment.feeRecipient,
-  gasLimit: environment.gasLimit,
-  baseFee: environment.baseFeePerGas,
-  prevRandao: environment.prevRandao,
-  blobBaseFee: BLOB_BASE_FEE_WITHOUT_BLOBS,
-  blockHash: (number) => ancestors.get(number) ?? reader.blockHash(number),
-});
-
-/** The base's values under what was written above it; newest layer first. */
-const layered = (base: StateReader, layers: readonly Layer[]): StateReader => ({
-  account: (address) => {
-    const written = findAccount(layers, address);
-    return written ? written.account : base.account(address);
-  },
-  code: base.code,
-  storage: (address, slot) => findSlot(layers, address, slot) ?? base.storage(address, slot),
-  blockHash: base.blockHash,
-});
-
-const NOTHING = new Uint8Array(0);
-const slotAt = (slot: bigint): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
-
-/** What the system calls at a block's start overwrite: what was there does not matter, and is not worth asking for. */
-const overwritten = ({ number, timestamp }: PendingEnvironment): StateValues => {
-  const time = timestamp % RING_SLOTS;
-  return {
-    accounts: [],
-    codes: [],
-    slots: [
-      [BEACON_ROOTS, slotAt(time), NOTHING],
-      [BEACON_ROOTS, slotAt(time + RING_SLOTS), NOTHING],
-      [BLOCK_HASHES, slotAt((number - 1n) % RING_SLOTS), NOTHING],
-    ],
-    blockHashes: [],
-  };
-};
-
 /** What differs between the message and what came of running it. */
 const compare = (work: Work, ran: Pick<Ran, "gasUsed" | "bloom" | "encodedReceipts">): Unproven | undefined => {
   if (ran.gasUsed !== work.told.gasUsed) return "gas";
@@ -234,7 +161,7 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
   const run = async (work: Work, rules: Rules): Promise<Execution> => {
     const line = lineage(work.before);
     const layers = layersOf(line);
-    const decoded = work.transactions.map((raw) => decode(parseData(raw), rules.chainId));
+    const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
     const prepared = decoded.flatMap((each) => each.prepared ?? []);
     let ran = keep(work, line[0], decoded, []);
     let unproven = decoded.find((each) => each.unproven)?.unproven;

@@ -1,4 +1,5 @@
-import { type Address, formatQuantity, type Hash, isData, parseData } from "../../src/chain/hex.ts";
+import { formatTransaction } from "../../src/chain/formatTransaction.ts";
+import { type Address, formatQuantity, type Hash, isData, isHash, parseData } from "../../src/chain/hex.ts";
 import type { Anvil } from "./anvil.ts";
 import { type Mempool, Refused, readSent } from "./mempool.ts";
 import type { FrontMethod } from "./rpcFront.ts";
@@ -49,6 +50,14 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return formatQuantity(mempool.nonceAfter(sender, await sequencer.nextNonce(sender)));
   };
 
+  /** What is held is in the pool, as far as clients can tell. */
+  const byHash: FrontMethod = async ([hash]) => {
+    const held = isHash(hash) ? mempool.find(hash) : undefined;
+    if (held === undefined) return undefined;
+    const place = { sender: held.sender, blockHash: null, blockNumber: 0n, transactionIndex: 0 };
+    return { ...formatTransaction(held.transaction, place), blockNumber: null, transactionIndex: null };
+  };
+
   /** anvil ends when it is asked for the raw bytes of a deposit, so only what is known to be none goes there. */
   const rawOf = async (transaction: unknown): Promise<unknown> => {
     const found = transaction as { readonly hash: Hash; readonly type: string } | null;
@@ -69,6 +78,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
   return new Map<string, FrontMethod>([
     ["eth_sendRawTransaction", send],
     ["eth_getTransactionCount", count],
+    ["eth_getTransactionByHash", byHash],
     ["eth_getRawTransactionByHash", rawBy("eth_getTransactionByHash")],
     ["debug_getRawTransaction", rawBy("eth_getTransactionByHash")],
     ["eth_getRawTransactionByBlockHashAndIndex", rawBy("eth_getTransactionByBlockHashAndIndex")],

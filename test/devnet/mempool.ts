@@ -1,5 +1,5 @@
 import secp256k1 from "secp256k1";
-import { type Address, formatData } from "../../src/chain/hex.ts";
+import { type Address, formatData, type Hash } from "../../src/chain/hex.ts";
 import { keccak256 } from "../../src/chain/keccak.ts";
 import { parseTransaction } from "../../src/chain/parseTransaction.ts";
 import { signatureParts } from "../../src/chain/signatureParts.ts";
@@ -26,6 +26,7 @@ export interface Mempool {
   add(held: HeldTransaction, next: bigint): void;
   /** Handed over in vain: these wait again, before all others. */
   putBack(entries: readonly HeldTransaction[]): void;
+  find(hash: Hash): HeldTransaction | undefined;
   senders(): Address[];
   /** The nonce after those held that follow on `next` without a gap. */
   nonceAfter(sender: Address, next: bigint): bigint;
@@ -81,6 +82,7 @@ export const createMempool = (): Mempool => {
       for (const entry of entries) held.set(slotOf(entry), entry);
       for (const [key, entry] of others) held.set(key, entry);
     },
+    find: (hash) => held.values().find(({ transaction }) => transaction.hash === hash),
     senders: () => [...new Set(held.values().map(({ sender }) => sender))],
     nonceAfter: (sender, next) => {
       let nonce = next;

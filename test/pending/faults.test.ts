@@ -89,6 +89,20 @@ test("a feed that falls silent while its socket stays open: stale after three bl
   await assertLive(rig, 102n);
 });
 
+test("a live feed that goes quiet: heads are looked at until it is stale, while somebody asks", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(101n));
+  rig.view();
+  await rig.pass(400);
+  assert.equal(rig.heads.looks, 0);
+  await rig.pass(600);
+  assert.ok(rig.heads.looks >= 1);
+  await rig.pass(10_000);
+  const { looks } = rig.heads;
+  await rig.pass(10_000);
+  assert.equal(rig.heads.looks, looks);
+});
+
 test("a feed that is three blocks behind is stale, and never shown", async (t) => {
   const rig = createRig(t);
   for (let number = 98n; number < 104n; number++) {
@@ -182,6 +196,7 @@ test("a sent transaction that the node drops: its nonce falls back within two bl
   assert.equal(rig.view().nonce(ALICE, 5n), 7n);
   drop(second);
   await seal(rig, 102n);
+  await seal(rig, 103n);
   await turn();
   assert.equal(rig.view().nonce(ALICE, 5n), 6n);
 });

@@ -189,12 +189,12 @@ test("a replaced payload takes back its logs and brings its own", async (t) => {
 
 test("a message that cannot be executed is shown, and all state comes from elsewhere", async (t) => {
   const rig = createRig(t);
-  rig.answers.set("eth_getBlockByNumber pending", { number: "0x65" });
-  rig.fake.say("101-1", { unproven: "unexecutable" });
-  await rig.send(flashblock(0));
+  rig.answers.set("eth_getBlockByNumber pending", { number: "0x67" });
+  rig.heads.move({ number: 101n });
+  rig.fake.say("102-1", { unproven: "unexecutable" });
+  await rig.send(flashblock(0, { number: 102n }));
   assert.equal(rig.view().stateFrom, "view");
-  await rig.send(flashblock(1, { transactions: [raw(1)] }));
-  await turn();
+  await rig.send(flashblock(1, { number: 102n, transactions: [raw(1)] }));
   const { mode, blocksFrom, stateFrom, newest } = rig.view();
   assert.deepEqual([mode, blocksFrom, stateFrom, newest?.index], ["unproven", "view", "node", 1]);
   assert.equal(newest?.receipts(), undefined);

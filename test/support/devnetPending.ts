@@ -1,12 +1,13 @@
 import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/chain/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/chain/hex.ts";
 import type { ChainForks } from "../../src/chain/rules.ts";
-import { createFeed } from "../../src/feed/client.ts";
+import { createFeed, type Feed } from "../../src/feed/client.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createPending, type Pending, type PendingOptions } from "../../src/pending/pending.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { type Ask, createAsk, nodeState } from "./nodeState.ts";
+import { until } from "./until.ts";
 
 const ringBlock = (header: HeaderFields): RingBlock => {
   const { number, hash, parentHash, timestamp, logsBloom } = header;
@@ -43,6 +44,7 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
   return {
     blockTimeMs,
     current: () => current,
+    refresh: () => Promise.resolve(current),
     setNative: () => {},
     subscribe: (listener: (change: HeadChange) => void) => {
       listeners.add(listener);
@@ -85,14 +87,14 @@ export const createDevnetPending = async (
   heads: Awaited<ReturnType<typeof createNodeHeads>>;
   telemetry: Telemetry;
   failures: Error[];
-  ask: Ask;
   reads: () => number;
 }> => {
   const ask = createAsk(devnet.anvilUrl);
   const heads = await createNodeHeads(ask, options.blockTimeMs ?? 2_000);
-  const telemetry = createTelemetry({ level: process.env.LOG ?? "silent" });
+  const telemetry = createTelemetry({ level: "silent" });
   const failures: Error[] = [];
   let reads = 0;
+  let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = createExecutor({
     forks: options.forks,
@@ -113,12 +115,15 @@ export const createDevnetPending = async (
     ...(urls.length === 0
       ? {}
       : {
-          openFeed: (onMessage, blockTimeMs) =>
-            createFeed({ chain: "devnet", urls, maxMessageBytes: 16 * 1024 * 1024, blockTimeMs, onMessage, telemetry }),
+          openFeed: (onMessage, blockTimeMs) => {
+            feed = createFeed({ chain: "devnet", urls, maxMessageBytes: 1_000_000, blockTimeMs, onMessage, telemetry });
+            return feed;
+          },
         }),
     ask,
     telemetry,
     ...options,
   });
-  return { pending, heads, telemetry, failures, ask, reads: () => reads };
+  await until(() => feed === undefined || feed.connected() === urls.length, "feeds connected");
+  return { pending, heads, telemetry, failures, reads: () => reads };
 };

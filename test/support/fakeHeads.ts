@@ -40,6 +40,7 @@ export const createFakeHeads = (first: bigint) => {
   let current = heads();
 
   const native: boolean[] = [];
+  let looks = 0;
   return {
     blockTimeMs: 2_000,
     /** What setNative was told. */
@@ -48,6 +49,14 @@ export const createFakeHeads = (first: bigint) => {
       native.push(value);
     },
     current: () => current,
+    /** How often it was asked to look. */
+    get looks() {
+      return looks;
+    },
+    refresh: async () => {
+      looks++;
+      return current;
+    },
     subscribe: (listener: (change: HeadChange) => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -1,0 +1,53 @@
+import type { Hash } from "../chain/hex.ts";
+import type { StateReader, StateValues } from "../chain/stateReader.ts";
+import type { PendingEnvironment } from "../chain/view.ts";
+import type { BlockEnvironment } from "../evm/engine.ts";
+import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../evm/systemCalls.ts";
+import { findAccount, findSlot, type Layer } from "./layers.ts";
+
+const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
+
+/** What contracts see of the block that they run in. */
+export const blockOf = (
+  environment: PendingEnvironment,
+  ancestors: ReadonlyMap<bigint, Hash>,
+  reader: StateReader,
+): BlockEnvironment => ({
+  number: environment.number,
+  timestamp: environment.timestamp,
+  coinbase: environment.feeRecipient,
+  gasLimit: environment.gasLimit,
+  baseFee: environment.baseFeePerGas,
+  prevRandao: environment.prevRandao,
+  blobBaseFee: BLOB_BASE_FEE_WITHOUT_BLOBS,
+  blockHash: (number) => ancestors.get(number) ?? reader.blockHash(number),
+});
+
+/** The base's values under what was written above it; newest layer first. */
+export const layered = (base: StateReader, layers: readonly Layer[]): StateReader => ({
+  account: (address) => {
+    const written = findAccount(layers, address);
+    return written ? written.account : base.account(address);
+  },
+  code: base.code,
+  storage: (address, slot) => findSlot(layers, address, slot) ?? base.storage(address, slot),
+  blockHash: base.blockHash,
+});
+
+const NOTHING = new Uint8Array(0);
+const slotAt = (slot: bigint): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
+
+/** What the system calls at a block's start overwrite: what was there does not matter, and is not worth asking for. */
+export const overwritten = ({ number, timestamp }: PendingEnvironment): StateValues => {
+  const time = timestamp % RING_SLOTS;
+  return {
+    accounts: [],
+    codes: [],
+    slots: [
+      [BEACON_ROOTS, slotAt(time), NOTHING],
+      [BEACON_ROOTS, slotAt(time + RING_SLOTS), NOTHING],
+      [BLOCK_HASHES, slotAt((number - 1n) % RING_SLOTS), NOTHING],
+    ],
+    blockHashes: [],
+  };
+};
