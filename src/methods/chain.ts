@@ -41,5 +41,7 @@ export interface Method {
 }
 
 /** Sent on as it came: never kept, never shared, never sent twice. */
-export const forwarded = ({ chain, call, context }: Asked): Promise<Answer> =>
-  chain.nodes.request({ ...call, lifetime: "never", subject: "", write: true } satisfies Question, context);
+export const forwarded = ({ chain, call: { method, params, paramsText }, context }: Asked): Promise<Answer> => {
+  const question: Question = { method, params, paramsText, lifetime: "never", subject: "", write: true };
+  return chain.nodes.request(question, context);
+};

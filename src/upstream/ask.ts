@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ZERO_ADDRESS } from "../chain/hex.ts";
+import { formatQuantity, ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { isMissingBlock } from "./errors.ts";
 import { isNull } from "./jsonScan.ts";
+import { readSealedBlock } from "./sealedBlock.ts";
 import { toldBlock } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -89,13 +90,14 @@ export const askOf = (node: UpstreamNode) => {
 
   const answer = (body: Uint8Array, question: Question): Answer => {
     const told = toldBlock(body, question.tells);
-    const right = told !== undefined && told.hash === question.block?.hash;
+    const expected = question.block?.hash;
+    const proven = told === undefined || expected === undefined ? undefined : told.hash === expected;
     return {
       body,
       node: node.name,
       status: { fwd: question.write ? "method" : "miss" },
       ...(told && { block: told }),
-      ...(right && { proven: true }),
+      ...(proven !== undefined && { proven }),
     };
   };
 
@@ -106,6 +108,16 @@ export const askOf = (node: UpstreamNode) => {
     return block?.hash === undefined || (given.block !== undefined && given.block.hash !== block.hash)
       ? given
       : { ...given, proven: true, block: { number: block.number, hash: block.hash } };
+  };
+
+  /** Neither asked by hash nor telling one: afterwards the node is asked whether that block is (still) its own. */
+  const checked = async (given: Answer, { block }: Question, context: CallContext): Promise<Answer> => {
+    if (block?.hash === undefined) {
+      return given;
+    }
+    const call = createCall("eth_getBlockByNumber", [formatQuantity(block.number), false]);
+    const held = readSealedBlock(await node.send(call, context))?.block.hash;
+    return { ...given, proven: held === block.hash };
   };
 
   return async (question: Question, context: CallContext): Promise<Answer> => {
@@ -123,6 +135,9 @@ export const askOf = (node: UpstreamNode) => {
       throw outcome.error;
     }
     const given = answer(outcome.body, question);
+    if (question.lifetime === "head" && !outcome.missing) {
+      return checked(given, question, context);
+    }
     return outcome.missing ? { ...given, proven: false } : given;
   };
 };
