@@ -4,6 +4,7 @@ import { createKeyPrefix } from "./cache/key.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
 import { createStore } from "./cache/store.ts";
+import { warmed } from "./cache/warm.ts";
 import { formatData, type Hash, isData, parseData, ZERO_HASH } from "./chain/hex.ts";
 import { keccak256 } from "./chain/keccak.ts";
 import type { Answer, CallContext } from "./chain/source.ts";
@@ -15,6 +16,7 @@ import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
+import { headQuestions } from "./methods/headQuestions.ts";
 import { createOutcomes } from "./outcomes.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
 import type { Endpoint } from "./server/endpoint.ts";
@@ -83,7 +85,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   };
   const absent = createAbsent();
 
-  const reads = cached(deduplicated(upstreams), {
+  const kept = cached(deduplicated(upstreams), {
     chain: name,
     get prefix() {
       return stored.prefix;
@@ -93,6 +95,19 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     telemetry,
     ...(shared.redis && { redis: shared.redis }),
   });
+  const ending = new AbortController();
+  const reads = warmed(kept, {
+    questionsOf: headQuestions,
+    contextOf: (heads) => ({
+      view: { heads },
+      signal: ending.signal,
+      deadlineMs: performance.now() + config.upstream.timeoutMs,
+      caller: "warm-up",
+      fresh: false,
+    }),
+    log,
+  });
+  upstreams.heads.subscribe(reads.onChange);
   const { maxBlocks, ...logLimits } = config.logs;
   const chain: Chain = {
     reads,
@@ -158,6 +173,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     upstreams,
     endpoint,
     close: async () => {
+      ending.abort();
       passthrough?.close();
       await upstreams.close();
     },

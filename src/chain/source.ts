@@ -61,6 +61,15 @@ export interface CallContext {
   readonly fresh: boolean;
 }
 
+/** Its values as plain data, for a context that differs in some: a spread would leave out what a class gives by getters. */
+export const copyContext = ({ view, signal, deadlineMs, caller, fresh }: CallContext): CallContext => ({
+  view,
+  signal,
+  deadlineMs,
+  caller,
+  fresh,
+});
+
 /** The one interface that carries everything that answers a question. Features wrap it. */
 export interface Source {
   request(question: Question, context: CallContext): Promise<Answer>;

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatQuantity, ZERO_ADDRESS } from "../chain/hex.ts";
+import type { Heads } from "../chain/heads.ts";
+import { ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { isMissingBlock } from "./errors.ts";
 import { isNull } from "./jsonScan.ts";
-import { readSealedBlock } from "./sealedBlock.ts";
+import { createStillHas } from "./stillHas.ts";
 import { toldBlock } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -25,6 +26,7 @@ interface Outcome {
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
 export const askOf = (node: UpstreamNode) => {
   let byHashSupported: boolean | undefined;
+  const stillHas = createStillHas(node);
   let probing: Promise<boolean> | undefined;
 
   const probe = async (hash: string, context: CallContext): Promise<boolean> => {
@@ -110,14 +112,13 @@ export const askOf = (node: UpstreamNode) => {
       : { ...given, proven: true, block: { number: block.number, hash: block.hash } };
   };
 
-  /** Neither asked by hash nor telling one: afterwards the node is asked whether that block is (still) its own. */
-  const checked = async (given: Answer, { block }: Question, context: CallContext): Promise<Answer> => {
-    if (block?.hash === undefined) {
-      return given;
+  /** The block whose chain an answer is of that was neither asked by hash nor tells a block; undefined where none is needed. */
+  const unprovenBlock = ({ lifetime, block }: Question, { body, block: told }: Answer, heads: Heads) => {
+    if (lifetime === "head" && block?.hash !== undefined) {
+      return { number: block.number, hash: block.hash };
     }
-    const call = createCall("eth_getBlockByNumber", [formatQuantity(block.number), false]);
-    const held = readSealedBlock(await node.send(call, context))?.block.hash;
-    return { ...given, proven: held === block.hash };
+    const isAbsent = lifetime === "byTransaction" && told === undefined && body instanceof Uint8Array && isNull(body);
+    return isAbsent ? heads.latest : undefined;
   };
 
   return async (question: Question, context: CallContext): Promise<Answer> => {
@@ -135,9 +136,8 @@ export const askOf = (node: UpstreamNode) => {
       throw outcome.error;
     }
     const given = answer(outcome.body, question);
-    if (question.lifetime === "head" && !outcome.missing) {
-      return checked(given, question, context);
-    }
-    return outcome.missing ? { ...given, proven: false } : given;
+    const unproven = unprovenBlock(question, given, context.view.heads);
+    const proven = !outcome.missing && (unproven === undefined ? given.proven : await stillHas(unproven));
+    return proven === undefined ? given : { ...given, proven };
   };
 };
