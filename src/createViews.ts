@@ -41,7 +41,7 @@ const createAsk =
       caller: "forebay",
       fresh: true,
     };
-    const { body } = await upstreams.request(
+    const { body } = await upstreams.quiet.request(
       { ...createCall(method, params), lifetime: "never", subject: "" },
       context,
     );

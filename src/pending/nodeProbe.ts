@@ -19,7 +19,7 @@ const isAbove = (block: unknown, head: bigint): boolean =>
 /** Whether the node builds a pending block of its own: else its `pending` is no more than `latest`, or null. */
 export const createNodeProbe = ({ ask, now, onChange }: NodeProbeOptions) => {
   let builds = false;
-  let askedAtMs = now();
+  let askedAtMs = Number.NEGATIVE_INFINITY;
   let probedHead: bigint | undefined;
 
   const refresh = async (head: bigint): Promise<void> => {

@@ -32,6 +32,8 @@ export interface UpstreamsOptions {
 export interface Upstreams extends Source {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadFollower;
+  /** For questions of forebay's own: they do not count as somebody who asks, so that an idle chain stays idle. */
+  readonly quiet: Source;
   /** Known once `ready` has resolved. `hash` changes only where the whole chain began anew. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
   /** Chain id, genesis and a first head are known. Rejects where nodes are not of one chain. */
@@ -142,6 +144,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
   return {
     nodes,
     heads,
+    quiet: source,
     get genesis() {
       return { chainId: known?.chainId ?? 0n, hash: known?.hash ?? ZERO_HASH };
     },

@@ -7,7 +7,7 @@ const BLOCK_MS = 2_000;
 const MAX_CALLS_A_MINUTE = 50;
 
 /** An idle forebay in front of one node on a 2 s chain: how many calls a minute that costs (batch items count singly). */
-export const long = async ({ seconds }: { readonly seconds: number }): Promise<void> => {
+export const long = async ({ seconds = 240 }: { readonly seconds: number | undefined }) => {
   const chain = createFakeChain({ height: 500, startSeconds: Math.floor(Date.now() / 1_000) - 1_000 });
   const node = await createFakeNode({ chain });
   const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: BLOCK_MS });
@@ -23,6 +23,6 @@ export const long = async ({ seconds }: { readonly seconds: number }): Promise<v
   clearInterval(timer);
   await service.close();
   await node.close();
-  console.log(JSON.stringify({ claim: "idle", callsAMinute: Math.round(callsAMinute), limit: MAX_CALLS_A_MINUTE }));
-  if (callsAMinute > MAX_CALLS_A_MINUTE) throw new Error(`${callsAMinute} calls a minute`);
+  const passed = callsAMinute <= MAX_CALLS_A_MINUTE;
+  return { passed, callsAMinute: Math.round(callsAMinute), limit: MAX_CALLS_A_MINUTE };
 };

@@ -35,7 +35,7 @@ const createCounter = () => {
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
 /** A million logs in one answer, to a fast and to a slow reader, while others ask for a little. */
-export const run = async (): Promise<Record<string, unknown>> => {
+export const long = async () => {
   const nodeOptions: LogsNodeOptions = { ...SHAPE, head: BLOCKS + 1_000 };
   const node = startChild("logsNode.ts");
   const server = startChild("logsServer.ts");
@@ -82,9 +82,8 @@ export const run = async (): Promise<Record<string, unknown>> => {
       if (counter.count() !== LOGS) throw new Error(`${reader}: ${counter.count()} logs, not ${LOGS}`);
       if (growth > MAX_RESIDENT_GROWTH_BYTES) throw new Error(`${reader}: resident memory grew by ${growth} bytes`);
     }
-    return results;
+    return { passed: true, ...results };
   } finally {
-    console.error(JSON.stringify(results));
     await Promise.all([node.end(), server.end(), closeReaders()]);
   }
 };

@@ -36,19 +36,12 @@ const measure = async (blockMs: number, seconds: number): Promise<readonly numbe
   return delays;
 };
 
-export const long = async ({ seconds }: { readonly seconds: number }): Promise<void> => {
+export const long = async ({ seconds = 120 }: { readonly seconds: number | undefined }) => {
   const results = await Promise.all(BLOCK_TIMES_MS.map((blockMs) => measure(blockMs, seconds)));
-  for (const [index, delays] of results.entries()) {
-    const maxMs = Math.max(...delays);
-    console.log(
-      JSON.stringify({
-        claim: "new-heads",
-        blockMs: BLOCK_TIMES_MS[index],
-        heads: delays.length,
-        maxMs: Math.round(maxMs),
-        limitMs: LIMIT_MS,
-      }),
-    );
-    if (!(maxMs <= LIMIT_MS)) throw new Error(`a head was served ${maxMs} ms late`);
-  }
+  const chains = results.map((delays, index) => ({
+    blockMs: BLOCK_TIMES_MS[index],
+    heads: delays.length,
+    maxMs: Math.round(Math.max(...delays)),
+  }));
+  return { passed: chains.every(({ heads, maxMs }) => heads > 0 && maxMs <= LIMIT_MS), limitMs: LIMIT_MS, chains };
 };

@@ -1,0 +1,23 @@
+import { existsSync } from "node:fs";
+import { parseArgs } from "node:util";
+
+/** `npm run bench -- <name> [--json] [--short]`: measures one claim; the last line printed is its result as JSON. */
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: "boolean", default: false }, short: { type: "boolean", default: false } },
+});
+const [name = ""] = positionals;
+const file = new URL(`${name}.ts`, import.meta.url);
+if (!/^[\w-]+$/.test(name) || !existsSync(file)) {
+  console.error(`no bench is called "${name}": npm run bench -- <name> [--json] [--short]`);
+  process.exit(2);
+}
+
+const { bench } = await import(file.href);
+if (typeof bench !== "function") {
+  console.error(`${name} is no bench`);
+  process.exit(2);
+}
+const result = await bench({ short: values.short });
+if (!values.json) console.table(result);
+console.log(JSON.stringify(result));
