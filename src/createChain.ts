@@ -92,6 +92,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       return config.simulate.enabled ? views.execution : undefined;
     },
     pendingNumber: config.simulate.pendingNumber,
+    subscribe: views.subscribe,
     accepted: (raw) => {
       const hash = views.accepted(raw);
       if (hash) absent.expect([hash]);

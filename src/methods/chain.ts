@@ -4,6 +4,7 @@ import type { LogFilter, LogFilterLimits } from "../chain/logFilter.ts";
 import type { BlockRange } from "../chain/logRange.ts";
 import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { StateSource } from "../chain/stateReader.ts";
+import type { PendingChange } from "../chain/view.ts";
 import type { Wish } from "../evm/ahead.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Filters } from "../logs/filters.ts";
@@ -18,6 +19,7 @@ export interface Chain {
   readonly heads: {
     /** Asks the nodes for their head now; shared, at most 500 ms. */
     refresh(): Promise<Heads>;
+    readonly blockTimeMs: number;
   };
   readonly logs: {
     request(
@@ -37,6 +39,8 @@ export interface Chain {
     | undefined;
   /** Whether a simulation on the pending block has its number or the next. */
   readonly pendingNumber: "same" | "next";
+  /** Called with each new view. */
+  subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this raw transaction through here. */
   accepted(raw: string): void;
 }

@@ -9,6 +9,7 @@ import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
+import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
 import { filterMethods } from "./filters.ts";
 import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.ts";
@@ -72,6 +73,7 @@ export const table: readonly Method[] = [
   eth_getTransactionCount,
 
   eth_sendRawTransaction,
+  eth_sendRawTransactionSync,
   ...filterMethods,
   overHttp("eth_subscribe"),
   overHttp("eth_unsubscribe"),

@@ -35,12 +35,14 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     reads: source,
     nodes: source,
     accepted: () => {},
+    subscribe: () => () => {},
     execution: undefined,
     pendingNumber: "same" as const,
     logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
     filters: createFilters({ logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) } }),
     logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
     heads: {
+      blockTimeMs: 2_000,
       refresh: async () => {
         refreshes++;
         return refreshed;

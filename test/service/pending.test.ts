@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { encodeFunctionData } from "viem";
+import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import { TOKEN_ABI } from "../devnet/token.ts";
+import { devAccounts, startTraffic } from "../devnet/traffic.ts";
+import { type RpcAnswer, rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+
+let devnet: Devnet;
+let service: Service;
+let token: `0x${string}`;
+
+type Block = Readonly<Record<string, unknown>> & { readonly transactions: readonly unknown[] };
+interface Log {
+  readonly blockNumber: string;
+  readonly logIndex: string;
+  readonly transactionHash: string;
+}
+
+const [alice, bob] = devAccounts;
+const TO = "0x00000000000000000000000000000000000000cc";
+
+before(async () => {
+  devnet = await createDevnet({ manual: true, generation: "f" });
+  assert.ok(devnet.feedUrl);
+  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 100, kinds: ["token"] });
+  token = traffic.token;
+  while (traffic.sent < 10) {
+    await devnet.step();
+    await devnet.step();
+    await devnet.sealNow();
+  }
+  await traffic.stop();
+  await devnet.step();
+  await devnet.step();
+  await devnet.sealNow();
+  service = await createService({
+    nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
+    pending: { mode: "feed", feeds: [devnet.feedUrl] },
+    forks: "isthmus",
+    quirks: { anvilDepositNonce: true },
+  });
+});
+after(async () => {
+  await service?.close();
+  await devnet?.close();
+});
+
+const ask = async (method: string, ...params: readonly unknown[]): Promise<RpcAnswer> =>
+  rpc(service.url, method, params);
+const result = async <T>(method: string, ...params: readonly unknown[]): Promise<T> => {
+  const { body } = await ask(method, ...params);
+  assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`);
+  return body.result as T;
+};
+
+/** The next message, and then the view that holds all its transactions, executed. */
+const step = async (): Promise<Block> => {
+  const { diff } = await devnet.step();
+  for (;;) {
+    const answer = await ask("eth_getBlockByNumber", "pending", false);
+    const block = answer.body.result as Block;
+    if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") return block;
+  }
+};
+
+const send = async (account: (typeof devAccounts)[number] | undefined, fields: object): Promise<`0x${string}`> => {
+  assert.ok(account);
+  const nonce = Number(await result("eth_getTransactionCount", account.address, "pending"));
+  const fees = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n };
+  return account.signTransaction({
+    type: "eip1559",
+    chainId: devnet.chainId,
+    nonce,
+    gas: 200_000n,
+    ...fees,
+    ...fields,
+  });
+};
+
+test("pending is the block being built: a sealed block's fields, number and hash set, and it grows", async () => {
+  const first = await step();
+  await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 5n }));
+  const second = await step();
+  const sealed = await result<Block>("eth_getBlockByNumber", "latest", false);
+  assert.deepEqual(Object.keys(second).sort(), Object.keys(sealed).sort());
+  assert.equal(Number(second.number), Number(sealed.number) + 1);
+  assert.notEqual(second.hash, first.hash);
+  assert.equal(second.parentHash, sealed.hash);
+  assert.deepEqual(second.transactions.slice(0, first.transactions.length), first.transactions);
+  assert.equal(second.transactions.length, first.transactions.length + 1);
+  assert.ok(Number(second.gasUsed) > Number(first.gasUsed));
+  for (const [hash, block] of [
+    [first.hash, first],
+    [second.hash, second],
+  ] as const) {
+    assert.deepEqual(await result("eth_getBlockByHash", hash, false), block);
+  }
+});
+
+test("balance, nonce, storage, receipts, transactions and logs are of the same block", async () => {
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 7n] });
+  const before = BigInt(await result<string>("eth_getBalance", TO, "pending"));
+  const hash = await result<string>("eth_sendRawTransaction", await send(bob, { to: token, data }));
+  await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 3n }));
+  const block = await step();
+  assert.equal(BigInt(await result<string>("eth_getBalance", TO, "pending")), before + 3n);
+  const receipt = await result<Record<string, unknown>>("eth_getTransactionReceipt", hash);
+  assert.equal(receipt.blockHash, block.hash);
+  assert.equal(receipt.status, "0x1");
+  const transaction = await result<Record<string, unknown>>("eth_getTransactionByHash", hash);
+  assert.equal(transaction.blockHash, null);
+  assert.equal(transaction.blockNumber, block.number);
+  const receipts = await result<readonly { transactionHash: string }[]>("eth_getBlockReceipts", "pending");
+  assert.deepEqual(
+    receipts.map(({ transactionHash }) => transactionHash),
+    block.transactions,
+  );
+  assert.equal(Number(await result("eth_getBlockTransactionCountByNumber", "pending")), block.transactions.length);
+  const logs = await result<readonly Log[]>("eth_getLogs", {
+    fromBlock: "pending",
+    toBlock: "pending",
+    address: token,
+  });
+  assert.deepEqual(
+    logs.map(({ transactionHash }) => transactionHash),
+    [hash],
+  );
+  const called = await result<string>(
+    "eth_call",
+    {
+      from: alice?.address,
+      to: token,
+      data: encodeFunctionData({ abi: TOKEN_ABI, functionName: "balanceOf", args: [TO] }),
+    },
+    "pending",
+  );
+  assert.equal(BigInt(called), 7n);
+});
+
+test("a batch is answered from one view, and ranges have no hole at the seam", async () => {
+  const all = { fromBlock: "earliest", toBlock: "pending", address: token };
+  const before = await result<readonly Log[]>("eth_getLogs", all);
+  await devnet.sealNow();
+  const head = Number(await devnet.rpc("eth_blockNumber"));
+  while (Number(await result("eth_blockNumber")) < head)
+    await result("eth_getBlockByNumber", `0x${head.toString(16)}`, false);
+  const sealed = await result<readonly Log[]>("eth_getLogs", { ...all, toBlock: "latest" });
+  const bare = (logs: readonly Log[]) =>
+    logs.map(({ blockNumber, logIndex, transactionHash }) => [blockNumber, logIndex, transactionHash]);
+  assert.deepEqual(bare(sealed), bare(before));
+});
+
+test("the pending nonce counts what was sent through here, before the sequencer shows it", async () => {
+  const nonce = Number(await result("eth_getTransactionCount", bob?.address, "pending"));
+  await result("eth_sendRawTransaction", await send(bob, { to: TO, value: 1n }));
+  assert.equal(Number(await result("eth_getTransactionCount", bob?.address, "pending")), nonce + 1);
+});
+
+test("eth_sendRawTransactionSync answers with the pre-confirmed receipt, or code 4 in its time", async () => {
+  const raw = await send(alice, { to: TO, value: 2n });
+  const waiting = result<Record<string, unknown>>("eth_sendRawTransactionSync", raw);
+  let receipt: Record<string, unknown> | undefined;
+  waiting.then((found) => {
+    receipt = found;
+  });
+  while (receipt === undefined) await step();
+  assert.equal(receipt.status, "0x1");
+  const late = await ask("eth_sendRawTransactionSync", await send(alice, { to: TO, value: 2n }), 1);
+  assert.equal(late.body.error?.code, 4);
+  const long = await ask("eth_sendRawTransactionSync", raw, 60_000);
+  assert.match(long.body.error?.message ?? "", /time out too long, timeout: 60000 ms/);
+});
+
+test("estimates, access lists and simulations run on the pending block", async () => {
+  const call = {
+    from: alice?.address,
+    to: token,
+    data: encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 1n] }),
+  };
+  assert.ok(Number(await result("eth_estimateGas", call, "pending")) > 21_000);
+  const { accessList } = await result<{ accessList: readonly unknown[] }>("eth_createAccessList", call, "pending");
+  assert.equal(accessList.length, 1);
+  const pending = await result<Block>("eth_getBlockByNumber", "pending", false);
+  const [simulated] = await result<readonly Block[]>(
+    "eth_simulateV1",
+    { blockStateCalls: [{ calls: [call] }] },
+    "pending",
+  );
+  assert.equal(simulated?.number, pending.number);
+  assert.equal(simulated?.parentHash, pending.parentHash);
+});
