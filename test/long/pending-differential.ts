@@ -26,7 +26,7 @@ const MAX_SHOWN = 20;
 const CALLS_EVERY = 10;
 const CALLS = 20;
 /** So many flashblocks may go by uncompared, because the next one came while the node was still answering. */
-const MAX_SKIPPED_SHARE = 0.4;
+const MAX_SKIPPED_SHARE = 0.6;
 const ARRIVAL_TIMEOUT_MS = 1_500;
 
 interface Variant {
