@@ -1,13 +1,9 @@
 import { createAsk } from "./ask.ts";
-import { createAbsent } from "./cache/absent.ts";
-import { cached } from "./cache/cached.ts";
-import { createKeyPrefix } from "./cache/key.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
-import { createStore } from "./cache/store.ts";
-import { type Hash, ZERO_HASH } from "./chain/hex.ts";
 import { type Answer, type CallContext, copyContext } from "./chain/source.ts";
 import type { ChainConfig, Config } from "./config.ts";
+import { createReads } from "./createReads.ts";
 import { createViews } from "./createViews.ts";
 import type { Call } from "./jsonrpc/call.ts";
 import { createDispatch } from "./jsonrpc/dispatch.ts";
@@ -24,7 +20,6 @@ import { createPassthrough } from "./server/passthrough.ts";
 import { createSubscriptions, type SocketContext } from "./server/subscriptions.ts";
 import type { WebSockets } from "./server/webSockets.ts";
 import type { Telemetry } from "./telemetry.ts";
-import { deduplicated } from "./upstream/deduplicated.ts";
 import { createPendingTransactions } from "./upstream/pendingTransactions.ts";
 import { createUpstreams, type Upstreams } from "./upstream/upstreams.ts";
 
@@ -51,15 +46,6 @@ export interface ServedChain {
   close(): Promise<void>;
 }
 
-/** The prefix of one chain's keys, made anew only where the chain began anew. */
-const createPrefixes = () => {
-  let last: { readonly hash: Hash; readonly prefix: string } = { hash: ZERO_HASH, prefix: "" };
-  return ({ chainId, hash }: Upstreams["genesis"]): string => {
-    if (last.hash !== hash) last = { hash, prefix: createKeyPrefix(chainId, hash) };
-    return last.prefix;
-  };
-};
-
 export const createChain = (config: ChainConfig, shared: Shared): ServedChain => {
   const { name } = config;
   const { telemetry, server } = shared;
@@ -82,31 +68,13 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     telemetry,
   );
   const views = createViews(config, upstreams, telemetry);
-  const prefixOf = createPrefixes();
-  const stored = {
-    get prefix() {
-      return prefixOf(upstreams.genesis);
-    },
-    memory: shared.memory,
-    ...(shared.redis && { redis: shared.redis }),
-  };
-  const absent = createAbsent();
-
-  const reads = cached(deduplicated(upstreams), {
-    chain: name,
-    get prefix() {
-      return stored.prefix;
-    },
-    memory: shared.memory,
-    absent,
-    telemetry,
-    ...(shared.redis && { redis: shared.redis }),
-  });
+  const ending = new AbortController();
+  const { reads, store, absent } = createReads(config, shared, upstreams, ending.signal);
   const { maxBlocks, ...logLimits } = config.logs;
   const logs = splitLogs({
     chain: name,
     nodes: upstreams.nodes,
-    store: createStore(stored),
+    store,
     slots: shared.logSlots,
     spansPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
@@ -144,7 +112,6 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     return new RequestContext(request, views.view(), performance.now() + config.upstream.timeoutMs, fresh);
   };
 
-  const ending = new AbortController();
   const subscriptions = createSubscriptions({
     chain: name,
     heads: upstreams.heads,

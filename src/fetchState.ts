@@ -20,8 +20,10 @@ export const createFetchState =
   (upstreams: Upstreams, timeoutMs: number): StateFetch =>
   async (calls) => {
     const reach = { signal: AbortSignal.timeout(timeoutMs), deadlineMs: performance.now() + timeoutMs };
+    const heads = upstreams.heads.current();
+    if (heads === undefined) throw unavailable("no node has told its head yet");
     let last: readonly (Answer | NodeError)[] | undefined;
-    for (const node of ranked(upstreams.nodes, undefined)) {
+    for (const node of ranked(upstreams.nodes, heads.latest, heads)) {
       last = await node.batch(calls, reach);
       if (!last.some(failed)) break;
     }

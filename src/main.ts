@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { createMemory } from "./cache/memory.ts";
 import { createRedis } from "./cache/redis.ts";
 import type { Config } from "./config.ts";
-import { createChain } from "./createChain.ts";
+import { createChain, type ServedChain } from "./createChain.ts";
 import { createSpanSlots } from "./logs/spanSlots.ts";
 import { drain } from "./server/drain.ts";
 import type { Endpoint } from "./server/endpoint.ts";
@@ -15,6 +15,7 @@ import type { Telemetry } from "./telemetry.ts";
 export interface Forebay {
   readonly url: string;
   readonly opsUrl: string;
+  readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
   /** Every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
   /** Settles only by rejecting: the process cannot go on (a node of another chain). */
@@ -117,6 +118,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   return {
     url: urlOf(server.host, http.port),
     opsUrl: urlOf(server.opsHost, ops.port),
+    chains,
     ready,
     failed: failure.promise,
     drain: async () => {

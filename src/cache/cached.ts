@@ -50,11 +50,17 @@ export const cached = (source: Source, options: CachedOptions): Source => {
       }
     }
     count(lifetime, context.fresh ? "bypass" : "miss");
-    const answer = await source.request(question, context);
+    const answer = await source.request(expecting(question), context);
     if (answer.status.hit !== undefined) return answer;
     const stored = keep(key, question, heads, answer);
     return { ...answer, status: { ...answer.status, fwd: context.fresh ? "request" : "miss", stored } };
   };
+
+  /** A `null` for a transaction that exists is asked again on another node. */
+  const expecting = (question: Question): Question =>
+    question.lifetime === "byTransaction" && absent.isExpected(String(question.params[0]))
+      ? { ...question, mustExist: true }
+      : question;
 
   const keep = (key: string, question: Question, heads: Heads, answer: Answer): boolean => {
     const { lifetime } = question;

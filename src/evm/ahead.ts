@@ -39,7 +39,9 @@ export const createAhead = (): ((block: Hash, wish: Wish) => AheadPlan) => {
   const works = { trace: undefined as boolean | undefined, list: undefined as boolean | undefined };
 
   return (block, { calls, stateOverrides }) => {
-    const some = calls.slice(0, MAX_CALLS);
+    const overridden = overriddenAddresses(stateOverrides);
+    // What an authorization does to an account, some nodes show as if it had been so before.
+    const some = calls.filter(({ authorizationList }) => authorizationList === undefined).slice(0, MAX_CALLS);
     const traces = works.trace === false ? [] : some.map((call) => traceCall(block, call, stateOverrides));
     // Where tracing works, it says more than a list does.
     const hasList = works.trace !== true && works.list !== false;
@@ -51,11 +53,16 @@ export const createAhead = (): ((block: Hash, wish: Wish) => AheadPlan) => {
         const fromLists = outcomes.slice(traces.length);
         works.trace = learn(works.trace, fromTraces);
         works.list = learn(works.list, fromLists);
-        return { traced: fromTraces.flatMap(prestateOf), listed: keysOf(fromLists) };
+        // Overridden accounts are shown as the caller wants them, not as they are.
+        const traced = fromTraces.flatMap(prestateOf).filter(({ address }) => !overridden.has(address));
+        return { traced, listed: keysOf(fromLists) };
       },
     };
   };
 };
+
+const overriddenAddresses = (stateOverrides: unknown): ReadonlySet<string> =>
+  new Set(Object.keys(stateOverrides ?? {}).map((address) => address.toLowerCase()));
 
 /** A call that fails says nothing about the method, one that is refused does. */
 const learn = (before: boolean | undefined, outcomes: readonly unknown[]): boolean | undefined => {

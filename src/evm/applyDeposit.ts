@@ -44,7 +44,7 @@ export const applyDeposit = async (
   const { intrinsic, floor } = intrinsicGas(engine, message);
   const isPossible = deposit.gas >= intrinsic && deposit.gas >= floor && state.balanceOf(deposit.from) >= deposit.value;
   if (!isPossible) return refuse(engine, state, deposit, nonce);
-  const cost = { gasPrice: 0n, isFree: true, blobGas: 0n, intrinsic, floor };
+  const cost = { gasPrice: 0n, isFree: true, blobGas: 0n, blobFee: 0n, intrinsic, floor };
   const { destroyed, ...result } = await runTransaction(engine, state, block, message, cost, options);
   endTransaction(engine, state, destroyed);
   const gasUsed = isOpForkActive(engine.rules, "regolith") ? result.gasUsed : bedrockGas(deposit);

@@ -52,7 +52,7 @@ export const applyTransaction = async (
   const fixed = fees?.fixed ?? 0n;
   const limitFee = fees?.perGas(message.gas) ?? 0n;
   const cost = checkTransaction(engine, state, block, message, options.checks ?? CONSENSUS_CHECKS, fixed + limitFee);
-  state.addBalance(message.from, -(message.gas * cost.gasPrice + cost.blobGas * block.blobBaseFee + fixed + limitFee));
+  state.addBalance(message.from, -(message.gas * cost.gasPrice + cost.blobFee + fixed + limitFee));
   const result = await runTransaction(engine, state, block, message, cost, options);
   settle(engine, state, block, message, cost, result.gasUsed, fees);
   endTransaction(engine, state, result.destroyed);

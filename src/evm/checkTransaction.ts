@@ -33,6 +33,7 @@ export interface Cost {
   /** Neither the base fee nor a tip is paid. */
   readonly isFree: boolean;
   readonly blobGas: bigint;
+  readonly blobFee: bigint;
   readonly intrinsic: bigint;
   readonly floor: bigint;
 }
@@ -73,7 +74,15 @@ export const checkTransaction = (
       `max initcode size exceeded: code size ${message.input.length} limit ${MAX_INIT_CODE_BYTES}`,
     );
   }
-  return { gasPrice: isFree ? 0n : gasPrice(engine, block, message), isFree, blobGas, intrinsic, floor };
+  const hasFreeBlobs = checks.freeGas && message.maxFeePerBlobGas === 0n;
+  return {
+    gasPrice: isFree ? 0n : gasPrice(engine, block, message),
+    isFree,
+    blobGas,
+    blobFee: hasFreeBlobs ? 0n : blobGas * block.blobBaseFee,
+    intrinsic,
+    floor,
+  };
 };
 
 const gasPrice = (engine: Engine, { baseFee }: BlockEnvironment, message: TransactionMessage): bigint => {

@@ -1,6 +1,7 @@
 import { type Address, type Hash, ZERO_HASH } from "../chain/hex.ts";
 import type { AccountState, StateReader, StateValues } from "../chain/stateReader.ts";
 import type { MissingState } from "./missingState.ts";
+import { NotExecutable } from "./notExecutable.ts";
 import { EMPTY_CODE_HASH } from "./stateOverlay.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -19,10 +20,8 @@ export interface KnownState {
   reader(missing: MissingState): StateReader;
 }
 
-/** An address whose code is native on that chain and cannot be run here. */
-export class NativeContract extends Error {
-  override readonly name = "NativeContract";
-}
+/** An address whose code is native on that chain. */
+export class NativeContract extends NotExecutable {}
 
 export interface KnownStateOptions {
   /** Codes outlive states: they are kept by their hash. */
@@ -51,7 +50,7 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
 
   const reader = (missing: MissingState): StateReader => ({
     account: (address) => {
-      if (isNative(address)) throw new NativeContract(`code at ${address} is native`);
+      if (isNative(address)) throw new NativeContract(`the code at ${address} is native`);
       missing.check();
       const account = accounts.get(address);
       if (account !== undefined || accounts.has(address)) return account;

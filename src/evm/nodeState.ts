@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../chain/heads.ts";
 import type { Address, Hash } from "../chain/hex.ts";
@@ -12,6 +13,7 @@ import {
   parseBlockHash,
   parseSlot,
   slotCall,
+  type TracedAccount,
 } from "./stateCalls.ts";
 
 /** Several reads at once: one outcome for each, in order; a JSON value, or an Error. */
@@ -92,6 +94,7 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
     }
     if (plan === undefined) return NO_KEYS;
     const { traced, listed } = plan.read(outcomes.slice(at));
+    if (traced.some((account) => contradicts(block, account))) return NO_KEYS;
     for (const account of traced) {
       keepAccount(block, account.address, account);
       for (const [slot, value] of account.slots) keepSlot(block, account.address, slot, value);
@@ -105,6 +108,16 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
       ],
       blockHashes: [],
     };
+  };
+
+  /** A tracer is believed only where it agrees with what was read itself, as at least the sender always is. */
+  const contradicts = (block: Hash, { address, account, slots }: TracedAccount): boolean => {
+    const own = kept.get(accountKey(block, address));
+    if (own !== undefined && !isDeepStrictEqual(own.value, account)) return true;
+    return slots.some(([slot, value]) => {
+      const ownSlot = kept.get(slotKey(block, address, slot));
+      return ownSlot !== undefined && !isDeepStrictEqual(ownSlot.value, value);
+    });
   };
 
   const questionsFor = (block: Hash, keys: StateKeys): KeyQuestion[] => [

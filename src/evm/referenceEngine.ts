@@ -17,6 +17,7 @@ import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, Mess
 import { FastCommon } from "./fastCommon.ts";
 import { describeHalt } from "./halt.ts";
 import { keepJumpAnalyses } from "./jumpAnalysis.ts";
+import { LibraryState } from "./libraryState.ts";
 import { opPrecompiles } from "./opPrecompiles.ts";
 import { StateOverlay } from "./stateOverlay.ts";
 import { isTransferLog, transferLog } from "./transferLog.ts";
@@ -34,10 +35,11 @@ class TracingEvm extends EVM {
   tracesTransfers = false;
 
   use(state: StateOverlay, precompiles: Map<string, PrecompileFunc>, block: BlockEnvironment): void {
-    this.stateManager = state;
+    const manager = new LibraryState(state);
+    this.stateManager = manager;
     this._precompiles = precompiles;
     // The journal is given its state only when it is made, and making an EVM costs more than a transfer.
-    Reflect.set(this.journal, "stateManager", state);
+    Reflect.set(this.journal, "stateManager", manager);
     this.journal.cleanJournal();
     this.transientStorage.clear();
     this.blockchain = blockHashes(block);
@@ -110,7 +112,7 @@ export const createReferenceEngine = (rules: Rules): Engine => {
   });
   const evm = new TracingEvm({
     common,
-    stateManager: new StateOverlay(EMPTY_READER),
+    stateManager: new LibraryState(new StateOverlay(EMPTY_READER)),
     blockchain: new EVMMockBlockchain(),
     bn254: new NobleBN254(),
   });

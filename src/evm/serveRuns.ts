@@ -5,7 +5,8 @@ import type { Rules } from "../chain/rules.ts";
 import type { StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Engine } from "./engine.ts";
-import { createKnownState, type KnownState, NativeContract } from "./knownState.ts";
+import { createKnownState, type KnownState } from "./knownState.ts";
+import { NotExecutable } from "./notExecutable.ts";
 import { createEngines } from "./referenceEngine.ts";
 import type { FromWorker, ToWorker } from "./runMessages.ts";
 import { settle } from "./settle.ts";
@@ -82,7 +83,7 @@ export const serveRuns = (runs: Runs): void => {
 };
 
 const describeError = (id: number, error: unknown): FromWorker => {
-  if (error instanceof NativeContract) return { kind: "native", id, message: error.message };
+  if (error instanceof NotExecutable) return { kind: "native", id, message: error.message };
   if (error instanceof RpcError) {
     const { code, message, data } = error;
     return { kind: "fault", id, fault: { code, message, ...(data === undefined ? {} : { data }) } };

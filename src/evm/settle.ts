@@ -1,9 +1,12 @@
 import type { StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";
 
 /** A run reads what earlier rounds led it to; each round brings everything that the one before lacked. */
 const MAX_ROUNDS = 64;
+/** Values that one run may have fetched for it: each is one to three calls to a node. */
+const MAX_FETCHED = 10_000;
 
 export interface Settled<T> {
   readonly result: T;
@@ -17,6 +20,7 @@ export const settle = async <T>(
   fetch: (keys: StateKeys) => Promise<StateValues>,
   run: (state: StateReader) => Promise<T>,
 ): Promise<Settled<T>> => {
+  let fetched = 0;
   for (let rounds = 0; rounds <= MAX_ROUNDS; rounds++) {
     const missing = createMissingState();
     const outcome = await attempt(run, known.reader(missing));
@@ -24,11 +28,15 @@ export const settle = async <T>(
       if ("error" in outcome) throw outcome.error;
       return { result: outcome.result, rounds };
     }
+    fetched += missing.count;
+    if (fetched > MAX_FETCHED) throw tooMuch(`reads more than ${MAX_FETCHED} values that have to be fetched`);
     // Whatever came of it came of guesses.
     known.add(await fetch(missing.keys()));
   }
-  throw new Error(`the state that a run needs was not complete after ${MAX_ROUNDS} rounds`);
+  throw tooMuch(`needs more than ${MAX_ROUNDS} rounds of fetching state`);
 };
+
+const tooMuch = (what: string): RpcError => new RpcError(CODES.INTERNAL, `execution aborted: it ${what}`);
 
 type Outcome<T> = { readonly result: T } | { readonly error: unknown };
 

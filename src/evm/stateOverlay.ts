@@ -1,27 +1,27 @@
-import type { AccountFields, StateManagerInterface } from "@ethereumjs/common";
-import { Account, type Address as AddressBytes, KECCAK256_NULL, KECCAK256_RLP } from "@ethereumjs/util";
+import { KECCAK256_NULL } from "@ethereumjs/util";
 import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
 import { keccak256 } from "../chain/keccak.ts";
 import type { AccountChange, StateChanges, StateReader } from "../chain/stateReader.ts";
 
 const NOTHING = new Uint8Array(0);
-/** Any root that is not the empty one: all the library asks is whether an account has storage (EIP-7610). */
-const SOME_STORAGE_ROOT = new Uint8Array(32).fill(1);
 export const EMPTY_CODE_HASH: Hash = formatData(KECCAK256_NULL);
 
-interface Entry {
-  readonly address: Address;
-  exists: boolean;
+export interface OverlayAccount {
   nonce: bigint;
   balance: bigint;
   codeHash: Uint8Array;
+  hasStorage: boolean;
+}
+
+interface Entry extends OverlayAccount {
+  readonly address: Address;
+  exists: boolean;
   /** Undefined until it is asked for. */
   code: Uint8Array | undefined;
   /** Values as they are now, read or written. */
   slots: Map<Hash, Uint8Array>;
   /** The reader's slots no longer count. */
   isCleared: boolean;
-  hasStorage: boolean;
   /** Values before this transaction, of the slots that it wrote (EIP-2200). */
   originals: Map<Hash, Uint8Array>;
   originalsOf: number;
@@ -30,11 +30,8 @@ interface Entry {
   readonly writtenSlots: Set<Hash>;
 }
 
-/**
- * The state of a run: what was read and written, over a reader, with an undo list. A checkpoint is a position in that list.
- * It is the library's state manager as well, so the engine works on it directly.
- */
-export class StateOverlay implements StateManagerInterface {
+/** The state of a run: what was read and written, over a reader, with an undo list. A checkpoint is a position in that list. */
+export class StateOverlay {
   readonly #reader: StateReader;
   readonly #entries = new Map<Address, Entry>();
   #undo: (() => void)[] = [];
@@ -42,14 +39,6 @@ export class StateOverlay implements StateManagerInterface {
   #transaction = 0;
   #touched = new Set<Entry>();
   readonly #preset = new Map<Address, Map<Hash, Uint8Array>>();
-
-  readonly originalStorageCache = {
-    get: (address: AddressBytes, key: Uint8Array): Promise<Uint8Array> =>
-      Promise.resolve(this.#original(addressOf(address), formatData(key))),
-    clear: (): void => {
-      this.#transaction++;
-    },
-  };
 
   constructor(reader: StateReader) {
     this.#reader = reader;
@@ -88,6 +77,12 @@ export class StateOverlay implements StateManagerInterface {
     this.#undo.push(() => this.#touched.delete(entry));
   }
 
+  /** Undefined where there is none. Valid until the next write. */
+  accountOf(address: Address): Readonly<OverlayAccount> | undefined {
+    const entry = this.#entry(address);
+    return entry.exists ? entry : undefined;
+  }
+
   nonceOf(address: Address): bigint {
     return this.#entry(address).nonce;
   }
@@ -119,7 +114,8 @@ export class StateOverlay implements StateManagerInterface {
     return value;
   }
 
-  #original(address: Address, slot: Hash): Uint8Array {
+  /** The slot's value before this transaction (EIP-2200). */
+  originalOf(address: Address, slot: Hash): Uint8Array {
     const entry = this.#entry(address);
     const written = entry.originalsOf === this.#transaction ? entry.originals.get(slot) : undefined;
     return written ?? this.storageOf(address, slot);
@@ -237,11 +233,6 @@ export class StateOverlay implements StateManagerInterface {
     while (this.#undo.length > mark) this.#undo.pop()?.();
   }
 
-  /** Undoes all open checkpoints: an engine that failed leaves them behind. */
-  undoAll(): void {
-    while (this.#checkpoints.length > 0) this.undo();
-  }
-
   /** The end of a transaction: empty accounts that it touched are removed where EIP-161 holds, original values begin anew. */
   endTransaction(removesEmpty: boolean): void {
     if (removesEmpty) {
@@ -276,98 +267,7 @@ export class StateOverlay implements StateManagerInterface {
     }
     return changes;
   }
-
-  // The library's interface. Its methods wait for nothing.
-
-  getAccount(address: AddressBytes): Promise<Account | undefined> {
-    const entry = this.#entry(addressOf(address));
-    if (!entry.exists) return Promise.resolve(undefined);
-    const root = entry.hasStorage ? SOME_STORAGE_ROOT : KECCAK256_RLP;
-    return Promise.resolve(new Account(entry.nonce, entry.balance, root, entry.codeHash));
-  }
-
-  putAccount(address: AddressBytes, account?: Account): Promise<void> {
-    if (account === undefined) this.delete(addressOf(address));
-    else this.setAccount(addressOf(address), account.nonce, account.balance);
-    return DONE;
-  }
-
-  deleteAccount(address: AddressBytes): Promise<void> {
-    this.delete(addressOf(address));
-    return DONE;
-  }
-
-  modifyAccountFields(address: AddressBytes, fields: AccountFields): Promise<void> {
-    const entry = this.#entry(addressOf(address));
-    this.setAccount(entry.address, fields.nonce ?? entry.nonce, fields.balance ?? entry.balance);
-    return DONE;
-  }
-
-  putCode(address: AddressBytes, code: Uint8Array): Promise<void> {
-    this.setCode(addressOf(address), code);
-    return DONE;
-  }
-
-  getCode(address: AddressBytes): Promise<Uint8Array> {
-    return Promise.resolve(this.codeOf(addressOf(address)));
-  }
-
-  getCodeSize(address: AddressBytes): Promise<number> {
-    return Promise.resolve(this.codeOf(addressOf(address)).length);
-  }
-
-  getStorage(address: AddressBytes, key: Uint8Array): Promise<Uint8Array> {
-    return Promise.resolve(this.storageOf(addressOf(address), formatData(key)));
-  }
-
-  putStorage(address: AddressBytes, key: Uint8Array, value: Uint8Array): Promise<void> {
-    this.setStorage(addressOf(address), formatData(key), stripZeros(value));
-    return DONE;
-  }
-
-  clearStorage(address: AddressBytes): Promise<void> {
-    this.clear(addressOf(address));
-    return DONE;
-  }
-
-  checkpoint(): Promise<void> {
-    this.mark();
-    return DONE;
-  }
-
-  commit(): Promise<void> {
-    this.keep();
-    return DONE;
-  }
-
-  revert(): Promise<void> {
-    this.undo();
-    return DONE;
-  }
-
-  /** There is no root: the whole state is not known here. */
-  getStateRoot(): Promise<Uint8Array> {
-    return Promise.resolve(new Uint8Array(32));
-  }
-
-  setStateRoot(): Promise<void> {
-    return DONE;
-  }
-
-  hasStateRoot(): Promise<boolean> {
-    return Promise.resolve(false);
-  }
-
-  clearCaches(): void {}
-
-  shallowCopy(): StateManagerInterface {
-    return new StateOverlay(this.#reader);
-  }
 }
-
-const DONE: Promise<void> = Promise.resolve();
-
-const addressOf = (address: AddressBytes): Address => formatData(address.bytes);
 
 /** Storage values are kept without leading zeros, as the library's own handlers write them. */
 export const stripZeros = (value: Uint8Array): Uint8Array => {

@@ -6,6 +6,8 @@ import type { FromWorker, ToWorker } from "./runMessages.ts";
 import type { WorkerOptions } from "./serveRuns.ts";
 
 const MAX_WAITING = 64;
+/** A thread that ended before it was ready would most likely do so again at once. */
+const RESTART_MS = 1_000;
 /** Threads beyond those that run: one that takes the place of a thread that was ended, while another starts. */
 const SPARES = 1;
 const MAX_HEAP_MIB = 512;
@@ -94,7 +96,14 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     const cause = error instanceof Error ? error : new Error(String(error));
     onFailure?.(cause);
     finish(seat, (job) => job.reject(new RpcError(CODES.INTERNAL, "execution failed", { cause })));
-    replace(seat);
+    if (seat.isReady) {
+      replace(seat);
+      return;
+    }
+    seat.worker = undefined;
+    setTimeout(() => {
+      if (!isClosed) start(seat);
+    }, RESTART_MS).unref();
   };
 
   const replace = (seat: Seat): void => {

@@ -102,12 +102,7 @@ const decideFirst = (state: SequenceState, message: Flashblock, number: bigint, 
 };
 
 /** What a message is, given what is known (flashblocks.md 1.7). Pure. */
-const decide = (
-  state: SequenceState,
-  message: Flashblock,
-  head: BlockId,
-  { maxDepth }: SequenceLimits,
-): Decision => {
+const decide = (state: SequenceState, message: Flashblock, head: BlockId, { maxDepth }: SequenceLimits): Decision => {
   const number = numberOf(state, message);
   if (isRetired(state, message) || (number !== undefined && number <= head.number)) return "old";
   if (number !== undefined && number > head.number + BigInt(maxDepth)) return "tooFar";

@@ -1,10 +1,11 @@
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
 import { formatQuantity } from "../chain/hex.ts";
-import type { Answer, Question } from "../chain/source.ts";
+import { type Answer, copyContext, type Question } from "../chain/source.ts";
 import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { atPending } from "./atPending.ts";
 import type { Asked, Method } from "./chain.ts";
+import { inTrueView } from "./inTrueView.ts";
 import { type Canonical, optional, type Read, type Reader, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
@@ -68,20 +69,27 @@ export const blockRead = (entry: BlockRead): Method => {
     answer: async (asked) => {
       const values = readParams(asked.call.params, entry.params);
       const block = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);
-      let resolved = resolveBlock(block, asked.context.view.heads);
+      let { context } = asked;
+      let resolved = resolveBlock(block, context.view.heads);
       if (resolved.kind === "aboveHead") {
-        resolved = resolveBlock(block, await asked.chain.heads.refresh());
+        const heads = await asked.chain.heads.refresh();
+        if (heads !== context.view.heads) context = { ...copyContext(context), view: { heads } };
+        resolved = resolveBlock(block, heads);
       }
       const { reads } = asked.chain;
-      const at = (place: ResolvedBlock) =>
-        reads.request(questionAt(entry, values, position, block, place), asked.context);
-      return resolved.kind === "pending" ? atPending(entry, asked, values, at) : at(resolved);
+      const at = (place: ResolvedBlock) => reads.request(questionAt(entry, values, position, block, place), context);
+      if (resolved.kind === "pending") return atPending(entry, asked, values, at);
+      if (resolved.kind !== "recent") return at(resolved);
+      return inTrueView(asked.chain, context, (now) => {
+        const place = now === context ? resolved : resolveBlock(block, now.view.heads);
+        return reads.request(questionAt(entry, values, position, block, place), now);
+      });
     },
   };
 };
 
 /** The question of `entry` at a resolved block. */
-const questionAt = (
+export const questionAt = (
   entry: BlockRead,
   values: readonly Canonical[],
   position: number,

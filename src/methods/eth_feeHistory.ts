@@ -3,6 +3,7 @@ import { formatQuantity } from "../chain/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockNumberOrTag } from "./blockReads.ts";
 import type { Method } from "./chain.ts";
+import { inTrueView } from "./inTrueView.ts";
 import { listOf, optional, readCount, readNumber, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
@@ -15,16 +16,15 @@ export const eth_feeHistory: Method = {
   name,
   answer: async ({ chain, call, context }) => {
     const values = readParams(call.params, params);
-    const newest = resolveBlock(parseBlockNumberOrTag(values[1], "newestBlock"), context.view.heads);
-    if (!("number" in newest) || newest.kind === "aboveHead") {
-      return chain.reads.request({ ...createCall(name, values), lifetime: "never", subject: "" }, context);
-    }
-    const resolved = values.with(1, formatQuantity(newest.number));
-    const lifetime = newest.kind === "final" ? "final" : "head";
-    const subject = JSON.stringify([name, resolved]);
-    return chain.reads.request(
-      { ...createCall(name, resolved), lifetime, subject, block: { number: newest.number } },
-      context,
-    );
+    const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
+    return inTrueView(chain, context, (at) => {
+      const newest = resolveBlock(newestBlock, at.view.heads);
+      if (!("number" in newest) || newest.kind === "aboveHead") {
+        return chain.reads.request({ ...createCall(name, values), lifetime: "never", subject: "" }, at);
+      }
+      const resolved = values.with(1, formatQuantity(newest.number));
+      const question = { ...createCall(name, resolved), subject: JSON.stringify([name, resolved]), block: newest };
+      return chain.reads.request({ ...question, lifetime: newest.kind === "final" ? "final" : "head" }, at);
+    });
   },
 };

@@ -1,9 +1,8 @@
-import { blockNumberOrTag, blockRead } from "./blockReads.ts";
+import { type BlockRead, blockNumberOrTag, blockRead } from "./blockReads.ts";
 import { pendingBlock } from "./pendingReads.ts";
 import { readBoolean, required } from "./reader.ts";
 
-/** Contract 4.2: block object with transaction hashes or full transactions, or null. */
-export const eth_getBlockByNumber = blockRead({
+export const blockByNumber: BlockRead = {
   name: "eth_getBlockByNumber",
   params: [blockNumberOrTag, required("fullTransactions", readBoolean)],
   kind: "block",
@@ -11,4 +10,7 @@ export const eth_getBlockByNumber = blockRead({
   tells: "hash",
   mustExist: true,
   pending: pendingBlock,
-});
+};
+
+/** Contract 4.2: block object with transaction hashes or full transactions, or null. */
+export const eth_getBlockByNumber = blockRead(blockByNumber);

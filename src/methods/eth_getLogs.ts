@@ -4,6 +4,7 @@ import { type Answer, type CallContext, copyContext } from "../chain/source.ts";
 import type { Body, PendingBlock, PendingView } from "../chain/view.ts";
 import { appendLogs } from "./appendLogs.ts";
 import type { Asked, Chain, Method } from "./chain.ts";
+import { inTrueView } from "./inTrueView.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
 import { fromView } from "./pendingReads.ts";
 import { type Canonical, readAny, required } from "./reader.ts";
@@ -21,7 +22,10 @@ export const eth_getLogs: Method = {
 };
 
 /** Logs of a parsed query; filters that were installed are read by it too. */
-export const answerLogs = async (asked: Asked, { filter, blocks }: LogQuery): Promise<Answer> => {
+export const answerLogs = (asked: Asked, query: LogQuery): Promise<Answer> =>
+  inTrueView(asked.chain, asked.context, (context) => answerInView({ ...asked, context }, query));
+
+const answerInView = async (asked: Asked, { filter, blocks }: LogQuery): Promise<Answer> => {
   const { chain, context } = asked;
   if ("blockHash" in blocks) {
     const block = context.view.pending?.byHash(blocks.blockHash);

@@ -1,17 +1,9 @@
-import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
+import type { Lifetime, Question } from "../chain/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import type { Chain, Method } from "./chain.ts";
+import type { Method } from "./chain.ts";
+import { inTrueView } from "./inTrueView.ts";
 import type { Reader } from "./reader.ts";
 import { readParams } from "./readParams.ts";
-
-/**
- * A node may already tell of a block above the head served here: the heads follow before the caller hears of it, so that what he
- * asks next at `latest` is not older than what he was told.
- */
-const withHead = async (chain: Chain, { view }: CallContext, answer: Answer): Promise<Answer> => {
-  if (answer.block !== undefined && answer.block.number > view.heads.latest.number) await chain.heads.refresh();
-  return answer;
-};
 
 export interface PlainRead {
   readonly name: string;
@@ -27,6 +19,6 @@ export const plainRead = ({ name, params, lifetime, tells }: PlainRead): Method 
     const values = readParams(call.params, params);
     const subject = JSON.stringify([name, values]);
     const question = { ...createCall(name, values), lifetime, subject, ...(tells && { tells }) };
-    return withHead(chain, context, await chain.reads.request(question, context));
+    return inTrueView(chain, context, (at) => chain.reads.request(question, at));
   },
 });

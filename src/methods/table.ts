@@ -4,6 +4,7 @@ import type { Method } from "./chain.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
+import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
@@ -14,7 +15,6 @@ import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.
 import {
   pendingBalance,
   pendingCode,
-  pendingReceipts,
   pendingStorageValues,
   pendingTransaction,
   pendingTransactionCount,
@@ -136,14 +136,7 @@ export const table: readonly Method[] = [
     ]),
   ),
   blockRead(block("eth_getHeaderByNumber", "eth_getHeaderByHash")),
-  blockRead({
-    name: "eth_getBlockReceipts",
-    params: [blockNumberOrTagOrHash],
-    kind: "block",
-    pending: pendingReceipts,
-    tells: "firstBlockHash",
-    mustExist: true,
-  }),
+  eth_getBlockReceipts,
   blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block" }),
   blockRead({ name: "debug_getRawHeader", params: [blockNumberOrTagOrHash], kind: "block" }),
   blockRead({ name: "debug_getRawReceipts", params: [blockNumberOrTagOrHash], kind: "block" }),

@@ -1,5 +1,6 @@
 import { type Address, type Hash, ZERO_ADDRESS } from "../chain/hex.ts";
 import type { AccessListEntry, Authorization } from "../chain/transaction.ts";
+import { NotExecutable } from "../evm/notExecutable.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import {
   type Fields,
@@ -32,10 +33,14 @@ export interface CallRequest {
 }
 
 const NOTHING = new Uint8Array(0);
+const LAST_KNOWN_TYPE = 4n;
 
 export const parseCall = (value: unknown, place: string): CallRequest => {
   const fields = parseFields(value, place) ?? {};
   const at = (name: string) => `${place}.${name}`;
+  // Which of the known types it is follows from its other fields.
+  const type = parseUint64(fields.type, at("type")) ?? 0n;
+  if (type > LAST_KNOWN_TYPE) throw new NotExecutable(`transaction type ${type} is not known`);
   return {
     from: parseAddress(fields.from, at("from")) ?? ZERO_ADDRESS,
     to: parseAddress(fields.to, at("to")) ?? null,

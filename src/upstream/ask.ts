@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Heads } from "../chain/heads.ts";
 import { ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { isMissingBlock } from "./errors.ts";
 import { isNull } from "./jsonScan.ts";
+import { createStillHas } from "./stillHas.ts";
 import { toldBlock } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -24,6 +26,7 @@ interface Outcome {
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
 export const askOf = (node: UpstreamNode) => {
   let byHashSupported: boolean | undefined;
+  const stillHas = createStillHas(node);
   let probing: Promise<boolean> | undefined;
 
   const probe = async (hash: string, context: CallContext): Promise<boolean> => {
@@ -89,13 +92,14 @@ export const askOf = (node: UpstreamNode) => {
 
   const answer = (body: Uint8Array, question: Question): Answer => {
     const told = toldBlock(body, question.tells);
-    const right = told !== undefined && told.hash === question.block?.hash;
+    const expected = question.block?.hash;
+    const proven = told === undefined || expected === undefined ? undefined : told.hash === expected;
     return {
       body,
       node: node.name,
       status: { fwd: question.write ? "method" : "miss" },
       ...(told && { block: told }),
-      ...(right && { proven: true }),
+      ...(proven !== undefined && { proven }),
     };
   };
 
@@ -106,6 +110,15 @@ export const askOf = (node: UpstreamNode) => {
     return block?.hash === undefined || (given.block !== undefined && given.block.hash !== block.hash)
       ? given
       : { ...given, proven: true, block: { number: block.number, hash: block.hash } };
+  };
+
+  /** The block whose chain an answer is of that was neither asked by hash nor tells a block; undefined where none is needed. */
+  const unprovenBlock = ({ lifetime, block }: Question, { body, block: told }: Answer, heads: Heads) => {
+    if (lifetime === "head" && block?.hash !== undefined) {
+      return { number: block.number, hash: block.hash };
+    }
+    const isAbsent = lifetime === "byTransaction" && told === undefined && body instanceof Uint8Array && isNull(body);
+    return isAbsent ? heads.latest : undefined;
   };
 
   return async (question: Question, context: CallContext): Promise<Answer> => {
@@ -123,6 +136,8 @@ export const askOf = (node: UpstreamNode) => {
       throw outcome.error;
     }
     const given = answer(outcome.body, question);
-    return outcome.missing ? { ...given, proven: false } : given;
+    const unproven = unprovenBlock(question, given, context.view.heads);
+    const proven = !outcome.missing && (unproven === undefined ? given.proven : await stillHas(unproven));
+    return proven === undefined ? given : { ...given, proven };
   };
 };

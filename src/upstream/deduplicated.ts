@@ -1,5 +1,6 @@
 import { NodeError } from "../chain/node.ts";
 import { type Answer, type CallContext, copyContext, type Question, type Source } from "../chain/source.ts";
+import type { View } from "../chain/view.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import { asText } from "./jsonScan.ts";
 
@@ -14,8 +15,11 @@ interface Flight {
 const isShared = (question: Question, context: CallContext): boolean =>
   !question.write && question.lifetime !== "never" && !context.fresh;
 
-const keyOf = ({ method, paramsText, block }: Question): string =>
-  `${method} ${block?.hash ?? ""} ${asText(paramsText)}`;
+/** What depends on the head, and an absence, is shared by those who have the same head: another may ask because of a new one. */
+const keyOf = ({ method, paramsText, block, lifetime }: Question, { heads }: View): string => {
+  const anchor = lifetime === "head" || lifetime === "byTransaction" ? heads.latest.hash : block?.hash;
+  return `${method} ${anchor ?? ""} ${asText(paramsText)}`;
+};
 
 /** The shared answer, as long as this asker waits for it. */
 const waited = (answer: Promise<Answer>, { signal, deadlineMs }: CallContext): Promise<Answer> => {
@@ -72,7 +76,7 @@ export const deduplicated = (source: Source): Source => {
       return source.request(question, context);
     }
     context.signal.throwIfAborted();
-    const key = keyOf(question);
+    const key = keyOf(question, context.view);
     const flying = flights.get(key);
     if (!flying) {
       return join(key, lead(key, question, context), context);

@@ -111,7 +111,7 @@ export const createHeadFollower = (
 
   const take = async (entry: Followed, head: SealedBlock): Promise<boolean> => {
     const isNew = entry.node.head === undefined || head.block.number > entry.node.head;
-    entry.node.announce(head.block.number);
+    entry.node.announce(head.block);
     if (isNew) {
       entry.newHeadMs = clock.nowMs();
       entry.foundAtOnce = entry.pollsSinceHead <= 1;

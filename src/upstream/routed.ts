@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Heads } from "../chain/heads.ts";
 import { NodeError } from "../chain/node.ts";
 import { type Answer, type CallContext, copyContext, type Question, type Source } from "../chain/source.ts";
+import type { View } from "../chain/view.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import { covers, ranked } from "./choice.ts";
+import { agrees, covers, neededBlock, ranked } from "./choice.ts";
 import { isMissingBlock, isPassing, isRetryable } from "./errors.ts";
 import { createFilterNodes } from "./filterNodes.ts";
 import { createHedge, type HedgeOptions } from "./hedge.ts";
@@ -19,20 +21,31 @@ export interface RoutedOptions {
 
 const FIRST_BACKOFF_MS = 100;
 
-/** A node that has not got the block says "nothing" as if it were the truth. */
-const isUncovered = (node: UpstreamNode, question: Question, { body }: Answer): boolean =>
-  body instanceof Uint8Array && isEmpty(body) && !covers(node, question.block);
+/**
+ * Another node may know better: this one has not got the block (it says "nothing" as if that were the truth), is on another
+ * branch, or gave an answer that is not of the view.
+ */
+const isDoubtful = (node: UpstreamNode, question: Question, { body, block, proven }: Answer, heads: Heads): boolean => {
+  if (proven === false) {
+    return true;
+  }
+  if (body instanceof Uint8Array && isEmpty(body)) {
+    return !covers(node, neededBlock(question, heads)) || !agrees(node, heads);
+  }
+  const held = question.lifetime === "byTransaction" && block ? heads.at(block.number) : undefined;
+  return held !== undefined && held.hash !== block?.hash;
+};
 
 /** The nodes of a chain as one source: the best one is asked, and another where that may help. */
 export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): Source => {
   const filters = createFilterNodes();
   const hedge = options.hedge && createHedge(options.hedge, options.onHedge);
 
-  const candidates = (question: Question): readonly UpstreamNode[] => {
+  const candidates = (question: Question, { heads }: View): readonly UpstreamNode[] => {
     const identified = nodes.filter(({ identified }) => identified);
     const owner = filters.nodeOf(question);
     const owned = identified.filter(({ name }) => name === owner);
-    return ranked(owned.length > 0 ? owned : identified, question.block);
+    return ranked(owned.length > 0 ? owned : identified, neededBlock(question, heads), heads);
   };
 
   /** While another node can still be asked, one that hangs gets half of the time that is left. */
@@ -51,7 +64,7 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
       : node.request(question, context);
 
   const write = async (question: Question, context: CallContext): Promise<Answer> => {
-    const [node] = candidates(question);
+    const [node] = candidates(question, context.view);
     if (!node) {
       throw unavailable("no node has answered yet");
     }
@@ -63,11 +76,11 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
   const read = async (question: Question, context: CallContext): Promise<Answer> => {
     const tried = new Set<UpstreamNode>();
     let failure: NodeError | undefined;
-    let uncovered: Answer | undefined;
+    let doubtful: Answer | undefined;
     for (let attempt = 1; attempt <= options.attempts; attempt += 1) {
-      const order = candidates(question);
+      const order = candidates(question, context.view);
       const [fresh, next] = order.filter((node) => !tried.has(node));
-      if (!fresh && (uncovered || (failure && !isPassing(failure.kind)))) {
+      if (!fresh && (doubtful || (failure && !isPassing(failure.kind)))) {
         break;
       }
       const node = fresh ?? order[0];
@@ -84,10 +97,11 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
       try {
         const last = attempt === options.attempts || !next?.available;
         const answer = await askOne(node, next, question, within(context, last));
-        if (!isUncovered(node, question, answer)) {
+        if (!isDoubtful(node, question, answer, context.view.heads)) {
           return answer;
         }
-        uncovered = { ...answer, proven: false };
+        // The best node's: that of one on another branch would be of no view at all.
+        doubtful ??= { ...answer, proven: false };
       } catch (error) {
         if (!(error instanceof NodeError) || !isRetryable(error.kind) || context.signal.aborted) {
           throw error;
@@ -99,8 +113,8 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
         failure = failure?.text && !error.text ? failure : error;
       }
     }
-    if (uncovered) {
-      return uncovered;
+    if (doubtful) {
+      return doubtful;
     }
     throw failure ?? unavailable("no node has answered");
   };

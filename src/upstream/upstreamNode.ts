@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { BlockId } from "../chain/heads.ts";
+import type { Hash } from "../chain/hex.ts";
 import { type Node, NodeError, type Reach } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -35,6 +37,8 @@ export interface Standing {
   readonly name: string;
   readonly available: boolean;
   readonly head: bigint | undefined;
+  /** Of the block at `head`. */
+  readonly headHash: Hash | undefined;
   readonly oldest: bigint;
   /** Moving averages: of the duration, and of failures (0 to 1). */
   readonly latencyMs: number;
@@ -48,7 +52,7 @@ export interface UpstreamNode extends Node, Standing {
   identified: boolean;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
-  announce(head: bigint): void;
+  announce(head: BlockId): void;
   close(): Promise<void>;
 }
 
@@ -77,6 +81,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     },
   });
   let head: bigint | undefined;
+  let headHash: Hash | undefined;
   let latencyMs = 0;
   let errorShare = 0;
   let inFlight = 0;
@@ -159,6 +164,9 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get head() {
       return head;
     },
+    get headHash() {
+      return headHash;
+    },
     get available() {
       return node.identified && breaker.available && !budget.paused;
     },
@@ -175,8 +183,9 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       return inFlight;
     },
     lacks: (number) => depth.lacks(number, head),
-    announce: (number) => {
+    announce: ({ number, hash }) => {
       head = number;
+      headHash = hash;
       metrics.upstreamHead.set(labels, Number(number));
     },
     send,

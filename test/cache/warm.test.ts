@@ -1,31 +1,53 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { createWarm } from "../../src/cache/warm.ts";
-import type { HeadChange } from "../../src/chain/heads.ts";
+import { type TestContext, test } from "node:test";
+import { warmed } from "../../src/cache/warm.ts";
+import type { HeadChange, Heads } from "../../src/chain/heads.ts";
+import type { Question } from "../../src/chain/source.ts";
 import { createTelemetry } from "../../src/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, headsOf, questionOf } from "../support/question.ts";
 
-const change: HeadChange = { heads: headsOf({ latest: 10 }), from: [], to: [blockOf(10)] };
 const { log } = createTelemetry({ level: "silent" });
 
-const requestsAfter = (askedAgoMs: number | undefined): number => {
-  const source = countingSource(() => {
-    if (source.requests === 1) throw new Error("the first fails, the second goes on");
-    return answerOf("{}");
-  });
-  const warm = createWarm({
-    source,
-    questionsOf: ({ to }) => to.flatMap((block) => [1, 2].map(() => questionOf({ lifetime: "recent", block }))),
-    contextOf: ({ heads }) => contextOf(heads),
-    lastAskedMs: () => (askedAgoMs === undefined ? undefined : performance.now() - askedAgoMs),
-    log,
-  });
-  warm(change);
-  return source.requests;
+const questionsOf = ({ latest }: Heads) => {
+  const at = (subject: string, tells: Question["tells"]) =>
+    questionOf({ lifetime: "recent", block: latest, subject, ...(tells && { tells }) });
+  return { receipts: at("receipts", "firstBlockHash"), block: at("block", "hash"), fullBlock: at("full", "hash") };
 };
 
-test("a new head is fetched where latest was asked in the last 30 s", () => {
-  assert.equal(requestsAfter(29_000), 2);
-  assert.equal(requestsAfter(31_000), 0);
-  assert.equal(requestsAfter(undefined), 0);
+const changeTo = (latest: number): HeadChange => ({ heads: headsOf({ latest }), from: [], to: [blockOf(latest)] });
+
+/** What is fetched of block 11 when `asked` was asked of block 10 so long ago. */
+const fetchedAfter = (
+  t: TestContext,
+  asked: readonly ("receipts" | "block" | "fullBlock")[],
+  agoMs: number,
+): string[] => {
+  let nowMs = 1_000_000;
+  t.mock.method(performance, "now", () => nowMs);
+  const fetched: string[] = [];
+  const source = countingSource(({ subject }) => {
+    fetched.push(subject);
+    if (fetched.length === 1) throw new Error("the first fails, the others go on");
+    return answerOf("{}");
+  });
+  const heads = headsOf({ latest: 10 });
+  const warm = warmed(source, { questionsOf, contextOf, log });
+  for (const name of asked) warm.request(questionsOf(heads)[name], contextOf(heads)).catch(() => {});
+  fetched.length = 0;
+  nowMs += agoMs;
+  warm.onChange({ ...changeTo(10), to: [] });
+  warm.onChange(changeTo(11));
+  t.mock.restoreAll();
+  return fetched;
+};
+
+test("a new head's receipts and block are fetched where the newest block was asked in the last 30 s", (t) => {
+  assert.deepEqual(fetchedAfter(t, ["receipts"], 29_000), ["receipts", "block"]);
+  assert.deepEqual(fetchedAfter(t, ["receipts"], 31_000), []);
+  assert.deepEqual(fetchedAfter(t, [], 0), []);
+});
+
+test("the block is fetched in the forms that were asked for", (t) => {
+  assert.deepEqual(fetchedAfter(t, ["fullBlock"], 0), ["receipts", "full"]);
+  assert.deepEqual(fetchedAfter(t, ["block", "fullBlock"], 0), ["receipts", "block", "full"]);
 });

@@ -4,6 +4,7 @@ import { Address as AddressBytes, KECCAK256_RLP } from "@ethereumjs/util";
 import fc from "fast-check";
 import { type Address, formatData, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
 import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { LibraryState } from "../../src/evm/libraryState.ts";
 import { EMPTY_CODE_HASH, StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { type PlainAccount, type PlainState, readerOf, withChanges } from "../support/stateRoot.ts";
 
@@ -138,7 +139,9 @@ test("the original value is that before the transaction, through checkpoints (EI
   const state = overlay(BEFORE);
   const original = async () => {
     const key = Uint8Array.fromHex(slot.slice(2));
-    return formatData(await state.originalStorageCache.get(new AddressBytes(Uint8Array.fromHex(where.slice(2))), key));
+    return formatData(
+      await new LibraryState(state).originalStorageCache.get(new AddressBytes(Uint8Array.fromHex(where.slice(2))), key),
+    );
   };
   state.mark();
   state.setStorage(where, slot, Uint8Array.of(1));
@@ -172,6 +175,6 @@ test("an account with storage and nothing else stops a creation (EIP-7610)", asy
   };
   const state = overlay(new Map([[where, account]]));
 
-  const seenBy = await state.getAccount(new AddressBytes(Uint8Array.fromHex(where.slice(2))));
+  const seenBy = await new LibraryState(state).getAccount(new AddressBytes(Uint8Array.fromHex(where.slice(2))));
   assert.notDeepEqual(seenBy?.storageRoot, KECCAK256_RLP);
 });

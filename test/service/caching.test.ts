@@ -5,6 +5,7 @@ import { type CountingProxy, createCountingProxy } from "../support/countingProx
 import { type ChainCall, createSealedChain, questionsOf, type SealedChain } from "../support/sealedChain.ts";
 import { createService, type Service } from "../support/service.ts";
 import { settled } from "../support/settled.ts";
+import { until } from "../support/until.ts";
 
 const REQUESTS = 1_000;
 const MIN_METHODS = 25;
@@ -52,4 +53,23 @@ test("a thousand mixed requests twice: the second time no node is asked, and all
     assert.equal(first[index]?.result, result, JSON.stringify(call));
     assert.equal(second[index]?.result, result, JSON.stringify(call));
   }
+});
+
+test("a new head's block and receipts are fetched once, and serve all who ask", async () => {
+  const askers = [
+    { method: "eth_getBlockByNumber", params: ["latest", false] },
+    { method: "eth_getBlockReceipts", params: ["latest"] },
+  ];
+  const before = await askAll(service.url, askers);
+  await chain.devnet.sealNow();
+  const asked = new Map(proxy.calls);
+  await until(
+    async () => (await askAll(service.url, askers))[0]?.result !== before[0]?.result,
+    "the new head is served",
+  );
+  const many = await askAll(service.url, Array.from({ length: 50 }, () => askers).flat());
+  const truth = await askAll(chain.devnet.anvilUrl, askers);
+  for (const [index, { result }] of many.entries()) assert.equal(result, truth[index % askers.length]?.result);
+  for (const method of ["eth_getBlockByHash", "eth_getBlockReceipts"])
+    assert.equal((proxy.calls.get(method) ?? 0) - (asked.get(method) ?? 0), 1, method);
 });

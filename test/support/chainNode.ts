@@ -44,7 +44,8 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     get head() {
       return head;
     },
-    announce: (number) => {
+    headHash: undefined,
+    announce: ({ number }) => {
       head = number;
     },
     lacks: () => undefined,

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config.ts";
-import { createForebay } from "../../src/main.ts";
+import { createForebay, type Forebay } from "../../src/main.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
 
 type Input = z.input<typeof configSchema>;
@@ -10,6 +10,7 @@ export interface Service {
   readonly url: string;
   readonly opsUrl: string;
   readonly telemetry: Telemetry;
+  readonly chains: Forebay["chains"];
   close(): Promise<void>;
 }
 
@@ -33,5 +34,5 @@ export const createService = async (
   const telemetry = createTelemetry({ level: config.log.level });
   const forebay = await createForebay(config, telemetry);
   await forebay.ready;
-  return { url: forebay.url, opsUrl: forebay.opsUrl, telemetry, close: () => forebay.close() };
+  return { url: forebay.url, opsUrl: forebay.opsUrl, telemetry, chains: forebay.chains, close: () => forebay.close() };
 };

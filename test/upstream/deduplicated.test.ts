@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { NodeError } from "../../src/chain/node.ts";
 import type { Answer, CallContext, Question, Source } from "../../src/chain/source.ts";
 import { deduplicated } from "../../src/upstream/deduplicated.ts";
+import { createHeads } from "../support/heads.ts";
 import { createContext, createQuestion } from "../support/upstreamQuestion.ts";
 
 /** Holds every request until it is told what to answer. */
@@ -111,5 +112,21 @@ test("an error reaches all that wait for it", async () => {
   asked[0]?.fail(new Error("no"));
   for (const answer of answers) {
     await assert.rejects(answer, { message: "no" });
+  }
+});
+
+test("what depends on the head, and an absence, is shared only by those who have the same head", async () => {
+  for (const lifetime of ["head", "byTransaction"] as const) {
+    const { asked, answerAll, source } = createHeld();
+    const heads = [1, 1, 2].map((number) => createHeads({ latest: BigInt(number) }));
+    const answers = heads.map((each) =>
+      source.request(
+        createQuestion("eth_getTransactionReceipt", ["0x01"], { lifetime }),
+        createContext({ view: { heads: each } }),
+      ),
+    );
+    assert.equal(asked.length, 2);
+    answerAll();
+    await Promise.all(answers);
   }
 });

@@ -1,0 +1,112 @@
+import type { AccountFields, StateManagerInterface } from "@ethereumjs/common";
+import { Account, type Address as AddressBytes, KECCAK256_RLP } from "@ethereumjs/util";
+import { type Address, formatData } from "../chain/hex.ts";
+import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
+
+/** Any root that is not the empty one: all the library asks is whether an account has storage (EIP-7610). */
+const SOME_STORAGE_ROOT = new Uint8Array(32).fill(1);
+const DONE: Promise<void> = Promise.resolve();
+
+const addressOf = (address: AddressBytes): Address => formatData(address.bytes);
+
+/** An overlay as the library's EVM wants its state. Nothing waits, and there are no roots: the whole state is not known here. */
+export class LibraryState implements StateManagerInterface {
+  readonly #state: StateOverlay;
+
+  readonly originalStorageCache = {
+    get: (address: AddressBytes, key: Uint8Array): Promise<Uint8Array> =>
+      Promise.resolve(this.#state.originalOf(addressOf(address), formatData(key))),
+    /** A transaction's end is the overlay's to say. */
+    clear: (): void => {},
+  };
+
+  constructor(state: StateOverlay) {
+    this.#state = state;
+  }
+
+  /** A copy: the library changes it before it puts it back. */
+  getAccount(address: AddressBytes): Promise<Account | undefined> {
+    const account = this.#state.accountOf(addressOf(address));
+    if (account === undefined) return Promise.resolve(undefined);
+    const root = account.hasStorage ? SOME_STORAGE_ROOT : KECCAK256_RLP;
+    return Promise.resolve(new Account(account.nonce, account.balance, root, account.codeHash));
+  }
+
+  putAccount(address: AddressBytes, account?: Account): Promise<void> {
+    if (account === undefined) this.#state.delete(addressOf(address));
+    else this.#state.setAccount(addressOf(address), account.nonce, account.balance);
+    return DONE;
+  }
+
+  deleteAccount(address: AddressBytes): Promise<void> {
+    this.#state.delete(addressOf(address));
+    return DONE;
+  }
+
+  modifyAccountFields(address: AddressBytes, fields: AccountFields): Promise<void> {
+    const at = addressOf(address);
+    const { nonce = this.#state.nonceOf(at), balance = this.#state.balanceOf(at) } = fields;
+    this.#state.setAccount(at, nonce, balance);
+    return DONE;
+  }
+
+  putCode(address: AddressBytes, code: Uint8Array): Promise<void> {
+    this.#state.setCode(addressOf(address), code);
+    return DONE;
+  }
+
+  getCode(address: AddressBytes): Promise<Uint8Array> {
+    return Promise.resolve(this.#state.codeOf(addressOf(address)));
+  }
+
+  getCodeSize(address: AddressBytes): Promise<number> {
+    return Promise.resolve(this.#state.codeOf(addressOf(address)).length);
+  }
+
+  getStorage(address: AddressBytes, key: Uint8Array): Promise<Uint8Array> {
+    return Promise.resolve(this.#state.storageOf(addressOf(address), formatData(key)));
+  }
+
+  putStorage(address: AddressBytes, key: Uint8Array, value: Uint8Array): Promise<void> {
+    this.#state.setStorage(addressOf(address), formatData(key), stripZeros(value));
+    return DONE;
+  }
+
+  clearStorage(address: AddressBytes): Promise<void> {
+    this.#state.clear(addressOf(address));
+    return DONE;
+  }
+
+  checkpoint(): Promise<void> {
+    this.#state.mark();
+    return DONE;
+  }
+
+  commit(): Promise<void> {
+    this.#state.keep();
+    return DONE;
+  }
+
+  revert(): Promise<void> {
+    this.#state.undo();
+    return DONE;
+  }
+
+  getStateRoot(): Promise<Uint8Array> {
+    return Promise.resolve(new Uint8Array(32));
+  }
+
+  setStateRoot(): Promise<void> {
+    return DONE;
+  }
+
+  hasStateRoot(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  clearCaches(): void {}
+
+  shallowCopy(): StateManagerInterface {
+    return new LibraryState(this.#state);
+  }
+}

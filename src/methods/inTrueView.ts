@@ -1,0 +1,52 @@
+import type { Heads } from "../chain/heads.ts";
+import { NodeError } from "../chain/node.ts";
+import { type Answer, type CallContext, copyContext } from "../chain/source.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import type { Chain } from "./chain.ts";
+
+/** Views that one question is put in at most. */
+const MAX_VIEWS = 3;
+const UNAVAILABLE_STATUS = 503;
+
+/** What nodes also say when the block asked for is no longer theirs. */
+const isMissing = (error: unknown): boolean =>
+  (error instanceof NodeError && error.kind === "missingData") ||
+  (error instanceof RpcError && error.status === UNAVAILABLE_STATUS);
+
+const isOf = ({ proven, block }: Answer, heads: Heads): boolean =>
+  proven !== false && (block === undefined || block.number <= heads.latest.number);
+
+const holds = (heads: Heads, { block }: Answer): boolean =>
+  block !== undefined && heads.at(block.number)?.hash === block.hash;
+
+/**
+ * Asks in the request's view. Where the nodes have left its branch, or tell of a block above it, heads are read again, and the
+ * question is put in the view that comes of it: an answer is true of a view that is held while it is asked, and what the caller
+ * asks next at `latest` is not older than what he was told.
+ */
+export const inTrueView = async (
+  { heads }: Pick<Chain, "heads">,
+  context: CallContext,
+  ask: (context: CallContext) => Promise<Answer>,
+): Promise<Answer> => {
+  let at = context;
+  for (let views = 1; ; views++) {
+    let answer: Answer | undefined;
+    let failure: unknown;
+    try {
+      answer = await ask(at);
+      if (isOf(answer, at.view.heads)) return answer;
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      failure = error;
+    }
+    const before = at.view.heads.latest.hash;
+    const next = await heads.refresh().catch(() => undefined);
+    if (answer && next && holds(next, answer)) return answer;
+    if (next === undefined || next.latest.hash === before || views === MAX_VIEWS) {
+      if (answer === undefined) throw failure;
+      return answer;
+    }
+    at = { ...copyContext(context), view: { heads: next } };
+  }
+};

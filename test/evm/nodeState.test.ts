@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Address, Hash } from "../../src/chain/hex.ts";
+import type { StateKeys } from "../../src/chain/stateReader.ts";
+import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
+import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+
+const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
+const [ONE, TWO]: Address[] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`];
+if (ONE === undefined || TWO === undefined) throw new Error("two addresses");
+const SLOT: Hash = `0x${"0".repeat(63)}1`;
+const SIGNAL = new AbortController().signal;
+const keys = (accounts: readonly Address[], slots: readonly (readonly [Address, Hash])[] = []): StateKeys => ({
+  accounts,
+  slots,
+  blockHashes: [],
+});
+
+/** What a node answers, by method; counts its batches. */
+const fakeFetch = (more: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {}) => {
+  const answers: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
+    eth_getBalance: () => "0x5",
+    eth_getTransactionCount: () => "0x1",
+    eth_getCode: () => "0x6001",
+    eth_getStorageAt: () => `0x${"0".repeat(62)}2a`,
+    eth_getBlockByNumber: () => ({ hash: `0x${"cd".repeat(32)}` }),
+    ...more,
+  };
+  const batches: string[][] = [];
+  const fetch: StateFetch = async (calls) => {
+    batches.push(calls.map(({ method }) => method));
+    return calls.map(({ method, params }) => answers[method]?.(params) ?? new RpcError(-32601, "no such method"));
+  };
+  return { fetch, batches };
+};
+const MAX_BYTES = 1_000_000;
+
+test("one batch for all that is not known, asked by the block's hash, and kept", async () => {
+  const asked: unknown[] = [];
+  const note = (answer: unknown) => (params: readonly unknown[]) => {
+    asked.push(params.at(-1));
+    return answer;
+  };
+  const node = fakeFetch({ eth_getBalance: note("0x5"), eth_getStorageAt: note("0x2a") });
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK);
+  const wanted = { ...keys([ONE, TWO], [[ONE, SLOT]]), blockHashes: [3n] };
+  const values = await source.read(wanted, SIGNAL);
+  assert.deepEqual(asked, Array(3).fill({ blockHash: BLOCK.hash }));
+  assert.equal(values.accounts[0]?.[1]?.balance, 5n);
+  assert.equal(values.codes.length, 1);
+  assert.deepEqual(values.slots[0]?.[2], Uint8Array.of(42));
+  assert.deepEqual(values.blockHashes, [[3n, `0x${"cd".repeat(32)}`]]);
+  await source.read(wanted, SIGNAL);
+  assert.equal(node.batches.length, 1);
+});
+
+test("reads that are in flight are shared", async () => {
+  const node = fakeFetch();
+  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
+  await Promise.all([1, 2, 3].map(() => state.at(BLOCK).read(keys([ONE]), SIGNAL)));
+  assert.equal(node.batches.length, 1);
+});
+
+test("an account with nothing is none; a node's error is the reader's, and is not kept", async () => {
+  let isDown = true;
+  const node = fakeFetch({
+    eth_getBalance: () => (isDown ? new RpcError(-32000, "missing trie node") : "0x0"),
+    eth_getTransactionCount: () => "0x0",
+    eth_getCode: () => "0x",
+  });
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK);
+  await assert.rejects(source.read(keys([ONE]), SIGNAL), /missing trie node/);
+  isDown = false;
+  assert.deepEqual((await source.read(keys([ONE]), SIGNAL)).accounts, [[ONE, undefined]]);
+});
+
+const WISH = { calls: [{ from: ONE, to: TWO }], stateOverrides: undefined };
+const traced = (account: object) => ({ debug_traceCall: () => ({ [TWO]: account }) });
+const PRESTATE = { balance: "0x5", nonce: 1, code: "0x6001", storage: { [SLOT]: `0x${"0".repeat(62)}07` } };
+
+test("what a tracer foresaw comes with the first answer", async () => {
+  const node = fakeFetch(traced(PRESTATE));
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, WISH);
+  const { slots } = await source.read(keys([ONE]), SIGNAL);
+  assert.deepEqual(slots, [[TWO, SLOT, Uint8Array.of(7)]]);
+  await source.read(keys([TWO], [[TWO, SLOT]]), SIGNAL);
+  assert.equal(node.batches.length, 1);
+});
+
+test("a tracer shows overridden accounts as the caller wants them: those are read, never kept from it", async () => {
+  const node = fakeFetch(traced({ ...PRESTATE, balance: "0xffff" }));
+  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
+  const wish = { ...WISH, stateOverrides: { [TWO.toUpperCase().replace("0X", "0x")]: { balance: "0xffff" } } };
+  await state.at(BLOCK, wish).read(keys([ONE]), SIGNAL);
+  const { accounts } = await state.at(BLOCK).read(keys([TWO], [[TWO, SLOT]]), SIGNAL);
+  assert.equal(accounts[0]?.[1]?.balance, 5n);
+});
+
+test("a tracer that contradicts what was read is not believed", async () => {
+  const node = fakeFetch(traced({ ...PRESTATE, nonce: 9 }));
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, WISH);
+  const values = await source.read(keys([TWO]), SIGNAL);
+  assert.equal(values.accounts[0]?.[1]?.nonce, 1n);
+  assert.deepEqual(values.slots, []);
+});
+
+test("a way of asking ahead that a node refuses is not tried again; one that merely fails is", async () => {
+  const node = fakeFetch({ eth_createAccessList: () => new RpcError(3, "execution reverted") });
+  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
+  await state.at(BLOCK, WISH).read(keys([ONE]), SIGNAL);
+  await state.at(BLOCK, WISH).read(keys([TWO]), SIGNAL);
+  const ahead = node.batches.map((methods) => methods.filter((method) => !method.startsWith("eth_get")));
+  assert.deepEqual(ahead, [["debug_traceCall", "eth_createAccessList"], ["eth_createAccessList"]]);
+});

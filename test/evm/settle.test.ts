@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
+import type { StateKeys } from "../../src/chain/stateReader.ts";
+import { createKnownState } from "../../src/evm/knownState.ts";
+import { settle } from "../../src/evm/settle.ts";
+import { plainSource } from "../support/plainSource.ts";
+
+const create = () => createKnownState({ codes: new Map(), isNative: () => false });
+const source = plainSource("nothing", new Map());
+const fetch = (keys: StateKeys) => source.read(keys, new AbortController().signal);
+const address = (number: number): Address => `0x${number.toString(16).padStart(40, "0")}`;
+const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
+
+test("a run is repeated until it lacks nothing; what came of guesses is forgotten", async () => {
+  const seen: unknown[] = [];
+  const { result, rounds } = await settle(create(), fetch, async (state) => {
+    const account = state.account(address(1));
+    seen.push(account);
+    return account === undefined ? state.storage(address(2), slot(1)).length : "a guess";
+  });
+  assert.deepEqual([result, rounds], [0, 2]);
+  assert.equal(seen.length, 3);
+});
+
+test("an error on guesses is no error, one on what is known is", async () => {
+  await assert.rejects(
+    settle(create(), fetch, async (state) => {
+      const guess = state.account(address(1));
+      throw new Error(guess === undefined ? "true" : "guessed");
+    }),
+    /true/,
+  );
+});
+
+test("a run that always lacks more is ended: by rounds, and by values", async () => {
+  let next = 0;
+  await assert.rejects(
+    settle(create(), fetch, async (state) => state.account(address(++next))),
+    { code: -32603, message: "execution aborted: it needs more than 64 rounds of fetching state" },
+  );
+  await assert.rejects(
+    settle(create(), fetch, async (state) => {
+      for (let read = 0; read < 2_000; read++) state.account(address(++next));
+    }),
+    { code: -32603, message: "execution aborted: it reads more than 10000 values that have to be fetched" },
+  );
+});
+
+test("hashes of ancestors are asked for as well", async () => {
+  const { result, rounds } = await settle(create(), fetch, async (state) => state.blockHash(9n));
+  assert.deepEqual([result, rounds], [ZERO_HASH, 1]);
+});

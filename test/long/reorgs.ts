@@ -1,0 +1,37 @@
+import { createRandom, type ReorgStep, startReorgRun } from "../support/reorgRun.ts";
+
+const DEFAULT_SECONDS = 300;
+const MAX_DEPTH = 20;
+
+/** Steps by chance until the time is over. */
+function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
+  const endMs = performance.now() + seconds * 1_000;
+  const random = createRandom(seed);
+  while (performance.now() < endMs) {
+    const chance = random(10);
+    if (chance < 5) yield { kind: "mine", blocks: 1 + random(3) };
+    else if (chance < 8) yield { kind: "reorg", depth: 1 + random(MAX_DEPTH) };
+    else yield { kind: "fork", depth: random(5), ours: 1 + random(5), theirs: 1 + random(5) };
+  }
+}
+
+/** Two nodes that reorganise and part, two replicas with one Redis: was every answer true of a view of its time? */
+export const long = async ({ seconds = DEFAULT_SECONDS, seed = 1 }: { seconds?: number; seed?: number }) => {
+  const ends: (() => unknown)[] = [];
+  try {
+    const { run, replicas } = await startReorgRun({ after: (end) => ends.unshift(end) }, seed);
+    const untrue = await run(createSteps(seconds, seed));
+    const total = (field: "answers" | "hits" | "views") => replicas.reduce((sum, replica) => sum + replica[field], 0);
+    return {
+      claim: "every answer was true of a view that the replica held while it was asked",
+      answers: total("answers"),
+      hits: total("hits"),
+      views: total("views"),
+      untrue: untrue.length,
+      examples: untrue.slice(0, 3),
+      passed: untrue.length === 0,
+    };
+  } finally {
+    for (const end of ends) await end();
+  }
+};

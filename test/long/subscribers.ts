@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { startChild } from "../bench/child.ts";
+import { CONNECTIONS, FLASHBLOCK_MS, LOGS_A_FLASHBLOCK, PERSONS, SUBSCRIPTIONS_EACH } from "./subscribersShape.ts";
+
+const MAX_BYTES_A_CONNECTION = 30_000;
+/** A delivery may wait for the next flashblock, not longer: else the server falls behind. */
+const MAX_P99_MS = FLASHBLOCK_MS;
+const SECONDS = 60;
+
+interface Delays {
+  readonly deliveries: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+/** 5,000 connections, 20,000 subscriptions, a flashblock of 20 logs every 200 ms, each log matching 50 of them. */
+export const long = async ({ seconds = SECONDS }: { readonly seconds?: number }) => {
+  const server = startChild("../long/subscribersServer.ts");
+  try {
+    const port = (await server.message()) as number;
+    const memory = async () => {
+      server.send({ ask: "memory" });
+      return (await server.message()) as { residentBytes: number; usedBytes: number };
+    };
+    const empty = await memory();
+    const clients = startChild("../long/subscribersClients.ts", [String(port)]);
+    try {
+      const { subscriptions } = (await clients.message()) as { subscriptions: number };
+      const full = await memory();
+      const delays = async (): Promise<Delays> => {
+        clients.send({ ask: "delays" });
+        return (await clients.message()) as Delays;
+      };
+      server.send({ ask: "start", everyMs: FLASHBLOCK_MS });
+      await sleep((seconds * 1_000) / 2);
+      const allFast = await delays();
+      clients.send({ ask: "slow" });
+      await sleep((seconds * 1_000) / 2);
+      const withSlow = await delays();
+      server.send({ ask: "stop" });
+      const { counts, slowClosed } = (await server.message()) as { counts: readonly number[]; slowClosed: number };
+      clients.send({ ask: "end", counts });
+      const end = (await clients.message()) as { incomplete: number; outOfOrder: number; closed: number };
+      const perConnection = (before: number, after: number) => Math.round((after - before) / CONNECTIONS);
+      const residentBytes = perConnection(empty.residentBytes, full.residentBytes);
+      const sent = counts.reduce((sum, count) => sum + count, 0);
+      return {
+        claim: "subscribers",
+        passed:
+          end.incomplete + end.outOfOrder + end.closed + slowClosed === 0 &&
+          residentBytes < MAX_BYTES_A_CONNECTION &&
+          withSlow.p99Ms < MAX_P99_MS,
+        connections: CONNECTIONS,
+        subscriptions,
+        logs: sent,
+        deliveries: (sent * CONNECTIONS * SUBSCRIPTIONS_EACH) / PERSONS,
+        logsAFlashblock: LOGS_A_FLASHBLOCK,
+        ...end,
+        slowClosed,
+        residentBytesAConnection: residentBytes,
+        usedBytesAConnection: perConnection(empty.usedBytes, full.usedBytes),
+        allFast,
+        withSlow,
+      };
+    } finally {
+      await clients.end();
+    }
+  } finally {
+    await server.end();
+  }
+};

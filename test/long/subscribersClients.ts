@@ -1,0 +1,108 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import {
+  CONNECTIONS,
+  personOf,
+  personTopic,
+  readTimeMs,
+  SLOW_EVERY,
+  SUBSCRIPTIONS_EACH,
+  TOKEN,
+  TRANSFER,
+} from "./subscribersShape.ts";
+
+/** The clients of the long run `subscribers`: each of their subscriptions must see its person's logs, one after the other. */
+const [, , port] = process.argv;
+
+const PAUSE_MS = 4_000;
+const IN_PARALLEL = 50;
+
+interface Seen {
+  readonly person: number;
+  last: number;
+}
+
+const sockets: WebSocket[] = [];
+const seen: Seen[] = [];
+let delays: number[] = [];
+let outOfOrder = 0;
+let closed = 0;
+
+const open = async (connection: number): Promise<void> => {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`, { perMessageDeflate: false });
+  const isSlow = connection % SLOW_EVERY === 0;
+  const byId = new Map<string, Seen>();
+  const answered = Promise.withResolvers<void>();
+  socket.on("close", () => closed++);
+  socket.on("message", (data) => {
+    const message = JSON.parse(String(data));
+    if (message.id !== undefined) {
+      const entry = { person: personOf(connection, message.id), last: 0 };
+      byId.set(message.result, entry);
+      seen.push(entry);
+      if (byId.size === SUBSCRIPTIONS_EACH) answered.resolve();
+      return;
+    }
+    const { subscription, result } = message.params;
+    const entry = byId.get(subscription);
+    const count = Number(result.topics[3]);
+    if (entry === undefined || result.topics[2] !== personTopic(entry.person) || count !== entry.last + 1) outOfOrder++;
+    if (entry) entry.last = count;
+    if (!isSlow) delays.push(performance.timeOrigin + performance.now() - readTimeMs(result.topics[1]));
+  });
+  await once(socket, "open");
+  for (let at = 0; at < SUBSCRIPTIONS_EACH; at++) {
+    const filter = { address: TOKEN, topics: [TRANSFER, null, personTopic(personOf(connection, at))] };
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: at, method: "eth_subscribe", params: ["pendingLogs", filter] }));
+  }
+  await answered.promise;
+  sockets[connection] = socket;
+};
+
+const openAll = async (): Promise<void> => {
+  let next = 0;
+  const worker = async () => {
+    while (next < CONNECTIONS) await open(next++);
+  };
+  await Promise.all(Array.from({ length: IN_PARALLEL }, worker));
+};
+
+const slow = (): readonly WebSocket[] => sockets.filter((_, connection) => connection % SLOW_EVERY === 0);
+let pausing: NodeJS.Timeout | undefined;
+const breathe = (): void => {
+  for (const socket of slow()) {
+    if (socket.isPaused) socket.resume();
+    else socket.pause();
+  }
+};
+
+const takeDelays = () => {
+  const sorted = Float64Array.from(delays).sort();
+  delays = [];
+  const at = (share: number) => Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10;
+  return { deliveries: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(0.9999999) };
+};
+
+/** What each subscription must have seen in the end; waits for what is on its way. */
+const missing = async (counts: readonly number[]): Promise<number> => {
+  const left = () => seen.filter(({ person, last }) => last !== counts[person]).length;
+  for (let tries = 0; left() > 0 && tries < 100; tries++) await sleep(100);
+  return left();
+};
+
+process.on("message", async (message: { ask: "slow" | "delays" | "end"; counts?: readonly number[] }) => {
+  if (message.ask === "delays") process.send?.(takeDelays());
+  if (message.ask === "slow") {
+    breathe();
+    pausing = setInterval(breathe, PAUSE_MS);
+  }
+  if (message.ask === "end") {
+    clearInterval(pausing);
+    for (const socket of slow()) socket.resume();
+    process.send?.({ incomplete: await missing(message.counts ?? []), outOfOrder, closed });
+  }
+});
+process.on("disconnect", () => process.exit());
+await openAll();
+process.send?.({ subscriptions: seen.length });

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { Log, WebSocketProvider } from "ethers";
+import { createPublicClient, webSocket } from "viem";
+import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import { startTraffic } from "../devnet/traffic.ts";
+import { type BookedLog, createLogBook, keysFrom, logKey } from "../support/logBook.ts";
+import { createService, type Service } from "../support/service.ts";
+import { until } from "../support/until.ts";
+
+let devnet: Devnet;
+let service: Service;
+
+before(async () => {
+  devnet = await createDevnet({ blockTimeMs: 400, flashblockMs: 100 });
+  service = await createService({
+    nodes: [{ url: devnet.url, wsUrl: devnet.anvilWsUrl }],
+    pending: { feeds: devnet.feedUrl === undefined ? [] : [devnet.feedUrl] },
+    quirks: { anvilDepositNonce: true },
+  });
+});
+after(async () => {
+  await service?.close();
+  await devnet?.close();
+});
+
+interface Block {
+  readonly number: string;
+  readonly hash: string;
+  readonly transactions: readonly string[];
+}
+const blockAt = async (number: number | "latest") => {
+  const tag = typeof number === "number" ? `0x${number.toString(16)}` : number;
+  return (await devnet.rpc("eth_getBlockByNumber", tag, false)) as Block;
+};
+
+/** Hashes by number, the last one that was told. */
+const createChainBook = () => {
+  const hashes = new Map<number, string>();
+  const doubled: string[] = [];
+  const told = new Set<string>();
+  return {
+    hashes,
+    doubled,
+    add: (number: number, hash: string) => {
+      if (told.has(hash)) doubled.push(hash);
+      told.add(hash);
+      hashes.set(number, hash);
+    },
+  };
+};
+
+test("viem and ethers see each block, event and pending log once, through a restart of the node and a reorganisation", async () => {
+  const url = service.url.replace("http:", "ws:");
+  const viem = createPublicClient({ transport: webSocket(url) });
+  const ethers = new WebSocketProvider(url, devnet.chainId, { staticNetwork: true });
+  const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 20, kinds: ["token"] });
+  const books = { viem: createLogBook(), ethers: createLogBook(), pending: createLogBook() };
+  const blocks = createChainBook();
+  const numbers: number[] = [];
+  const unwatch = [
+    viem.watchEvent({ onLogs: (logs) => logs.forEach(books.viem.add) }),
+    viem.watchBlocks({ onBlock: ({ number, hash }) => blocks.add(Number(number), hash) }),
+  ];
+  const pendingFeed = await viem.transport.getRpcClient();
+  pendingFeed.request({
+    body: { method: "eth_subscribe", params: ["pendingLogs", {}] },
+    onResponse: (message) => {
+      if (message.method === "eth_subscription") books.pending.add(message.params.result);
+    },
+  });
+  const bookEthers = (log: Log) => {
+    books.ethers.add({ ...log, logIndex: log.index });
+    // ethers tells of a log that is taken back only to those who wait for that log.
+    const removed = new Log({ ...log, removed: true }, ethers);
+    if (!log.removed) void ethers.once({ orphan: "drop-log", log: removed }, bookEthers);
+  };
+  await ethers.on({ topics: [] }, bookEthers);
+  await ethers.on("block", (number: number) => numbers.push(number));
+  try {
+    // All subscriptions stand when the next but one block has come.
+    const first = Number((await blockAt("latest")).number) + 2;
+    await until(() => blocks.hashes.has(first + 2) && books.pending.keys.size > 0, "blocks");
+
+    await devnet.stopNode();
+    await devnet.startNode();
+    await once(devnet.events, "sealed");
+    await devnet.reorg(2);
+    await once(devnet.events, "sealed");
+    await once(devnet.events, "sealed");
+    await traffic.stop();
+    await once(devnet.events, "sealed");
+    devnet.pauseSealing();
+
+    const latest = Number((await blockAt("latest")).number);
+    const logs = (await devnet.rpc("eth_getLogs", { fromBlock: `0x${first.toString(16)}` })) as BookedLog[];
+    const expected = logs.map(logKey).sort();
+    assert.ok(expected.length > 10);
+    for (const [name, book] of Object.entries(books)) {
+      const sealed = () => keysFrom(book.keys, first).filter((key) => Number(key.split(":", 1)[0]) <= latest);
+      await until(() => sealed().length === expected.length, `logs of ${name}`).catch(() => {});
+      assert.deepEqual(sealed(), expected, name);
+      assert.deepEqual(book.faults, [], name);
+    }
+    assert.ok(books.viem.taken + books.ethers.taken > 0, "the reorganisation took logs back");
+    for (let number = first; number <= latest; number++) {
+      assert.equal(blocks.hashes.get(number), (await blockAt(number)).hash, `block ${number}`);
+      assert.ok(numbers.includes(number), `block ${number} of ethers`);
+    }
+    assert.deepEqual(blocks.doubled, []);
+  } finally {
+    for (const stop of unwatch) stop();
+    pendingFeed.close();
+    await ethers.destroy();
+    await traffic.stop();
+  }
+});

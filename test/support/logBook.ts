@@ -1,0 +1,46 @@
+/** A log as a subscription or eth_getLogs gives it, whichever library has read it. */
+export interface BookedLog {
+  readonly blockNumber: string | number | bigint | null;
+  readonly transactionHash: string | null;
+  readonly logIndex: string | number | null;
+  readonly removed?: boolean | undefined;
+}
+
+/** What a subscription's events come to: a log is there when it was told and not taken back. */
+export interface LogBook {
+  readonly keys: ReadonlySet<string>;
+  /** Told twice, or taken back without having been told. */
+  readonly faults: readonly string[];
+  readonly taken: number;
+  add(log: BookedLog): void;
+}
+
+export const logKey = ({ blockNumber, transactionHash, logIndex }: BookedLog): string =>
+  `${Number(blockNumber)}:${transactionHash}:${Number(logIndex)}`;
+
+export const createLogBook = (): LogBook => {
+  const keys = new Set<string>();
+  const faults: string[] = [];
+  let taken = 0;
+  return {
+    keys,
+    faults,
+    get taken() {
+      return taken;
+    },
+    add: (log) => {
+      const key = logKey(log);
+      if (log.removed) {
+        taken++;
+        if (!keys.delete(key)) faults.push(`taken back, but never told: ${key}`);
+      } else {
+        if (keys.has(key)) faults.push(`told twice: ${key}`);
+        keys.add(key);
+      }
+    },
+  };
+};
+
+/** Keys of those in blocks at and above `from`. */
+export const keysFrom = (keys: Iterable<string>, from: number): readonly string[] =>
+  [...keys].filter((key) => Number(key.split(":", 1)[0]) >= from).sort();

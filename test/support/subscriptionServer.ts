@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Answer } from "../../src/chain/source.ts";
+import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
+import { CODES, RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { createSubscriptions, type SocketContext } from "../../src/server/subscriptions.ts";
+import { createWebSockets } from "../../src/server/webSockets.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+import { createHeads } from "./heads.ts";
+import { createPendingSource } from "./pendingBlock.ts";
+
+export interface SubscriptionServer {
+  readonly server: Server;
+  readonly port: number;
+  readonly telemetry: Telemetry;
+  readonly pending: ReturnType<typeof createPendingSource>;
+}
+
+/** WebSockets and subscriptions alone, with a pending room in the caller's hand and no node: for benches and long runs. */
+export const createSubscriptionServer = async (): Promise<SubscriptionServer> => {
+  const pending = createPendingSource();
+  const heads = createHeads({ latest: 10n });
+  const telemetry = createTelemetry({ level: "silent" });
+  const failures: unknown[] = [];
+  const onError = (error: unknown) => failures.push(error);
+  const refuse = async (): Promise<never> => {
+    throw new RpcError(CODES.METHOD_NOT_FOUND, "there is no node");
+  };
+  const webSockets = createWebSockets({
+    maxBodyBytes: 10_000,
+    maxWebSockets: 10_000,
+    webSocketBufferBytes: 1024 * 1024,
+    webSocketPingMs: 30_000,
+    webSocketIdleMs: 3_600_000,
+    corsOrigins: "*",
+    metrics: telemetry.metrics,
+    onError,
+  });
+  const subscriptions = createSubscriptions({
+    chain: "chain",
+    heads: { current: () => heads, touch: () => {}, subscribe: () => () => {} },
+    pending,
+    pool: { subscribe: refuse },
+    ask: refuse,
+    limits: { maxAddresses: 1_000, maxTopics: 1_000 },
+    maxSubscriptions: 1_000,
+    telemetry,
+  });
+  const dispatch = createDispatch<SocketContext, Answer>({
+    lookup: subscriptions.lookup,
+    forward: refuse,
+    maxBatch: 100,
+    maxResponseBytes: 1_000_000,
+    onError,
+  });
+  const server = createServer();
+  server.on("upgrade", (request, socket, head) =>
+    webSockets.accept(request, socket, head, (body, { subscriber, onAnswered, signal, caller }) =>
+      dispatch(body, { view: { heads }, deadlineMs: 0, fresh: false, subscriber, onAnswered, signal, caller }),
+    ),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { server, port: (server.address() as AddressInfo).port, telemetry, pending };
+};

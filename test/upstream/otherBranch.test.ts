@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { Answer, CallContext, Question } from "../../src/chain/source.ts";
+import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
+import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
+
+const HASH = `0x${"ab".repeat(32)}`;
+const text = ({ body }: Answer): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
+
+/** One node on the branch that is served, and one that left it below; the served one is slower, so that it is not preferred. */
+const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other: FakeNodeOptions["handlers"]) => {
+  const chain = createFakeChain({ height: 20 });
+  const left = createFakeChain({ height: 20 });
+  left.reorg(3, 2);
+  const nodes = await Promise.all([
+    createFakeNode({ chain: left, ...(other && { handlers: other }) }),
+    createFakeNode({ chain, ...(served && { handlers: served }) }),
+  ]);
+  const upstreams = createUpstreams(
+    { chain: "test", nodes: nodes.map(({ url }, index) => ({ url, name: index === 0 ? "other" : "served" })) },
+    silent(),
+  );
+  t.after(async () => {
+    await upstreams.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  await upstreams.ready;
+  await upstreams.heads.refresh();
+  assert.equal(upstreams.heads.current()?.latest.hash, chain.latest.hash);
+  return { upstreams, chain, left, nodes };
+};
+
+const contextIn = (upstreams: Upstreams): CallContext => {
+  const heads = upstreams.heads.current();
+  assert.ok(heads);
+  return createContext({ view: { heads } });
+};
+
+const receipt = (more: Partial<Question> = {}): Question =>
+  createQuestion("eth_getTransactionReceipt", [HASH], { lifetime: "byTransaction", tells: "blockHash", ...more });
+
+const inBlock = ({ number, hash }: { readonly number: bigint; readonly hash: string }) => ({
+  blockHash: hash,
+  blockNumber: `0x${number.toString(16)}`,
+});
+
+test("who is on another branch is asked last", async (t) => {
+  const { upstreams, nodes } = await start(t, { eth_gasPrice: () => "0x1" }, { eth_gasPrice: () => "0x2" });
+  for (let read = 0; read < 5; read++) {
+    const answer = await upstreams.request(
+      createQuestion("eth_gasPrice", [], { lifetime: "head" }),
+      contextIn(upstreams),
+    );
+    assert.deepEqual([text(answer), answer.node], ['"0x1"', "served"]);
+  }
+  assert.equal(nodes[0].count("eth_gasPrice"), 0);
+});
+
+test("a transaction that is only on the other branch is absent; one that must exist is asked there too", async (t) => {
+  const { upstreams, nodes } = await start(
+    t,
+    { eth_getTransactionReceipt: () => null },
+    { eth_getTransactionReceipt: () => inBlock(createFakeChain({ height: 20 }).latest) },
+  );
+  const answer = await upstreams.request(receipt(), contextIn(upstreams));
+  assert.deepEqual([text(answer), answer.proven], ["null", true]);
+  assert.equal(nodes[0].count("eth_getTransactionReceipt"), 0);
+  await upstreams.request(receipt({ mustExist: true }), contextIn(upstreams));
+  assert.equal(nodes[0].count("eth_getTransactionReceipt"), 1);
+});
+
+test("a receipt of a block that the view does not hold is no answer while another node has one", async (t) => {
+  const { upstreams, chain, left } = await start(
+    t,
+    { eth_getTransactionReceipt: () => inBlock(left.latest) },
+    { eth_getTransactionReceipt: () => inBlock(chain.latest) },
+  );
+  const answer = await upstreams.request(receipt(), contextIn(upstreams));
+  assert.equal(answer.block?.hash, chain.latest.hash);
+});
+
+test("an absence, and what depends on the head, is proven by the node still having the view's block", async (t) => {
+  const handlers = { eth_getTransactionReceipt: () => null, eth_feeHistory: () => ({}) };
+  const { upstreams, chain, nodes } = await start(t, handlers, handlers);
+  const context = contextIn(upstreams);
+  const { number, hash } = chain.latest;
+  const fees = createQuestion("eth_feeHistory", ["0x1", "0x14", []], { lifetime: "head", block: { number, hash } });
+  assert.equal((await upstreams.request(receipt(), context)).proven, true);
+  assert.equal((await upstreams.request(fees, context)).proven, true);
+  const reads = nodes[1].count("eth_getBlockByNumber");
+  await Promise.all(Array.from({ length: 20 }, () => upstreams.request(receipt(), context)));
+  assert.ok(nodes[1].count("eth_getBlockByNumber") - reads < 20, "many absences share a reading");
+  chain.reorg(1, 1);
+  assert.equal((await upstreams.request(receipt(), context)).proven, false);
+  assert.equal((await upstreams.request(fees, context)).proven, false);
+});
