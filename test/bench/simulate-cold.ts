@@ -1,5 +1,6 @@
+import type { BlockId } from "../../src/chain/heads.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { startAnvil } from "../devnet/anvil.ts";
+import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { countedFetch } from "../support/countedFetch.ts";
 import { deployProxiedToken } from "../support/proxiedToken.ts";
 import { createSimulationRig } from "../support/simulationRig.ts";
@@ -23,7 +24,7 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
 
     const oneByOne: number[] = [];
     const prestate = (await anvil.call("debug_traceCall", call, "latest", { tracer: "prestateTracer" })) as Prestate;
-    for (let run = 0; run < runs; run++) oneByOne.push(await fetchOneByOne(anvil, prestate));
+    for (let run = 0; run < runs; run++) oneByOne.push(await fetchOneByOne(anvil, block, prestate));
 
     const measured: Record<string, number> = {};
     for (const [name, refused] of CASES) {
@@ -51,14 +52,15 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
 type Prestate = Readonly<Record<string, { readonly storage?: Readonly<Record<string, string>> }>>;
 
 /** What the transfer reads, as a client without batches fetches it. */
-const fetchOneByOne = async (anvil: Parameters<typeof countedFetch>[0], prestate: Prestate): Promise<number> => {
+const fetchOneByOne = async (anvil: Anvil, block: BlockId, prestate: Prestate): Promise<number> => {
   const { fetch } = countedFetch(anvil, { latencyMs: LATENCY_MS });
   const start = performance.now();
   for (const [address, { storage = {} }] of Object.entries(prestate)) {
     for (const method of ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"]) {
-      await fetch([createCall(method, [address, "latest"])]);
+      await fetch([createCall(method, [address, "latest"])], block);
     }
-    for (const slot of Object.keys(storage)) await fetch([createCall("eth_getStorageAt", [address, slot, "latest"])]);
+    for (const slot of Object.keys(storage))
+      await fetch([createCall("eth_getStorageAt", [address, slot, "latest"])], block);
   }
   return performance.now() - start;
 };
