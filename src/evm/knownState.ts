@@ -1,4 +1,4 @@
-import { type Address, type Hash, ZERO_HASH } from "../chain/hex.ts";
+import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../chain/hex.ts";
 import type { AccountState, StateReader, StateValues } from "../chain/stateReader.ts";
 import type { MissingState } from "./missingState.ts";
 import { NotExecutable } from "./notExecutable.ts";
@@ -54,7 +54,8 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
       missing.check();
       const account = accounts.get(address);
       if (account !== undefined || accounts.has(address)) return account;
-      missing.account(address);
+      // A guessed slot leads to the zero address, which is not worth fetching for that.
+      if (address !== ZERO_ADDRESS || missing.count === 0) missing.account(address);
       return GUESSED_ACCOUNT;
     },
     code: (hash, address) => {

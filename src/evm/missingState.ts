@@ -2,8 +2,8 @@ import type { Address, Hash } from "../chain/hex.ts";
 import type { StateKeys } from "../chain/stateReader.ts";
 
 const MAX_KEYS = 1_000;
-/** A guess led a run astray for so long: what it asks for now is not worth having. */
-const MAX_GUESSING_MS = 20;
+/** Reads after the first guess: a run that goes on for longer was led astray, and what it asks for is not worth having. */
+const MAX_READS = 5_000;
 
 /** Stops a run that has guessed enough; what it lacked until then is asked for. */
 class GuessedEnough extends Error {
@@ -25,27 +25,22 @@ export const createMissingState = (): MissingState => {
   const accounts = new Set<Address>();
   const slots = new Map<string, readonly [Address, Hash]>();
   const blockHashes = new Set<bigint>();
-  let since: number | undefined;
-  const note = () => {
-    since ??= performance.now();
-  };
+  let reads = 0;
   const count = () => accounts.size + slots.size + blockHashes.size;
   return {
     account: (address) => {
       accounts.add(address);
-      note();
     },
     slot: (address, slot) => {
       slots.set(address + slot, [address, slot]);
-      note();
     },
     blockHash: (number) => {
       blockHashes.add(number);
-      note();
     },
     check: () => {
-      if (since === undefined) return;
-      if (count() > MAX_KEYS || performance.now() - since > MAX_GUESSING_MS) throw new GuessedEnough();
+      if (count() === 0) return;
+      reads++;
+      if (count() > MAX_KEYS || reads > MAX_READS) throw new GuessedEnough();
     },
     get count() {
       return count();

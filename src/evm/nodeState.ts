@@ -16,8 +16,8 @@ import {
   type TracedAccount,
 } from "./stateCalls.ts";
 
-/** Several reads at once: one outcome for each, in order; a JSON value, or an Error. */
-export type StateFetch = (calls: readonly Call[]) => Promise<readonly unknown[]>;
+/** Several reads at once, at one block: one outcome for each, in order; a JSON value, or an Error. */
+export type StateFetch = (calls: readonly Call[], block: BlockId) => Promise<readonly unknown[]>;
 
 export interface NodeStateOptions {
   readonly fetch: StateFetch;
@@ -39,6 +39,7 @@ export interface NodeState {
 type Kept = { readonly value: AccountState | Uint8Array | Hash | undefined };
 
 const VALUE_BYTES = 200;
+const MAX_BLOCKS = 10_000;
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 export const createNodeState = (options: NodeStateOptions): NodeState => {
@@ -48,6 +49,7 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
     maxSize: maxBytes,
     sizeCalculation: (code) => code.length + VALUE_BYTES,
   });
+  const numbers = new LRUCache<Hash, bigint>({ max: MAX_BLOCKS });
   const inFlight = new Map<string, Promise<void>>();
   const planAhead = createAhead();
 
@@ -86,7 +88,7 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
     const plan = wish === undefined ? undefined : planAhead(block, wish);
     const calls = [...questions.flatMap((question) => question.calls), ...(plan?.calls ?? [])];
     onFetch?.(questions.length);
-    const outcomes = await fetch(calls);
+    const outcomes = await fetch(calls, { hash: block, number: numbers.get(block) ?? 0n });
     let at = 0;
     for (const { calls: own, keep } of questions) {
       keep(outcomes.slice(at, at + own.length));
@@ -180,7 +182,8 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
   };
 
   return {
-    at: ({ hash }, wish) => {
+    at: ({ number, hash }, wish) => {
+      numbers.set(hash, number);
       let open = wish;
       return {
         id: hash,

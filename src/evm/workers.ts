@@ -64,6 +64,8 @@ interface Seat {
   job: Job | undefined;
   id: number;
   endJob: (() => void) | undefined;
+  /** Of its last run. */
+  stateId: string | undefined;
 }
 
 /** A worker file beside `here`, with the ending that `here` has itself: .ts as written, .js as built. */
@@ -84,6 +86,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     });
     seat.worker = worker;
     seat.isReady = false;
+    seat.stateId = undefined;
     worker.on("message", (message: FromWorker) => receive(seat, message));
     worker.on("error", (error) => lose(seat, worker, error));
     worker.on("exit", () => lose(seat, worker, new Error("a worker ended")));
@@ -154,6 +157,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
   const assign = (seat: Seat, job: Job): void => {
     seat.id = ++lastId;
     seat.job = job;
+    seat.stateId = job.source.id;
     const stop = (error: unknown) => {
       finish(seat, () => job.reject(error));
       replace(seat);
@@ -175,14 +179,16 @@ export const createWorkers = (options: WorkersOptions): Workers => {
   const busy = (): number => seats.filter(({ job }) => job !== undefined).length;
 
   const next = (): void => {
-    for (const seat of seats) {
-      if (busy() >= size) return;
-      if (!seat.isReady || seat.job !== undefined) continue;
+    while (busy() < size) {
+      const idle = seats.filter(({ isReady, job }) => isReady && job === undefined);
+      const [first] = idle;
+      if (first === undefined) return;
       const job = queue.shift();
       if (job === undefined) return;
       clearTimeout(job.waits);
+      // A thread that ran on this state already knows part of it.
       if (job.signal.aborted) job.reject(job.signal.reason);
-      else assign(seat, job);
+      else assign(idle.find(({ stateId }) => stateId === job.source.id) ?? first, job);
     }
   };
 
@@ -194,7 +200,14 @@ export const createWorkers = (options: WorkersOptions): Workers => {
 
   const seats: Seat[] = [];
   for (let at = 0; at < size + SPARES; at++) {
-    const seat: Seat = { worker: undefined, isReady: false, job: undefined, id: 0, endJob: undefined };
+    const seat: Seat = {
+      worker: undefined,
+      isReady: false,
+      job: undefined,
+      id: 0,
+      endJob: undefined,
+      stateId: undefined,
+    };
     start(seat);
     seats.push(seat);
   }

@@ -7,7 +7,7 @@ import { createSimulator, SIMULATE_WORKER, wishOfCall, wishOfPayload } from "../
 
 export interface SimulationRig {
   /** The answer's JSON value. */
-  simulate(params: readonly unknown[]): Promise<unknown>;
+  simulate(params: readonly unknown[], on?: ParentBlock): Promise<unknown>;
   call(params: readonly unknown[]): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -36,9 +36,9 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
     return JSON.parse(new TextDecoder().decode(body));
   };
   return {
-    simulate: async (params) => {
-      const source = nodeState.at(block, wishOfPayload(params));
-      return decode(await simulator.simulate(encode(params), { block, source }, signal));
+    simulate: async (params, on = block) => {
+      const source = nodeState.at(on, wishOfPayload(params));
+      return decode(await simulator.simulate(encode(params), { block: on, source }, signal));
     },
     call: async (params) => {
       const source = nodeState.at(block, wishOfCall(params));
