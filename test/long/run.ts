@@ -6,7 +6,7 @@ const { values, positionals } = parseArgs({ allowPositionals: true, options: { s
 const [name = ""] = positionals;
 const seconds = values.seconds === undefined ? undefined : Number(values.seconds);
 const file = new URL(`${name}.ts`, import.meta.url);
-if (!/^\w+$/.test(name) || !existsSync(file) || (seconds !== undefined && !(seconds > 0))) {
+if (!/^[\w-]+$/.test(name) || !existsSync(file) || (seconds !== undefined && !(seconds > 0))) {
   console.error("npm run long -- <name> [--seconds N], where test/long/<name>.ts exists");
   process.exit(2);
 }
