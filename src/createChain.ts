@@ -145,6 +145,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   });
 
   const ending = new AbortController();
+  const asking = { handlers, timeoutMs: config.upstream.timeoutMs, signal: ending.signal };
   const subscriptions = createSubscriptions({
     chain: name,
     heads: upstreams.heads,
@@ -152,7 +153,11 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal: ending.signal,
     }),
-    ask: createAsk({ handlers, view, timeoutMs: config.upstream.timeoutMs, signal: ending.signal }),
+    ask: createAsk({ ...asking, view: () => ({ heads: view().heads }) }),
+    nodePending: {
+      isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
+      ask: createAsk({ ...asking, view }),
+    },
     limits: logLimits,
     maxSubscriptions: server.maxSubscriptions,
     telemetry,
