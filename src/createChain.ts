@@ -153,10 +153,10 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal: ending.signal,
     }),
-    ask: createAsk({ ...asking, view: () => ({ heads: view().heads }) }),
+    ask: createAsk({ ...asking, view }),
     nodePending: {
       isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
-      ask: createAsk({ ...asking, view }),
+      ask: createAsk({ ...asking, view, atPending: true }),
     },
     limits: logLimits,
     maxSubscriptions: server.maxSubscriptions,
