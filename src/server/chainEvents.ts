@@ -90,7 +90,13 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
   };
 
   const tellHeads = createNewHeads({ audience: newHeads, ask, onDelivered: counted("newHeads"), log });
-  const flashblocks = createFlashblocks({ audience, ask, onDelivered: (kind, to) => count[kind](to), log });
+  const flashblocks = createFlashblocks({
+    audience,
+    head: () => heads.current()?.latest.number ?? 0n,
+    ask,
+    onDelivered: (kind, to) => count[kind](to),
+    log,
+  });
   const preconfirmed = createPendingLogs({
     index: pendingLogs,
     events,

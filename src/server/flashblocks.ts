@@ -17,6 +17,8 @@ export interface FlashblockAudience {
 
 export interface FlashblocksOptions {
   readonly audience: FlashblockAudience;
+  /** The newest sealed block's number. */
+  head(): bigint;
   readonly ask: Ask;
   onDelivered(kind: "newFlashblocks" | "newFlashblockTransactions", count: number): void;
   readonly log: Log;
@@ -60,12 +62,11 @@ const withReceipt = (block: PendingBlock, index: number): Body | undefined => {
   return encoder.encode(JSON.stringify({ ...JSON.parse(decoder.decode(transaction)), ...added }));
 };
 
-export const createFlashblocks = ({ audience, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
+export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
   const inOrder = createInOrder((err) => log.warn({ err }, "a sealed block could not be told to subscriptions"));
   /** Told transactions by their block's number; a number that is here has been announced. */
   const told = new Map<bigint, { readonly hashes: Set<string>; readonly whole: Set<string> }>();
 
-  let head = 0n;
   let nodeBody: Body = Buffer.alloc(0);
 
   const toldOf = (number: bigint) => {
@@ -127,7 +128,7 @@ export const createFlashblocks = ({ audience, ask, onDelivered, log }: Flashbloc
     onNodePending: (body) => {
       const block = parseTransactions(body);
       // A node without a pending block of its own gives its latest.
-      if (block.number === undefined || block.number <= head || Buffer.compare(body, nodeBody) === 0) return;
+      if (block.number === undefined || block.number <= head() || Buffer.compare(body, nodeBody) === 0) return;
       nodeBody = body;
       const known = toldOf(block.number);
       if (audience.blocks.size > 0) sendBlock(body);
@@ -136,7 +137,6 @@ export const createFlashblocks = ({ audience, ask, onDelivered, log }: Flashbloc
       }
     },
     onHead: ({ heads, from, to }) => {
-      head = heads.latest.number;
       for (const { number } of from) told.delete(number);
       for (const block of to) inOrder(() => sealed(block));
       for (const old of told.keys()) if (old < heads.latest.number - MAX_BLOCKS) told.delete(old);
