@@ -8,19 +8,20 @@ export interface AskOptions {
   readonly handlers: Handlers;
   /** Throws while no node has told its head. */
   view(): View;
+  /** Reads what is pending too. Else what is sealed is meant, even where a pending block has the same hash. */
+  readonly atPending?: true;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 /** A question of forebay's own, answered like a caller's: by the table, through the cache. The text of its result. */
 export const createAsk =
-  ({ handlers, view, timeoutMs, signal }: AskOptions) =>
+  ({ handlers, view, atPending, timeoutMs, signal }: AskOptions) =>
   async (method: string, params: readonly unknown[]): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not known`);
     const { body } = await handle(createCall(method, params), {
-      // What is sealed is meant, even where a pending block has the same hash.
-      view: { heads: view().heads },
+      view: atPending ? view() : { heads: view().heads },
       deadlineMs: performance.now() + timeoutMs,
       caller: "subscriptions",
       fresh: false,

@@ -113,6 +113,8 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     return new RequestContext(request, views.view(), performance.now() + config.upstream.timeoutMs, fresh);
   };
 
+  const { view } = views;
+  const asking = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal: ending.signal };
   const subscriptions = createSubscriptions({
     chain: name,
     heads: upstreams.heads,
@@ -121,7 +123,11 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal: ending.signal,
     }),
-    ask: createAsk({ handlers, view: views.view, timeoutMs: config.upstream.timeoutMs, signal: ending.signal }),
+    ask: createAsk(asking),
+    nodePending: {
+      isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
+      ask: createAsk({ ...asking, atPending: true }),
+    },
     limits: logLimits,
     maxSubscriptions: server.maxSubscriptions,
     telemetry,

@@ -5,6 +5,7 @@ import type { Telemetry } from "../telemetry.ts";
 import { createEventCount } from "./eventCount.ts";
 import { createFlashblocks } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeads.ts";
+import { createNodePending, type NodePendingSource } from "./nodePending.ts";
 import { createNotification } from "./notification.ts";
 import { createPendingLogs } from "./pendingLogs.ts";
 import { createPoolEvents, type Place, type PoolEventsOptions } from "./poolEvents.ts";
@@ -22,6 +23,8 @@ export interface ChainEventsOptions {
   };
   /** Absent where the chain has no pending room: then what is pre-confirmed is told when it is sealed. */
   readonly pending?: { subscribe(listener: (change: PendingChange) => void): () => void };
+  /** Absent where no node is asked at `pending`. */
+  readonly nodePending?: NodePendingSource;
   readonly pool: PoolEventsOptions["source"];
   readonly ask: Ask;
   /** So many blocks were not read: whoever waits for events must know. */
@@ -87,7 +90,13 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
   };
 
   const tellHeads = createNewHeads({ audience: newHeads, ask, onDelivered: counted("newHeads"), log });
-  const flashblocks = createFlashblocks({ audience, ask, onDelivered: (kind, to) => count[kind](to), log });
+  const flashblocks = createFlashblocks({
+    audience,
+    head: () => heads.current()?.latest.number ?? 0n,
+    ask,
+    onDelivered: (kind, to) => count[kind](to),
+    log,
+  });
   const preconfirmed = createPendingLogs({
     index: pendingLogs,
     events,
@@ -134,6 +143,16 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
     preconfirmed.onPending(change);
   });
 
+  const nodePending =
+    options.nodePending &&
+    createNodePending({
+      ...options.nodePending,
+      wantsLogs: () => pendingLogs.size > 0,
+      wantsBlocks: () => audience.blocks.size + audience.hashes.size > 0,
+      onLogs: preconfirmed.onNodePending,
+      onBlock: flashblocks.onNodePending,
+    });
+
   const inIndex = (
     index: LogIndex<Subscription>,
     { filter }: Extract<Wanted, { kind: "logs" | "pendingLogs" }>,
@@ -172,6 +191,7 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
       ending.abort();
       stopHeads();
       stopPending?.();
+      nodePending?.close();
       sync.close();
     },
   };

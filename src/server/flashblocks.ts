@@ -4,7 +4,7 @@ import type { Log } from "../telemetry.ts";
 import { createInOrder } from "./inOrder.ts";
 import { createNotification } from "./notification.ts";
 import type { Ask } from "./sealedLogs.ts";
-import { readSealedTransactions } from "./sealedTransactions.ts";
+import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
 import { deliver, type Subscription } from "./subscriber.ts";
 
 /** Who wants what of the blocks being built. */
@@ -17,6 +17,8 @@ export interface FlashblockAudience {
 
 export interface FlashblocksOptions {
   readonly audience: FlashblockAudience;
+  /** The newest sealed block's number. */
+  head(): bigint;
   readonly ask: Ask;
   onDelivered(kind: "newFlashblocks" | "newFlashblockTransactions", count: number): void;
   readonly log: Log;
@@ -24,6 +26,8 @@ export interface FlashblocksOptions {
 
 export interface Flashblocks {
   onPending(change: PendingChange): void;
+  /** A node's own pending block as it is now, or `null`. */
+  onNodePending(body: Body): void;
   /** What was not announced before it was sealed is announced now: native mode, and gaps in the feed. */
   onHead(change: HeadChange): void;
 }
@@ -58,10 +62,12 @@ const withReceipt = (block: PendingBlock, index: number): Body | undefined => {
   return encoder.encode(JSON.stringify({ ...JSON.parse(decoder.decode(transaction)), ...added }));
 };
 
-export const createFlashblocks = ({ audience, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
+export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
   const inOrder = createInOrder((err) => log.warn({ err }, "a sealed block could not be told to subscriptions"));
   /** Told transactions by their block's number; a number that is here has been announced. */
   const told = new Map<bigint, { readonly hashes: Set<string>; readonly whole: Set<string> }>();
+
+  let nodeBody: Body = Buffer.alloc(0);
 
   const toldOf = (number: bigint) => {
     const known = told.get(number) ?? { hashes: new Set<string>(), whole: new Set<string>() };
@@ -118,6 +124,17 @@ export const createFlashblocks = ({ audience, ask, onDelivered, log }: Flashbloc
         if (audience.blocks.size > 0) sendBlock(block.body(true));
       }
       for (const extension of extended) extend(extension);
+    },
+    onNodePending: (body) => {
+      const block = parseTransactions(body);
+      // A node without a pending block of its own gives its latest.
+      if (block.number === undefined || block.number <= head() || Buffer.compare(body, nodeBody) === 0) return;
+      nodeBody = body;
+      const known = toldOf(block.number);
+      if (audience.blocks.size > 0) sendBlock(body);
+      for (const { hash } of block.transactions) {
+        sendOnce(known.hashes, String(hash), audience.hashes, () => encoder.encode(`"${hash}"`));
+      }
     },
     onHead: ({ heads, from, to }) => {
       for (const { number } of from) told.delete(number);

@@ -73,17 +73,17 @@ export const createOutbox = ({ socket, stream, maxBufferBytes, onSlow }: OutboxO
     for (const fragments of waiting) send(fragments);
   };
 
-  const sent = (bytes: Uint8Array, options: typeof LAST): Promise<void> =>
-    new Promise((resolve, reject) => {
-      socket.send(bytes, options, (error) => (error ? reject(error) : resolve()));
+  /** False when the connection is gone. */
+  const sent = (bytes: Uint8Array, options: typeof LAST): Promise<boolean> =>
+    new Promise((resolve) => {
+      socket.send(bytes, options, (error) => resolve(!error));
     });
 
   const sendStream = async (chunks: readonly Chunk[]): Promise<void> => {
     held ??= [];
     try {
       for (const chunk of chunks) {
-        if (!isStream(chunk)) await sent(chunk, MORE);
-        else for await (const part of chunk) await sent(part, MORE);
+        for await (const part of isStream(chunk) ? chunk : [chunk]) if (!(await sent(part, MORE))) return;
       }
       await sent(Buffer.alloc(0), LAST);
     } catch (error) {
@@ -101,14 +101,17 @@ export const createOutbox = ({ socket, stream, maxBufferBytes, onSlow }: OutboxO
       else if (cork()) send(fragments);
       else giveUp();
     },
-    answer: (chunks) => {
-      if (held === undefined && isWhole(chunks)) return sent(Buffer.concat(chunks), LAST);
+    answer: async (chunks) => {
+      if (held === undefined && isWhole(chunks)) {
+        await sent(Buffer.concat(chunks), LAST);
+        return;
+      }
       // From now on, so that nothing comes between it and the one before.
       held ??= [];
       streamed = streamed.then(() => sendStream(chunks));
       const turn = streamed;
       streamed = turn.catch(() => {});
-      return turn;
+      await turn;
     },
   };
 };

@@ -20,6 +20,8 @@ export interface PendingLogsOptions {
  */
 export interface PendingLogs {
   onPending(change: PendingChange): void;
+  /** All logs of a node's own pending block so far. */
+  onNodePending(logs: readonly SubscribedLog[]): void;
   onSealed(block: SealedBlockLogs): void;
   onUnsealed(block: SealedBlockLogs): void;
 }
@@ -69,9 +71,9 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
     if (log) send(log, true, (since) => since < event);
   };
 
-  const extend = (extension: PendingExtension, event: number): void => {
-    const known = toldOf(extension.block.number);
-    for (const log of logsOf(extension)) {
+  const tell = (logs: readonly SubscribedLog[], event: number): void => {
+    for (const log of logs) {
+      const known = toldOf(log.number);
       if (known.has(log.key)) continue;
       known.set(log.key, { event, log });
       send(log, false, (since) => since < event);
@@ -89,8 +91,10 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
       if (index.size === 0) return;
       const event = events.next();
       takeBackBodies(removed);
-      for (const extension of extended) extend(extension, event);
+      for (const extension of extended) tell(logsOf(extension), event);
     },
+    // A log that is no longer there may have been left out by a node that failed: the sealed block will tell.
+    onNodePending: (logs) => tell(logs, events.next()),
     onSealed: ({ block: { number }, logs, event }) => {
       const known = toldOf(number);
       const sealed = new Set(logs.map(({ key }) => key));

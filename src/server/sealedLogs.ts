@@ -40,6 +40,8 @@ const MAX_KEPT_BLOCKS = 128;
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
+/** Blocks that are asked for side by side: after a break there may be a thousand. */
+const MAX_ASKED = 8;
 const NO_LOGS = Buffer.from("[]");
 
 /** The logs of each new head, asked for once for all subscriptions, in the order of the chain; none is left out while it is canonical. */
@@ -47,6 +49,8 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
   const { current, ask, events, log, signal } = options;
   const inOrder = createInOrder((err) => log.error({ err }, "logs of a block could not be delivered"));
   const kept = new Map<Hash, Kept>();
+  const waiting: (() => void)[] = [];
+  let asked = 0;
   let keptBytes = 0;
 
   const forget = (hash: Hash): Kept | undefined => {
@@ -79,6 +83,18 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
     }
   };
 
+  /** In the order of the chain, so many at a time. */
+  const inTurn = async (block: RingBlock): Promise<Uint8Array | undefined> => {
+    if (asked >= MAX_ASKED) await new Promise<void>((resolve) => waiting.push(resolve));
+    asked++;
+    try {
+      return await fetch(block);
+    } finally {
+      asked--;
+      waiting.shift()?.();
+    }
+  };
+
   const add = (block: RingBlock, text: Uint8Array | undefined, event: number): void => {
     if (text === undefined) return;
     keep(block.hash, { text, event });
@@ -96,8 +112,8 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
     if (!options.isWanted()) return;
     for (const block of to) {
       // Asked for at once, also while the one before is awaited: blocks may come faster than a node answers.
-      const asked = fetch(block);
-      inOrder(async () => add(block, await asked, event));
+      const text = inTurn(block);
+      inOrder(async () => add(block, await text, event));
     }
   };
 };

@@ -1,4 +1,4 @@
-import type { Hash } from "../chain/hex.ts";
+import { type Hash, isQuantity } from "../chain/hex.ts";
 import type { Body } from "../chain/view.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Ask } from "./sealedLogs.ts";
@@ -24,6 +24,18 @@ const isFields = (value: unknown): value is Fields => typeof value === "object" 
 const parse = (text: Uint8Array): unknown => JSON.parse(decoder.decode(text));
 const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 
+/** The number and the transactions of a block as nodes give it; no number for `null`. */
+export const parseTransactions = (
+  body: Body,
+): { readonly number: bigint | undefined; readonly transactions: readonly Fields[] } => {
+  const block = parse(body);
+  if (!isFields(block)) return { number: undefined, transactions: [] };
+  return {
+    number: isQuantity(block.number) ? BigInt(block.number) : undefined,
+    transactions: listOf(block.transactions),
+  };
+};
+
 /** Receipts by transaction; from a node that does not give all receipts of a block, their logs alone. */
 const readReceipts = async (ask: Ask, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
   try {
@@ -47,8 +59,7 @@ export const readSealedTransactions = async (
   wantsReceipts: () => boolean,
 ): Promise<SealedTransactions> => {
   const body = await ask("eth_getBlockByHash", [hash, true]);
-  const block = parse(body);
-  const transactions = isFields(block) ? listOf(block.transactions) : [];
+  const { transactions } = parseTransactions(body);
   const receipts =
     wantsReceipts() && transactions.length > 0 ? await readReceipts(ask, hash) : new Map<unknown, Fields>();
   return {

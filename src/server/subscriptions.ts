@@ -65,11 +65,12 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
   const subscribe: Handler<SocketContext, Answer> = async ({ params }, { subscriber, onAnswered }) => {
     const wanted = parseWanted(params, limits);
     const { subscriptions } = subscriber;
-    if (subscriptions.size >= maxSubscriptions) {
-      throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
-    }
     const labels = { chain, kind: wanted.kind };
     const place = await events.place(wanted);
+    if (subscriptions.size >= maxSubscriptions) {
+      place.end();
+      throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
+    }
     const subscription = createSubscription(subscriber);
     const { id } = subscription;
     let hasBegun = false;

@@ -104,9 +104,8 @@ export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketCon
     const begin: (() => void)[] = [];
     const chunks = await run(body, (then) => begin.push(then));
     if (socket.readyState !== socket.OPEN) return;
-    const sent = chunks.length > 0 ? outbox.answer(chunks) : undefined;
+    if (chunks.length > 0) await outbox.answer(chunks);
     for (const then of begin) then();
-    await sent;
   };
 
   const settle = (): void => {
@@ -123,7 +122,6 @@ export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketCon
     if (inFlight >= MAX_IN_FLIGHT) socket.pause();
     const body = Array.isArray(data) ? Buffer.concat(data) : data instanceof ArrayBuffer ? Buffer.from(data) : data;
     answer(body)
-      // The connection is gone, or broke with the answer.
       .catch((error: unknown) => left.signal.aborted || onError(error, requestId))
       .finally(settle);
   });

@@ -62,7 +62,7 @@ export const createPendingTransactions = ({ nodes, signal }: PendingTransactions
         },
       });
     };
-    const timer = setTimeout(() => taken.reject(notOffered()), TAKE_TIMEOUT_MS);
+    const timer = setTimeout(() => taken.reject(notOffered()), TAKE_TIMEOUT_MS).unref();
     for (const [index, node] of nodes.entries()) follow(node, index);
     return { listeners, ending, taken: taken.promise.finally(() => clearTimeout(timer)) };
   };

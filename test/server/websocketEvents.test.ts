@@ -31,6 +31,15 @@ const createRig = () => {
   const telemetry = createTelemetry({ level: "silent" });
   let heads: Heads = createHeads({ latest: 10n });
   let failures = 0;
+  const ask = async (method: string, [first]: readonly unknown[]) => {
+    const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
+    asked.push(key);
+    if (failures > 0) {
+      failures--;
+      throw unavailable("the node is down");
+    }
+    return Buffer.from(JSON.stringify(results.get(key) ?? []));
+  };
   const subscriptions = createSubscriptions({
     chain: "chain",
     heads: {
@@ -43,15 +52,8 @@ const createRig = () => {
     },
     pending,
     pool: { subscribe: () => Promise.reject(unavailable("none")) },
-    ask: async (method, [first]) => {
-      const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
-      asked.push(key);
-      if (failures > 0) {
-        failures--;
-        throw unavailable("the node is down");
-      }
-      return Buffer.from(JSON.stringify(results.get(key) ?? []));
-    },
+    ask,
+    nodePending: { isServing: () => true, ask },
     limits: { maxAddresses: 10, maxTopics: 10 },
     maxSubscriptions: 10,
     telemetry,
@@ -316,5 +318,43 @@ test("native mode: the same subscriptions are made from the sealed blocks", asyn
   assert.deepEqual(hashes(), [hashOfName("one")]);
   assert.deepEqual(whole(), [{ hash: hashOfName("one"), value: "0x1", logs: [log], status: "0x1" }]);
   assert.deepEqual(names(logs()), ["one"]);
+  rig.close();
+});
+
+test("a node's own pending block: looked at while somebody subscribes, each log and transaction once, then the sealed block's rest", async (context) => {
+  context.mock.timers.enable({ apis: ["setInterval"] });
+  const rig = createRig();
+  const look = async () => {
+    context.mock.timers.tick(200);
+    await turn();
+  };
+  await look();
+  assert.deepEqual(rig.asked, []);
+  const logs = await rig.subscribe("pendingLogs");
+  const hashes = await rig.subscribe("newFlashblockTransactions");
+  const blocks = await rig.subscribe("newFlashblocks");
+  const log = (name: string, index: number) => rpcLog(11n, hashOf(11n), name, index);
+  const block = (...named: string[]) => ({
+    number: "0xb",
+    transactions: named.map((name) => ({ hash: hashOfName(name) })),
+  });
+  rig.results.set("eth_getLogs [object Object]", [log("one", 0)]);
+  rig.results.set("eth_getBlockByNumber pending", block("one"));
+  await look();
+  await look();
+  rig.results.set("eth_getLogs [object Object]", [log("one", 0), log("two", 1)]);
+  rig.results.set("eth_getBlockByNumber pending", block("one", "two"));
+  await look();
+  assert.deepEqual(names(logs()), ["one", "two"]);
+  assert.deepEqual(hashes(), [hashOfName("one"), hashOfName("two")]);
+  assert.equal(blocks().length, 2);
+  rig.results.set(`eth_getLogs ${hashOf(11n)}`, [log("one", 0), log("three", 1)]);
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, block("one", "three"));
+  await rig.head(11n);
+  assert.deepEqual(names(logs()), ["one", "two", "-two", "three"]);
+  assert.deepEqual(hashes(), [hashOfName("one"), hashOfName("two"), hashOfName("three")]);
+  // A block that is not above the head is not pending.
+  await look();
+  assert.equal(blocks().length, 2);
   rig.close();
 });
