@@ -15,10 +15,13 @@ const cost = (node: Standing, best: bigint): number => {
 export const covers = (node: Standing, block: Question["block"]): boolean =>
   block === undefined || (node.head !== undefined && block.number <= node.head);
 
-/** The node's newest block is not on another branch than the view's. */
+/** The node's newest block is one of the view's; one above them may be of another branch, or is about to be served. */
 export const agrees = ({ head, headHash }: Standing, heads: Heads): boolean => {
-  const held = head === undefined ? undefined : heads.at(head);
-  return held === undefined || headHash === undefined || held.hash === headHash;
+  if (head === undefined || headHash === undefined) {
+    return true;
+  }
+  const held = heads.at(head);
+  return held === undefined ? head < heads.latest.number : held.hash === headHash;
 };
 
 /** What the answer depends on where the question names no block: who is behind it cannot know. */

@@ -114,6 +114,9 @@ export const isPassing = (kind: NodeErrorKind): boolean => PASSING.has(kind);
 /** The node, not the question, is at fault: counted by its breaker. A node that says "timeout" itself was asked too much. */
 export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) && !(kind === "timeout" && text);
 
-/** The block itself is not there (yet), in contrast to its state or history that was pruned. */
+/**
+ * The block itself is not there (yet), in contrast to its state or history that was pruned. EIP-1474's "resource not found" is
+ * what anvil says of a hash that a reorganisation took away: taken for pruned, a node would lose its reads below that block.
+ */
 export const isMissingBlock = (message: string): boolean =>
-  /header (for hash )?not found|unknown block|could not find block|block .*not found/i.test(message);
+  /header (for hash )?not found|unknown block|could not find block|block .*not found|resource not found/i.test(message);

@@ -1,5 +1,5 @@
 import { startRedis } from "../support/redis.ts";
-import { compareCached } from "./compareCached.ts";
+import { compareCached, oneBlock } from "./compareCached.ts";
 import type { BenchOptions, BenchResult } from "./result.ts";
 
 export const bench = async (options: BenchOptions): Promise<BenchResult> => {
@@ -7,7 +7,7 @@ export const bench = async (options: BenchOptions): Promise<BenchResult> => {
   try {
     const { url } = await startRedis({ after: (end) => ends.unshift(end) });
     return await compareCached(
-      { claim: "a block from Redis, memory off: at least 0.50", bytes: 1_500, connections: 32, redisUrl: url },
+      { ...oneBlock, claim: "a block from Redis, memory off: at least 0.50", connections: 32, redisUrl: url },
       options,
     );
   } finally {

@@ -1,33 +1,60 @@
+import { createFakeChain, type FakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
+import { resultText, rpc } from "../support/rpc.ts";
+import type { CachedServerOptions } from "./cachedServer.ts";
 import { type Child, startChild } from "./child.ts";
 import { alternate, medianOf, type Server, spread } from "./compareServers.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
 
 export interface CachedShape {
   readonly claim: string;
-  readonly bytes: number;
+  readonly method: string;
+  readonly params: readonly unknown[];
+  /** What the node answers. */
+  readonly handlers: (chain: FakeChain) => NonNullable<FakeNodeOptions["handlers"]>;
   readonly connections: number;
   readonly redisUrl?: string;
 }
 
-const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["0x10",true]}';
+const HEIGHT = 1_100;
+const WARM_ROUNDS = 50;
 
-const start = async (args: readonly string[]): Promise<{ child: Child; server: Server }> => {
-  const child = startChild("cachedServer.ts", args);
+const start = async (options: CachedServerOptions): Promise<{ child: Child; server: Server; url: string }> => {
+  const child = startChild("cachedServer.ts");
+  child.send(options);
   const port = (await child.message()) as number;
-  return { child, server: { port, path: "/", pids: [child.pid], end: child.end } };
+  return { child, server: { port, path: "/", pids: [child.pid], end: child.end }, url: `http://127.0.0.1:${port}` };
 };
 
-/** Our cache behind our server against a bare node:http server that sends the same bytes: CPU of one request. */
+/** Asks until it is a hit, and gives the answer. */
+const warm = async (url: string, { method, params }: CachedShape): Promise<string> => {
+  for (let asked = 0; asked < WARM_ROUNDS; asked++) {
+    const { text, headers } = await rpc(url, method, params);
+    if (headers.get("cache-status")?.startsWith("forebay; hit")) return resultText(text);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${method} is not kept`);
+};
+
+/** Whole forebay against a bare node:http server that sends the same bytes: CPU of one request. */
 export const compareCached = async (shape: CachedShape, { short }: BenchOptions): Promise<BenchResult> => {
-  const ours = await start(["ours", `${shape.bytes}`, ...(shape.redisUrl === undefined ? [] : [shape.redisUrl])]);
-  const bare = await start(["bare", `${shape.bytes}`]);
+  const startSeconds = Math.floor(Date.now() / 1_000) - 2 * HEIGHT;
+  const chain = createFakeChain({ height: HEIGHT, startSeconds });
+  const node = await createFakeNode({ chain, handlers: shape.handlers(chain) });
+  const ours = await start({ nodeUrl: node.url, redisUrl: shape.redisUrl });
+  const started = [ours];
   try {
+    const result = await warm(ours.url, shape);
+    const bare = await start({ result });
+    started.push(bare);
     const load = {
-      body: BODY,
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: shape.method, params: shape.params }),
       connections: shape.connections,
       warmMs: short ? 500 : 1_000,
       measureMs: short ? 1_000 : 4_000,
     };
+    ours.child.send("delay");
+    await ours.child.message();
     const results = await alternate(ours.server, bare.server, load, short ? 3 : 7);
     ours.child.send("delay");
     const { loopP99Ms } = (await ours.child.message()) as { loopP99Ms: number };
@@ -39,6 +66,7 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
       ours: round(mine),
       yardstick: round(theirs),
       unit: "microseconds of CPU per request",
+      bytes: Buffer.byteLength(result),
       unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
       loopP99Ms: round(loopP99Ms),
       oursRequestsPerSecond: round(medianOf(results.ours, "requestsPerSecond"), 0),
@@ -47,6 +75,24 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
       yardstickMedianMs: round(medianOf(results.yardstick, "medianMs")),
     };
   } finally {
-    await Promise.all([ours.server.end(), bare.server.end()]);
+    await Promise.all(started.map(({ server }) => server.end()));
+    await node.close();
   }
+};
+
+const BLOCK_BYTES = 1_500;
+
+/** A final block, made so many bytes large. */
+export const oneBlock: Pick<CachedShape, "method" | "params" | "handlers"> = {
+  method: "eth_getBlockByNumber",
+  params: ["0x10", true],
+  handlers: (chain) => ({
+    eth_getBlockByNumber: ([tag]) => {
+      const depths: Record<string, number> = { latest: 0, safe: 4, finalized: 8 };
+      const block = chain.blocks[HEIGHT - (depths[String(tag)] ?? HEIGHT - Number(tag))]?.json;
+      if (block === undefined || tag !== "0x10") return block ?? null;
+      const missing = BLOCK_BYTES - JSON.stringify({ ...block, extraData: "0x" }).length;
+      return { ...block, extraData: `0x${"ab".repeat(Math.max(0, missing) / 2)}` };
+    },
+  }),
 };

@@ -27,24 +27,31 @@ const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
   return (n) => head + body.replaceAll("{n}", n.toString(16).padStart(8, "0"));
 };
 
-/** Calls back once a response: its head says how long it is. */
+const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
+
+/** Calls back once a response: its head says how long it is, or its last chunk ends it. */
 const onResponse = (socket: Socket, done: (status: string) => void): void => {
   let missing = 0;
   let head = "";
+  let chunked = false;
   socket.on("data", (chunk: Buffer) => {
-    if (missing > 0) missing -= chunk.length;
+    if (chunked) missing = chunk.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) ? 0 : 1;
+    else if (missing > 0) missing -= chunk.length;
     else {
       head += chunk.toString("latin1");
       const end = head.indexOf(HEAD_END);
       if (end < 0) return;
       const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-      if (length === undefined) throw new Error(`no Content-Length in ${head.slice(0, end)}`);
-      missing = end + HEAD_END.length + Number(length) - head.length;
+      chunked = length === undefined && /\r\ntransfer-encoding: chunked/i.test(head);
+      if (length === undefined && !chunked) throw new Error(`no Content-Length in ${head.slice(0, end)}`);
+      if (chunked) missing = chunk.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) ? 0 : 1;
+      else missing = end + HEAD_END.length + Number(length) - head.length;
     }
     if (missing > 0) return;
     const status = head.slice(9, 12);
     head = "";
     missing = 0;
+    chunked = false;
     done(status);
   });
 };

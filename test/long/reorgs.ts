@@ -1,3 +1,4 @@
+import type { Untrue } from "../support/recordedReplica.ts";
 import { createRandom, type ReorgStep, startReorgRun } from "../support/reorgRun.ts";
 
 const DEFAULT_SECONDS = 300;
@@ -15,6 +16,19 @@ function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
   }
 }
 
+const START_CHARACTERS = 80;
+
+/** How often what was wrong in the same way. */
+const countKinds = (untrue: readonly Untrue[]): Record<string, number> => {
+  const counts: Record<string, number> = {};
+  for (const { question, cacheStatus, text, expected } of untrue) {
+    const wanted = expected.map((each) => each?.slice(0, START_CHARACTERS) ?? "nothing").join(" or ");
+    const kind = `${question.split(" ", 1)[0]} (${cacheStatus}): ${text.slice(0, START_CHARACTERS)} instead of ${wanted}`;
+    counts[kind] = (counts[kind] ?? 0) + 1;
+  }
+  return counts;
+};
+
 /** Two nodes that reorganise and part, two replicas with one Redis: was every answer true of a view of its time? */
 export const long = async ({ seconds = DEFAULT_SECONDS, seed = 1 }: { seconds?: number; seed?: number }) => {
   const ends: (() => unknown)[] = [];
@@ -28,6 +42,7 @@ export const long = async ({ seconds = DEFAULT_SECONDS, seed = 1 }: { seconds?: 
       hits: total("hits"),
       views: total("views"),
       untrue: untrue.length,
+      kinds: countKinds(untrue),
       examples: untrue.slice(0, 3),
       passed: untrue.length === 0,
     };

@@ -140,6 +140,7 @@ export const startReorgRun = async (t: Lifespan, seed: number): Promise<ReorgRun
         for (const step of steps) {
           await act(step);
           await sleep(BLOCK_MS);
+          for (const replica of replicas) untrue.push(...replica.check(truth).map((each) => ({ ...each, step })));
         }
       } finally {
         ending.abort();

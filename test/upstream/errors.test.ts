@@ -133,5 +133,6 @@ test("what is deterministic is not tried again", () => {
 
 test("a missing block is not pruned data", () => {
   assert.equal(isMissingBlock("header not found"), true);
+  assert.equal(isMissingBlock("Resource not found"), true);
   assert.equal(isMissingBlock("missing trie node 00ab (path ) state 0x is not available, not found"), false);
 });
