@@ -59,6 +59,12 @@ export interface CallContext {
   readonly caller: string;
   /** Read past the cache (the answer may still be kept). */
   readonly fresh: boolean;
+  /** The HTTP request that this is part of, for logs. */
+  readonly requestId?: string | undefined;
+  /** Passed on to nodes (W3C Trace Context). */
+  readonly traceparent?: string | undefined;
+  /** Throws or rejects with RpcError where the caller may not call this method, or not now. */
+  readonly permit?: ((method: string) => Promise<void> | undefined) | undefined;
 }
 
 /** The one interface that carries everything that answers a question. Features wrap it. */
