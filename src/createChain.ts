@@ -7,7 +7,7 @@ import { createStore } from "./cache/store.ts";
 import { type Hash, ZERO_HASH } from "./chain/hex.ts";
 import type { Answer, CallContext } from "./chain/source.ts";
 import type { ChainConfig, Config } from "./config.ts";
-import { createViews } from "./createViews.ts";
+import { createViews, type Views } from "./createViews.ts";
 import { createDispatch } from "./jsonrpc/dispatch.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
@@ -15,7 +15,8 @@ import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { createOutcomes } from "./outcomes.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
-import type { Endpoint } from "./server/endpoint.ts";
+import { createCallLog } from "./server/callLog.ts";
+import { type Endpoint, readTraceparent } from "./server/endpoint.ts";
 import { createPassthrough } from "./server/passthrough.ts";
 import type { Telemetry } from "./telemetry.ts";
 import { deduplicated } from "./upstream/deduplicated.ts";
@@ -37,6 +38,7 @@ export interface Shared {
 export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
+  readonly views: Pick<Views, "view" | "flashblocks">;
   /** Genesis, first head and rules are known. Rejects where nodes are not of one chain. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
@@ -120,11 +122,17 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
   };
 
+  const count = createOutcomes(name, methodLabel, telemetry.metrics);
+  const tell = createCallLog(name, log);
   const dispatch = createDispatch<CallContext, Answer>({
     ...createHandlers(chain, new Set(config.allowNamespaces)),
     maxBatch: server.maxBatch,
     maxResponseBytes,
-    onOutcome: createOutcomes(name, methodLabel, telemetry.metrics),
+    permit: ({ method }, { permit }) => permit?.(method),
+    onOutcome: (outcome) => {
+      count(outcome);
+      tell(outcome);
+    },
     onError: (error, { method }) => log.error({ err: error, chain: name, method }, "a call failed"),
   });
   const passthrough =
@@ -144,6 +152,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
         view: views.view(),
         deadlineMs: performance.now() + config.upstream.timeoutMs,
         caller: request.caller,
+        permit: request.permit,
+        requestId: request.requestId,
+        traceparent: readTraceparent(request.headers),
         fresh: shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined,
         get signal() {
           return request.signal;
@@ -157,6 +168,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   return {
     name,
     upstreams,
+    views,
     ready: views.ready,
     endpoint,
     close: async () => {
