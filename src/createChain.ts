@@ -1,3 +1,4 @@
+import { beginChainSeries } from "./beginSeries.ts";
 import { createAbsent } from "./cache/absent.ts";
 import { cached } from "./cache/cached.ts";
 import { createKeyPrefix } from "./cache/key.ts";
@@ -58,6 +59,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   const { name } = config;
   const { telemetry, server } = shared;
   const { log } = telemetry;
+  beginChainSeries(telemetry.metrics, config);
   const maxResponseBytes = server.maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : server.maxResponseBytes;
   const upstreams = createUpstreams(
     {

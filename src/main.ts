@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import { beginProcessSeries } from "./beginSeries.ts";
 import { createMemory } from "./cache/memory.ts";
 import { createRedis } from "./cache/redis.ts";
 import { createChains } from "./chains.ts";
@@ -47,6 +48,7 @@ const changedOptions = (before: Config, after: Config): readonly string[] =>
 export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   const { server, cache } = config;
   const { log, metrics, registry } = telemetry;
+  beginProcessSeries(metrics, cache.redis !== undefined);
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => {});
 
@@ -112,6 +114,12 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     port: server.opsPort,
     registry,
     ready: () => chains.current.every(chains.isKnown) && !draining,
+    measure: () => {
+      for (const { name: chain, upstreams } of chains.current) {
+        const latest = upstreams.heads.current()?.latest;
+        if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+      }
+    },
     config: () => formatMasked(inForce),
     onError: (error) => log.error({ err: error }, "metrics could not be collected"),
   });

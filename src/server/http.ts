@@ -77,7 +77,7 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     metrics.httpResponses.inc({ status });
     const headers = [
       "Content-Type",
-      type,
+      type === HTML ? `${HTML}; charset=utf-8` : type,
       "Content-Length",
       String(Buffer.byteLength(text)),
       ...commonHeaders(request),

@@ -8,6 +8,8 @@ export interface OpsOptions {
   readonly registry: Registry;
   /** Every chain has its genesis and a first head, and nothing is draining. */
   ready(): boolean;
+  /** Sets what is measured only when somebody looks. */
+  measure?(): void;
   /** JSON text of the configuration in force, without its secrets. */
   config(): string;
   onError(error: unknown): void;
@@ -29,10 +31,12 @@ export const createOpsServer = async ({
   registry,
   ready,
   config,
+  measure,
   onError,
 }: OpsOptions): Promise<OpsServer> => {
   const sendMetrics = async (response: ServerResponse): Promise<void> => {
     try {
+      measure?.();
       reply(response, 200, await registry.metrics(), registry.contentType);
     } catch (error) {
       onError(error);
