@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
 import { checkNodes, formatChecked } from "./check.ts";
 import { createForebay } from "./main.ts";
-import { ConfigError, formatSchema, readArguments, readConfig } from "./readConfig.ts";
+import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "./readConfig.ts";
+import { readVersion } from "./readVersion.ts";
+import { createReload } from "./reload.ts";
 import { createTelemetry } from "./telemetry.ts";
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
@@ -18,7 +19,8 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
   --host ADDRESS      default 127.0.0.1
   --port N            default 8545; 0 for any free one
-  --ops-port N        /metrics, /healthz, /readyz; default 9545
+  --ops-port N        /metrics, /healthz, /readyz, /config; default 9545
+  --ops-host ADDRESS  default 127.0.0.1
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
 
 Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS, FOREBAY_REDIS ...
@@ -28,20 +30,25 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-const version = (): string => {
-  const manifest: { version?: unknown } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
-  return String(manifest.version);
-};
-
-const serve = async (config: ReturnType<typeof readConfig>): Promise<void> => {
+const serve = async (given: Arguments): Promise<void> => {
+  const read = () => readConfig(given, process.env);
+  const config = read();
   const telemetry = createTelemetry({ level: config.log.level });
   const { log } = telemetry;
   const forebay = await createForebay(config, telemetry);
+  const { config: file } = given.values;
+  const reload = createReload({
+    file: typeof file === "string" ? file : undefined,
+    read,
+    apply: (next) => forebay.reload(next),
+    telemetry,
+  });
   let signals = 0;
   const stop = (signal: NodeJS.Signals) => {
     signals++;
     if (signals > 1) process.exit(1);
     log.info({ signal }, "draining");
+    reload.close();
     forebay.drain().then(
       () => process.exit(0),
       (error: unknown) => {
@@ -51,6 +58,7 @@ const serve = async (config: ReturnType<typeof readConfig>): Promise<void> => {
     );
   };
   process.on("SIGTERM", stop).on("SIGINT", stop);
+  process.on("SIGHUP", () => void reload.run());
   log.info({ listening: forebay.url, ops: forebay.opsUrl }, "listening");
   await forebay.failed;
 };
@@ -58,11 +66,10 @@ const serve = async (config: ReturnType<typeof readConfig>): Promise<void> => {
 const main = async (): Promise<void> => {
   const given = readArguments(process.argv.slice(2), process.env);
   if (given.command === "help") return say(HELP);
-  if (given.command === "version") return say(version());
+  if (given.command === "version") return say(readVersion());
   if (given.command === "schema") return say(formatSchema());
-  const config = readConfig(given, process.env);
-  if (given.command === "serve") return serve(config);
-  const checked = await checkNodes(config);
+  if (given.command === "serve") return serve(given);
+  const checked = await checkNodes(readConfig(given, process.env));
   for (const result of checked) say(formatChecked(result));
   if (checked.some(({ fault }) => fault !== undefined)) process.exitCode = 1;
 };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "./chain/rules.ts";
+import { parseNetwork } from "./server/trustedProxies.ts";
 
 const milliseconds = (fallback: number) => z.number().int().nonnegative().default(fallback);
 const count = (fallback: number) => z.number().int().positive().default(fallback);
@@ -155,26 +156,74 @@ const server = z.strictObject({
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
   drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
+  statusPage: z.boolean().default(true).describe("`GET /` shows a browser the chains, nodes by name and traffic"),
   drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),
 });
 
-/** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
-export const configSchema = z.strictObject({
-  chains: z
-    .array(chain)
-    .min(1)
-    .refine((chains) => new Set(chains.map(({ name }) => name)).size === chains.length, { error: "names must differ" }),
-  cache: cache.prefault({}),
-  server: server.prefault({}),
-  log: z
-    .strictObject({
-      level: z
-        .enum(["trace", "debug", "info", "warn", "error", "silent"])
-        .default("info")
-        .describe("Least level that is logged"),
-    })
-    .prefault({}),
+const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));
+const limit = z.strictObject({
+  calls: count(100).describe("Calls in that time at most; batch items count singly"),
+  seconds: count(1).describe("Length of that time"),
 });
+
+const access = z.strictObject({
+  keys: z
+    .array(
+      z.strictObject({
+        name: name.describe("Shown in logs"),
+        sha256: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits")
+          .describe("Of the key: `printf %s KEY | sha256sum`"),
+        limit: limit.optional().describe("Instead of `limitPerKey`"),
+        allow: methods.optional().describe("Only these methods, e.g. `eth_*`"),
+        deny: methods.default([]).describe("Not these methods"),
+      }),
+    )
+    .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })
+    .default([])
+    .describe("Where there is one, nobody is answered without: `x-api-key`, bearer token, or `/<chain>/<key>`"),
+  limitPerKey: limit.optional().describe("Of every key without its own; none by default"),
+  limitPerAddress: limit.optional().describe("Of every client address (IPv6: of its /64); none by default"),
+  limitStore: z
+    .enum(["memory", "redis"])
+    .default("memory")
+    .describe("Where calls are counted: in each process, or in `cache.redis` for all replicas"),
+  allow: methods.optional().describe("Only these methods, for everybody"),
+  deny: methods.default([]).describe("Not these methods, for anybody"),
+  trustedProxies: z
+    .array(
+      z.string().refine((text) => parseNetwork(text) !== undefined, { error: "an address or a network, 10.0.0.0/8" }),
+    )
+    .default([])
+    .describe("Networks whose X-Forwarded-For is believed"),
+});
+
+/** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
+export const configSchema = z
+  .strictObject({
+    chains: z
+      .array(chain)
+      .min(1)
+      .refine((chains) => new Set(chains.map(({ name }) => name)).size === chains.length, {
+        error: "names must differ",
+      }),
+    cache: cache.prefault({}),
+    server: server.prefault({}),
+    access: access.prefault({}),
+    log: z
+      .strictObject({
+        level: z
+          .enum(["trace", "debug", "info", "warn", "error", "silent"])
+          .default("info")
+          .describe("Least level that is logged"),
+      })
+      .prefault({}),
+  })
+  .refine(({ access: { limitStore }, cache: { redis } }) => limitStore === "memory" || redis !== undefined, {
+    error: "limits in Redis need cache.redis",
+    path: ["access", "limitStore"],
+  });
 
 export type Config = z.infer<typeof configSchema>;
 export type ChainConfig = Config["chains"][number];

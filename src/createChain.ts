@@ -1,12 +1,13 @@
 import { createAsk } from "./ask.ts";
+import { beginChainSeries } from "./beginSeries.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
 import { type Answer, type CallContext, copyContext } from "./chain/source.ts";
 import type { ChainConfig, Config } from "./config.ts";
 import { createReads } from "./createReads.ts";
-import { createViews } from "./createViews.ts";
+import { createViews, type Views } from "./createViews.ts";
 import type { Call } from "./jsonrpc/call.ts";
-import { createDispatch } from "./jsonrpc/dispatch.ts";
+import { createDispatch, type Outcome } from "./jsonrpc/dispatch.ts";
 import { createFilters } from "./logs/filters.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
@@ -15,6 +16,7 @@ import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { createOutcomes } from "./outcomes.ts";
 import { RequestContext } from "./requestContext.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
+import { createCallLog } from "./server/callLog.ts";
 import type { Endpoint, EndpointRequest } from "./server/endpoint.ts";
 import { createPassthrough } from "./server/passthrough.ts";
 import { createSubscriptions, type SocketContext } from "./server/subscriptions.ts";
@@ -40,6 +42,7 @@ export interface Shared {
 export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
+  readonly views: Pick<Views, "view" | "flashblocks">;
   /** Genesis, first head and rules are known. Rejects where nodes are not of one chain. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
@@ -50,6 +53,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   const { name } = config;
   const { telemetry, server } = shared;
   const { log } = telemetry;
+  beginChainSeries(telemetry.metrics, config);
   const maxResponseBytes = server.maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : server.maxResponseBytes;
   const upstreams = createUpstreams(
     {
@@ -100,11 +104,17 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   };
 
   const handlers = createHandlers(chain, new Set(config.allowNamespaces));
+  const count = createOutcomes(name, methodLabel, telemetry.metrics);
+  const tell = createCallLog(name, log);
   const rules = {
     forward: handlers.forward,
     maxBatch: server.maxBatch,
     maxResponseBytes,
-    onOutcome: createOutcomes(name, methodLabel, telemetry.metrics),
+    permit: ({ method }: Call, { permit }: CallContext) => permit?.(method),
+    onOutcome: (outcome: Outcome<CallContext, Answer>) => {
+      count(outcome);
+      tell(outcome);
+    },
     onError: (error: unknown, { method }: Call) => log.error({ err: error, chain: name, method }, "a call failed"),
   };
   const dispatch = createDispatch<CallContext, Answer>({ ...rules, lookup: handlers.lookup });
@@ -153,16 +163,17 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       const pending = replies.find((reply) => reply.pending !== undefined)?.pending;
       return { ...result, cacheStatus: formatCacheStatus(replies), pending };
     },
-    upgrade: (request, socket, head) =>
+    upgrade: (request, socket, head, { caller, permit }) =>
       shared.webSockets.accept(request, socket, head, async (body, message) => {
         upstreams.heads.touch();
-        const { subscriber, onAnswered, signal } = message;
-        return overSocket(body, { ...copyContext(contextOf(message)), subscriber, onAnswered, signal });
+        const { subscriber, onAnswered } = message;
+        return overSocket(body, { ...copyContext(contextOf({ ...message, caller, permit })), subscriber, onAnswered });
       }),
   };
   return {
     name,
     upstreams,
+    views,
     ready: views.ready,
     endpoint,
     close: async () => {

@@ -47,6 +47,7 @@ export const createExecution = ({ config, forks, upstreams, telemetry }: Executi
   const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
   const size = simulate.workers ?? Math.max(1, availableParallelism() - 1);
   metrics.workers.set({ chain }, size);
+  metrics.workersBusy.set({ chain }, 0);
   const workers = createWorkers({
     entry: SIMULATE_WORKER,
     size,
@@ -64,9 +65,11 @@ export const createExecution = ({ config, forks, upstreams, telemetry }: Executi
     gasCap: BigInt(simulate.gasCap),
     timeoutMs: simulate.timeoutMs,
     blockTimeMs: () => heads.blockTimeMs,
-    onRun: (kind, { rounds }) => {
-      metrics.simulateRuns.inc({ chain, kind, outcome: "ok" });
-      metrics.simulateRounds.observe({ chain }, rounds);
+    onStart: () => metrics.workersBusy.set({ chain }, workers.busy),
+    onRun: (kind, { outcome, rounds, seconds }) => {
+      metrics.simulateRuns.inc({ chain, kind, outcome });
+      metrics.simulateSeconds.observe({ chain, kind }, seconds);
+      if (rounds !== undefined) metrics.simulateRounds.observe({ chain }, rounds);
       metrics.workersBusy.set({ chain }, workers.busy);
     },
   });

@@ -7,6 +7,7 @@ import type { ChainConfig } from "./config.ts";
 import { createExecution, type Execution, noExecutor } from "./createExecution.ts";
 import { recoverSender } from "./evm/recoverAddress.ts";
 import { createFeed } from "./feed/client.ts";
+import { createRecentFlashblocks, type RecentFlashblocks } from "./feed/recentFlashblocks.ts";
 import { findForks } from "./findForks.ts";
 import { createCall } from "./jsonrpc/call.ts";
 import { unavailable } from "./jsonrpc/rpcError.ts";
@@ -21,6 +22,8 @@ export interface Views {
   /** Throws RpcError (503) before the first head. */
   view(): View;
   readonly execution: Execution | undefined;
+  /** The newest messages of the feed, for the status page. */
+  readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this raw transaction through here: its sender's pending nonce counts it. Its hash comes back. */
   accepted(raw: string): Hash | undefined;
@@ -53,6 +56,7 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry
   const { name: chain, pending: options } = config;
   const { log } = telemetry;
   const listeners = new Set<(change: PendingChange) => void>();
+  const flashblocks = createRecentFlashblocks();
   let pending: Pending | undefined;
   let execution: Execution | undefined;
   let closed = false;
@@ -84,7 +88,17 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry
       executor: (feeds.length > 0 ? execution?.executor() : undefined) ?? noExecutor,
       ...(feeds.length > 0 && {
         openFeed: (onMessage, blockTimeMs) =>
-          createFeed({ chain, urls: feeds, maxMessageBytes, blockTimeMs, onMessage, telemetry }),
+          createFeed({
+            chain,
+            urls: feeds,
+            maxMessageBytes,
+            blockTimeMs,
+            onMessage: (message) => {
+              flashblocks.note(message);
+              onMessage(message);
+            },
+            telemetry,
+          }),
       }),
       ask,
       telemetry,
@@ -97,6 +111,7 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry
   return {
     ready: start(),
     view: () => pending?.view() ?? sealed(),
+    flashblocks,
     get execution() {
       return execution;
     },

@@ -1,14 +1,22 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { beginProcessSeries } from "./beginSeries.ts";
 import { createMemory } from "./cache/memory.ts";
 import { createRedis } from "./cache/redis.ts";
+import { createChains } from "./chains.ts";
 import type { Config } from "./config.ts";
-import { createChain, type ServedChain } from "./createChain.ts";
+import type { ServedChain } from "./createChain.ts";
+import { createGate } from "./createGate.ts";
 import { createSpanSlots } from "./logs/spanSlots.ts";
+import { formatMasked } from "./maskConfig.ts";
+import { readVersion } from "./readVersion.ts";
 import { drain } from "./server/drain.ts";
-import type { Endpoint } from "./server/endpoint.ts";
-import { createHttpServer } from "./server/http.ts";
+import { createHttpServer, type HttpServer } from "./server/http.ts";
 import { createOpsServer } from "./server/ops.ts";
+import { createRequestLog } from "./server/requestLog.ts";
+import { statusPage } from "./server/statusPage.ts";
 import { createWebSockets } from "./server/webSockets.ts";
+import { createStatus } from "./status.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 /** A running forebay: one process, one or more chains. */
@@ -20,6 +28,8 @@ export interface Forebay {
   readonly ready: Promise<void>;
   /** Settles only by rejecting: the process cannot go on (a node of another chain). */
   readonly failed: Promise<never>;
+  /** Puts another configuration in force, or rejects with ConfigError and changes nothing. Ports and caches stay as they are. */
+  reload(config: Config): Promise<void>;
   /** Architecture.md, server: unready at once, requests in flight end, then everything is closed. */
   drain(): Promise<void>;
   /** At once. */
@@ -28,10 +38,20 @@ export interface Forebay {
 
 const urlOf = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
+/** `server.port`, `cache.redis` ...: what was opened once, and is not opened anew. */
+const changedOptions = (before: Config, after: Config): readonly string[] =>
+  (["server", "cache"] as const).flatMap((part) => {
+    const old = new Map<string, unknown>(Object.entries(before[part]));
+    const changed = Object.entries(after[part]).filter(([key, value]) => !isDeepStrictEqual(old.get(key), value));
+    const gone = [...old.keys()].filter((key) => !(key in after[part]));
+    return [...changed.map(([key]) => key), ...gone].map((key) => `${part}.${key}`);
+  });
+
 /** Opens the ports and starts to follow the nodes. Rejects where a port is taken. */
 export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   const { server, cache } = config;
   const { log, metrics, registry } = telemetry;
+  beginProcessSeries(metrics, cache.redis !== undefined);
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => {});
 
@@ -46,8 +66,11 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
-  const chains = config.chains.map((chain) =>
-    createChain(chain, {
+  const gate = createGate(config, telemetry);
+  let http: HttpServer | undefined;
+  const chains = createChains({
+    configs: config.chains,
+    shared: {
       memory,
       redis,
       telemetry,
@@ -55,75 +78,89 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       logSlots,
       webSockets,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
-      onFatal: failure.reject,
-    }),
-  );
-
-  const routes = new Map<string, Endpoint>();
-  for (const [index, { name, endpoint }] of chains.entries()) {
-    if (index === 0 && chains.length === 1) routes.set("/", endpoint);
-    routes.set(`/${name}`, endpoint);
-    const { chainId } = config.chains[index] ?? {};
-    if (chainId !== undefined) routes.set(`/${chainId}`, endpoint);
-  }
-
-  let draining = false;
-  const known = new Set<string>();
-  const ready = Promise.all(
-    chains.map(async ({ name, endpoint, upstreams, ready: started }) => {
-      await started;
-      known.add(name);
-      routes.set(`/${upstreams.genesis.chainId}`, endpoint);
-    }),
-  ).then(() => {});
-  // Closing before the first head is no failure.
-  ready.catch((error: unknown) => {
-    if (!draining) failure.reject(error);
+    },
+    drainTimeoutMs: server.drainTimeoutMs,
+    onRoutes: (routes) => http?.setRoutes(routes),
+    onFatal: failure.reject,
   });
+  const ready = Promise.race([chains.ready, failure.promise]);
+  ready.catch(() => {});
+  let inForce = config;
+  let draining = false;
 
   const about = (): string =>
     JSON.stringify({
       name: "forebay",
       about: "JSON-RPC by POST and WebSocket",
-      chains: chains.map(({ name, upstreams }) => ({
-        name,
-        path: chains.length === 1 ? "/" : `/${name}`,
-        ...(known.has(name) && { chainId: Number(upstreams.genesis.chainId) }),
+      chains: chains.current.map((chain) => ({
+        name: chain.name,
+        path: chains.current.length === 1 ? "/" : `/${chain.name}`,
+        ...(chains.isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
       })),
     });
+  const status = createStatus({
+    version: readVersion(),
+    metrics,
+    chains: () => chains.current,
+    isDraining: () => draining,
+  });
 
-  const http = await createHttpServer({
+  http = await createHttpServer({
     ...server,
-    routes,
+    routes: chains.routes,
     metrics,
     about,
+    ...(server.statusPage && { page: statusPage(), status }),
+    admit: gate.admit,
+    onEnd: createRequestLog(log),
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
   });
+  const main = http;
+  // What became known while the port was opened.
+  main.setRoutes(chains.routes);
   const ops = await createOpsServer({
     host: server.opsHost,
     port: server.opsPort,
     registry,
-    ready: () => known.size === chains.length && !draining,
+    ready: () => chains.current.every(chains.isKnown) && !draining,
+    measure: () => {
+      for (const { name: chain, upstreams } of chains.current) {
+        const latest = upstreams.heads.current()?.latest;
+        if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+      }
+    },
+    config: () => formatMasked(inForce),
     onError: (error) => log.error({ err: error }, "metrics could not be collected"),
   });
 
   const closeServers = async (timeoutMs: number): Promise<void> => {
-    await Promise.all([http.close(timeoutMs), webSockets.close(timeoutMs)]);
+    await Promise.all([main.close(timeoutMs), webSockets.close(timeoutMs)]);
   };
   const closeRest = async (): Promise<void> => {
-    await Promise.all(chains.map((chain) => chain.close()));
+    await chains.close();
+    gate.close();
     await redis?.close();
     await ops.close();
   };
   return {
-    url: urlOf(server.host, http.port),
+    url: urlOf(server.host, main.port),
     opsUrl: urlOf(server.opsHost, ops.port),
-    chains,
+    get chains() {
+      return chains.current;
+    },
     ready,
     failed: failure.promise,
+    reload: async (next) => {
+      const fixed = changedOptions(inForce, next);
+      if (fixed.length > 0) log.warn({ options: fixed }, "these options change with a restart alone");
+      await chains.replace(next.chains);
+      gate.setRules(next.access);
+      log.level = next.log.level;
+      inForce = { ...next, server, cache };
+    },
     drain: async () => {
       await drain({
-        server: { ...http, close: closeServers },
+        server: { ...main, close: closeServers },
         delay: () => wait(server.drainDelayMs),
         timeoutMs: server.drainTimeoutMs,
         markUnready: () => {

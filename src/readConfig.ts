@@ -27,6 +27,7 @@ const OPTIONS = {
   redis: { type: "string" },
   host: { type: "string" },
   port: { type: "string" },
+  "ops-host": { type: "string" },
   "ops-port": { type: "string" },
   "log-level": { type: "string" },
   help: { type: "boolean", short: "h" },
@@ -91,7 +92,9 @@ const readFile = (file: string, environment: Environment): Record<string, unknow
   try {
     content = substitute(parse(readFileSync(file, "utf8")), environment, "", faults);
   } catch (error) {
-    throw new ConfigError([`${file}: ${error instanceof Error ? error.message : String(error)}`]);
+    // What follows the first line is an excerpt of the file, which may hold secrets.
+    const [reason] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
+    throw new ConfigError([`${file}: ${reason}`]);
   }
   if (faults.length > 0) throw new ConfigError(faults);
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
@@ -127,7 +130,12 @@ export const readConfig = (given: Arguments, environment: Environment): Config =
   }
   const raw = file === undefined ? oneChain(given) : readFile(file, environment);
   const flags = {
-    server: { host: values.host, port: integer(values.port), opsPort: integer(values["ops-port"]) },
+    server: {
+      host: values.host,
+      port: integer(values.port),
+      opsHost: values["ops-host"],
+      opsPort: integer(values["ops-port"]),
+    },
     cache: { redis: values.redis },
     log: { level: values["log-level"] },
   };

@@ -1,6 +1,6 @@
 import type { CallContext } from "./chain/source.ts";
 import type { View } from "./chain/view.ts";
-import type { EndpointRequest } from "./server/endpoint.ts";
+import { type EndpointRequest, readTraceparent } from "./server/endpoint.ts";
 
 /** The context of one HTTP request. A class, since V8 makes every object literal with a getter slow; `signal` costs only whom it serves. */
 export class RequestContext implements CallContext {
@@ -18,6 +18,18 @@ export class RequestContext implements CallContext {
 
   get caller(): string {
     return this.#request.caller;
+  }
+
+  get permit(): CallContext["permit"] {
+    return this.#request.permit;
+  }
+
+  get requestId(): string {
+    return this.#request.requestId;
+  }
+
+  get traceparent(): string | undefined {
+    return readTraceparent(this.#request.headers);
   }
 
   get signal(): AbortSignal {

@@ -32,7 +32,7 @@ export class NodeError extends RpcError {
 }
 
 /** Who waits for an answer, and how long: all that a node needs of a CallContext. */
-export type Reach = Pick<CallContext, "signal" | "deadlineMs">;
+export type Reach = Pick<CallContext, "signal" | "deadlineMs" | "traceparent">;
 
 /** One node, for rooms that choose for themselves (spans of logs are pinned to nodes). Rejects with NodeError. */
 export interface Node extends Source {

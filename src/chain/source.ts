@@ -59,15 +59,24 @@ export interface CallContext {
   readonly caller: string;
   /** Read past the cache (the answer may still be kept). */
   readonly fresh: boolean;
+  /** The HTTP request that this is part of, for logs. */
+  readonly requestId?: string | undefined;
+  /** Passed on to nodes (W3C Trace Context). */
+  readonly traceparent?: string | undefined;
+  /** Throws or rejects with RpcError where the caller may not call this method, or not now. */
+  readonly permit?: ((method: string) => Promise<void> | undefined) | undefined;
 }
 
 /** Its values as plain data, for a context that differs in some: a spread would leave out what a class gives by getters. */
-export const copyContext = ({ view, signal, deadlineMs, caller, fresh }: CallContext): CallContext => ({
-  view,
-  signal,
-  deadlineMs,
-  caller,
-  fresh,
+export const copyContext = (context: CallContext): CallContext => ({
+  view: context.view,
+  signal: context.signal,
+  deadlineMs: context.deadlineMs,
+  caller: context.caller,
+  fresh: context.fresh,
+  requestId: context.requestId,
+  traceparent: context.traceparent,
+  permit: context.permit,
 });
 
 /** The one interface that carries everything that answers a question. Features wrap it. */

@@ -94,9 +94,12 @@ const createSocket = (options: FeedOptions, url: string, position: number, onCou
 /** Reads all feeds of a chain for as long as it is open. Nothing that a feed sends can end it. */
 export const createFeed = (options: FeedOptions): Feed => {
   let open = 0;
+  const { feedConnected } = options.telemetry.metrics;
+  // Counted up and down: after a reload two clients of one chain live side by side for a while.
+  feedConnected.inc({ chain: options.chain }, 0);
   const count = (by: 1 | -1): void => {
     open += by;
-    options.telemetry.metrics.feedConnected.set({ chain: options.chain }, open);
+    feedConnected.inc({ chain: options.chain }, by);
   };
   const closers = options.urls.map((url, position) => createSocket(options, url, position, count));
   return {

@@ -19,6 +19,8 @@ export interface Outcome<C, R extends Reply> {
 
 export interface DispatchOptions<C, R extends Reply> {
   lookup(method: string): Handler<C, R> | undefined;
+  /** Throws or rejects where this call may not be made. */
+  permit?(call: Call, context: C): Promise<void> | undefined;
   /** Answers what `lookup` does not know. */
   readonly forward: Handler<C, R>;
   readonly maxBatch: number;
@@ -53,6 +55,8 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     let body: Chunk | undefined;
     let error: RpcError | undefined;
     try {
+      const allowed = options.permit?.(call, context);
+      if (allowed !== undefined) await allowed;
       const handle = options.lookup(call.method) ?? forward;
       const given = await handle(call, context);
       body = given.body;

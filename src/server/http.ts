@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import { type Admitted, admitAnyone } from "./access.ts";
 import { createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { createPost, type PostOptions } from "./post.ts";
@@ -13,12 +15,20 @@ export interface HttpServerOptions extends Omit<PostOptions, "commonHeaders"> {
   readonly port: number;
   readonly keepAliveMs: number;
   readonly corsOrigins: "*" | readonly string[];
+  /** Who asks, and what he may; throws RpcError where he may nothing. Default: anyone everything. */
+  admit?(request: IncomingMessage): Admitted;
   /** JSON text that `GET /` answers. */
   about(): string;
+  /** HTML that `GET /` answers to a browser. */
+  readonly page?: string | undefined;
+  /** JSON text of `GET /status.json`, which the page draws. */
+  status?(): Promise<string>;
 }
 
 export interface HttpServer {
   readonly port: number;
+  /** From now on these are served; requests under way end where they began. */
+  setRoutes(routes: HttpServerOptions["routes"]): void;
   /** From now on every answer asks for a new connection, so that clients go elsewhere. */
   startDraining(): void;
   /** Takes no new connections; requests in flight end, after `timeoutMs` by force. WebSockets of endpoints are closed by their owner. */
@@ -32,13 +42,21 @@ const HEADERS_TIMEOUT_MS = 20_000;
 const SOCKET_IDLE_MS = 120_000;
 const TCP_KEEP_ALIVE_MS = 30_000;
 
+const PLAIN = "text/plain";
+const HTML = "text/html";
+const JSON_TYPE = "application/json";
+
+const endUpgrade = (socket: Duplex, status: string): void => {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+};
+
 /** `/` tells what this is, too. */
 const allowed = ({ url = "/" }: IncomingMessage): string =>
   /^\/?(?:\?|$)/.test(url) ? "POST, GET, HEAD, OPTIONS" : "POST, OPTIONS";
 
 export const createHttpServer = async (options: HttpServerOptions): Promise<HttpServer> => {
-  const { metrics } = options;
-  const route = createRouting(options.routes);
+  const { metrics, admit = admitAnyone, page, status } = options;
+  let route = createRouting(options.routes);
   const cors = createCors(options.corsOrigins);
   const upgraded = new Set<Duplex>();
   let draining = false;
@@ -59,43 +77,84 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     metrics.httpResponses.inc({ status });
     const headers = [
       "Content-Type",
-      type,
+      type === HTML ? `${HTML}; charset=utf-8` : type,
       "Content-Length",
       String(Buffer.byteLength(text)),
       ...commonHeaders(request),
     ];
+    if (type === HTML) headers.push("Vary", "Accept");
+    if (type !== PLAIN) headers.push("Cache-Control", "no-store");
     if (status === 405) headers.push("Allow", allowed(request));
     response.writeHead(status, headers).end(request.method === "HEAD" ? undefined : text);
   };
 
+  /** What anybody may read: it holds nothing secret. */
+  const sendPage = (path: string, request: IncomingMessage, response: ServerResponse): boolean => {
+    if (request.method !== "GET" && request.method !== "HEAD") return false;
+    if (path === "/") {
+      const isBrowser = page !== undefined && request.headers.accept?.includes(HTML) === true;
+      if (isBrowser) plain(request, response, 200, HTML, page);
+      else plain(request, response, 200, JSON_TYPE, options.about());
+      return true;
+    }
+    if (path !== "/status.json" || status === undefined) return false;
+    status().then(
+      (text) => plain(request, response, 200, JSON_TYPE, text),
+      (error: unknown) => {
+        options.onError(error, "status.json");
+        plain(request, response, 500, PLAIN, "the status cannot be told\n");
+      },
+    );
+    return true;
+  };
+
+  /** A preflight carries no key, and is answered without. */
+  const admitted = (request: IncomingMessage): Admitted | RpcError => {
+    try {
+      return admit(request);
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      return request.method === "OPTIONS" ? admitAnyone(request) : error;
+    }
+  };
+
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const { path, endpoint, passthrough, target } = route(request.url ?? "/");
     const { method } = request;
+    if (method !== "POST" && sendPage(route(request.url ?? "/").path, request, response)) return;
+    const asker = admitted(request);
+    if (asker instanceof RpcError) {
+      post.refuse(asker, request, response);
+      return;
+    }
+    const { path, endpoint, passthrough, target } = route(asker.target);
     const ours = endpoint !== undefined || path === "/";
-    if (method === "POST" && endpoint !== undefined) post(endpoint, request, response);
-    else if ((method === "GET" || method === "HEAD") && path === "/") {
-      plain(request, response, 200, "application/json", options.about());
-    } else if (method === "OPTIONS" && ours) {
+    if (method === "POST" && endpoint !== undefined) post(endpoint, request, response, asker);
+    else if (method === "OPTIONS" && ours) {
       metrics.httpResponses.inc({ status: 204 });
       response.writeHead(204, [...cors.preflight(request.headers), "Allow", allowed(request)]).end();
     } else if (passthrough !== undefined) {
       request.url = target;
       passthrough.web(request, response);
-    } else if (ours) plain(request, response, 405, "text/plain", "JSON-RPC is sent by POST\n");
-    else plain(request, response, 404, "text/plain", "nothing is served at this path\n");
+    } else if (ours) plain(request, response, 405, PLAIN, "JSON-RPC is sent by POST\n");
+    else plain(request, response, 404, PLAIN, "nothing is served at this path\n");
   };
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     // Without a listener a reset of the connection would end the process.
     socket.on("error", () => socket.destroy());
-    const { endpoint, passthrough, target } = route(request.url ?? "/");
-    if (endpoint?.upgrade !== undefined) endpoint.upgrade(request, socket, head);
+    const asker = admitted(request);
+    if (asker instanceof RpcError) {
+      endUpgrade(socket, "401 Unauthorized");
+      return;
+    }
+    const { endpoint, passthrough, target } = route(asker.target);
+    if (endpoint?.upgrade !== undefined) endpoint.upgrade(request, socket, head, asker);
     else if (passthrough !== undefined) {
       upgraded.add(socket);
       socket.once("close", () => upgraded.delete(socket));
       request.url = target;
       passthrough.upgrade(request, socket, head);
-    } else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    } else endUpgrade(socket, "404 Not Found");
   };
 
   const server = createServer(
@@ -118,6 +177,9 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
 
   return {
     port: typeof address === "object" && address !== null ? address.port : options.port,
+    setRoutes: (routes) => {
+      route = createRouting(routes);
+    },
     startDraining: () => {
       draining = true;
     },

@@ -8,6 +8,10 @@ export interface OpsOptions {
   readonly registry: Registry;
   /** Every chain has its genesis and a first head, and nothing is draining. */
   ready(): boolean;
+  /** Sets what is measured only when somebody looks. */
+  measure?(): void;
+  /** JSON text of the configuration in force, without its secrets. */
+  config(): string;
   onError(error: unknown): void;
 }
 
@@ -20,10 +24,19 @@ const reply = (response: ServerResponse, status: number, text: string, type = "t
   response.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(text) }).end(text);
 };
 
-/** For the operator alone, on a port of its own: /metrics, /healthz (the event loop turns), /readyz. */
-export const createOpsServer = async ({ host, port, registry, ready, onError }: OpsOptions): Promise<OpsServer> => {
+/** For the operator alone, on a port of its own: /metrics, /healthz (the event loop turns), /readyz, /config. */
+export const createOpsServer = async ({
+  host,
+  port,
+  registry,
+  ready,
+  config,
+  measure,
+  onError,
+}: OpsOptions): Promise<OpsServer> => {
   const sendMetrics = async (response: ServerResponse): Promise<void> => {
     try {
+      measure?.();
       reply(response, 200, await registry.metrics(), registry.contentType);
     } catch (error) {
       onError(error);
@@ -45,6 +58,9 @@ export const createOpsServer = async ({ host, port, registry, ready, onError }: 
         break;
       case "/readyz":
         reply(response, ready() ? 200 : 503, ready() ? "ready\n" : "not ready\n");
+        break;
+      case "/config":
+        reply(response, 200, config(), "application/json");
         break;
       default:
         reply(response, 404, "not found\n");

@@ -2,8 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { failed } from "../jsonrpc/dispatchResult.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry.ts";
+import type { Admitted } from "./access.ts";
 import { isJsonContentType } from "./contentType.ts";
-import { createRequestIds, type Endpoint, type EndpointAnswer, HttpEndpointRequest } from "./endpoint.ts";
+import {
+  createRequestIds,
+  type Endpoint,
+  type EndpointAnswer,
+  type EndpointRequest,
+  HttpEndpointRequest,
+} from "./endpoint.ts";
 import { createHttpCounts } from "./httpCounts.ts";
 import { readBody } from "./readBody.ts";
 import { writeAnswer } from "./writeAnswer.ts";
@@ -13,6 +20,8 @@ export interface PostOptions {
   readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "requestBytes" | "responseBytes">;
   /** Flat list of names and values that every answer to this request has. */
   commonHeaders(request: IncomingMessage): readonly string[];
+  /** Told every POST when it is over. */
+  onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
   /** Told what went wrong outside a call, and which connections broke on the way. */
   onError(error: unknown, requestId: string): void;
 }
@@ -29,8 +38,14 @@ const wrongType = (): RpcError =>
     status: 415,
   });
 
+export interface Post {
+  (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: Admitted): void;
+  /** Answers without reading the body. */
+  refuse(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
+}
+
 /** JSON-RPC over POST: reads the body up to the limit, asks the endpoint, writes. */
-export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: PostOptions) => {
+export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onEnd, onError }: PostOptions): Post => {
   const nextRequestId = createRequestIds();
   const counts = createHttpCounts(metrics);
 
@@ -96,12 +111,14 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
     metrics.responseBytes.observe(await writeAnswer(response, status, headers, chunks, accepted));
   };
 
-  return (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse): void => {
-    const asker = new HttpEndpointRequest(request, nextRequestId(request.headers));
+  const post = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: Admitted): void => {
+    const asker = new HttpEndpointRequest(request, nextRequestId(request.headers), admitted);
+    const startMs = performance.now();
     counts.begin();
     response.once("close", () => {
       counts.end();
       if (!response.writableFinished) asker.leave();
+      onEnd?.(asker, response, startMs);
     });
     answer(endpoint, request, response, asker).catch((error) => {
       // Something was sent already: what is incomplete must not look whole.
@@ -109,4 +126,11 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onError }: Po
       onError(error, asker.requestId);
     });
   };
+  const refuse: Post["refuse"] = (error, request, response) => {
+    const body = Buffer.concat(failed(error).chunks);
+    const headers = headersOf(request, nextRequestId(request.headers), REFUSED);
+    counts.answered(error.status);
+    response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
+  };
+  return Object.assign(post, { refuse });
 };

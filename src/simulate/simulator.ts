@@ -4,7 +4,7 @@ import type { ChainForks } from "../chain/rules.ts";
 import type { Answer } from "../chain/source.ts";
 import type { StateSource } from "../chain/stateReader.ts";
 import type { Wish } from "../evm/ahead.ts";
-import { type RunOutcome, type Workers, workerFile } from "../evm/workers.ts";
+import { NotRunHere, type Workers, workerFile } from "../evm/workers.ts";
 import type { AccessListResult, CallInput } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
@@ -24,8 +24,19 @@ export interface SimulatorOptions {
   readonly timeoutMs: number;
   /** Time from block to block, as it was measured or set. */
   blockTimeMs(): number;
+  /** Told of each run that one has begun. */
+  readonly onStart?: () => void;
   /** Told how a run went. */
-  readonly onRun?: (kind: RunKind, outcome: RunOutcome) => void;
+  readonly onRun?: (kind: RunKind, run: RunReport) => void;
+}
+
+export interface RunReport {
+  /** `forwarded`: it cannot be run here, a node answers. */
+  readonly outcome: "ok" | "error" | "forwarded";
+  /** Undefined where it did not end by itself. */
+  readonly rounds: number | undefined;
+  /** Waiting for a worker and for state included. */
+  readonly seconds: number;
 }
 
 export type RunKind = "simulate" | "call" | "estimateGas" | "createAccessList";
@@ -51,12 +62,22 @@ const GETH_STEP_SECONDS = 12n;
 const encoder = new TextEncoder();
 
 export const createSimulator = (options: SimulatorOptions): Simulator => {
-  const { workers, forks, profile, errorShape, maxBlocks, maxCalls, gasCap, timeoutMs, onRun } = options;
+  const { workers, forks, profile, errorShape, maxBlocks, maxCalls, gasCap, timeoutMs, onStart, onRun } = options;
 
   const run = async (kind: RunKind, input: unknown, base: RunBase, signal: AbortSignal): Promise<unknown> => {
-    const outcome = await workers.run({ name: kind, input, source: base.source, timeoutMs, signal });
-    onRun?.(kind, outcome);
-    return outcome.output;
+    const startMs = performance.now();
+    const report = (outcome: RunReport["outcome"], rounds?: number): void =>
+      onRun?.(kind, { outcome, rounds, seconds: (performance.now() - startMs) / 1000 });
+    try {
+      const running = workers.run({ name: kind, input, source: base.source, timeoutMs, signal });
+      onStart?.();
+      const { output, rounds } = await running;
+      report("ok", rounds);
+      return output;
+    } catch (error) {
+      report(error instanceof NotRunHere ? "forwarded" : "error");
+      throw error;
+    }
   };
 
   const answer = (body: Uint8Array, { block }: RunBase): Answer => ({

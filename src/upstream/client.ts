@@ -21,6 +21,7 @@ export interface ClientOptions {
 interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
+  readonly traceparent?: string | undefined;
 }
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
@@ -131,11 +132,11 @@ export const createClient = (options: ClientOptions): Client => {
     return "result" in answer ? answer.result : nodesOwn(answer.error, http);
   };
 
-  const post = async (parts: Uint8Array[], { signal, timeoutMs }: SendOptions): Promise<HttpAnswer> => {
+  const post = async (parts: Uint8Array[], { signal, timeoutMs, traceparent }: SendOptions): Promise<HttpAnswer> => {
     try {
       const http = await exchange(pool, {
         path: endpoint.path,
-        headers,
+        headers: traceparent === undefined ? headers : { ...headers, traceparent },
         body: Buffer.concat(parts),
         signal,
         timeoutMs,

@@ -80,6 +80,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       log.warn({ chain, node: name }, open ? "node is not asked: it failed too often" : "node is asked again");
     },
   });
+  metrics.upstreamBreaker.set(labels, 0);
   let head: bigint | undefined;
   let headHash: Hash | undefined;
   let latencyMs = 0;
@@ -152,9 +153,9 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   };
 
   const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
-    tracked([call], reach, (timeoutMs) => client.call(call, { signal: reach.signal, timeoutMs }));
+    tracked([call], reach, (timeoutMs) => client.call(call, { ...reach, timeoutMs }));
   const sendBatch = (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> =>
-    tracked(calls, reach, (timeoutMs) => client.batch(calls, { signal: reach.signal, timeoutMs }));
+    tracked(calls, reach, (timeoutMs) => client.batch(calls, { ...reach, timeoutMs }));
   const batches = createBatches({ name, send, sendBatch });
 
   const node: UpstreamNode = {

@@ -26,6 +26,7 @@ test("operations have a port of their own", async () => {
     port: 0,
     registry: new Registry(),
     ready: () => ready,
+    config: () => "{}",
     onError,
   });
   const url = `http://127.0.0.1:${ops.port}`;
@@ -34,6 +35,7 @@ test("operations have a port of their own", async () => {
   assert.equal(await status(`${url}/readyz`), 503);
   ready = true;
   assert.equal(await status(`${url}/readyz?verbose`), 200);
+  assert.equal(await status(`${url}/config`), 200);
   assert.equal(await status(`${url}/other`), 404);
   await ops.close();
 });

@@ -21,6 +21,7 @@ export const createTestEndpoint = ({
   const dispatch = createDispatch<EndpointRequest, Reply>({
     lookup: (method) => (Object.hasOwn(methods, method) ? methods[method] : undefined),
     forward: async ({ method }) => ({ body: Buffer.from(JSON.stringify(`forwarded ${method}`)) }),
+    permit: ({ method }, { permit }) => permit?.(method),
     maxBatch,
     maxResponseBytes,
     onError: () => {},

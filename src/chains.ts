@@ -1,0 +1,169 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import type { ChainConfig } from "./config.ts";
+import { createChain, type ServedChain, type Shared } from "./createChain.ts";
+import { forgetSeries } from "./forgetSeries.ts";
+import { ConfigError } from "./readConfig.ts";
+import { countedEndpoint } from "./server/countedEndpoint.ts";
+import type { Endpoint } from "./server/endpoint.ts";
+
+export interface ChainsOptions {
+  readonly configs: readonly ChainConfig[];
+  readonly shared: Omit<Shared, "onFatal">;
+  /** How long a replaced chain's requests may take to end. */
+  readonly drainTimeoutMs: number;
+  /** Told what is served from now on. */
+  onRoutes(routes: ReadonlyMap<string, Endpoint>): void;
+  /** A served chain cannot go on. */
+  onFatal(error: unknown): void;
+}
+
+/** All chains of the process. */
+export interface Chains {
+  readonly current: readonly ServedChain[];
+  readonly routes: ReadonlyMap<string, Endpoint>;
+  /** It has its genesis and a first head. */
+  isKnown(chain: ServedChain): boolean;
+  /** All of them are known. */
+  readonly ready: Promise<void>;
+  /**
+   * Serves these instead. What has changed is built beside what is served, and takes its place when its nodes have told a
+   * head; requests under way end where they began. Rejects with ConfigError, and changes nothing, where one does not.
+   */
+  replace(configs: readonly ChainConfig[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Nodes that are asked in vain need five seconds each to be found out. */
+const READY_TIMEOUT_MS = 30_000;
+
+interface Live {
+  readonly config: ChainConfig;
+  readonly chain: ServedChain;
+  readonly endpoint: Endpoint;
+  idle(): Promise<void>;
+  /** Rejects where its nodes turn out to be of another chain. */
+  readonly fatal: Promise<never>;
+  isKnown: boolean;
+}
+
+const message = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export const createChains = (options: ChainsOptions): Chains => {
+  const { shared } = options;
+  const { registry } = shared.telemetry;
+  const ready = Promise.withResolvers<void>();
+  const retiring = new Set<Promise<void>>();
+  let isClosed = false;
+
+  const start = (config: ChainConfig): Live => {
+    const fatal = Promise.withResolvers<never>();
+    const chain = createChain(config, { ...shared, onFatal: fatal.reject });
+    const live: Live = {
+      config,
+      chain,
+      ...countedEndpoint(chain.endpoint),
+      fatal: Promise.race([fatal.promise, chain.ready.then(() => fatal.promise)]),
+      isKnown: false,
+    };
+    live.fatal.catch((error: unknown) => {
+      if (!isClosed && current.includes(live)) options.onFatal(error);
+    });
+    chain.ready.then(
+      () => {
+        live.isKnown = true;
+        if (current.includes(live)) publish();
+      },
+      () => {},
+    );
+    return live;
+  };
+
+  let routes: ReadonlyMap<string, Endpoint> = new Map();
+  const publish = (): void => {
+    const next = new Map<string, Endpoint>();
+    for (const { config, chain, endpoint, isKnown } of current) {
+      if (current.length === 1) next.set("/", endpoint);
+      next.set(`/${config.name}`, endpoint);
+      const chainId = isKnown ? chain.upstreams.genesis.chainId : config.chainId;
+      if (chainId !== undefined) next.set(`/${chainId}`, endpoint);
+    }
+    routes = next;
+    options.onRoutes(next);
+    if (current.every(({ isKnown }) => isKnown)) ready.resolve();
+  };
+
+  const untilReady = async ({ chain, fatal }: Live, path: string): Promise<void> => {
+    const late = new AbortController();
+    const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: late.signal }).then(() => {
+      throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
+    });
+    try {
+      await Promise.race([chain.ready, fatal, timeout]);
+    } catch (error) {
+      throw new ConfigError([`${path}: ${message(error)}`]);
+    } finally {
+      timeout.catch(() => {});
+      late.abort();
+    }
+  };
+
+  /** Its series go with it, but those that its successor sets too. */
+  const forget = async ({ config }: Live): Promise<void> => {
+    const successor = current.find(({ chain }) => chain.name === config.name);
+    if (successor === undefined) return forgetSeries(registry, config.name);
+    const names = new Set(successor.chain.upstreams.nodes.map(({ name }) => name));
+    for (const [index, { name = `node${index + 1}` }] of config.nodes.entries()) {
+      if (!names.has(name)) await forgetSeries(registry, config.name, name);
+    }
+  };
+
+  const retire = async (live: Live): Promise<void> => {
+    const ended = new AbortController();
+    const late = wait(options.drainTimeoutMs, undefined, { signal: ended.signal }).catch(() => {});
+    await Promise.race([live.idle(), late]);
+    ended.abort();
+    await live.chain.close();
+    await forget(live);
+  };
+
+  let current: readonly Live[] = [];
+  current = options.configs.map(start);
+  publish();
+
+  return {
+    get current() {
+      return current.map(({ chain }) => chain);
+    },
+    get routes() {
+      return routes;
+    },
+    isKnown: (chain) => current.some((live) => live.chain === chain && live.isKnown),
+    ready: ready.promise,
+    replace: async (configs) => {
+      const before = current;
+      const next = configs.map(
+        (config) => before.find((live) => isDeepStrictEqual(live.config, config)) ?? start(config),
+      );
+      const fresh = next.filter((live) => !before.includes(live));
+      try {
+        await Promise.all(fresh.map((live) => untilReady(live, `chains[${next.indexOf(live)}]`)));
+      } catch (error) {
+        await Promise.all(fresh.map(({ chain }) => chain.close()));
+        throw error;
+      }
+      if (isClosed) return;
+      current = next;
+      publish();
+      for (const live of before.filter((each) => !next.includes(each))) {
+        const retired = retire(live).finally(() => retiring.delete(retired));
+        retiring.add(retired);
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      await Promise.all(current.map(({ chain }) => chain.close()));
+      await Promise.all(retiring);
+    },
+  };
+};

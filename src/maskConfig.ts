@@ -1,0 +1,23 @@
+import type { Config } from "./config.ts";
+
+const MASK = "***";
+/** Everything a URL holds beside its scheme and hosts may be a secret: credentials, path, query. */
+const URL_FORM = /^([a-z][a-z0-9+]*:\/\/)(?:[^/]*@)?([^/?#]*)(.*)$/s;
+
+const maskUrl = (text: string): string => {
+  const [, scheme, hosts, rest] = URL_FORM.exec(text) ?? [];
+  if (scheme === undefined || hosts === undefined) return text;
+  return `${scheme}${hosts}${rest === undefined || rest === "" || rest === "/" ? "" : `/${MASK}`}`;
+};
+
+const mask = (value: unknown, key: string): unknown => {
+  if (key === "sha256") return MASK;
+  if (typeof value === "string") return maskUrl(value);
+  if (Array.isArray(value)) return value.map((item: unknown) => mask(item, ""));
+  if (typeof value !== "object" || value === null) return value;
+  const hidden = key === "headers";
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, hidden ? MASK : mask(item, name)]));
+};
+
+/** The configuration as it may be shown to whoever can reach the ops port. */
+export const formatMasked = (config: Config): string => JSON.stringify(mask(config, ""), null, 2);

@@ -1,0 +1,57 @@
+import { BlockList, isIP } from "node:net";
+
+const IPV4_IN_IPV6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+/** `192.0.2.1:4711` and `[2001:db8::1]:4711`: some proxies add the port. */
+const WITH_PORT = /^(?:\[([^\]]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/;
+
+const normalize = (text: string): string | undefined => {
+  const trimmed = text.trim();
+  const [, six, four] = WITH_PORT.exec(trimmed) ?? [];
+  const address = six ?? four ?? trimmed;
+  const plain = IPV4_IN_IPV6.exec(address)?.[1] ?? address;
+  return isIP(plain) === 0 ? undefined : plain.toLowerCase();
+};
+
+const MAX_PREFIX = { 4: 32, 6: 128 } as const;
+
+interface Network {
+  readonly address: string;
+  readonly prefix: number;
+  readonly family: "ipv4" | "ipv6";
+}
+
+/** `10.0.0.0/8`, `2001:db8::/32` or one address; undefined for anything else. */
+export const parseNetwork = (text: string): Network | undefined => {
+  const [address = "", prefix, ...rest] = text.split("/");
+  const version = isIP(address);
+  if ((version !== 4 && version !== 6) || rest.length > 0) return undefined;
+  const length = prefix === undefined ? MAX_PREFIX[version] : Number(prefix);
+  if ((prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || length > MAX_PREFIX[version]) return undefined;
+  return { address, prefix: length, family: `ipv${version}` };
+};
+
+/**
+ * The client's address. `X-Forwarded-For` is read from the right: each entry was written by the machine to its right, and is
+ * believed as long as that machine is a trusted one. Anybody else can write what he likes into it.
+ */
+export const createTrustedProxies = (
+  networks: readonly string[],
+): ((remote: string, forwarded: string | undefined) => string) => {
+  const trusted = new BlockList();
+  for (const network of networks.map(parseNetwork)) {
+    if (network !== undefined) trusted.addSubnet(network.address, network.prefix, network.family);
+  }
+  const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+
+  return (remote, forwarded) => {
+    let address = normalize(remote) ?? remote;
+    if (networks.length === 0 || forwarded === undefined) return address;
+    for (const entry of forwarded.split(",").reverse()) {
+      if (!isTrusted(address)) return address;
+      const before = normalize(entry);
+      if (before === undefined) return address;
+      address = before;
+    }
+    return address;
+  };
+};

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { startRedis } from "../support/redis.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+import { until } from "../support/until.ts";
+
+const KEY = "a-key-that-nobody-knows";
+const sha256 = createHash("sha256").update(KEY).digest("hex");
+const TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+test("a whole forebay with a key, lists and limits; the node sees nothing of it", async (t) => {
+  const node = await createFakeNode();
+  const service = await createService(
+    { name: "main", nodes: [{ url: node.url }] },
+    {
+      access: {
+        keys: [{ name: "mine", sha256, deny: ["eth_sendRawTransaction"], limit: { calls: 5, seconds: 60 } }],
+      },
+    },
+  );
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const { status, body } = await rpc(service.url, "eth_blockNumber");
+  assert.deepEqual([status, body.error?.code], [401, -32001]);
+  const url = `${service.url}/main/${KEY}`;
+  assert.equal((await rpc(url, "eth_blockNumber")).status, 200);
+  const denied = await rpc(url, "eth_sendRawTransaction", ["0x00"]);
+  assert.deepEqual([denied.status, denied.body.error?.code], [200, -32601]);
+  assert.equal(node.count("eth_sendRawTransaction"), 0);
+  for (let at = 0; at < 4; at++) assert.equal((await rpc(url, "web3_clientVersion")).status, 200);
+  const limited = await rpc(url, "eth_blockNumber");
+  assert.deepEqual([limited.status, limited.body.error?.code], [429, -32005]);
+  assert.ok(Number(limited.headers.get("retry-after")) > 0);
+  assert.ok(!node.requests.some((request) => JSON.stringify(request).includes(KEY)));
+  for (const reason of ["key", "method", "rate"]) {
+    assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", `reason="${reason}"`), 1, reason);
+  }
+  assert.equal(await metric(service.opsUrl, "forebay_requests_total", 'outcome="limited"'), 1);
+});
+
+test("limits in Redis hold for all replicas, and for none when it is gone", async (t) => {
+  const redis = await startRedis(t);
+  const node = await createFakeNode();
+  const replicas = await Promise.all(
+    [1, 2].map(() =>
+      createService(
+        { nodes: [{ url: node.url }] },
+        {
+          cache: { redis: redis.url, redisTimeoutMs: 1_000 },
+          access: { limitPerAddress: { calls: 4, seconds: 600 }, limitStore: "redis", trustedProxies: ["127.0.0.1"] },
+        },
+      ),
+    ),
+  );
+  t.after(async () => {
+    await Promise.all(replicas.map((replica) => replica.close()));
+    await node.close();
+  });
+  const [one, other] = replicas;
+  assert.ok(one && other);
+  const failures = () => metric(one.opsUrl, "forebay_limiter_failures_total");
+  const ask = async (url: string, address: string): Promise<number> => {
+    const headers = { "content-type": "application/json", "x-forwarded-for": address };
+    const response = await fetch(url, {
+      method: "POST",
+      headers,
+      body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}',
+    });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  await until(async () => (await failures()) === 0 && (await ask(one.url, "203.0.113.9")) === 200, "connected");
+  const statuses: number[] = [];
+  for (const { url } of [one, other, one, other, one, other]) statuses.push(await ask(url, "203.0.113.1"));
+  assert.deepEqual(statuses.toSorted(), [200, 200, 200, 200, 429, 429]);
+  await redis.kill();
+  for (let at = 0; at < 8; at++) assert.equal(await ask(one.url, "203.0.113.2"), 200);
+  assert.ok((await failures()) > 0);
+});
+
+test("the caller's trace goes on to the node", async (t) => {
+  const node = await createFakeNode();
+  const service = await createService({ nodes: [{ url: node.url }] });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const ask = async (traceparent: string, address: string) => {
+    const response = await fetch(service.url, {
+      method: "POST",
+      headers: { "content-type": "application/json", traceparent, "x-request-id": "mine-1" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_getBalance", params: [address, "0x1"] }),
+    });
+    await response.arrayBuffer();
+    assert.equal(response.headers.get("x-request-id"), "mine-1");
+    return node.requests.findLast(({ body }) => body.includes(address))?.headers.traceparent;
+  };
+  assert.equal(await ask(TRACEPARENT, `0x${"1".repeat(40)}`), TRACEPARENT);
+  assert.equal(await ask("not a trace", `0x${"2".repeat(40)}`), undefined);
+});

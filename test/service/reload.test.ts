@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { until } from "../support/until.ts";
+
+const BIN = fileURLToPath(new URL("../../src/bin.ts", import.meta.url));
+const LOADERS = 4;
+const SECRET = "s3cret";
+
+interface Line {
+  readonly msg: string;
+  readonly listening?: string;
+  readonly ops?: string;
+  readonly faults?: readonly string[];
+  readonly options?: readonly string[];
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly lines: readonly Line[];
+}
+
+/** As a user starts it, until it is ready. */
+const startBin = async (t: TestContext, file: string): Promise<Running> => {
+  const child = spawn(process.execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(async () => {
+    if (child.exitCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  });
+  const lines: Line[] = [];
+  const listening = Promise.withResolvers<Line>();
+  createInterface({ input: child.stdout }).on("line", (text) => {
+    const line: Line = JSON.parse(text);
+    lines.push(line);
+    if (line.listening !== undefined) listening.resolve(line);
+  });
+  const { listening: url = "", ops: opsUrl = "" } = await listening.promise;
+  await until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "ready");
+  return { child, url, opsUrl, lines };
+};
+
+const configOf = (nodes: readonly FakeNode[], more = ""): string =>
+  `server: { port: 0, opsPort: 0, drainDelayMs: 0 }
+cache: { memoryBytes: 0 }
+chains:
+  - name: main
+    nodes:
+${nodes.map(({ url }, index) => `      - { name: node${"abc"[index]}, url: "${url}${SECRET}?key=${SECRET}", headers: { authorization: "Bearer ${SECRET}" } }`).join("\n")}
+${more}`;
+
+/** Reads that never stop; every one of them must be answered. */
+const startLoad = (url: string) => {
+  const failures: unknown[] = [];
+  let answered = 0;
+  let stopped = false;
+  const work = async (worker: number): Promise<void> => {
+    for (let at = 0; !stopped; at++) {
+      const address = `0x${(worker * 1_000_000 + at).toString(16).padStart(40, "0")}`;
+      const { status, body } = await rpc(url, "eth_getBalance", [address, "0x1"]);
+      if (status === 200 && body.result === "0x1") answered++;
+      else failures.push({ status, body });
+    }
+  };
+  const done = Promise.all(Array.from({ length: LOADERS }, (_, worker) => work(worker)));
+  return {
+    failures,
+    answered: () => answered,
+    stop: async () => {
+      stopped = true;
+      await done;
+    },
+  };
+};
+
+const reloads = (opsUrl: string, outcome: string) =>
+  metric(opsUrl, "forebay_config_reloads_total", `outcome="${outcome}"`);
+
+test("under load a node goes, one comes, an invalid file is refused by its path: no request fails", async (t) => {
+  const chain = createFakeChain();
+  const nodes = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));
+  const folder = mkdtempSync(join(tmpdir(), "forebay-reload-"));
+  t.after(async () => {
+    await Promise.all(nodes.map((node) => node.close()));
+    rmSync(folder, { recursive: true });
+  });
+  const [a, b, c] = nodes;
+  assert.ok(a && b && c);
+  const file = join(folder, "forebay.yaml");
+  writeFileSync(file, configOf([a, b]));
+  const { child, url, opsUrl, lines } = await startBin(t, file);
+  const load = startLoad(url);
+  await until(() => load.answered() > 50, "it answers");
+
+  writeFileSync(file, configOf([a]));
+  child.kill("SIGHUP");
+  await until(async () => (await reloads(opsUrl, "applied")) === 1, "the node is gone");
+  await until(
+    async () => !(await (await fetch(`${opsUrl}/metrics`)).text()).includes('upstream_head{chain="main",node="nodeb"'),
+    "its series too",
+  );
+  const asked = b.count();
+  const before = load.answered();
+
+  writeFileSync(file, configOf([a, b, c]));
+  child.kill("SIGHUP");
+  await until(async () => (await reloads(opsUrl, "applied")) === 2, "a node has come");
+  assert.ok(load.answered() >= before && b.count() >= asked);
+  await until(() => c.count("eth_getBlockByNumber") > 0, "it is asked");
+
+  writeFileSync(file, configOf([a], "    colour: red\n"));
+  child.kill("SIGHUP");
+  await until(async () => (await reloads(opsUrl, "refused")) === 1, "it is refused");
+  const refused = lines.find(({ faults }) => faults !== undefined);
+  assert.match(refused?.faults?.join() ?? "", /^chains\[0\]: .*colour/);
+
+  const other = await createFakeNode({ chain: createFakeChain({ chainId: 77 }) });
+  t.after(() => other.close());
+  writeFileSync(file, configOf([a, other]));
+  child.kill("SIGHUP");
+  await until(async () => (await reloads(opsUrl, "refused")) === 2, "a node of another chain is refused");
+  assert.match(lines.findLast(({ faults }) => faults !== undefined)?.faults?.join() ?? "", /^chains\[0\]: .*77/);
+
+  const served = load.answered();
+  await until(() => load.answered() > served + 50, "it still answers");
+  await load.stop();
+  assert.deepEqual(load.failures, []);
+  assert.ok(!JSON.stringify(lines).includes(SECRET));
+});
+
+test("a folder mounted as Kubernetes does it is followed; ports stay; /config tells no secret", async (t) => {
+  const node = await createFakeNode();
+  const folder = mkdtempSync(join(tmpdir(), "forebay-mounted-"));
+  t.after(async () => {
+    await node.close();
+    rmSync(folder, { recursive: true });
+  });
+  /** A new version is a new folder, and one rename of the link `..data` puts all its files in force. */
+  const publish = (version: string, text: string): void => {
+    mkdirSync(join(folder, version));
+    writeFileSync(join(folder, version, "forebay.yaml"), text);
+    symlinkSync(version, join(folder, "..data_tmp"));
+    renameSync(join(folder, "..data_tmp"), join(folder, "..data"));
+  };
+  publish("..1", configOf([node]));
+  symlinkSync(join("..data", "forebay.yaml"), join(folder, "forebay.yaml"));
+  assert.ok(readdirSync(folder).includes("..data"));
+  const { url, opsUrl, lines } = await startBin(t, join(folder, "forebay.yaml"));
+  assert.equal((await rpc(url, "eth_chainId")).status, 200);
+
+  const key = "4".repeat(64);
+  publish(
+    "..2",
+    `${configOf([node]).replace("port: 0", "port: 1")}access:\n  keys: [{ name: mine, sha256: "${key}" }]\n`,
+  );
+  await until(async () => (await reloads(opsUrl, "applied")) === 1, "the swap is seen");
+  assert.equal((await rpc(url, "eth_chainId")).status, 401);
+  assert.deepEqual(lines.find(({ options }) => options !== undefined)?.options, ["server.port"]);
+
+  const text = await (await fetch(`${opsUrl}/config`)).text();
+  const shown = JSON.parse(text);
+  assert.equal(shown.chains[0].nodes[0].url, `${node.url}***`);
+  assert.equal(shown.server.port, 0);
+  assert.equal(shown.access.keys[0].name, "mine");
+  assert.ok(!text.includes(SECRET) && !text.includes(key));
+});

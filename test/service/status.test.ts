@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Status } from "../../src/server/status.ts";
+import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
+import { rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+
+const SECRET = "s3cret";
+let node: FakeNode;
+let service: Service;
+
+before(async () => {
+  node = await createFakeNode();
+  service = await createService({
+    name: "main",
+    nodes: [{ name: "ours", url: `${node.url}${SECRET}`, headers: { "x-key": SECRET } }],
+  });
+});
+after(async () => {
+  await service?.close();
+  await node?.close();
+});
+
+const get = async (path: string, accept: string) => {
+  const response = await fetch(service.url + path, { headers: { accept } });
+  return { type: response.headers.get("content-type"), text: await response.text(), status: response.status };
+};
+
+test("GET / is a page to a browser, and JSON to everybody else", async () => {
+  const page = await get("/", "text/html,application/xhtml+xml,*/*;q=0.8");
+  assert.equal(page.type, "text/html; charset=utf-8");
+  assert.match(page.text, /^<!doctype html>/);
+  const plain = await get("/", "*/*");
+  assert.equal(plain.type, "application/json");
+  assert.equal(JSON.parse(plain.text).chains[0].chainId, node.chain.chainId);
+});
+
+test("status.json tells heads, nodes by name and traffic, and nothing secret", async () => {
+  for (let at = 0; at < 4; at++) await rpc(service.url, "eth_getBlockByNumber", ["0x1", false]);
+  const { text, status } = await get("/status.json", "application/json");
+  assert.equal(status, 200);
+  const { chains, draining }: Status = JSON.parse(text);
+  const [chain] = chains;
+  assert.ok(chain);
+  assert.equal(draining, false);
+  assert.equal(chain.name, "main");
+  assert.equal(chain.chainId, node.chain.chainId);
+  assert.equal(chain.latest?.number, node.chain.blocks.length - 1);
+  assert.deepEqual(chain.nodes, [
+    { name: "ours", head: node.chain.blocks.length - 1, lagBlocks: 0, breakerOpen: false },
+  ]);
+  assert.ok((chain.hitRatio ?? 0) >= 0.5);
+  assert.ok(!text.includes(SECRET) && !text.includes("127.0.0.1"));
+});
+
+test("where it is switched off nothing is told but what forebay is", async () => {
+  const quiet = await createService({ nodes: [{ url: node.url }] }, { server: { statusPage: false } });
+  const ask = async (path: string) => {
+    const response = await fetch(quiet.url + path, { headers: { accept: "text/html" } });
+    await response.arrayBuffer();
+    return [response.status, response.headers.get("content-type")];
+  };
+  assert.deepEqual(await ask("/"), [200, "application/json"]);
+  assert.equal((await ask("/status.json"))[0], 404);
+  await quiet.close();
+});
+
+test("every closed set of labels has its series before anything happens", async () => {
+  const text = await (await fetch(`${service.opsUrl}/metrics`)).text();
+  for (const series of [
+    'access_refused_total{reason="rate"} 0',
+    'config_reloads_total{outcome="refused"} 0',
+    "limiter_failures_total 0",
+    'upstream_breaker_open{chain="main",node="ours"} 0',
+    'upstream_requests_total{chain="main",node="ours",outcome="timeout"} 0',
+    'requests_total{chain="main",method="other",outcome="limited"} 0',
+    'simulate_runs_total{chain="main",kind="call",outcome="error"} 0',
+    'reorgs_total{chain="main"} 0',
+  ]) {
+    assert.ok(text.includes(`forebay_${series}\n`), series);
+  }
+});
