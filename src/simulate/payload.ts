@@ -76,25 +76,34 @@ export const parsePayload = (paramsText: Uint8Array, limits: PayloadLimits): Pay
   const blocks = parseList(fields.blockStateCalls, "blockStateCalls") ?? [];
   if (blocks.length === 0) throw new RpcError(CODES.INVALID_PARAMS, "empty input");
   if (blocks.length > limits.maxBlocks) throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, "too many blocks");
-  const parsed = blocks.map((block, at) => parseBlock(block, `blockStateCalls[${at}]`, limits));
-  const calls = parsed.reduce((sum, block) => sum + block.calls.length, 0);
-  if (calls > MAX_CALLS_IN_ALL) {
-    throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, `too many calls in request: ${calls} > ${MAX_CALLS_IN_ALL}`);
-  }
+  checkCalls(blocks, limits);
   return {
-    blocks: parsed,
+    blocks: blocks.map((block, at) => parseBlock(block, `blockStateCalls[${at}]`)),
     tracesTransfers: parseFlag(fields.traceTransfers, "traceTransfers"),
     validates: parseFlag(fields.validation, "validation"),
     returnsFullTransactions: parseFlag(fields.returnFullTransactions, "returnFullTransactions"),
   };
 };
 
-const parseBlock = (value: unknown, place: string, { maxCalls }: PayloadLimits): BlockStateCalls => {
+/** Counted before any is read: a million calls are a lot of work to refuse. */
+const checkCalls = (blocks: readonly unknown[], { maxCalls }: PayloadLimits): void => {
+  let all = 0;
+  for (const [at, block] of blocks.entries()) {
+    const place = `blockStateCalls[${at}]`;
+    const { length = 0 } = parseList(parseFields(block, place)?.calls, `${place}.calls`) ?? [];
+    if (length > maxCalls) {
+      throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, `too many calls in block: ${length} > ${maxCalls}`);
+    }
+    all += length;
+  }
+  if (all > MAX_CALLS_IN_ALL) {
+    throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, `too many calls in request: ${all} > ${MAX_CALLS_IN_ALL}`);
+  }
+};
+
+const parseBlock = (value: unknown, place: string): BlockStateCalls => {
   const fields = parseFields(value, place) ?? {};
   const calls = parseList(fields.calls, `${place}.calls`) ?? [];
-  if (calls.length > maxCalls) {
-    throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, `too many calls in block: ${calls.length} > ${maxCalls}`);
-  }
   return {
     overrides: parseBlockOverrides(fields.blockOverrides, `${place}.blockOverrides`),
     states: parseStateOverrides(fields.stateOverrides, `${place}.stateOverrides`),
