@@ -2,7 +2,7 @@ import { createAsk } from "./ask.ts";
 import { beginChainSeries } from "./beginSeries.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
-import { type Answer, type CallContext, copyContext } from "./chain/source.ts";
+import type { Answer, CallContext } from "./chain/source.ts";
 import type { ChainConfig, Config } from "./config.ts";
 import { createReads } from "./createReads.ts";
 import { createViews, type Views } from "./createViews.ts";
@@ -14,10 +14,9 @@ import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { createOutcomes } from "./outcomes.ts";
-import { RequestContext } from "./requestContext.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
 import { createCallLog } from "./server/callLog.ts";
-import type { Endpoint, EndpointRequest } from "./server/endpoint.ts";
+import { type Endpoint, type EndpointRequest, readTraceparent } from "./server/endpoint.ts";
 import { createPassthrough } from "./server/passthrough.ts";
 import { createSubscriptions, type SocketContext } from "./server/subscriptions.ts";
 import type { WebSockets } from "./server/webSockets.ts";
@@ -118,10 +117,17 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     onError: (error: unknown, { method }: Call) => log.error({ err: error, chain: name, method }, "a call failed"),
   };
   const dispatch = createDispatch<CallContext, Answer>({ ...rules, lookup: handlers.lookup });
-  const contextOf = (request: EndpointRequest): CallContext => {
-    const fresh = shared.bypassHeader !== undefined && request.headers[shared.bypassHeader] !== undefined;
-    return new RequestContext(request, views.view(), performance.now() + config.upstream.timeoutMs, fresh);
-  };
+  const { bypassHeader } = shared;
+  const contextOf = (request: EndpointRequest): CallContext => ({
+    view: views.view(),
+    signal: request.signal,
+    deadlineMs: performance.now() + config.upstream.timeoutMs,
+    caller: request.caller,
+    fresh: bypassHeader !== undefined && request.headers[bypassHeader] !== undefined,
+    requestId: request.requestId,
+    traceparent: readTraceparent(request.headers),
+    permit: request.permit,
+  });
 
   const { view } = views;
   const asking = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal: ending.signal };
@@ -167,7 +173,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       shared.webSockets.accept(request, socket, head, async (body, message) => {
         upstreams.heads.touch();
         const { subscriber, onAnswered } = message;
-        return overSocket(body, { ...copyContext(contextOf({ ...message, caller, permit })), subscriber, onAnswered });
+        return overSocket(body, { ...contextOf({ ...message, caller, permit }), subscriber, onAnswered });
       }),
   };
   return {

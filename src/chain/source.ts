@@ -67,18 +67,6 @@ export interface CallContext {
   readonly permit?: ((method: string) => Promise<void> | undefined) | undefined;
 }
 
-/** Its values as plain data, for a context that differs in some: a spread would leave out what a class gives by getters. */
-export const copyContext = (context: CallContext): CallContext => ({
-  view: context.view,
-  signal: context.signal,
-  deadlineMs: context.deadlineMs,
-  caller: context.caller,
-  fresh: context.fresh,
-  requestId: context.requestId,
-  traceparent: context.traceparent,
-  permit: context.permit,
-});
-
 /** The one interface that carries everything that answers a question. Features wrap it. */
 export interface Source {
   request(question: Question, context: CallContext): Promise<Answer>;

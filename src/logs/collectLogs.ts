@@ -1,5 +1,5 @@
 import type { LogFilter } from "../chain/logFilter.ts";
-import { type CallContext, copyContext } from "../chain/source.ts";
+import type { CallContext } from "../chain/source.ts";
 import type { FetchContext } from "./askNode.ts";
 import type { FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./jobs.ts";
@@ -145,7 +145,7 @@ export const collectLogs = (
       throw new NoRoom("No room for a span");
     };
     const fetchContext: FetchContext = {
-      ...copyContext(context),
+      ...context,
       // Where another span failed, those that nodes are answering go on to the end and are kept; those that wait do not.
       signal: AbortSignal.any([context.signal, spanLeft.signal]),
       asker: { ...asker, signal: waiting },

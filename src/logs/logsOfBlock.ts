@@ -1,7 +1,7 @@
 import { type Hash, isData, isQuantity, parseData } from "../chain/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../chain/logFilter.ts";
 import { type Node, NodeError } from "../chain/node.ts";
-import { type Answer, type CallContext, copyContext } from "../chain/source.ts";
+import type { Answer, CallContext } from "../chain/source.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type FetchContext, readNode } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
@@ -68,7 +68,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
       logs,
       timestamps,
       nodes: asked,
-    } = await ask(hash, filter, { ...copyContext(context), asker, filterHash, take: () => {} });
+    } = await ask(hash, filter, { ...context, asker, filterHash, take: () => {} });
     const bytes = joinLogs(logs, timestamps);
     const number = logs[0]?.block;
     store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });

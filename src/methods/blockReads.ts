@@ -1,6 +1,6 @@
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
 import { formatQuantity } from "../chain/hex.ts";
-import { type Answer, copyContext, type Question } from "../chain/source.ts";
+import type { Answer, Question } from "../chain/source.ts";
 import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { atPending } from "./atPending.ts";
@@ -73,7 +73,7 @@ export const blockRead = (entry: BlockRead): Method => {
       let resolved = resolveBlock(block, context.view.heads);
       if (resolved.kind === "aboveHead") {
         const heads = await asked.chain.heads.refresh();
-        if (heads !== context.view.heads) context = { ...copyContext(context), view: { heads } };
+        if (heads !== context.view.heads) context = { ...context, view: { heads } };
         resolved = resolveBlock(block, heads);
       }
       const { reads } = asked.chain;

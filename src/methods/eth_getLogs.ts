@@ -1,6 +1,6 @@
 import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../chain/logFilter.ts";
 import { type LogRange, resolveLogRange } from "../chain/logRange.ts";
-import { type Answer, type CallContext, copyContext } from "../chain/source.ts";
+import type { Answer, CallContext } from "../chain/source.ts";
 import type { Body, PendingBlock, PendingView } from "../chain/view.ts";
 import { appendLogs } from "./appendLogs.ts";
 import type { Asked, Chain, Method } from "./chain.ts";
@@ -57,7 +57,7 @@ const resolve = async (
     return { resolved: resolveLogRange(fromBlock, toBlock, { heads, pendingNumber, maxBlocks }), at: context };
   }
   const resolved = resolveLogRange(fromBlock, toBlock, { heads: latest, maxBlocks });
-  return { resolved, at: { ...copyContext(context), view: { heads: latest } } };
+  return { resolved, at: { ...context, view: { heads: latest } } };
 };
 
 const fromBlock = (block: PendingBlock, filter: LogFilter): Answer => {

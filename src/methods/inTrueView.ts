@@ -1,6 +1,6 @@
 import type { Heads } from "../chain/heads.ts";
 import { NodeError } from "../chain/node.ts";
-import { type Answer, type CallContext, copyContext } from "../chain/source.ts";
+import type { Answer, CallContext } from "../chain/source.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./chain.ts";
 
@@ -47,6 +47,6 @@ export const inTrueView = async (
       if (answer === undefined) throw failure;
       return answer;
     }
-    at = { ...copyContext(context), view: { heads: next } };
+    at = { ...context, view: { heads: next } };
   }
 };

@@ -1,5 +1,5 @@
 import { NodeError } from "../chain/node.ts";
-import { type Answer, type CallContext, copyContext, type Question, type Source } from "../chain/source.ts";
+import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { View } from "../chain/view.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import { asText } from "./jsonScan.ts";
@@ -43,7 +43,7 @@ export const deduplicated = (source: Source): Source => {
 
   const lead = (key: string, question: Question, context: CallContext): Flight => {
     const ending = new AbortController();
-    const answer = source.request(question, { ...copyContext(context), signal: ending.signal });
+    const answer = source.request(question, { ...context, signal: ending.signal });
     const flight: Flight = { answer, ending, deadlineMs: context.deadlineMs, askers: 0 };
     flights.set(key, flight);
     const land = (): void => {

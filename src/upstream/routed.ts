@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads } from "../chain/heads.ts";
 import { NodeError } from "../chain/node.ts";
-import { type Answer, type CallContext, copyContext, type Question, type Source } from "../chain/source.ts";
+import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { View } from "../chain/view.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { agrees, covers, neededBlock, ranked } from "./choice.ts";
@@ -51,15 +51,15 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
   /** While another node can still be asked, one that hangs gets half of the time that is left. */
   const within = (context: CallContext, last: boolean): CallContext => {
     const nowMs = performance.now();
-    return last ? context : { ...copyContext(context), deadlineMs: nowMs + (context.deadlineMs - nowMs) / 2 };
+    return last ? context : { ...context, deadlineMs: nowMs + (context.deadlineMs - nowMs) / 2 };
   };
 
   const askOne = (node: UpstreamNode, other: UpstreamNode | undefined, question: Question, context: CallContext) =>
     hedge && other?.available && covers(other, question.block)
       ? hedge.run(
           context.signal,
-          (signal) => node.request(question, { ...copyContext(context), signal }),
-          (signal) => other.request(question, { ...copyContext(context), signal }),
+          (signal) => node.request(question, { ...context, signal }),
+          (signal) => other.request(question, { ...context, signal }),
         )
       : node.request(question, context);
 
