@@ -14,6 +14,12 @@ interface Delays {
   readonly maxMs: number;
 }
 
+interface End {
+  readonly incomplete: number;
+  readonly outOfOrder: number;
+  readonly closed: number;
+}
+
 /** 5,000 connections, 20,000 subscriptions, a flashblock of 20 logs every 200 ms, each log matching 50 of them. */
 export const long = async ({ seconds = SECONDS }: { readonly seconds?: number }) => {
   const server = startChild("../long/subscribersServer.ts");
@@ -24,24 +30,29 @@ export const long = async ({ seconds = SECONDS }: { readonly seconds?: number })
       return (await server.message()) as { residentBytes: number; usedBytes: number };
     };
     const empty = await memory();
-    const clients = startChild("../long/subscribersClients.ts", [String(port)]);
+    const [fast, slow] = ["fast", "slow"].map((speed) =>
+      startChild("../long/subscribersClients.ts", [String(port), speed]),
+    );
+    if (!fast || !slow) throw new Error("no clients");
     try {
-      const { subscriptions } = (await clients.message()) as { subscriptions: number };
+      const opened = (await Promise.all([fast.message(), slow.message()])) as { subscriptions: number }[];
       const full = await memory();
       const delays = async (): Promise<Delays> => {
-        clients.send({ ask: "delays" });
-        return (await clients.message()) as Delays;
+        fast.send({ ask: "delays" });
+        return (await fast.message()) as Delays;
       };
       server.send({ ask: "start", everyMs: FLASHBLOCK_MS });
       await sleep((seconds * 1_000) / 2);
       const allFast = await delays();
-      clients.send({ ask: "slow" });
+      slow.send({ ask: "slow" });
       await sleep((seconds * 1_000) / 2);
       const withSlow = await delays();
       server.send({ ask: "stop" });
       const { counts, slowClosed } = (await server.message()) as { counts: readonly number[]; slowClosed: number };
-      clients.send({ ask: "end", counts });
-      const end = (await clients.message()) as { incomplete: number; outOfOrder: number; closed: number };
+      for (const clients of [fast, slow]) clients.send({ ask: "end", counts });
+      const ends = (await Promise.all([fast.message(), slow.message()])) as End[];
+      const sum = (field: keyof End) => ends.reduce((total, end) => total + end[field], 0);
+      const end: End = { incomplete: sum("incomplete"), outOfOrder: sum("outOfOrder"), closed: sum("closed") };
       const perConnection = (before: number, after: number) => Math.round((after - before) / CONNECTIONS);
       const residentBytes = perConnection(empty.residentBytes, full.residentBytes);
       const sent = counts.reduce((sum, count) => sum + count, 0);
@@ -52,7 +63,7 @@ export const long = async ({ seconds = SECONDS }: { readonly seconds?: number })
           residentBytes < MAX_BYTES_A_CONNECTION &&
           withSlow.p99Ms < MAX_P99_MS,
         connections: CONNECTIONS,
-        subscriptions,
+        subscriptions: opened.reduce((total, { subscriptions }) => total + subscriptions, 0),
         logs: sent,
         deliveries: (sent * CONNECTIONS * SUBSCRIPTIONS_EACH) / PERSONS,
         logsAFlashblock: LOGS_A_FLASHBLOCK,
@@ -64,7 +75,7 @@ export const long = async ({ seconds = SECONDS }: { readonly seconds?: number })
         withSlow,
       };
     } finally {
-      await clients.end();
+      await Promise.all([fast.end(), slow.end()]);
     }
   } finally {
     await server.end();

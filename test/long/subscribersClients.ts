@@ -12,8 +12,8 @@ import {
   TRANSFER,
 } from "./subscribersShape.ts";
 
-/** The clients of the long run `subscribers`: each of their subscriptions must see its person's logs, one after the other. */
-const [, , port] = process.argv;
+/** The `fast` or the `slow` clients of the long run `subscribers`, apart, so that they do not wait for each other here: each of their subscriptions must see its person's logs, one after the other. */
+const [, , port, speed] = process.argv;
 
 const PAUSE_MS = 4_000;
 const IN_PARALLEL = 50;
@@ -31,7 +31,6 @@ let closed = 0;
 
 const open = async (connection: number): Promise<void> => {
   const socket = new WebSocket(`ws://127.0.0.1:${port}`, { perMessageDeflate: false });
-  const isSlow = connection % SLOW_EVERY === 0;
   const byId = new Map<string, Seen>();
   const answered = Promise.withResolvers<void>();
   socket.on("close", () => closed++);
@@ -49,7 +48,7 @@ const open = async (connection: number): Promise<void> => {
     const count = Number(result.topics[3]);
     if (entry === undefined || result.topics[2] !== personTopic(entry.person) || count !== entry.last + 1) outOfOrder++;
     if (entry) entry.last = count;
-    if (!isSlow) delays.push(performance.timeOrigin + performance.now() - readTimeMs(result.topics[1]));
+    delays.push(performance.timeOrigin + performance.now() - readTimeMs(result.topics[1]));
   });
   await once(socket, "open");
   for (let at = 0; at < SUBSCRIPTIONS_EACH; at++) {
@@ -57,21 +56,21 @@ const open = async (connection: number): Promise<void> => {
     socket.send(JSON.stringify({ jsonrpc: "2.0", id: at, method: "eth_subscribe", params: ["pendingLogs", filter] }));
   }
   await answered.promise;
-  sockets[connection] = socket;
+  sockets.push(socket);
 };
 
 const openAll = async (): Promise<void> => {
-  let next = 0;
+  const isOurs = (connection: number) => (connection % SLOW_EVERY === 0) === (speed === "slow");
+  const left = Array.from({ length: CONNECTIONS }, (_, connection) => connection).filter(isOurs);
   const worker = async () => {
-    while (next < CONNECTIONS) await open(next++);
+    for (let next = left.pop(); next !== undefined; next = left.pop()) await open(next);
   };
   await Promise.all(Array.from({ length: IN_PARALLEL }, worker));
 };
 
-const slow = (): readonly WebSocket[] => sockets.filter((_, connection) => connection % SLOW_EVERY === 0);
 let pausing: NodeJS.Timeout | undefined;
 const breathe = (): void => {
-  for (const socket of slow()) {
+  for (const socket of sockets) {
     if (socket.isPaused) socket.resume();
     else socket.pause();
   }
@@ -99,7 +98,7 @@ process.on("message", async (message: { ask: "slow" | "delays" | "end"; counts?:
   }
   if (message.ask === "end") {
     clearInterval(pausing);
-    for (const socket of slow()) socket.resume();
+    for (const socket of sockets) socket.resume();
     process.send?.({ incomplete: await missing(message.counts ?? []), outOfOrder, closed });
   }
 });
