@@ -4,8 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { freePort, hasNginx, startNginx } from "../bench/nginx.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { type Replica, startReplica } from "./replica.ts";
-import { createSlowFront, SLOW_METHOD } from "./slowFront.ts";
+import { type Replica, startReplica } from "../support/replica.ts";
+import { createSlowFront, SLOW_METHOD } from "../support/slowFront.ts";
 
 interface RollingOptions {
   readonly seconds?: number | undefined;
