@@ -146,13 +146,17 @@ export const createChains = (options: ChainsOptions): Chains => {
         (config) => before.find((live) => isDeepStrictEqual(live.config, config)) ?? start(config),
       );
       const fresh = next.filter((live) => !before.includes(live));
+      const discard = async (): Promise<void> => {
+        await Promise.all(fresh.map(({ chain }) => chain.close()));
+        for (const live of fresh) await forget(live);
+      };
       try {
         await Promise.all(fresh.map((live) => untilReady(live, `chains[${next.indexOf(live)}]`)));
       } catch (error) {
-        await Promise.all(fresh.map(({ chain }) => chain.close()));
+        await discard();
         throw error;
       }
-      if (isClosed) return;
+      if (isClosed) return discard();
       current = next;
       publish();
       for (const live of before.filter((each) => !next.includes(each))) {

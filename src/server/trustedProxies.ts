@@ -12,6 +12,8 @@ const normalize = (text: string): string | undefined => {
   return isIP(plain) === 0 ? undefined : plain.toLowerCase();
 };
 
+const MAPPED = "::ffff:";
+
 const MAX_PREFIX = { 4: 32, 6: 128 } as const;
 
 interface Network {
@@ -44,7 +46,8 @@ export const createTrustedProxies = (
   const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
   return (remote, forwarded) => {
-    let address = normalize(remote) ?? remote;
+    // Every request comes by here; what the operating system tells needs no parsing but for its one odd form.
+    let address = remote.startsWith(MAPPED) ? remote.slice(MAPPED.length) : remote.toLowerCase();
     if (networks.length === 0 || forwarded === undefined) return address;
     for (const entry of forwarded.split(",").reverse()) {
       if (!isTrusted(address)) return address;

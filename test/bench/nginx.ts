@@ -9,14 +9,14 @@ import type { Server } from "./compareServers.ts";
 const START_MS = 10_000;
 
 /** As its documentation has it for a reverse proxy with kept connections; one worker, no log. */
-const config = (folder: string, port: number, upstreamPort: number): string => `
+const config = (folder: string, port: number, upstreamPorts: readonly number[]): string => `
 daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr warn;
 events { worker_connections 1024; }
 http {
   access_log off; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
   fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
   keepalive_requests 100000000;
-  upstream node { server 127.0.0.1:${upstreamPort}; keepalive 256; keepalive_requests 100000000; }
+  upstream node { ${upstreamPorts.map((each) => `server 127.0.0.1:${each};`).join(" ")} keepalive 256; keepalive_requests 100000000; }
   server {
     listen 127.0.0.1:${port};
     location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; client_body_buffer_size 64k; }
@@ -24,7 +24,7 @@ http {
 }
 `;
 
-const freePort = async (): Promise<number> => {
+export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
@@ -50,11 +50,11 @@ const untilListening = async (port: number): Promise<void> => {
 
 export const hasNginx = (): boolean => spawnSync("nginx", ["-v"]).status === 0;
 
-/** nginx as a reverse proxy in front of a port. */
-export const startNginx = async (upstreamPort: number): Promise<Server> => {
+/** nginx as a reverse proxy in front of one port, or of several in turn. */
+export const startNginx = async (...upstreamPorts: number[]): Promise<Server> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-nginx-"));
   const port = await freePort();
-  writeFileSync(join(folder, "nginx.conf"), config(folder, port, upstreamPort));
+  writeFileSync(join(folder, "nginx.conf"), config(folder, port, upstreamPorts));
   const master = spawn("nginx", ["-p", folder, "-c", join(folder, "nginx.conf")], {
     stdio: ["ignore", "inherit", "inherit"],
   });

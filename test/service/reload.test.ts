@@ -127,11 +127,15 @@ test("under load a node goes, one comes, an invalid file is refused by its path:
 
   const other = await createFakeNode({ chain: createFakeChain({ chainId: 77 }) });
   t.after(() => other.close());
-  writeFileSync(file, configOf([a, other]));
+  // Its name is new: nothing of it may stay.
+  writeFileSync(file, configOf([a, other]).replace("nodeb", "stranger"));
   child.kill("SIGHUP");
   await until(async () => (await reloads(opsUrl, "refused")) === 2, "a node of another chain is refused");
   assert.match(lines.findLast(({ faults }) => faults !== undefined)?.faults?.join() ?? "", /^chains\[0\]: .*77/);
 
+  assert.ok(
+    !(await (await fetch(`${opsUrl}/metrics`)).text()).includes('upstream_breaker_open{chain="main",node="stranger"'),
+  );
   const served = load.answered();
   await until(() => load.answered() > served + 50, "it still answers");
   await load.stop();

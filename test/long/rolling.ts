@@ -1,0 +1,135 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent, request } from "undici";
+import { freePort, hasNginx, startNginx } from "../bench/nginx.ts";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { type Replica, startReplica } from "../support/replica.ts";
+import { createSlowFront, SLOW_METHOD } from "../support/slowFront.ts";
+
+interface RollingOptions {
+  readonly seconds?: number | undefined;
+}
+
+const LONG_REQUEST_MS = 20_000;
+const IDLE_MS = 62_000;
+const CONNECTIONS = 8;
+const PAUSE_MS = 5;
+const STEADY_MS = 2_000;
+
+const body = (method: string, params: readonly unknown[]): string =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+const json = { "content-type": "application/json" };
+
+/** One kept connection: is a request answered on it that comes so long after the one before? */
+const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
+  const text = body("eth_chainId", []);
+  const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`;
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  const ask = async (): Promise<boolean> => {
+    if (socket.destroyed) return false;
+    socket.write(head + text);
+    const [bytes] = await Promise.race([once(socket, "data"), once(socket, "close").then(() => [""])]);
+    return String(bytes).startsWith("HTTP/1.1 200 ");
+  };
+  const first = await ask();
+  await sleep(idleMs);
+  const second = first && (await ask());
+  socket.destroy();
+  return second;
+};
+
+/**
+ * Two replicas behind nginx, restarted one after the other under steady load on kept connections: no request fails, one that
+ * takes 20 s ends well on the replica that goes meanwhile, and a connection idle for 62 s is used again.
+ */
+export const long = async ({ seconds }: RollingOptions) => {
+  if (!hasNginx()) return { name: "rolling", passed: false, reason: "no nginx (apt-get install nginx-light)" };
+  // A short run shows the same with a shorter request and a shorter rest.
+  const share = seconds === undefined ? 1 : Math.min(1, seconds / 90);
+  const node = await createFakeNode();
+  const front = await createSlowFront(node.url, LONG_REQUEST_MS * share);
+  const ports = await Promise.all([freePort(), freePort()]);
+  const opsPorts = await Promise.all([freePort(), freePort()]);
+  const start = (index: number): Promise<Replica> => startReplica(front.url, ports[index] ?? 0, opsPorts[index] ?? 0);
+  const replicas = await Promise.all([start(0), start(1)]);
+  const nginx = await startNginx(...ports);
+  const url = `http://127.0.0.1:${nginx.port}/`;
+  const dispatcher = new Agent({ connections: CONNECTIONS, headersTimeout: 60_000 });
+
+  const failures: string[] = [];
+  let answered = 0;
+  let stopped = false;
+  const askOnce = async (worker: number, at: number): Promise<void> => {
+    try {
+      const params = [`0x${(worker * 1e6 + at).toString(16).padStart(40, "0")}`, "0x1"];
+      const response = await request(url, {
+        method: "POST",
+        headers: json,
+        body: body("eth_getBalance", params),
+        dispatcher,
+      });
+      const text = await response.body.text();
+      if (response.statusCode === 200 && text.includes('"result":"0x1"')) answered++;
+      else failures.push(`${response.statusCode} ${text.slice(0, 100)}`);
+    } catch (error) {
+      failures.push(String(error));
+    }
+  };
+  const load = Promise.all(
+    Array.from({ length: CONNECTIONS }, async (_, worker) => {
+      for (let at = 0; !stopped; at++) {
+        await askOnce(worker, at);
+        await sleep(PAUSE_MS);
+      }
+    }),
+  );
+
+  const idle = reusedAfter(ports[1] ?? 0, IDLE_MS * share);
+  await sleep(STEADY_MS);
+  // Straight to each replica: it is known which one answers the long request while it is stopped.
+  const exits: (number | null)[] = [];
+  const longRequests: string[] = [];
+  const restart = async (index: number): Promise<void> => {
+    const replica = replicas[index];
+    if (replica === undefined) return;
+    const asked = front.asked();
+    const slow = request(`http://127.0.0.1:${ports[index]}/`, {
+      method: "POST",
+      headers: json,
+      body: body(SLOW_METHOD, []),
+    });
+    await asked;
+    replica.stop();
+    const response = await slow;
+    longRequests.push(`${response.statusCode} ${await response.body.text()}`);
+    exits.push(await replica.ended);
+    replicas[index] = await start(index);
+    await sleep(STEADY_MS);
+  };
+  await restart(0);
+  // The second one is stopped when the idle connection to it has been used again.
+  const idleReused = await idle;
+  await restart(1);
+
+  stopped = true;
+  await load;
+  await dispatcher.close();
+  for (const replica of replicas) replica.kill();
+  await nginx.end();
+  await Promise.all([node.close(), front.close()]);
+  const longSurvived = longRequests.length === 2 && longRequests.every((text) => text.includes('"result":"done"'));
+  return {
+    name: "rolling",
+    passed: failures.length === 0 && longSurvived && idleReused && exits.every((code) => code === 0),
+    answered,
+    failed: failures.length,
+    failures: failures.slice(0, 5),
+    longRequests,
+    longRequestSeconds: (LONG_REQUEST_MS * share) / 1000,
+    idleReused,
+    idleSeconds: (IDLE_MS * share) / 1000,
+    exits,
+  };
+};

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { rpc } from "../support/rpc.ts";
+import { until } from "../support/until.ts";
+
+const BIN = fileURLToPath(new URL("../../src/bin.ts", import.meta.url));
+
+test("SIGTERM: unready at once, a request under way ends well, then the process ends with 0", async (t) => {
+  const node = await createFakeNode();
+  const args = [BIN, "--upstream", node.url, "--port", "0", "--ops-port", "0"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const exited = once(child, "exit");
+  t.after(async () => {
+    if (child.exitCode === null) child.kill("SIGKILL");
+    await exited;
+    await node.close();
+  });
+  const told = Promise.withResolvers<{ readonly listening: string; readonly ops: string }>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const said = JSON.parse(line);
+    if (said.listening !== undefined) told.resolve(said);
+  });
+  const { listening: url, ops } = await told.promise;
+  const readyz = async (): Promise<number> => (await fetch(`${ops}/readyz`)).status;
+  await until(async () => (await readyz()) === 200, "ready");
+
+  node.faults.methods = ["slow_read"];
+  node.faults.answer = "hang";
+  const asked = node.asked("slow_read");
+  const slow = rpc(url, "slow_read");
+  await asked;
+  child.kill("SIGTERM");
+  await until(async () => (await readyz()) === 503, "unready");
+  const answered = await rpc(url, "eth_chainId");
+  assert.deepEqual([answered.status, answered.headers.get("connection")], [200, "close"]);
+  node.closeSockets();
+  await node.close();
+  const { status } = await slow;
+  assert.equal(status, 503);
+  const [code] = await exited;
+  assert.equal(code, 0);
+});
