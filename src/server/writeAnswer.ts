@@ -8,6 +8,9 @@ import { chooseEncoding, compress, createCompressor, MIN_COMPRESSED_BYTES } from
 /** Up to here one copy is cheaper than several writes; a larger answer is compressed piece by piece. */
 const MAX_JOINED_BYTES = 1024 * 1024;
 
+/** Up to here header and body go as one string: one system call instead of a vector of pieces. */
+const MAX_STRING_BYTES = 64 * 1024;
+
 const VARY = ["Vary", "Accept-Encoding"];
 
 const isBytes = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
@@ -97,7 +100,11 @@ export const writeAnswer = async (
   if (!whole || (encoding !== undefined && length > MAX_JOINED_BYTES)) {
     return writeStream(response, status, headers, chunks, encoding);
   }
-  if (encoding === undefined) return writeWhole(response, status, headers, chunks);
+  if (encoding === undefined) {
+    return length <= MAX_STRING_BYTES
+      ? writeSmall(response, status, headers, chunks)
+      : writeWhole(response, status, headers, chunks);
+  }
   const compressed = await compress(Buffer.concat(chunks), encoding);
   if (!response.destroyed) writeWhole(response, status, headers, [compressed]);
   return length;
