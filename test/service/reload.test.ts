@@ -122,6 +122,7 @@ test("under load a node goes, one comes, an invalid file is refused by its path:
   writeFileSync(file, configOf([a], "    colour: red\n"));
   child.kill("SIGHUP");
   await until(async () => (await reloads(opsUrl, "refused")) === 1, "it is refused");
+  await until(() => lines.some(({ faults }) => faults !== undefined), "it is told");
   const refused = lines.find(({ faults }) => faults !== undefined);
   assert.match(refused?.faults?.join() ?? "", /^chains\[0\]: .*colour/);
 
