@@ -38,7 +38,7 @@ export interface Shared {
 }
 
 /** What a context holds of who asks. */
-type Asker = Pick<CallContext, "caller" | "requestId" | "permit">;
+type Asker = Pick<CallContext, "caller" | "requestId" | "permit" | "signal">;
 
 /** One chain behind its endpoint. */
 export interface ServedChain {
@@ -185,8 +185,8 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     upgrade: (request, socket, head, { caller, permit }) =>
       shared.webSockets.accept(request, socket, head, async (body, message) => {
         upstreams.heads.touch();
-        const { subscriber, onAnswered, requestId } = message;
-        if (!hasHead()) return beforeHead(body, { requestId, caller, permit });
+        const { subscriber, onAnswered, requestId, signal } = message;
+        if (!hasHead()) return beforeHead(body, { requestId, caller, permit, signal });
         return overSocket(body, { ...contextOf({ ...message, caller, permit }), subscriber, onAnswered });
       }),
   };

@@ -9,7 +9,7 @@ const SLOW_SECONDS = 1;
 const SAMPLE_MS = 1_000;
 const MAX_METHOD_LENGTH = 64;
 
-type CallOutcome = Outcome<Pick<CallContext, "caller" | "requestId">, Answer>;
+type CallOutcome = Outcome<Pick<CallContext, "caller" | "requestId" | "signal">, Answer>;
 
 /** Ours or a node's fault, not the caller's. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
@@ -47,6 +47,7 @@ export const createCallLog = (chain: string, log: Log) => {
   const failed = sampled("failed call");
 
   return (outcome: CallOutcome): void => {
+    if (outcome.error !== undefined && outcome.context.signal.aborted) return;
     if (outcome.error !== undefined && isFailure(outcome.error)) failed(outcome);
     else if (outcome.seconds > SLOW_SECONDS) slow(outcome);
   };
