@@ -5,7 +5,7 @@ import type { Redis } from "./cache/redis.ts";
 import type { Answer, CallContext } from "./chain/source.ts";
 import type { ChainConfig, Config } from "./config.ts";
 import { createReads } from "./createReads.ts";
-import { createViews, type Views } from "./createViews.ts";
+import { createViews, noHead, type Views } from "./createViews.ts";
 import type { Call } from "./jsonrpc/call.ts";
 import { createDispatch, type Outcome } from "./jsonrpc/dispatch.ts";
 import { createFilters } from "./logs/filters.ts";
@@ -36,6 +36,9 @@ export interface Shared {
   /** A node turned out to be of another chain after the start. */
   onFatal(error: Error): void;
 }
+
+/** What a context holds of who asks. */
+type Asker = Pick<CallContext, "caller" | "requestId" | "permit" | "signal">;
 
 /** One chain behind its endpoint. */
 export interface ServedChain {
@@ -106,17 +109,26 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   const count = createOutcomes(name, methodLabel, telemetry.metrics);
   const tell = createCallLog(name, log);
   const rules = {
-    forward: handlers.forward,
     maxBatch: server.maxBatch,
     maxResponseBytes,
-    permit: ({ method }: Call, { permit }: CallContext) => permit?.(method),
-    onOutcome: (outcome: Outcome<CallContext, Answer>) => {
+    permit: ({ method }: Call, { permit }: Asker) => permit?.(method),
+    onOutcome: (outcome: Outcome<Asker, Answer>) => {
       count(outcome);
       tell(outcome);
     },
     onError: (error: unknown, { method }: Call) => log.error({ err: error, chain: name, method }, "a call failed"),
   };
-  const dispatch = createDispatch<CallContext, Answer>({ ...rules, lookup: handlers.lookup });
+  const { lookup, forward } = handlers;
+  const dispatch = createDispatch<CallContext, Answer>({ ...rules, lookup, forward });
+  /** While no node has told its head there is no view to answer from, but each call has its own id. */
+  const beforeHead = createDispatch<Asker, Answer>({
+    ...rules,
+    lookup: () => undefined,
+    forward: async () => {
+      throw noHead(name);
+    },
+  });
+  const hasHead = (): boolean => upstreams.heads.current() !== undefined;
   const { bypassHeader } = shared;
   const contextOf = (request: EndpointRequest): CallContext => ({
     view: views.view(),
@@ -141,7 +153,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     }),
     ask: createAsk(asking),
     nodePending: {
-      isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
+      isServing: () => hasHead() && view().pending?.blocksFrom === "node",
       ask: createAsk({ ...asking, atPending: true }),
     },
     limits: logLimits,
@@ -150,7 +162,8 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   });
   const overSocket = createDispatch<SocketContext, Answer>({
     ...rules,
-    lookup: (method) => subscriptions.lookup(method) ?? handlers.lookup(method),
+    lookup: (method) => subscriptions.lookup(method) ?? lookup(method),
+    forward,
   });
   const passthrough =
     config.passthrough === undefined
@@ -165,14 +178,15 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(passthrough && { passthrough }),
     handle: async (body, request) => {
       upstreams.heads.touch();
-      const { replies, ...result } = await dispatch(body, contextOf(request));
+      const { replies, ...result } = await (hasHead() ? dispatch(body, contextOf(request)) : beforeHead(body, request));
       const pending = replies.find((reply) => reply.pending !== undefined)?.pending;
       return { ...result, cacheStatus: formatCacheStatus(replies), pending };
     },
     upgrade: (request, socket, head, { caller, permit }) =>
       shared.webSockets.accept(request, socket, head, async (body, message) => {
         upstreams.heads.touch();
-        const { subscriber, onAnswered } = message;
+        const { subscriber, onAnswered, requestId, signal } = message;
+        if (!hasHead()) return beforeHead(body, { requestId, caller, permit, signal });
         return overSocket(body, { ...contextOf({ ...message, caller, permit }), subscriber, onAnswered });
       }),
   };

@@ -10,7 +10,7 @@ import { createFeed } from "./feed/client.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "./feed/recentFlashblocks.ts";
 import { findForks } from "./findForks.ts";
 import { createCall } from "./jsonrpc/call.ts";
-import { unavailable } from "./jsonrpc/rpcError.ts";
+import { type RpcError, unavailable } from "./jsonrpc/rpcError.ts";
 import { createPending, type Pending } from "./pending/pending.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Upstreams } from "./upstream/upstreams.ts";
@@ -29,6 +29,8 @@ export interface Views {
   accepted(raw: string): Hash | undefined;
   close(): Promise<void>;
 }
+
+export const noHead = (chain: string): RpcError => unavailable(`chain "${chain}": no node has told its head yet`);
 
 const ASK_TIMEOUT_MS = 5_000;
 const decoder = new TextDecoder();
@@ -63,7 +65,7 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry
 
   const sealed = (): View => {
     const heads = upstreams.heads.current();
-    if (heads === undefined) throw unavailable(`chain "${chain}": no node has told its head yet`);
+    if (heads === undefined) throw noHead(chain);
     return { heads };
   };
   const ask = createAsk(upstreams, sealed);

@@ -1,5 +1,5 @@
 import { NodeError } from "./chain/node.ts";
-import type { Answer, CallContext } from "./chain/source.ts";
+import type { Answer } from "./chain/source.ts";
 import type { Outcome } from "./jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "./jsonrpc/rpcError.ts";
 import type { Metrics } from "./telemetry.ts";
@@ -49,7 +49,7 @@ export const createOutcomes = (chain: string, methodLabel: (method: string) => s
     map.set(key, made);
     return made;
   };
-  return ({ call, error, reply, seconds }: Outcome<CallContext, Answer>): void => {
+  return ({ call, error, reply, seconds }: Omit<Outcome<unknown, Answer>, "context">): void => {
     const method = methodLabel(call.method);
     const outcome = label(error);
     found(counters, method + outcome, () => metrics.requests.labels({ chain, method, outcome })).inc();

@@ -114,7 +114,25 @@ const oneChain = ({ values }: Arguments): Record<string, unknown> => {
   return { chains: [{ name: "chain", nodes, pending: { feeds: listOf(values.feed) } }] };
 };
 
-const integer = (value: unknown): unknown => (typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value);
+const SCALAR = /^(?:true|false|(?:0|[1-9]\d*)(?:\.\d+)?)$/;
+
+/** `value` with the text at `path` read as the number or boolean that it spells. */
+const typedAt = (value: unknown, [key, ...rest]: readonly PropertyKey[]): unknown => {
+  if (key === undefined) return typeof value === "string" && SCALAR.test(value) ? JSON.parse(value) : value;
+  if (Array.isArray(value)) return value.map((item: unknown, index) => (index === key ? typedAt(item, rest) : item));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]): [string, unknown] => [name, name === key ? typedAt(item, rest) : item]),
+  );
+};
+
+/** Flags and variables are text: where the schema wants something else, it is what they spell. */
+const parseConfig = (raw: unknown) => {
+  const result = configSchema.safeParse(raw);
+  if (result.success) return result;
+  const mistyped = result.error.issues.filter(({ code }) => code === "invalid_type" || code === "invalid_union");
+  return configSchema.safeParse(mistyped.reduce((typed, { path }) => typedAt(typed, path), raw));
+};
 
 const section = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
 
@@ -132,9 +150,9 @@ export const readConfig = (given: Arguments, environment: Environment): Config =
   const flags = {
     server: {
       host: values.host,
-      port: integer(values.port),
+      port: values.port,
       opsHost: values["ops-host"],
-      opsPort: integer(values["ops-port"]),
+      opsPort: values["ops-port"],
     },
     cache: { redis: values.redis },
     log: { level: values["log-level"] },
@@ -143,7 +161,7 @@ export const readConfig = (given: Arguments, environment: Environment): Config =
     const set = Object.entries(part).filter(([, value]) => value !== undefined);
     if (set.length > 0) raw[key] = { ...section(raw[key]), ...Object.fromEntries(set) };
   }
-  const result = configSchema.safeParse(raw);
+  const result = parseConfig(raw);
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`));
 };

@@ -58,6 +58,33 @@ test("a file may take values from the environment", () => {
   );
 });
 
+test("a number and a boolean may come from the environment too, and text that looks like one stays text", () => {
+  const content = `chains:
+  - name: op
+    chainId: \${ID}
+    logs: { maxBlocks: "\${BLOCKS}" }
+    nodes: [{ url: http://node, headers: { tenant: "\${ID}" }, requestsPerSecond: "\${RATE}" }]
+server: { port: "\${PORT:-0}", statusPage: "\${PAGE}" }
+`;
+  withFile(content, (file) => {
+    const given = { ID: "10", BLOCKS: "none", RATE: "2.5", PAGE: "false" };
+    const { chains, server } = read(["--config", file], given);
+    assert.deepEqual(
+      [chains[0]?.chainId, chains[0]?.logs.maxBlocks, chains[0]?.nodes[0]?.headers.tenant],
+      [10, "none", "10"],
+    );
+    assert.deepEqual([chains[0]?.nodes[0]?.requestsPerSecond, server.port, server.statusPage], [2.5, 0, false]);
+    assert.equal(read(["--config", file], { ...given, BLOCKS: "7" }).chains[0]?.logs.maxBlocks, 7);
+    assert.deepEqual(
+      faultsOf(() => read(["--config", file], { ...given, PORT: "8545x", PAGE: "yes" })),
+      [
+        "server.port: Invalid input: expected number, received string",
+        "server.statusPage: Invalid input: expected boolean, received string",
+      ],
+    );
+  });
+});
+
 test("all faults are told at once, each with its path, never with a URL", () => {
   withFile(
     "chains:\n  - name: Op\n    nodes: [{ url: 'ftp://user:secret@node' }]\n    colour: red\nserver: { port: 70000 }\n",

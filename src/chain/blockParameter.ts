@@ -30,7 +30,13 @@ export const parseBlockNumberOrTag = (value: unknown, name: string): BlockParame
 export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): BlockParameter => {
   if (isHash(value)) return { hash: lower(value), requireCanonical: false };
   if (typeof value !== "object" || value === null || Array.isArray(value)) return parseBlockNumberOrTag(value, name);
-  const { blockHash, blockNumber, requireCanonical }: { [key: string]: unknown } = { ...value };
+  const given: { [key: string]: unknown } = { ...value };
+  // geth and its clients take null for what is not said.
+  const [blockHash, blockNumber, requireCanonical] = [
+    given.blockHash ?? undefined,
+    given.blockNumber ?? undefined,
+    given.requireCanonical ?? undefined,
+  ];
   if (blockHash !== undefined && blockNumber !== undefined) {
     throw invalidParams(`invalid ${name}: cannot specify both blockHash and blockNumber, choose one or the other`);
   }

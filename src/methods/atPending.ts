@@ -6,7 +6,7 @@ import type { Asked } from "./chain.ts";
 import { type Canonical, isRecord } from "./reader.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
-/** The rules of architecture.md's table of answers: the view, else the node's own pending if there is one, else latest; never null. */
+/** The rules of architecture.md's table of answers: the view, else the node's own pending if there is one, else latest; a block is never null. */
 export const atPending = async (
   entry: BlockRead,
   asked: Asked,
@@ -39,10 +39,13 @@ const nodePending = async (
     if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
     throw error;
   });
-  if (answer === undefined || isNull(answer)) return latest();
+  if (answer === undefined || (isNull(answer) && !asksForPart(entry))) return latest();
   const number = entry.tells === "hash" ? numberIn(answer) : undefined;
   return number !== undefined && number <= heads.latest.number ? latest() : answer;
 };
+
+/** At an index `null` says that the block has nothing there, not that there is no block. */
+const asksForPart = ({ params }: BlockRead): boolean => params.some(({ name }) => name === "index");
 
 const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
 

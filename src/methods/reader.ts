@@ -100,7 +100,10 @@ export const objectOf =
     if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
     const entries = Object.entries(value)
       .filter(([, item]) => item !== null && item !== undefined)
-      .map(([key, item]): [string, Canonical] => [key, (keys[key] ?? readAny)(item, `${name}.${key}`)]);
+      .map(([key, item]): [string, Canonical] => {
+        const read = Object.hasOwn(keys, key) ? keys[key] : undefined;
+        return [key, (read ?? readAny)(item, `${name}.${key}`)];
+      });
     return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
 

@@ -9,6 +9,8 @@ const SLOW_SECONDS = 1;
 const SAMPLE_MS = 1_000;
 const MAX_METHOD_LENGTH = 64;
 
+type CallOutcome = Outcome<Pick<CallContext, "caller" | "requestId" | "signal">, Answer>;
+
 /** Ours or a node's fault, not the caller's. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
 
@@ -17,7 +19,7 @@ export const createCallLog = (chain: string, log: Log) => {
   const sampled = (text: string) => {
     let nextMs = Number.NEGATIVE_INFINITY;
     let skipped = 0;
-    return ({ call, context, error, reply, seconds }: Outcome<CallContext, Answer>): void => {
+    return ({ call, context, error, reply, seconds }: CallOutcome): void => {
       const nowMs = performance.now();
       if (nowMs < nextMs) {
         skipped++;
@@ -44,7 +46,8 @@ export const createCallLog = (chain: string, log: Log) => {
   const slow = sampled("slow call");
   const failed = sampled("failed call");
 
-  return (outcome: Outcome<CallContext, Answer>): void => {
+  return (outcome: CallOutcome): void => {
+    if (outcome.error !== undefined && outcome.context.signal.aborted) return;
     if (outcome.error !== undefined && isFailure(outcome.error)) failed(outcome);
     else if (outcome.seconds > SLOW_SECONDS) slow(outcome);
   };

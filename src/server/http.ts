@@ -50,9 +50,9 @@ const endUpgrade = (socket: Duplex, status: string): void => {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 };
 
-/** `/` tells what this is, too. */
-const allowed = ({ url = "/" }: IncomingMessage): string =>
-  /^\/?(?:\?|$)/.test(url) ? "POST, GET, HEAD, OPTIONS" : "POST, OPTIONS";
+/** `/` tells what this is, too; with several chains it does nothing else. */
+const allowed = (path: string, endpoint: Endpoint | undefined): string =>
+  [endpoint && "POST", path === "/" && "GET, HEAD", "OPTIONS"].filter(Boolean).join(", ");
 
 export const createHttpServer = async (options: HttpServerOptions): Promise<HttpServer> => {
   const { metrics, admit = admitAnyone, page, status } = options;
@@ -73,6 +73,7 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     status: number,
     type: string,
     text: string,
+    allow?: string,
   ): void => {
     metrics.httpResponses.inc({ status });
     const headers = [
@@ -84,7 +85,7 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     ];
     if (type === HTML) headers.push("Vary", "Accept");
     if (type !== PLAIN) headers.push("Cache-Control", "no-store");
-    if (status === 405) headers.push("Allow", allowed(request));
+    if (allow !== undefined) headers.push("Allow", allow);
     response.writeHead(status, headers).end(request.method === "HEAD" ? undefined : text);
   };
 
@@ -131,11 +132,12 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
     if (method === "POST" && endpoint !== undefined) post(endpoint, request, response, asker);
     else if (method === "OPTIONS" && ours) {
       metrics.httpResponses.inc({ status: 204 });
-      response.writeHead(204, [...cors.preflight(request.headers), "Allow", allowed(request)]).end();
+      response.writeHead(204, [...cors.preflight(request.headers), "Allow", allowed(path, endpoint)]).end();
     } else if (passthrough !== undefined) {
       request.url = target;
       passthrough.web(request, response);
-    } else if (ours) plain(request, response, 405, PLAIN, "JSON-RPC is sent by POST\n");
+    } else if (ours && (endpoint !== undefined || method !== "POST"))
+      plain(request, response, 405, PLAIN, "JSON-RPC is sent by POST\n", allowed(path, endpoint));
     else plain(request, response, 404, PLAIN, "nothing is served at this path\n");
   };
 

@@ -129,6 +129,8 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onEnd, onErro
   const refuse: Post["refuse"] = (error, request, response) => {
     const body = Buffer.concat(failed(error).chunks);
     const headers = headersOf(request, nextRequestId(request.headers), REFUSED);
+    // RFC 9110, section 15.5.2; browsers do not ask their user for a bearer token.
+    if (error.status === 401) headers.push("WWW-Authenticate", "Bearer");
     counts.answered(error.status);
     response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
   };

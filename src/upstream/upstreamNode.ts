@@ -114,7 +114,9 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     }
     const waitMs = budget.take(calls);
     if (waitMs > 0) {
-      await sleep(waitMs, undefined, { signal });
+      await sleep(waitMs, undefined, { signal }).catch(() => {
+        throw new NodeError("other", name, CODES.INTERNAL, `${name}: the caller has left`);
+      });
     }
   };
 

@@ -67,6 +67,26 @@ test("latest becomes a number, asked by hash", async () => {
   assert.deepEqual(question.block, { kind: "recent", number: 100n, hash: hashOf(100n) });
 });
 
+test("keys that every object inherits are keys like others", async () => {
+  const { text } = await ask("eth_call", [
+    JSON.parse('{"toString":1,"constructor":{"b":1,"a":2},"__proto__":{"x":1}}'),
+  ]);
+  assert.deepEqual(
+    JSON.parse(text),
+    JSON.parse('[{"toString":1,"constructor":{"a":2,"b":1},"__proto__":{"x":1}},"0x64"]'),
+  );
+});
+
+test("an EIP-1898 object may hold null for what it does not say", async () => {
+  for (const block of [
+    { blockHash: null, blockNumber: "0x64" },
+    { blockHash: hashOf(100n), blockNumber: null, requireCanonical: null },
+  ]) {
+    const { byHash } = await ask("eth_getBalance", [A, block]);
+    assert.deepEqual(byHash?.params, [a, { blockHash: hashOf(100n) }]);
+  }
+});
+
 test("a missing block parameter, latest, its number with leading zeros, and its hash are one question", async () => {
   const forms = [
     [A],

@@ -2,30 +2,28 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
 import { NodeError } from "../../src/chain/node.ts";
-import type { CallContext } from "../../src/chain/source.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { createCallLog } from "../../src/server/callLog.ts";
 
-const context: CallContext = {
-  get view(): CallContext["view"] {
-    throw new Error("nobody reads it");
-  },
-  signal: new AbortController().signal,
-  deadlineMs: 0,
-  caller: "203.0.113.1",
-  fresh: false,
-  requestId: "r-1",
-};
+const asker = { caller: "203.0.113.1", requestId: "r-1" };
 
 const createTold = () => {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
   const tell = createCallLog("main", log);
+  const caller = new AbortController();
   return {
     lines,
+    leave: () => caller.abort(),
     tell: (method: string, seconds: number, error?: RpcError) =>
-      tell({ call: createCall(method, []), context, reply: undefined, error, seconds }),
+      tell({
+        call: createCall(method, []),
+        context: { ...asker, signal: caller.signal },
+        reply: undefined,
+        error,
+        seconds,
+      }),
   };
 };
 
@@ -65,4 +63,11 @@ test("one line of a kind a second, which tells how many were left out", (t) => {
       ["last", 99],
     ],
   );
+});
+
+test("a caller that has left is not told of as a failure", () => {
+  const { lines, tell, leave } = createTold();
+  leave();
+  tell("eth_call", 2, new NodeError("other", "ours", -32603, "ours: the caller has left"));
+  assert.deepEqual(lines, []);
 });

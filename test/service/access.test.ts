@@ -25,8 +25,9 @@ test("a whole forebay with a key, lists and limits; the node sees nothing of it"
     await service.close();
     await node.close();
   });
-  const { status, body } = await rpc(service.url, "eth_blockNumber");
+  const { status, headers, body } = await rpc(service.url, "eth_blockNumber");
   assert.deepEqual([status, body.error?.code], [401, -32001]);
+  assert.equal(headers.get("www-authenticate"), "Bearer");
   const url = `${service.url}/main/${KEY}`;
   assert.equal((await rpc(url, "eth_blockNumber")).status, 200);
   const denied = await rpc(url, "eth_sendRawTransaction", ["0x00"]);

@@ -80,6 +80,12 @@ test("receipts and transactions are the node's", async () => {
   }
 });
 
+test("a transaction that the node's pending block has not got is null, not one of the newest sealed block", async () => {
+  assert.ok((await same("eth_getTransactionByBlockNumberAndIndex", ["latest", "0x0"])).body.result);
+  const { headers } = await same("eth_getTransactionByBlockNumberAndIndex", ["pending", "0x0"]);
+  assert.equal(headers.get("x-forebay-pending"), "node");
+});
+
 test("what the node refuses is refused with its own code and message", async () => {
   // fail(): reverts with a reason.
   const params = [{ to: token, data: "0xa9cc4718" }, "latest"];

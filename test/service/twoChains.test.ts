@@ -36,7 +36,11 @@ test("each chain answers at its name and at its chain id, and nothing at /", asy
     assert.equal(Number((await rpc(`${service.url}/${path}`, "eth_chainId")).body.result), chainId);
     assert.equal(Number((await rpc(`${service.url}/${path}`, "eth_blockNumber")).body.result), head);
   }
-  assert.equal((await rpc(`${service.url}/unknown`, "eth_chainId").catch(() => undefined))?.status ?? 404, 404);
+  for (const path of ["/", "/unknown"]) {
+    const { status, headers } = await fetch(service.url + path, { method: "POST", body: "{}" });
+    assert.deepEqual([status, headers.get("allow")], [404, null]);
+  }
+  assert.equal((await fetch(service.url, { method: "PUT", body: "{}" })).headers.get("allow"), "GET, HEAD, OPTIONS");
 });
 
 test("the same question to both is two answers, also from the cache", async () => {

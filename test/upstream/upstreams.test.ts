@@ -381,3 +381,16 @@ test("the last asker of a shared read that leaves ends the request to the node",
   await broken;
   assert.equal(fake.count("eth_getBalance"), 1);
 });
+
+test("callers that leave while the node's budget makes them wait are no fault of ours", async (t) => {
+  const fake = await createFakeNode({ handlers: { echo: (params) => params } });
+  const { upstreams } = await start(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
+  const caller = new AbortController();
+  const calls = Array.from({ length: 30 }, () =>
+    upstreams.request(createQuestion("echo"), createContext({ signal: caller.signal })),
+  );
+  caller.abort();
+  for (const outcome of await Promise.allSettled(calls)) {
+    assert.ok(outcome.status === "rejected" && outcome.reason instanceof NodeError);
+  }
+});
