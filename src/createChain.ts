@@ -70,9 +70,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
     telemetry,
   );
-  const views = createViews(config, upstreams, telemetry);
   const ending = new AbortController();
   const { reads, store, absent } = createReads(config, shared, upstreams, ending.signal);
+  const views = createViews(config, upstreams, store, telemetry);
   const { maxBlocks, ...logLimits } = config.logs;
   const logs = splitLogs({
     chain: name,
