@@ -54,8 +54,8 @@ export interface Workers {
 interface Job extends RunRequest {
   readonly resolve: (outcome: RunOutcome) => void;
   readonly reject: (error: unknown) => void;
-  /** Ends the waiting: nobody waits longer for a turn than a run may take. */
-  readonly waits: NodeJS.Timeout;
+  /** The turn has come, or will not come any more. */
+  endWaiting(): void;
 }
 
 interface Seat {
@@ -185,17 +185,33 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       if (first === undefined) return;
       const job = queue.shift();
       if (job === undefined) return;
-      clearTimeout(job.waits);
+      job.endWaiting();
       // A thread that ran on this state already knows part of it.
-      if (job.signal.aborted) job.reject(job.signal.reason);
-      else assign(idle.find(({ stateId }) => stateId === job.source.id) ?? first, job);
+      assign(idle.find(({ stateId }) => stateId === job.source.id) ?? first, job);
     }
   };
 
-  const giveUp = (waits: NodeJS.Timeout): void => {
-    const at = queue.findIndex((job) => job.waits === waits);
-    const [job] = at < 0 ? [] : queue.splice(at, 1);
-    job?.reject(unavailable("too many simulations are running"));
+  /** Nobody waits longer for a turn than a run may take, nor for a caller who has left. */
+  const wait = (request: RunRequest, { resolve, reject }: Pick<Job, "resolve" | "reject">): void => {
+    const { signal, timeoutMs } = request;
+    const giveUp = (error: unknown): void => {
+      job.endWaiting();
+      queue.splice(queue.indexOf(job), 1);
+      reject(error);
+    };
+    const leave = () => giveUp(signal.reason);
+    const timer = setTimeout(() => giveUp(unavailable("too many simulations are running")), timeoutMs);
+    signal.addEventListener("abort", leave, { once: true });
+    const job: Job = {
+      ...request,
+      resolve,
+      reject,
+      endWaiting: () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", leave);
+      },
+    };
+    queue.push(job);
   };
 
   const seats: Seat[] = [];
@@ -217,8 +233,8 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       new Promise((resolve, reject) => {
         if (isClosed) throw unavailable("shutting down");
         if (queue.length >= maxWaiting) throw unavailable("too many simulations are waiting");
-        const waits = setTimeout(() => giveUp(waits), request.timeoutMs);
-        queue.push({ ...request, resolve, reject, waits });
+        request.signal.throwIfAborted();
+        wait(request, { resolve, reject });
         next();
       }),
     get busy() {
@@ -230,7 +246,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     close: async () => {
       isClosed = true;
       for (const job of queue.splice(0)) {
-        clearTimeout(job.waits);
+        job.endWaiting();
         job.reject(unavailable("shutting down"));
       }
       for (const seat of seats) finish(seat, (job) => job.reject(unavailable("shutting down")));
