@@ -89,7 +89,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     nodes: upstreams,
     heads: upstreams.heads,
     logs,
-    filters: createFilters({ logs, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks }),
+    filters: createFilters({ logs }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;
