@@ -39,7 +39,7 @@ const nodePending = async (
     if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
     throw error;
   });
-  if (answer === undefined || isNull(answer)) return latest();
+  if (answer === undefined || (isNull(answer) && !entry.mayLack)) return latest();
   const number = entry.tells === "hash" ? numberIn(answer) : undefined;
   return number !== undefined && number <= heads.latest.number ? latest() : answer;
 };
