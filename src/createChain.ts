@@ -95,6 +95,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       return config.simulate.enabled ? views.execution : undefined;
     },
     pendingNumber: config.simulate.pendingNumber,
+    askNodeNonce: config.pending.askNodeNonce,
     subscribe: views.subscribe,
     accepted: (raw) => {
       const hash = views.accepted(raw);

@@ -50,6 +50,7 @@ before(async () => {
       eth_getBlockByNumber: ([tag]) => block(tag),
       eth_getLogs: logsOf,
       eth_getTransactionByBlockNumberAndIndex: ([tag]) => (tag === "pending" ? null : TRANSACTION),
+      eth_getTransactionCount: ([, tag]) => (tag === "pending" ? "0x9" : "0x5"),
       eth_simulateV1: () => [],
       eth_feeHistory: () => ({ oldestBlock: quantity(head + 1), baseFeePerGas: [], gasUsedRatio: [] }),
     },
@@ -94,4 +95,17 @@ test("what a node answers at pending says in which mode pending is", async () =>
   assert.equal(simulated.headers.get("x-forebay-pending"), "node");
   const fees = await ask("eth_feeHistory", "0x1", "pending", []);
   assert.equal(fees.headers.get("x-forebay-pending"), "node");
+});
+
+test("the node's own pending nonce counts where that is asked for, whoever else answers at pending", async (t) => {
+  const nonceOf = async (askNodeNonce: boolean) => {
+    const pending = { mode: "native" as const, askNodeNonce };
+    const native = await createService({ nodes: [{ url: node.url }], pending, forks: "none" });
+    t.after(() => native.close());
+    const at = async (tag: string) =>
+      (await rpc(native.url, "eth_getTransactionCount", [`0x${"aa".repeat(20)}`, tag])).body.result;
+    return [await at("pending"), await at("latest")];
+  };
+  assert.deepEqual(await nonceOf(false), ["0x5", "0x5"]);
+  assert.deepEqual(await nonceOf(true), ["0x9", "0x5"]);
 });
