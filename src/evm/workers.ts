@@ -2,6 +2,7 @@ import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { StateSource } from "../chain/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { endWorker, loadedWorker } from "./endWorker.ts";
 import type { FromWorker, ToWorker } from "./runMessages.ts";
 import type { WorkerOptions } from "./serveRuns.ts";
 
@@ -60,6 +61,7 @@ interface Job extends RunRequest {
 
 interface Seat {
   worker: Worker | undefined;
+  loaded: Promise<void>;
   isReady: boolean;
   job: Job | undefined;
   id: number;
@@ -85,6 +87,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
     seat.worker = worker;
+    seat.loaded = loadedWorker(worker);
     seat.isReady = false;
     seat.stateId = undefined;
     worker.on("message", (message: FromWorker) => receive(seat, message));
@@ -218,6 +221,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
   for (let at = 0; at < size + SPARES; at++) {
     const seat: Seat = {
       worker: undefined,
+      loaded: Promise.resolve(),
       isReady: false,
       job: undefined,
       id: 0,
@@ -250,7 +254,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
         job.reject(unavailable("shutting down"));
       }
       for (const seat of seats) finish(seat, (job) => job.reject(unavailable("shutting down")));
-      await Promise.all(seats.map(({ worker }) => worker?.terminate()));
+      await Promise.all(seats.map(({ worker, loaded }) => worker && endWorker(worker, loaded)));
     },
   };
 };
