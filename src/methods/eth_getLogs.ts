@@ -28,8 +28,10 @@ export const answerLogs = (asked: Asked, query: LogQuery): Promise<Answer> =>
 const answerInView = async (asked: Asked, { filter, blocks }: LogQuery): Promise<Answer> => {
   const { chain, context } = asked;
   if ("blockHash" in blocks) {
-    const block = context.view.pending?.byHash(blocks.blockHash);
-    return block ? fromBlock(block, filter) : chain.logs.request(filter, blocks, context);
+    const { pending } = context.view;
+    const block = pending?.byHash(blocks.blockHash);
+    if (pending === undefined || block === undefined) return chain.logs.request(filter, blocks, context);
+    return { ...fromBlock(block, filter), pending: pending.mode };
   }
   const { resolved, at } = await resolve(chain, blocks, context);
   const { pending } = at.view;

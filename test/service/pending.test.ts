@@ -208,3 +208,10 @@ test("a filter whose range ends before it begins is refused when it is made", as
   const { body } = await ask("eth_newFilter", { fromBlock: "0x3", toBlock: "0x2" });
   assert.deepEqual(body.error, { code: -32602, message: "invalid block range params" });
 });
+
+test("logs by the pending block's hash are its logs, and say so", async () => {
+  const { hash } = await result<Block>("eth_getBlockByNumber", "pending", false);
+  const byHash = await ask("eth_getLogs", { blockHash: hash });
+  assert.deepEqual(byHash.body.result, await result("eth_getLogs", { fromBlock: "pending" }));
+  assert.equal(byHash.headers.get("x-forebay-pending"), "live");
+});
