@@ -73,9 +73,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
     telemetry,
   );
-  const views = createViews(config, upstreams, telemetry);
   const ending = new AbortController();
   const { reads, store, absent } = createReads(config, shared, upstreams, ending.signal);
+  const views = createViews(config, upstreams, store, telemetry);
   const { maxBlocks, ...logLimits } = config.logs;
   const logs = splitLogs({
     chain: name,
@@ -92,12 +92,13 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     nodes: upstreams,
     heads: upstreams.heads,
     logs,
-    filters: createFilters({ logs, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks }),
+    filters: createFilters({ logs }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;
     },
     pendingNumber: config.simulate.pendingNumber,
+    askNodeNonce: config.pending.askNodeNonce,
     subscribe: views.subscribe,
     accepted: (raw) => {
       const hash = views.accepted(raw);

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import type { Store } from "./cache/store.ts";
 import type { BlockId } from "./chain/heads.ts";
 import { nativeContracts } from "./chain/opForks.ts";
 import type { ChainForks } from "./chain/rules.ts";
@@ -6,6 +7,7 @@ import type { StateSource } from "./chain/stateReader.ts";
 import type { ChainConfig } from "./config.ts";
 import type { Wish } from "./evm/ahead.ts";
 import { createNodeState } from "./evm/nodeState.ts";
+import { storedFetch } from "./evm/storedFetch.ts";
 import { createWorkers } from "./evm/workers.ts";
 import { createFetchState } from "./fetchState.ts";
 import type { Executor } from "./pending/execution.ts";
@@ -30,16 +32,25 @@ export interface ExecutionOptions {
   readonly config: ChainConfig;
   readonly forks: ChainForks;
   readonly upstreams: Upstreams;
+  /** Where state of final blocks is kept for all replicas. */
+  readonly store: Store;
   readonly telemetry: Telemetry;
 }
 
-export const createExecution = ({ config, forks, upstreams, telemetry }: ExecutionOptions): Execution => {
+export const createExecution = ({ config, forks, upstreams, store, telemetry }: ExecutionOptions): Execution => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   const natives = nativeContracts(forks.chainId);
   const { heads } = upstreams;
   const state = createNodeState({
-    fetch: createFetchState(upstreams, FETCH_TIMEOUT_MS),
+    fetch: storedFetch({
+      fetch: createFetchState(upstreams, FETCH_TIMEOUT_MS),
+      store: {
+        get: async (key) => (await store.get([key]))[0]?.bytes,
+        set: (key, value) => store.set(key, value, "final", undefined),
+      },
+      isFinal: ({ number }) => number <= (heads.current()?.finalized?.number ?? -1n),
+    }),
     maxBytes: STATE_CACHE_BYTES,
     hashOf: (number) => heads.current()?.at(number)?.hash,
     onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),

@@ -1,3 +1,4 @@
+import type { Store } from "./cache/store.ts";
 import { formatData, type Hash, isData, parseData } from "./chain/hex.ts";
 import { keccak256 } from "./chain/keccak.ts";
 import { parseTransaction } from "./chain/parseTransaction.ts";
@@ -54,7 +55,7 @@ const createAsk =
     return JSON.parse(decoder.decode(body));
   };
 
-export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry: Telemetry): Views => {
+export const createViews = (config: ChainConfig, upstreams: Upstreams, store: Store, telemetry: Telemetry): Views => {
   const { name: chain, pending: options } = config;
   const { log } = telemetry;
   const listeners = new Set<(change: PendingChange) => void>();
@@ -79,7 +80,7 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, telemetry
     });
     if (closed) return;
     const { feeds, maxMessageBytes } = options;
-    execution = forks && createExecution({ config, forks, upstreams, telemetry });
+    execution = forks && createExecution({ config, forks, upstreams, store, telemetry });
     if (!forks) log.info({ chain }, "the chain's rules are not known: simulations go to a node");
     pending = createPending({
       chain,

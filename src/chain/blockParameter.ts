@@ -14,7 +14,7 @@ const isTag = (value: unknown): value is BlockTag => TAGS.has(value);
 const MAX_NUMBER = 2n ** 63n - 1n;
 
 /** Leading zeros are accepted (architecture.md, cache); numbers end at 2^63 - 1, as in geth. Throws -32602 naming `name`. */
-export const parseBlockNumber = (value: unknown, name: string): bigint => {
+const parseBlockNumber = (value: unknown, name: string): bigint => {
   if (typeof value !== "string") throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
   if (!/^0x/i.test(value)) throw invalidParams(`invalid ${name}: hex string without 0x prefix`);
   if (!isQuantity(value)) throw invalidParams(`invalid ${name}: invalid hex string`);

@@ -33,6 +33,16 @@ const resolve = (bound: BlockNumberOrTag, { latest, safe, finalized }: Heads): b
   return bound === "finalized" ? named(finalized, bound) : latest.number;
 };
 
+/** Whatever the heads are, such a range holds nothing. */
+export const refuseInverted = (
+  fromBlock: BlockNumberOrTag | undefined,
+  toBlock: BlockNumberOrTag | undefined,
+): void => {
+  if (typeof fromBlock === "bigint" && typeof toBlock === "bigint" && fromBlock > toBlock) {
+    throw invalidParams("invalid block range params");
+  }
+};
+
 /**
  * The rules of architecture.md's table of answers for getLogs. The pending blocks of a view are those above its head, up to
  * `pendingNumber`; a number among them is as good as the tag.
@@ -44,9 +54,7 @@ export const resolveLogRange = (
 ): LogRange => {
   const head = heads.latest.number;
   const top = pendingNumber !== undefined && pendingNumber > head ? pendingNumber : head;
-  if (typeof fromBlock === "bigint" && typeof toBlock === "bigint" && fromBlock > toBlock) {
-    throw invalidParams("invalid block range params");
-  }
+  refuseInverted(fromBlock, toBlock);
   for (const bound of [fromBlock, toBlock]) {
     if (typeof bound === "bigint" && bound > top) {
       throw invalidParams(`block range extends beyond current head block: requested ${bound}, head ${head}`);

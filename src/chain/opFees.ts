@@ -1,6 +1,6 @@
 import { larger } from "./bigintOrder.ts";
 import { fastLzLength } from "./fastLz.ts";
-import type { Address, Hash } from "./hex.ts";
+import { type Address, formatData, type Hash } from "./hex.ts";
 import { isOpForkActive, type Rules } from "./rules.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
@@ -31,17 +31,17 @@ const FASTLZ_INTERCEPT = 42_585_600n;
 const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
 
-const BEDROCK_SELECTOR = "015d8eb9";
+const BEDROCK_SELECTOR = "0x015d8eb9";
 const WORD = 32;
 
 const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
-  BigInt(`0x0${bytes.subarray(from, to).toHex()}`);
+  BigInt(`0x0${formatData(bytes.subarray(from, to)).slice(2)}`);
 
 const footprintScalar = (told: bigint): bigint => (told === 0n ? DEFAULT_FOOTPRINT_SCALAR : told);
 
 /** From the calldata of the L1-attributes deposit; the packed layout of Ecotone only grew since. */
 export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
-  if (calldata.subarray(0, 4).toHex() === BEDROCK_SELECTOR) return parseBedrock(calldata);
+  if (formatData(calldata.subarray(0, 4)) === BEDROCK_SELECTOR) return parseBedrock(calldata);
   const number = (from: number, to: number) => numberAt(calldata, from, to);
   return {
     baseFeeScalar: number(4, 8),

@@ -91,7 +91,7 @@ export type RpcLog = Readonly<Record<string, unknown>>;
 export type RpcReceipt = Readonly<Record<string, unknown>>;
 
 /** The execution API's log objects of one receipt. */
-export const formatLogs = (logs: readonly LogEntry[], place: Omit<ReceiptPlace, "gasUsed" | "sender">): RpcLog[] =>
+const formatLogs = (logs: readonly LogEntry[], place: Omit<ReceiptPlace, "gasUsed" | "sender">): RpcLog[] =>
   logs.map(({ address, topics, data }, at) => ({
     address,
     topics,

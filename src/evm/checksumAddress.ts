@@ -1,4 +1,4 @@
-import type { Address } from "../chain/hex.ts";
+import { type Address, formatData } from "../chain/hex.ts";
 import { keccak256 } from "../chain/keccak.ts";
 
 const encoder = new TextEncoder();
@@ -6,7 +6,7 @@ const encoder = new TextEncoder();
 /** Mixed case, as geth writes addresses in its messages (EIP-55). */
 export const checksumAddress = (address: Address): string => {
   const digits = address.slice(2);
-  const hash = keccak256(encoder.encode(digits)).toHex();
+  const hash = formatData(keccak256(encoder.encode(digits))).slice(2);
   const letters = [...digits].map((digit, at) => ((hash[at] ?? "0") >= "8" ? digit.toUpperCase() : digit));
   return `0x${letters.join("")}`;
 };

@@ -54,8 +54,8 @@ class TracingEvm extends EVM {
       const { contract, address } = runState.env;
       if (this.tracesTransfers && contract.balance > 0n && !runState.env.isStatic) {
         const [beneficiary = 0n] = runState.stack.peek(1);
-        const to = BigInt.asUintN(160, beneficiary).toString(16).padStart(40, "0");
-        runState.interpreter._result.logs.push(transferLog(address.bytes, Uint8Array.fromHex(to), contract.balance));
+        const to = parseData(`0x${BigInt.asUintN(160, beneficiary).toString(16).padStart(40, "0")}`);
+        runState.interpreter._result.logs.push(transferLog(address.bytes, to, contract.balance));
       }
       return original(runState, common);
     };

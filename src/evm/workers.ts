@@ -2,6 +2,7 @@ import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { StateSource } from "../chain/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { endWorker, loadedWorker } from "./endWorker.ts";
 import type { FromWorker, ToWorker } from "./runMessages.ts";
 import type { WorkerOptions } from "./serveRuns.ts";
 
@@ -54,12 +55,13 @@ export interface Workers {
 interface Job extends RunRequest {
   readonly resolve: (outcome: RunOutcome) => void;
   readonly reject: (error: unknown) => void;
-  /** Ends the waiting: nobody waits longer for a turn than a run may take. */
-  readonly waits: NodeJS.Timeout;
+  /** The turn has come, or will not come any more. */
+  endWaiting(): void;
 }
 
 interface Seat {
   worker: Worker | undefined;
+  loaded: Promise<void>;
   isReady: boolean;
   job: Job | undefined;
   id: number;
@@ -85,6 +87,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
     seat.worker = worker;
+    seat.loaded = loadedWorker(worker);
     seat.isReady = false;
     seat.stateId = undefined;
     worker.on("message", (message: FromWorker) => receive(seat, message));
@@ -185,23 +188,40 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       if (first === undefined) return;
       const job = queue.shift();
       if (job === undefined) return;
-      clearTimeout(job.waits);
+      job.endWaiting();
       // A thread that ran on this state already knows part of it.
-      if (job.signal.aborted) job.reject(job.signal.reason);
-      else assign(idle.find(({ stateId }) => stateId === job.source.id) ?? first, job);
+      assign(idle.find(({ stateId }) => stateId === job.source.id) ?? first, job);
     }
   };
 
-  const giveUp = (waits: NodeJS.Timeout): void => {
-    const at = queue.findIndex((job) => job.waits === waits);
-    const [job] = at < 0 ? [] : queue.splice(at, 1);
-    job?.reject(unavailable("too many simulations are running"));
+  /** Nobody waits longer for a turn than a run may take, nor for a caller who has left. */
+  const wait = (request: RunRequest, { resolve, reject }: Pick<Job, "resolve" | "reject">): void => {
+    const { signal, timeoutMs } = request;
+    const giveUp = (error: unknown): void => {
+      job.endWaiting();
+      queue.splice(queue.indexOf(job), 1);
+      reject(error);
+    };
+    const leave = () => giveUp(signal.reason);
+    const timer = setTimeout(() => giveUp(unavailable("too many simulations are running")), timeoutMs);
+    signal.addEventListener("abort", leave, { once: true });
+    const job: Job = {
+      ...request,
+      resolve,
+      reject,
+      endWaiting: () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", leave);
+      },
+    };
+    queue.push(job);
   };
 
   const seats: Seat[] = [];
   for (let at = 0; at < size + SPARES; at++) {
     const seat: Seat = {
       worker: undefined,
+      loaded: Promise.resolve(),
       isReady: false,
       job: undefined,
       id: 0,
@@ -217,8 +237,8 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       new Promise((resolve, reject) => {
         if (isClosed) throw unavailable("shutting down");
         if (queue.length >= maxWaiting) throw unavailable("too many simulations are waiting");
-        const waits = setTimeout(() => giveUp(waits), request.timeoutMs);
-        queue.push({ ...request, resolve, reject, waits });
+        request.signal.throwIfAborted();
+        wait(request, { resolve, reject });
         next();
       }),
     get busy() {
@@ -230,11 +250,11 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     close: async () => {
       isClosed = true;
       for (const job of queue.splice(0)) {
-        clearTimeout(job.waits);
+        job.endWaiting();
         job.reject(unavailable("shutting down"));
       }
       for (const seat of seats) finish(seat, (job) => job.reject(unavailable("shutting down")));
-      await Promise.all(seats.map(({ worker }) => worker?.terminate()));
+      await Promise.all(seats.map(({ worker, loaded }) => worker && endWorker(worker, loaded)));
     },
   };
 };

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { BlockId, Heads } from "../chain/heads.ts";
 import type { Hash, Hex } from "../chain/hex.ts";
 import type { LogFilter, LogQuery } from "../chain/logFilter.ts";
-import { type BlockRange, resolveLogRange } from "../chain/logRange.ts";
+import type { BlockRange } from "../chain/logRange.ts";
 import type { Answer, CallContext } from "../chain/source.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
@@ -14,8 +14,6 @@ export interface FiltersOptions {
   /** A filter that nobody asks is forgotten. */
   readonly expiryMs?: number;
   readonly maxFilters?: number;
-  /** Blocks of one query at most; undefined for any. */
-  readonly maxBlocks?: number | undefined;
   /** Eight hex digits, the first not zero: ids tell which replica made them. */
   readonly replica?: string;
   readonly now?: () => number;
@@ -27,8 +25,8 @@ export interface Filters {
   newBlockFilter(heads: Heads): Hex;
   /** What is new since the last time; logs of blocks that are no longer canonical come again with `removed: true`. */
   changes(id: unknown, context: CallContext): Promise<Answer>;
-  /** All logs of the filter's range. */
-  logs(id: unknown, context: CallContext): Promise<Answer>;
+  /** What a filter of logs was made with. */
+  query(id: unknown): LogQuery;
   uninstall(id: unknown): boolean;
 }
 
@@ -203,16 +201,10 @@ export const createFilters = (options: FiltersOptions): Filters => {
       return turn;
     },
 
-    logs: async (id, context) => {
+    query: (id) => {
       const { query } = find(id);
       if (query === undefined) throw notFound();
-      const { blocks, filter } = query;
-      if ("blockHash" in blocks) return options.logs.request(filter, blocks, context);
-      const { sealed } = resolveLogRange(blocks.fromBlock, blocks.toBlock, {
-        heads: context.view.heads,
-        maxBlocks: options.maxBlocks,
-      });
-      return sealed === undefined ? local(encoder.encode("[]")) : options.logs.request(filter, sealed, context);
+      return query;
     },
 
     uninstall: (id) => typeof id === "string" && filters.delete(id.toLowerCase()),

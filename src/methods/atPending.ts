@@ -39,13 +39,10 @@ const nodePending = async (
     if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
     throw error;
   });
-  if (answer === undefined || (isNull(answer) && !asksForPart(entry))) return latest();
+  if (answer === undefined || (isNull(answer) && !entry.mayLack)) return latest();
   const number = entry.tells === "hash" ? numberIn(answer) : undefined;
   return number !== undefined && number <= heads.latest.number ? latest() : answer;
 };
-
-/** At an index `null` says that the block has nothing there, not that there is no block. */
-const asksForPart = ({ params }: BlockRead): boolean => params.some(({ name }) => name === "index");
 
 const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
 

@@ -25,6 +25,8 @@ export interface BlockRead {
   readonly tells?: Question["tells"];
   /** A `null` at or below the head would be a missing block. */
   readonly mustExist?: true;
+  /** The block may have nothing there: a `null` of the node's own pending block is its answer. */
+  readonly mayLack?: true;
   /** What the view answers at `pending`; without it, the node's own pending. */
   readonly pending?: (read: PendingRead) => Promise<Answer>;
   /** Applied to an answer at `pending` that the view did not give. */

@@ -39,6 +39,8 @@ export interface Chain {
     | undefined;
   /** Whether a simulation on the pending block has its number or the next. */
   readonly pendingNumber: "same" | "next";
+  /** The pending nonce is at least the node's own. */
+  readonly askNodeNonce: boolean;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this raw transaction through here. */

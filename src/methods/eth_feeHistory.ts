@@ -17,10 +17,12 @@ export const eth_feeHistory: Method = {
   answer: async ({ chain, call, context }) => {
     const values = readParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
-    return inTrueView(chain, context, (at) => {
+    return inTrueView(chain, context, async (at) => {
       const newest = resolveBlock(newestBlock, at.view.heads);
       if (!("number" in newest) || newest.kind === "aboveHead") {
-        return chain.reads.request({ ...createCall(name, values), lifetime: "never", subject: "" }, at);
+        const pending = newest.kind === "pending" ? at.view.pending?.mode : undefined;
+        const answer = await chain.reads.request({ ...createCall(name, values), lifetime: "never", subject: "" }, at);
+        return { ...answer, ...(pending && { pending }) };
       }
       const resolved = values.with(1, formatQuantity(newest.number));
       const question = { ...createCall(name, resolved), subject: JSON.stringify([name, resolved]), block: newest };

@@ -28,8 +28,10 @@ export const answerLogs = (asked: Asked, query: LogQuery): Promise<Answer> =>
 const answerInView = async (asked: Asked, { filter, blocks }: LogQuery): Promise<Answer> => {
   const { chain, context } = asked;
   if ("blockHash" in blocks) {
-    const block = context.view.pending?.byHash(blocks.blockHash);
-    return block ? fromBlock(block, filter) : chain.logs.request(filter, blocks, context);
+    const { pending } = context.view;
+    const block = pending?.byHash(blocks.blockHash);
+    if (pending === undefined || block === undefined) return chain.logs.request(filter, blocks, context);
+    return { ...fromBlock(block, filter), pending: pending.mode };
   }
   const { resolved, at } = await resolve(chain, blocks, context);
   const { pending } = at.view;
@@ -49,11 +51,12 @@ const resolve = async (
 ): Promise<{ resolved: LogRange; at: CallContext }> => {
   const { heads, pending } = context.view;
   const { maxBlocks } = chain.logLimits;
-  const pendingNumber = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
-  const top = pendingNumber ?? heads.latest.number;
+  const inView = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
+  const top = inView ?? heads.latest.number;
   const isAbove = [fromBlock, toBlock].some((bound) => typeof bound === "bigint" && bound > top);
   const latest = isAbove ? await chain.heads.refresh() : heads;
   if (latest === heads) {
+    const pendingNumber = pending?.blocksFrom === "node" ? heads.latest.number + 1n : inView;
     return { resolved: resolveLogRange(fromBlock, toBlock, { heads, pendingNumber, maxBlocks }), at: context };
   }
   const resolved = resolveLogRange(fromBlock, toBlock, { heads: latest, maxBlocks });
@@ -78,8 +81,8 @@ const logsAbove = async (
   { pending: range }: LogRange,
   { view: { pending, heads } }: CallContext,
 ): Promise<readonly Body[]> => {
-  if (pending?.blocksFrom === "node") return nodePendingLogs(asked, filter, heads);
   if (pending === undefined || range === undefined) return [];
+  if (pending.blocksFrom === "node") return nodePendingLogs(asked, filter, heads);
   return logsIn(pending, range.from, range.to, filter);
 };
 

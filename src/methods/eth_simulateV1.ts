@@ -34,7 +34,9 @@ export const eth_simulateV1: Method = {
 
 const onNode = async (asked: Asked, detail: string): Promise<Answer> => {
   const answer = await forwarded(asked);
-  return { ...answer, status: { fwd: "bypass", detail } };
+  const { pending } = asked.context.view;
+  const isPending = asked.call.params[1] === "pending";
+  return { ...answer, status: { fwd: "bypass", detail }, ...(isPending && pending && { pending: pending.mode }) };
 };
 
 interface Base {

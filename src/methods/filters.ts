@@ -1,6 +1,8 @@
 import { parseLogQuery } from "../chain/logFilter.ts";
+import { refuseInverted } from "../chain/logRange.ts";
 import type { Answer } from "../chain/source.ts";
 import type { Method } from "./chain.ts";
+import { answerLogs } from "./eth_getLogs.ts";
 import { fromView } from "./pendingReads.ts";
 import { type Canonical, readAny, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
@@ -13,7 +15,9 @@ export const filterMethods: readonly Method[] = [
     name: "eth_newFilter",
     answer: async ({ chain, call, context }): Promise<Answer> => {
       const [filter] = readParams(call.params, [required("filter", readAny)]) as readonly [Canonical];
-      return fromView(chain.filters.newLogFilter(parseLogQuery(filter, chain.logLimits), context.view.heads));
+      const query = parseLogQuery(filter, chain.logLimits);
+      if ("fromBlock" in query.blocks) refuseInverted(query.blocks.fromBlock, query.blocks.toBlock);
+      return fromView(chain.filters.newLogFilter(query, context.view.heads));
     },
   },
   {
@@ -29,7 +33,10 @@ export const filterMethods: readonly Method[] = [
   },
   {
     name: "eth_getFilterLogs",
-    answer: async ({ chain, call, context }) => chain.filters.logs(readParams(call.params, [id])[0], context),
+    answer: async (asked) => {
+      const [given] = readParams(asked.call.params, [id]);
+      return answerLogs(asked, asked.chain.filters.query(given));
+    },
   },
   {
     name: "eth_uninstallFilter",

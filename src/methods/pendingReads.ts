@@ -1,4 +1,4 @@
-import { formatData, formatQuantity, type Hash } from "../chain/hex.ts";
+import { formatData, formatQuantity, type Hash, isQuantity } from "../chain/hex.ts";
 import type { Answer } from "../chain/source.ts";
 import type { PendingView } from "../chain/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
@@ -63,10 +63,15 @@ export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Pr
   return fromView(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n)));
 };
 
+/** Zero where a node tells no nonce. */
+export const nonceIn = ({ body }: Answer): bigint => {
+  const nonce: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
+  return isQuantity(nonce) ? BigInt(nonce) : 0n;
+};
+
 /** The nonce that somebody else told, raised over what was sent through forebay. */
 export const raiseNonce = (answer: Answer, values: readonly Canonical[], pending: PendingView): Answer => {
-  if (!(answer.body instanceof Uint8Array)) return answer;
-  const told = BigInt(JSON.parse(decoder.decode(answer.body)));
+  const told = nonceIn(answer);
   const raised = pending.nonce(hex(values[0]), told);
   return raised === told ? answer : fromView(formatQuantity(raised));
 };

@@ -54,6 +54,8 @@ const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof re
   kind: "block" as const,
   params: [blockNumberOrTag, ...rest.map((parameter) => required(...parameter))],
   byHashMethod,
+  // At an index there may be nothing.
+  ...(rest.length > 0 && { mayLack: true as const }),
 });
 
 /** A batch of slots by address; eth_getStorageValues of the execution API. */

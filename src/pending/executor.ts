@@ -3,6 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { BlockId } from "../chain/heads.ts";
 import { type ChainForks, rulesAt } from "../chain/rules.ts";
 import type { StateSource } from "../chain/stateReader.ts";
+import { endWorker, loadedWorker } from "../evm/endWorker.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 
@@ -32,6 +33,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   const waiting = new Map<number, Waiting>();
   const closing = new AbortController();
   let base: BlockId | undefined;
+  let loaded = Promise.resolve();
   let worker = start();
 
   function start(): Worker {
@@ -40,6 +42,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
     });
+    loaded = loadedWorker(started);
     started.on("message", receive);
     started.on("error", (error) => replace(started, error));
     started.on("exit", () => replace(started, new Error("the executor's thread ended")));
@@ -68,6 +71,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   };
 
   function receive(message: FromExecutor): void {
+    if (message.kind === "ready") return;
     if (message.kind === "need") {
       void provide(message);
       return;
@@ -97,7 +101,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     },
     close: async () => {
       closing.abort();
-      await worker.terminate();
+      await endWorker(worker, loaded);
     },
   };
 };

@@ -76,3 +76,4 @@ const handle = (message: ToExecutor): void => {
 };
 
 port.on("message", handle);
+send({ kind: "ready" });

@@ -12,6 +12,8 @@ export type ToExecutor =
 
 /** From the executor's thread. */
 export type FromExecutor =
+  /** Its modules are loaded. */
+  | { readonly kind: "ready" }
   | { readonly kind: "done"; readonly id: number; readonly execution: Execution }
   /** Not run: the base it starts from no longer holds. */
   | { readonly kind: "void"; readonly id: number }

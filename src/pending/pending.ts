@@ -126,7 +126,11 @@ export const createPending = (options: PendingOptions): Pending => {
     const pending = createView({
       ...serving,
       chain: { base: head.latest, alsoShown: {}, blocks },
-      byHash: recent.find,
+      // Where the last message told the hash that the block was sealed with, the sealed block is meant.
+      byHash: (hash) => {
+        const block = recent.find(hash);
+        return block && head.at(block.number)?.hash === hash ? undefined : block;
+      },
       raiseNonce: nonces.raise,
     });
     return { view: { heads: head, pending }, blocks: serving.blocksFrom === "view" ? blocks : [] };

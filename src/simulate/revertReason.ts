@@ -1,6 +1,8 @@
+import { formatData } from "../chain/hex.ts";
+
 /** Error(string) and Panic(uint256) of Solidity's ABI. */
-const ERROR = "08c379a0";
-const PANIC = "4e487b71";
+const ERROR = "0x08c379a0";
+const PANIC = "0x4e487b71";
 const WORD = 32;
 const SELECTOR = 4;
 
@@ -22,7 +24,7 @@ const decoder = new TextDecoder();
 
 /** What a contract said when it reverted; undefined where that is no text. */
 export const revertReason = (data: Uint8Array): string | undefined => {
-  const selector = data.subarray(0, SELECTOR).toHex();
+  const selector = formatData(data.subarray(0, SELECTOR));
   const body = data.subarray(SELECTOR);
   if (selector === PANIC && body.length >= WORD) {
     const code = wordAt(body, 0);
@@ -37,4 +39,4 @@ export const revertReason = (data: Uint8Array): string | undefined => {
   return decoder.decode(body.subarray(from, from + Number(length)));
 };
 
-const wordAt = (bytes: Uint8Array, at: number): bigint => BigInt(`0x${bytes.subarray(at, at + WORD).toHex()}`);
+const wordAt = (bytes: Uint8Array, at: number): bigint => BigInt(formatData(bytes.subarray(at, at + WORD)));

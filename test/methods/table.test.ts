@@ -35,6 +35,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     reads: source,
     nodes: source,
     accepted: () => {},
+    askNodeNonce: false,
     subscribe: () => () => {},
     execution: undefined,
     pendingNumber: "same" as const,

@@ -73,6 +73,15 @@ test("a block's hash is the message's, and each is known for its own prefix", as
   assert.deepEqual([body.uncles, body.withdrawals], [[], []]);
 });
 
+test("a block that was sealed with the hash of its last message is not shown as pending any more", async (t) => {
+  const rig = createRig(t);
+  await rig.send(flashblock(0, { transactions: [raw(1)] }));
+  await rig.send(flashblock(1, { transactions: [raw(2)] }));
+  rig.heads.move({ number: 101n, hash: hashOf(101_001) });
+  assert.equal(rig.view().byHash(hashOf(101_001)), undefined);
+  assert.equal(rig.view().byHash(hashOf(101_000))?.transactionHashes.length, 1);
+});
+
 test("a sealed block that equals the view moves the base, and what follows stands", async (t) => {
   const rig = createRig(t);
   const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];

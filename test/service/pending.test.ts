@@ -191,3 +191,27 @@ test("estimates, access lists and simulations run on the pending block", async (
   assert.equal(simulated?.number, pending.number);
   assert.equal(simulated?.parentHash, pending.parentHash);
 });
+
+test("an installed filter's logs are those that eth_getLogs gives for it, pending ones too", async () => {
+  const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 2n] });
+  const hash = await result<string>("eth_sendRawTransaction", await send(bob, { to: token, data }));
+  await step();
+  for (const filter of [{ fromBlock: "pending" }, { fromBlock: "latest", toBlock: "pending" }]) {
+    const logs = await result<readonly Log[]>("eth_getLogs", filter);
+    assert.ok(logs.some(({ transactionHash }) => transactionHash === hash));
+    const id = await result<string>("eth_newFilter", filter);
+    assert.deepEqual(await result("eth_getFilterLogs", id), logs);
+  }
+});
+
+test("a filter whose range ends before it begins is refused when it is made", async () => {
+  const { body } = await ask("eth_newFilter", { fromBlock: "0x3", toBlock: "0x2" });
+  assert.deepEqual(body.error, { code: -32602, message: "invalid block range params" });
+});
+
+test("logs by the pending block's hash are its logs, and say so", async () => {
+  const { hash } = await result<Block>("eth_getBlockByNumber", "pending", false);
+  const byHash = await ask("eth_getLogs", { blockHash: hash });
+  assert.deepEqual(byHash.body.result, await result("eth_getLogs", { fromBlock: "pending" }));
+  assert.equal(byHash.headers.get("x-forebay-pending"), "live");
+});

@@ -137,6 +137,20 @@ test("beyond those that may wait the caller hears 503", async () => {
   assert.ok(refused[0] instanceof RpcError && refused[0].status === 503 && refused[0].retryAfterSeconds === 1);
 });
 
+test("a caller who leaves while he waits is answered at once, and his place is another's", async () => {
+  const leaving = new AbortController();
+  const ends = new AbortController();
+  const running = simulator.simulate(payload({ to: LOOP }), base(), ends.signal);
+  const waiting = simulator.simulate(payload({ to: READER }), base(), never);
+  const left = simulator.simulate(payload({ to: READER }), base(), leaving.signal);
+  leaving.abort(new Error("left"));
+  await assert.rejects(left, /left/);
+  const next = simulator.simulate(payload({ to: READER }), base(), never);
+  ends.abort(new Error("ended"));
+  await assert.rejects(running, /ended/);
+  for (const [block] of [await read(waiting), await read(next)]) assert.equal(block.calls[0].status, "0x1");
+});
+
 test("a caller who leaves ends his run", async () => {
   const leaving = new AbortController();
   const run = simulator.simulate(payload({ to: LOOP }), base(), leaving.signal);

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
+import { type RpcAnswer, rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+import { until } from "../support/until.ts";
+
+const hash = (byte: string) => `0x${byte.repeat(32)}`;
+const quantity = (value: number | bigint) => `0x${value.toString(16)}`;
+
+const chain = createFakeChain({ height: 20 });
+const head = Number(chain.latest.number);
+const block = (tag: unknown) => {
+  if (tag === "pending") return { ...chain.latest.json, number: quantity(head + 1), hash: null };
+  const depths: Record<string, number> = { latest: 0, safe: 2, finalized: 4 };
+  const depth = depths[String(tag)];
+  return chain.blocks[depth === undefined ? Number(tag) : head - depth]?.json ?? null;
+};
+const log = (number: number, blockHash: string, byte: string) => ({
+  address: `0x${"aa".repeat(20)}`,
+  topics: [],
+  data: "0x",
+  blockNumber: quantity(number),
+  blockHash,
+  blockTimestamp: "0x1",
+  transactionHash: hash(byte),
+  transactionIndex: "0x0",
+  logIndex: "0x0",
+  removed: false,
+});
+const SEALED = log(head, chain.latest.hash, "01");
+const PENDING = log(head + 1, hash("bb"), "02");
+const TRANSACTION = { hash: hash("01"), blockHash: chain.latest.hash, blockNumber: quantity(head) };
+
+const logsOf = ([filter]: readonly unknown[]) => {
+  const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
+  if (fromBlock === "pending") return [PENDING];
+  return Number(fromBlock) <= head && head <= Number(toBlock) ? [SEALED] : [];
+};
+
+let node: FakeNode;
+let service: Service;
+
+/** A node that builds a pending block of its own, and answers for it. */
+before(async () => {
+  node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_getBlockByNumber: ([tag]) => block(tag),
+      eth_getLogs: logsOf,
+      eth_getTransactionByBlockNumberAndIndex: ([tag]) => (tag === "pending" ? null : TRANSACTION),
+      eth_getTransactionCount: ([, tag]) => (tag === "pending" ? "0x9" : "0x5"),
+      eth_simulateV1: () => [],
+      eth_feeHistory: () => ({ oldestBlock: quantity(head + 1), baseFeePerGas: [], gasUsedRatio: [] }),
+    },
+  });
+  service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" }, forks: "prague" });
+  const modeOf = async () => (await ask("eth_getBlockByNumber", "pending", false)).headers.get("x-forebay-pending");
+  await until(async () => (await modeOf()) === "node", "the node's pending block is known");
+});
+after(async () => {
+  await service?.close();
+  await node?.close();
+});
+
+const ask = (method: string, ...params: readonly unknown[]): Promise<RpcAnswer> => rpc(service.url, method, params);
+
+const RANGES = [
+  [{ fromBlock: "pending" }, [PENDING]],
+  [{ fromBlock: "pending", toBlock: "pending" }, [PENDING]],
+  [{ fromBlock: "pending", toBlock: "latest" }, []],
+  [{ fromBlock: "pending", toBlock: "0x1" }, []],
+  [{ fromBlock: "latest", toBlock: "pending" }, [SEALED, PENDING]],
+  [{ fromBlock: quantity(head), toBlock: "pending" }, [SEALED, PENDING]],
+] as const;
+
+for (const [filter, expected] of RANGES) {
+  test(`logs of ${JSON.stringify(filter)} where the node has a pending block`, async () => {
+    const { body, headers, text } = await ask("eth_getLogs", filter);
+    assert.deepEqual(body.result, expected, text);
+    assert.equal(headers.get("x-forebay-pending"), "node");
+  });
+}
+
+test("a transaction that the node's pending block lacks is not taken from the sealed one", async () => {
+  const { body, headers } = await ask("eth_getTransactionByBlockNumberAndIndex", "pending", "0x0");
+  assert.equal(body.result, null);
+  assert.equal(headers.get("x-forebay-pending"), "node");
+});
+
+test("what a node answers at pending says in which mode pending is", async () => {
+  const simulated = await ask("eth_simulateV1", { blockStateCalls: [{}] }, "pending");
+  assert.equal(simulated.headers.get("cache-status"), `forebay; fwd=bypass; detail="its state is the node's"`);
+  assert.equal(simulated.headers.get("x-forebay-pending"), "node");
+  const fees = await ask("eth_feeHistory", "0x1", "pending", []);
+  assert.equal(fees.headers.get("x-forebay-pending"), "node");
+});
+
+test("the node's own pending nonce counts where that is asked for, whoever else answers at pending", async (t) => {
+  const nonceOf = async (askNodeNonce: boolean) => {
+    const pending = { mode: "native" as const, askNodeNonce };
+    const native = await createService({ nodes: [{ url: node.url }], pending, forks: "none" });
+    t.after(() => native.close());
+    const at = async (tag: string) =>
+      (await rpc(native.url, "eth_getTransactionCount", [`0x${"aa".repeat(20)}`, tag])).body.result;
+    return [await at("pending"), await at("latest")];
+  };
+  assert.deepEqual(await nonceOf(false), ["0x5", "0x5"]);
+  assert.deepEqual(await nonceOf(true), ["0x9", "0x5"]);
+});

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startAnvil } from "../devnet/anvil.ts";
+import { createCountingProxy } from "../support/countingProxy.ts";
+import { deployProxiedToken } from "../support/proxiedToken.ts";
+import { startRedis } from "../support/redis.ts";
+import { rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+import { until } from "../support/until.ts";
+
+const VALUES = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
+/** anvil calls final what is 64 below its head. */
+const BLOCKS = "0x64";
+
+test("state of a final block that one replica fetched is not asked for by another", async (t) => {
+  const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
+  t.after(() => anvil.close());
+  const { block, call } = await deployProxiedToken(anvil);
+  await anvil.call("anvil_mine", BLOCKS);
+  const redis = await startRedis(t);
+  const proxy = await createCountingProxy(anvil.url);
+  t.after(() => proxy.close());
+  const start = () =>
+    createService(
+      { nodes: [{ url: proxy.url }], pending: { mode: "node" }, forks: "prague" },
+      { cache: { redis: redis.url } },
+    );
+  const params = [{ blockStateCalls: [{ calls: [call] }] }, `0x${block.number.toString(16)}`];
+  const valuesAsked = () => VALUES.reduce((sum, method) => sum + (proxy.calls.get(method) ?? 0), 0);
+
+  const first = await start();
+  t.after(() => first.close());
+  const told = await rpc(first.url, "eth_simulateV1", params);
+  assert.equal(told.body.error, undefined, told.text);
+  const asked = valuesAsked();
+  assert.ok(asked > 0);
+  await until(async () => (await redis.admin.keys("*:state:*")).length > 0, "state is in Redis");
+
+  const second = await start();
+  t.after(() => second.close());
+  const again = await rpc(second.url, "eth_simulateV1", params);
+  assert.deepEqual(again.body, told.body);
+  assert.equal(again.headers.get("cache-status"), "forebay; hit; detail=local");
+  assert.equal(valuesAsked(), asked);
+});
