@@ -6,11 +6,13 @@ import { type Canonical, readAny, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 
 const id = required("id", readAny);
+const IN_THIS_PROCESS = { kept: "computed", atPending: "none" } as const;
 
 /** Filters live in this process; their ids tell which replica made them. Issue and behaviour of each: the room logs. */
 export const filterMethods: readonly Method[] = [
   {
     name: "eth_newFilter",
+    ...IN_THIS_PROCESS,
     answer: async ({ chain, call, context }): Promise<Answer> => {
       const [filter] = readParams(call.params, [required("filter", readAny)]) as readonly [Canonical];
       return fromView(chain.filters.newLogFilter(parseLogQuery(filter, chain.logLimits), context.view.heads));
@@ -18,6 +20,7 @@ export const filterMethods: readonly Method[] = [
   },
   {
     name: "eth_newBlockFilter",
+    ...IN_THIS_PROCESS,
     answer: async ({ chain, call, context }) => {
       readParams(call.params, []);
       return fromView(chain.filters.newBlockFilter(context.view.heads));
@@ -25,14 +28,17 @@ export const filterMethods: readonly Method[] = [
   },
   {
     name: "eth_getFilterChanges",
+    ...IN_THIS_PROCESS,
     answer: async ({ chain, call, context }) => chain.filters.changes(readParams(call.params, [id])[0], context),
   },
   {
     name: "eth_getFilterLogs",
+    ...IN_THIS_PROCESS,
     answer: async ({ chain, call, context }) => chain.filters.logs(readParams(call.params, [id])[0], context),
   },
   {
     name: "eth_uninstallFilter",
+    ...IN_THIS_PROCESS,
     answer: async ({ chain, call }) => fromView(chain.filters.uninstall(readParams(call.params, [id])[0])),
   },
 ];

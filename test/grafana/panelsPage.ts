@@ -63,9 +63,9 @@ const drawPanel = ({ title, unit }: Panel, lines: readonly Line[]): string => {
 };
 
 /** The dashboard's panels with what a Prometheus holds, where no Grafana is at hand. */
-export const panelsPage = async (readLines: ReadLines): Promise<string> => {
+export const panelsPage = async (readLines: ReadLines, titles: readonly string[]): Promise<string> => {
   const rows: string[] = [];
-  for (const { title, panels } of ROWS) {
+  for (const { title, panels } of ROWS.filter((row) => titles.includes(row.title))) {
     const drawn: string[] = [];
     for (const panel of panels) {
       const lines: Line[] = [];
