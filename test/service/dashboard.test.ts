@@ -96,8 +96,11 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
   devnet.faults.disconnect();
   let firing = early;
   await until(async () => {
-    // Each a question of its own: what is cached would not touch the node.
-    await rpc(service.url, "eth_getBalance", [`0x${process.hrtime.bigint().toString(16).padStart(40, "0")}`]);
+    // Each a question of its own, that Redis and then the node is asked.
+    await rpc(service.url, "eth_getBlockByHash", [
+      `0x${process.hrtime.bigint().toString(16).padStart(64, "0")}`,
+      false,
+    ]);
     firing = await prometheus.firing();
     return faults.every((alert) => firing.has(alert));
   }, "node, Redis and feed").catch(() => assert.deepEqual([...firing], faults));
