@@ -4,7 +4,7 @@ import { table } from "../src/methods/table.ts";
 const KEPT: Readonly<Record<Kept, string>> = {
   computed: "made here, nothing to keep",
   constant: "until restart",
-  head: "until the next head; `eth_feeHistory` of final blocks: 7 days",
+  head: "until the next head",
   byHash: "by hash: 7 days",
   byTransaction: "with its block: 7 days if final, else 1 hour; `null` at most 1 s",
   block: "final: 7 days; above: 1 hour, by the block's hash",
@@ -16,7 +16,7 @@ const KEPT: Readonly<Record<Kept, string>> = {
 
 const PENDING: Readonly<Record<AtPending, string>> = {
   view: "the view",
-  node: "the node's own, else latest",
+  node: "the node",
   none: "",
 };
 

@@ -5,7 +5,7 @@ import { panelsPage, type ReadLines } from "./panelsPage.ts";
 const PERIOD_SECONDS = 240;
 const STEP_SECONDS = 2;
 const WINDOW = "20s";
-const WIDTH = 1380;
+const WIDTH = 1000;
 
 const series = z.object({
   metric: z.record(z.string(), z.string()),
