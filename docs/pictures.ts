@@ -62,7 +62,7 @@ const questions = (turn: number): readonly (readonly [string, readonly unknown[]
     ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "latest", address: traffic.token }]],
     ["eth_getBlockByNumber", ["pending", false]],
     ["eth_getBlockByNumber", [`0x${(turn % 7).toString(16)}`, false]],
-    ["net_peerCount", []],
+    ["web3_clientVersion", []],
   ];
 };
 const endMs = performance.now() + TRAFFIC_MS;

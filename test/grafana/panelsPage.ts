@@ -36,30 +36,32 @@ const formatValue = (value: number, unit: Panel["unit"]): string => {
     const [size, name] = SIZES.find(([least]) => value >= least) ?? [1, " B"];
     return `${(value / size).toFixed(0)}${name}`;
   }
+  if (value === 0) return "0";
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
 };
 
 const topOf = ({ points }: Line): number => Math.max(0, ...points.map(({ value }) => value));
 
 const drawPanel = ({ title, unit }: Panel, all: readonly Line[]): string => {
-  // What is highest is named first; what is zero throughout is named where there is room.
+  // What is highest is drawn and named first; what is zero throughout is drawn alone.
   const lines = all.toSorted((a, b) => topOf(b) - topOf(a));
   const points = lines.flatMap((line) => line.points);
   if (points.length === 0) return `<div class="panel"><h3>${escaped(title)}</h3><p class="legend">no data</p></div>`;
   const times = points.map(({ seconds }) => seconds);
   const begin = Math.min(...times);
   const span = Math.max(1, Math.max(...times) - begin);
-  const top = Math.max(...lines.map(topOf)) || 1;
+  const top = Math.max(...lines.map(topOf));
   const drawn = lines.map((line, index) => {
     const path = line.points
       .map(({ seconds, value }) => {
         const x = ((seconds - begin) / span) * WIDTH;
-        return `${x.toFixed(1)},${(HEIGHT - (value / top) * (HEIGHT - 4) - 2).toFixed(1)}`;
+        return `${x.toFixed(1)},${(HEIGHT - (value / (top || 1)) * (HEIGHT - 4) - 2).toFixed(1)}`;
       })
       .join(" ");
     return `<polyline points="${path}" fill="none" stroke="${COLOURS[index % COLOURS.length]}" stroke-width="1.5"/>`;
   });
-  const legends = lines.slice(0, MAX_LEGENDS).map((line, index) => {
+  const named = lines.filter((line) => topOf(line) > 0).slice(0, MAX_LEGENDS);
+  const legends = named.map((line, index) => {
     return `<span style="color:${COLOURS[index % COLOURS.length]}">${escaped(line.legend)}</span>`;
   });
   return `<div class="panel"><h3>${escaped(title)}</h3><div class="legend">up to ${formatValue(top, unit)}</div>
