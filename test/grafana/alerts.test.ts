@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
+import { rulesFile } from "../../grafana/rulesFile.ts";
 import { createTelemetry } from "../../src/telemetry.ts";
 import { faultsOf, registeredSeries } from "./expressions.ts";
-import { rulesFile } from "./rulesFile.ts";
 
 const GRAFANA = new URL("../../grafana/", import.meta.url);
 
