@@ -12,7 +12,7 @@ import { rpc } from "../test/support/rpc.ts";
 import { createService } from "../test/support/service.ts";
 import { connectSocket } from "../test/support/socketClient.ts";
 
-/** `npx node docs/pictures.ts`: draws the PNGs of this folder. Needs prometheus, chromium and redis-server; takes four minutes. */
+/** `npm run pictures`: draws the PNGs of this folder. Needs prometheus, chromium and redis-server; takes four minutes. */
 
 const TRAFFIC_MS = 230_000;
 const REORG_MS = 120_000;
