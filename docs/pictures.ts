@@ -15,7 +15,6 @@ import { connectSocket } from "../test/support/socketClient.ts";
 /** `npm run pictures`: draws the PNGs of this folder. Needs prometheus, chromium and redis-server; takes four minutes. */
 
 const TRAFFIC_MS = 230_000;
-const REORG_MS = 120_000;
 const READ_MS = 40;
 /** Reads per simulation. */
 const SIMULATE_EVERY = 20;
@@ -66,7 +65,6 @@ const questions = (turn: number): readonly (readonly [string, readonly unknown[]
   ];
 };
 const endMs = performance.now() + TRAFFIC_MS;
-const reorganised = sleep(REORG_MS).then(() => devnet.reorg(2));
 for (let turn = 0; performance.now() < endMs; turn++) {
   const list = questions(Math.floor(turn / 10));
   const [method, params] = list[turn % list.length] ?? ["eth_chainId", []];
@@ -76,7 +74,6 @@ for (let turn = 0; performance.now() < endMs; turn++) {
   }
   await sleep(READ_MS);
 }
-await reorganised;
 
 const executablePath = spawnSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).stdout.trim();
 const browser = await chromium.launch({ executablePath, args: [...CHROMIUM_FLAGS] });
