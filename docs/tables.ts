@@ -1,5 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { formatAlertsTable } from "./alertsTable.ts";
 import { formatConfigurationTable } from "./configurationTable.ts";
+import { formatMethodsTable } from "./methodsTable.ts";
 import { formatMetricsTable } from "./metricsTable.ts";
 
 const BEGIN = "<!-- generated: npm run generate -->";
@@ -16,6 +18,8 @@ export const withTable = (page: string, table: string): string => {
 export const TABLES = [
   { file: new URL("configuration.md", import.meta.url), format: formatConfigurationTable },
   { file: new URL("metrics.md", import.meta.url), format: formatMetricsTable },
+  { file: new URL("alerts.md", import.meta.url), format: formatAlertsTable },
+  { file: new URL("../README.md", import.meta.url), format: () => formatMethodsTable() },
 ];
 
 if (import.meta.main) {

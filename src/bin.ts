@@ -22,8 +22,10 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --ops-port N        /metrics, /healthz, /readyz, /config; default 9545
   --ops-host ADDRESS  default 127.0.0.1
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
+  --help, --version
 
-Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS, FOREBAY_REDIS ...
+SIGHUP, or a changed file, puts a new configuration in force; SIGTERM drains and ends.
+Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS ...
 `;
 
 const say = (text: string): void => {

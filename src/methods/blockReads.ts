@@ -68,6 +68,8 @@ export const blockRead = (entry: BlockRead): Method => {
   const position = entry.params.findIndex(({ name }) => name === READ_BLOCK);
   return {
     name: entry.name,
+    kept: entry.kind,
+    atPending: entry.pending ? "view" : "node",
     answer: async (asked) => {
       const values = readParams(asked.call.params, entry.params);
       const block = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);

@@ -16,6 +16,8 @@ export const byHashRead = (entry: ByHashRead): Method => {
   const sealed = plainRead(entry);
   return {
     name: entry.name,
+    kept: entry.lifetime,
+    atPending: "view",
     answer: async (asked) => {
       const { pending } = asked.context.view;
       if (pending === undefined || pending.blocksFrom !== "view") return sealed.answer(asked);

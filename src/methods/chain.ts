@@ -54,9 +54,30 @@ export interface Asked {
   readonly context: CallContext;
 }
 
+/**
+ * How long answers of a method are kept (architecture.md, idea 1), told in README.
+ * `block` and `state` are read at a block: final or recent; `final`: kept once it is final, else not.
+ */
+export type Kept =
+  | "constant"
+  | "byHash"
+  | "byTransaction"
+  | "block"
+  | "state"
+  | "logs"
+  | "head"
+  | "final"
+  | "computed"
+  | "never";
+
+/** Who answers at `pending`: the view if there is one, the node, or nobody since the method has no such parameter. */
+export type AtPending = "view" | "node" | "none";
+
 /** One entry of the table. */
 export interface Method {
   readonly name: string;
+  readonly kept: Kept;
+  readonly atPending: AtPending;
   answer(asked: Asked): Promise<Answer>;
 }
 

@@ -7,6 +7,8 @@ const encoder = new TextEncoder();
 /** The head that every other answer of this request is measured against; no node is asked. */
 export const eth_blockNumber: Method = {
   name: "eth_blockNumber",
+  kept: "computed",
+  atPending: "none",
   answer: async ({ call, context }) => {
     readParams(call.params, []);
     const { number, hash } = context.view.heads.latest;

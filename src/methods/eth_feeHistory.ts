@@ -14,6 +14,8 @@ const params = [required("blockCount", readCount), blockNumberOrTag, optional("r
 /** It cannot be asked by hash nor does its answer hold one: above the finalized head it is kept until the next head. */
 export const eth_feeHistory: Method = {
   name,
+  kept: "head",
+  atPending: "node",
   answer: async ({ chain, call, context }) => {
     const values = readParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");

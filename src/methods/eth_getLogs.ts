@@ -15,6 +15,8 @@ type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
 /** Contract 4.3 and 2.3; what stands at the seam of sealed and pending is in architecture.md's table of answers. */
 export const eth_getLogs: Method = {
   name: "eth_getLogs",
+  kept: "logs",
+  atPending: "view",
   answer: async (asked) => {
     const [value] = readParams(asked.call.params, [required("filter", readAny)]) as readonly [Canonical];
     return answerLogs(asked, parseLogQuery(value, asked.chain.logLimits));

@@ -26,6 +26,8 @@ const params = [required("transaction", readData), optional("timeout", readTimeo
 /** EIP-7966: sends, and answers with the receipt as soon as the transaction is pre-confirmed, or sealed. */
 export const eth_sendRawTransactionSync: Method = {
   name: "eth_sendRawTransactionSync",
+  kept: "never",
+  atPending: "view",
   answer: async (asked) => {
     const { chain, call, context } = asked;
     const [raw, given] = readParams(call.params, params);

@@ -16,6 +16,8 @@ const decoder = new TextDecoder();
 /** Contract 4.4, on any block and on `pending`; in a worker, or on a node where it cannot be run here. */
 export const eth_simulateV1: Method = {
   name: "eth_simulateV1",
+  kept: "computed",
+  atPending: "view",
   answer: async (asked) => {
     const { chain, call, context } = asked;
     const { execution } = chain;

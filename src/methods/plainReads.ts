@@ -15,6 +15,8 @@ export interface PlainRead {
 /** A read that names no block by number: its parameters alone, or the head, say how long the answer is true. */
 export const plainRead = ({ name, params, lifetime, tells }: PlainRead): Method => ({
   name,
+  kept: lifetime,
+  atPending: "none",
   answer: async ({ chain, call, context }) => {
     const values = readParams(call.params, params);
     const subject = JSON.stringify([name, values]);

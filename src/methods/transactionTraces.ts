@@ -28,6 +28,8 @@ const blockOf = async ({ chain, context }: Asked, hash: string): Promise<bigint 
 /** A trace does not tell its block and cannot be asked by block hash: it is kept once the transaction's block is final. */
 export const transactionTrace = (name: string, params: readonly Reader[]): Method => ({
   name,
+  kept: "final",
+  atPending: "none",
   answer: async (asked): Promise<Answer> => {
     const { chain, call, context } = asked;
     const values = readParams(call.params, params);

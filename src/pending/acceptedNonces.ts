@@ -1,8 +1,10 @@
 import type { Address, Hash } from "../chain/hex.ts";
 
 export interface AcceptedNoncesOptions {
-  /** Which of these hashes a node still knows, in their order; rejects if none could be asked. */
-  readonly areKnown: (hashes: readonly Hash[]) => Promise<readonly boolean[]>;
+  /** These transactions as a node tells them now, in their order, `null` where none knows it; rejects if none could be asked. */
+  readonly find: (hashes: readonly Hash[]) => Promise<readonly unknown[]>;
+  /** Number of the newest sealed block. */
+  readonly head: () => bigint;
   /** Milliseconds of a clock that does not go back. */
   readonly now: () => number;
 }
@@ -12,7 +14,7 @@ export interface AcceptedNonces {
   accept(hash: Hash, sender: Address, nonce: bigint): void;
   /** `nonce` raised over the consecutive transactions of that sender that begin with it. */
   raise(sender: Address, nonce: bigint): bigint;
-  /** To be called once a block: forgets what nodes dropped and what is too old. */
+  /** To be called once a block: forgets what is sealed, what nodes dropped and what is too old. */
   review(): Promise<void>;
 }
 
@@ -30,7 +32,15 @@ const MAX_ASKED = 1_000;
 /** One miss may be a machine behind the node's address that it has not reached yet. */
 const MAX_MISSES = 2;
 
-export const createAcceptedNonces = ({ areKnown, now }: AcceptedNoncesOptions): AcceptedNonces => {
+/** Sealed in the head itself it still counts: the view's base may be the block before. */
+const isSealedBelow = (transaction: unknown, head: bigint): boolean =>
+  typeof transaction === "object" &&
+  transaction !== null &&
+  "blockNumber" in transaction &&
+  typeof transaction.blockNumber === "string" &&
+  BigInt(transaction.blockNumber) < head;
+
+export const createAcceptedNonces = ({ find, head, now }: AcceptedNoncesOptions): AcceptedNonces => {
   // In order of last use, so that the first is the one to drop.
   const senders = new Map<Address, Map<bigint, Accepted>>();
 
@@ -71,10 +81,11 @@ export const createAcceptedNonces = ({ areKnown, now }: AcceptedNoncesOptions): 
       forgetOld();
       const asked = list().slice(0, MAX_ASKED);
       if (asked.length === 0) return;
-      const known = await areKnown(asked.map(({ accepted }) => accepted.hash));
+      const found = await find(asked.map(({ accepted }) => accepted.hash));
       for (const [position, { sender, nonce, accepted }] of asked.entries()) {
-        accepted.misses = known[position] === false ? accepted.misses + 1 : 0;
-        if (accepted.misses >= MAX_MISSES) forget(sender, nonce, accepted.hash);
+        const transaction = found[position];
+        accepted.misses = transaction === null ? accepted.misses + 1 : 0;
+        if (accepted.misses >= MAX_MISSES || isSealedBelow(transaction, head())) forget(sender, nonce, accepted.hash);
       }
     },
   };

@@ -71,11 +71,11 @@ export const createPending = (options: PendingOptions): Pending => {
   const blockTimeMs = (): number => heads.blockTimeMs;
   const isFeedLive = (): boolean => appliedAtMs !== undefined && now() - appliedAtMs <= idleDeadlineMs(blockTimeMs());
 
-  const areKnown = async (hashes: readonly Hash[]): Promise<readonly boolean[]> => {
-    const found = await Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash])));
-    return found.map((transaction) => transaction !== null);
-  };
-  const nonces = createAcceptedNonces({ areKnown, now });
+  const nonces = createAcceptedNonces({
+    find: (hashes) => Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash]))),
+    head: () => heads.current()?.latest.number ?? 0n,
+    now,
+  });
 
   const vanished = createVanished({
     ask,

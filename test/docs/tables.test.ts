@@ -12,6 +12,12 @@ test("the tables say what the code says (npm run generate)", () => {
   }
 });
 
+test("the first look names alerts that there are", () => {
+  const page = readFileSync(new URL("../../docs/alerts.md", import.meta.url), "utf8");
+  const [rules = "", looks = ""] = page.split("## First look");
+  for (const [alert] of looks.matchAll(/Forebay\w+/g)) assert.ok(rules.includes(alert), alert);
+});
+
 test("every option says what it is for", () => {
   const silent = readOptions().filter(({ meaning }) => meaning === "");
   assert.deepEqual(

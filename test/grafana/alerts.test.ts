@@ -5,19 +5,12 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
+import { rulesFile } from "../../grafana/rulesFile.ts";
 import { createTelemetry } from "../../src/telemetry.ts";
 import { faultsOf, registeredSeries } from "./expressions.ts";
 
 const GRAFANA = new URL("../../grafana/", import.meta.url);
 
-const rule = z.strictObject({
-  alert: z.string().regex(/^Forebay[A-Z]\w+$/),
-  expr: z.string(),
-  for: z.string().optional(),
-  labels: z.strictObject({ severity: z.enum(["warning", "critical"]) }),
-  annotations: z.strictObject({ summary: z.string(), description: z.string() }),
-});
-const rulesFile = z.strictObject({ groups: z.array(z.strictObject({ name: z.string(), rules: z.array(rule) })) });
 const testsFile = z.looseObject({ tests: z.array(z.looseObject({ name: z.string() })) });
 
 const read = (name: string): unknown => parse(readFileSync(new URL(name, GRAFANA), "utf8"));

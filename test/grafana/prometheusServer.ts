@@ -12,7 +12,16 @@ const answer = z.discriminatedUnion("status", [
   z.object({ status: z.literal("error"), error: z.string() }),
 ]);
 
+const alertsAnswer = z.object({
+  data: z.object({
+    alerts: z.array(z.object({ state: z.string(), labels: z.looseObject({ alertname: z.string() }) })),
+  }),
+});
+
 export interface PrometheusServer {
+  readonly url: string;
+  /** Names of the alerts that fire now. */
+  firing(): Promise<ReadonlySet<string>>;
   /** Number of series that an expression gives now. Rejects with what Prometheus says is wrong. */
   count(expr: string): Promise<number>;
   close(): Promise<void>;
@@ -28,13 +37,16 @@ const freePort = async (): Promise<number> => {
   return address.port;
 };
 
-/** A real Prometheus with one target, scraped every second. */
-export const startPrometheus = async (target: string): Promise<PrometheusServer> => {
+/** A real Prometheus with one target, scraped every second, which holds `rules` (YAML) against it as often. */
+export const startPrometheus = async (target: string, rules = "groups: []"): Promise<PrometheusServer> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-prometheus-"));
   const config = {
+    global: { evaluation_interval: "1s" },
+    rule_files: ["rules.yaml"],
     scrape_configs: [{ job_name: "forebay", scrape_interval: "1s", static_configs: [{ targets: [target] }] }],
   };
   await writeFile(join(folder, "prometheus.yml"), JSON.stringify(config));
+  await writeFile(join(folder, "rules.yaml"), rules);
   const listen = `127.0.0.1:${await freePort()}`;
   const child = spawn(
     "prometheus",
@@ -51,6 +63,12 @@ export const startPrometheus = async (target: string): Promise<PrometheusServer>
   child.stderr.resume();
 
   return {
+    url: `http://${listen}`,
+    firing: async () => {
+      const response = await fetch(`http://${listen}/api/v1/alerts`);
+      const { alerts } = alertsAnswer.parse(await response.json()).data;
+      return new Set(alerts.filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname));
+    },
     count: async (expr) => {
       const response = await fetch(`http://${listen}/api/v1/query?${new URLSearchParams({ query: expr })}`);
       const result = answer.parse(await response.json());

@@ -174,7 +174,9 @@ const accept = async (t: TestContext) => {
     return hash;
   };
   const drop = (hash: Hash) => rig.answers.delete(`eth_getTransactionByHash ${hash}`);
-  return { rig, sent, drop };
+  const sealIn = (hash: Hash, number: bigint) =>
+    rig.answers.set(`eth_getTransactionByHash ${hash}`, { blockNumber: `0x${number.toString(16)}` });
+  return { rig, sent, drop, sealIn };
 };
 
 test("sent transactions raise the nonce, while they follow each other", async (t) => {
@@ -199,6 +201,22 @@ test("a sent transaction that the node drops: its nonce falls back within two bl
   await seal(rig, 103n);
   await turn();
   assert.equal(rig.view().nonce(ALICE, 5n), 6n);
+});
+
+test("a sent transaction that is sealed is forgotten with the block after, and no node is asked for it again", async (t) => {
+  const { rig, sent, sealIn } = await accept(t);
+  const hash = sent(5n);
+  sealIn(hash, 101n);
+  await seal(rig, 101n);
+  assert.equal(rig.view().nonce(ALICE, 5n), 6n);
+  await seal(rig, 102n);
+  await turn();
+  assert.equal(rig.view().nonce(ALICE, 5n), 5n);
+  const questions = () => rig.asked.filter((question) => question === "eth_getTransactionByHash").length;
+  const before = questions();
+  await seal(rig, 103n);
+  await turn();
+  assert.equal(questions(), before);
 });
 
 test("a sent transaction is forgotten after five minutes", async (t) => {

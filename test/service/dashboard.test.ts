@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { parse } from "yaml";
 import { ROWS } from "../../grafana/rows.ts";
+import { rulesFile } from "../../grafana/rulesFile.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { startPrometheus } from "../grafana/prometheusServer.ts";
 import { startRedis } from "../support/redis.ts";
@@ -11,11 +14,44 @@ import { until } from "../support/until.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 
-/** As Grafana fills them in when everything is selected. */
-const filledIn = (expr: string): string =>
-  expr.replaceAll("$__rate_interval", "10s").replaceAll(/\$(chain|instance|node)\b/g, ".*");
+interface Expression {
+  readonly name: string;
+  readonly expr: string;
+}
 
-test("a real Prometheus that scrapes a forebay with a feed, under a little traffic, has data for every panel", {
+/** As Grafana fills them in when everything is selected. */
+const panels = (): readonly Expression[] =>
+  ROWS.flatMap(({ title: row, panels: list }) =>
+    list.flatMap(({ title, queries }) =>
+      queries.map(({ expr }) => ({
+        name: `${row} / ${title}`,
+        expr: expr.replaceAll("$__rate_interval", "10s").replaceAll(/\$(chain|instance|node)\b/g, ".*"),
+      })),
+    ),
+  );
+
+/** A test has seconds where the rules look at minutes, an hour, and yesterday. */
+const shortened = (rules: string): string =>
+  rules
+    .replaceAll(/\[\d+[mh]\]/g, "[10s]")
+    .replaceAll(/offset 1d/g, "offset 2s")
+    .replaceAll(/for: \d+[smh]/g, "for: 1s");
+
+/** An alert's expression that gives its value whether it fires or not; what it leaves out (`unless`) is not held. */
+const unfiltered = (expr: string): string =>
+  expr
+    .replace(/^absent\((.*)\)$/, "$1")
+    .replace(/\sunless\s.*$/s, "")
+    .replaceAll(/\s(==|>=|<=|>|<)\s/g, " $1 bool ");
+
+const RULES = shortened(readFileSync(new URL("../../grafana/alerts.yaml", import.meta.url), "utf8"));
+
+const alerts = (): readonly Expression[] =>
+  rulesFile
+    .parse(parse(RULES))
+    .groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => ({ name: alert, expr: unfiltered(expr) })));
+
+test("a real Prometheus scrapes a forebay under traffic: data for every panel and alert; node, Redis and feed down are told", {
   skip: !hasPrometheus && "no prometheus",
 }, async (t) => {
   const redis = await startRedis(t);
@@ -30,7 +66,7 @@ test("a real Prometheus that scrapes a forebay with a feed, under a little traff
     },
     { cache: { redis: redis.url } },
   );
-  const prometheus = await startPrometheus(new URL(service.opsUrl).host);
+  const prometheus = await startPrometheus(new URL(service.opsUrl).host, RULES);
   t.after(async () => {
     await prometheus.close();
     await service.close();
@@ -41,19 +77,31 @@ test("a real Prometheus that scrapes a forebay with a feed, under a little traff
     await rpc(service.url, "eth_getBalance", [`0x${"1".repeat(40)}`, "pending"]);
     await rpc(service.url, "eth_getLogs", [{ fromBlock: "0x1", toBlock: "latest" }]);
   };
-  const missing = async (): Promise<readonly string[]> => {
-    const queries = ROWS.flatMap(({ title: row, panels }) =>
-      panels.flatMap(({ title, queries: list }) => list.map(({ expr }) => ({ row, title, expr }))),
-    );
-    const counts = await Promise.all(queries.map(({ expr }) => prometheus.count(filledIn(expr))));
-    return queries.flatMap(({ row, title, expr }, index) =>
-      counts[index] === 0 ? [`${row} / ${title}: ${expr}`] : [],
-    );
-  };
-  let last: readonly string[] = [];
+
+  let missing = [...panels(), ...alerts()];
   await until(async () => {
     await traffic();
-    last = await missing();
-    return last.length === 0;
-  }, "every panel").catch(() => assert.deepEqual(last, []));
+    const counts = await Promise.all(missing.map(({ expr }) => prometheus.count(expr)));
+    missing = missing.filter((_, index) => counts[index] === 0);
+    return missing.length === 0;
+  }, "every panel and alert").catch(() => assert.deepEqual(missing, []));
+
+  const faults = ["ForebayNodeDown", "ForebayNoNode", "ForebayRedisDown", "ForebayFeedStale"];
+  const early = await prometheus.firing();
+  assert.deepEqual(
+    faults.filter((alert) => early.has(alert)),
+    [],
+  );
+  await Promise.all([redis.kill(), devnet.stopNode()]);
+  devnet.faults.disconnect();
+  let firing = early;
+  await until(async () => {
+    // Each a question of its own, that Redis and then the node is asked.
+    await rpc(service.url, "eth_getBlockByHash", [
+      `0x${process.hrtime.bigint().toString(16).padStart(64, "0")}`,
+      false,
+    ]);
+    firing = await prometheus.firing();
+    return faults.every((alert) => firing.has(alert));
+  }, "node, Redis and feed").catch(() => assert.deepEqual([...firing], faults));
 });

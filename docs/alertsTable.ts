@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+import { rulesFile } from "../grafana/rulesFile.ts";
+
+const readRules = () =>
+  rulesFile
+    .parse(parse(readFileSync(new URL("../grafana/alerts.yaml", import.meta.url), "utf8")))
+    .groups.flatMap(({ rules }) => rules);
+
+/** A rule's expression on one line, its window and what to look at. */
+export const formatAlertsTable = (): string =>
+  [
+    "| Alert | Fires when | For | What it means |",
+    "|---|---|---|---|",
+    ...readRules().map(({ alert, expr, for: duration = "at once", labels, annotations }) => {
+      const condition = expr.trim().replaceAll(/\s+/g, " ").replaceAll("|", "\\|");
+      const name = labels.severity === "critical" ? `**${alert}**` : alert;
+      return `| ${name} | \`${condition}\` | ${duration} | ${annotations.description} |`;
+    }),
+  ].join("\n");

@@ -1,0 +1,14 @@
+import { z } from "zod";
+
+const rule = z.strictObject({
+  alert: z.string().regex(/^Forebay[A-Z]\w+$/),
+  expr: z.string(),
+  for: z.string().optional(),
+  labels: z.strictObject({ severity: z.enum(["warning", "critical"]) }),
+  annotations: z.strictObject({ summary: z.string(), description: z.string() }),
+});
+
+/** What a file of Prometheus rules must be here. */
+export const rulesFile = z.strictObject({
+  groups: z.array(z.strictObject({ name: z.string(), rules: z.array(rule) })),
+});
