@@ -23,7 +23,7 @@ const onNode = async ({ chain, call, context }: Asked): Promise<Answer | undefin
 
 /** Contract 4.6: the account's nonce, a quantity. */
 export const eth_getTransactionCount: Method = {
-  name,
+  ...read,
   answer: async (asked) => {
     const answer = await read.answer(asked);
     if (answer.pending === undefined || !asked.chain.askNodeNonce) return answer;

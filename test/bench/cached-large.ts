@@ -1,6 +1,6 @@
 import type { FakeBlock } from "../support/fakeChain.ts";
-import { type CachedShape, compareCached } from "./compareCached.ts";
-import type { BenchOptions, BenchResult } from "./result.ts";
+import { type CachedShape, compareCached } from "./support/compareCached.ts";
+import type { BenchOptions, BenchResult } from "./support/result.ts";
 
 const BLOCKS = 1_024;
 const LOGS_A_BLOCK = 20;

@@ -1,6 +1,6 @@
 import { startRedis } from "../support/redis.ts";
-import { compareCached, oneBlock } from "./compareCached.ts";
-import type { BenchOptions, BenchResult } from "./result.ts";
+import { compareCached, oneBlock } from "./support/compareCached.ts";
+import type { BenchOptions, BenchResult } from "./support/result.ts";
 
 export const bench = async (options: BenchOptions): Promise<BenchResult> => {
   const ends: (() => unknown)[] = [];

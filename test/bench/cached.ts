@@ -1,5 +1,5 @@
-import { compareCached, oneBlock } from "./compareCached.ts";
-import type { BenchOptions, BenchResult } from "./result.ts";
+import { compareCached, oneBlock } from "./support/compareCached.ts";
+import type { BenchOptions, BenchResult } from "./support/result.ts";
 
 export const bench = (options: BenchOptions): Promise<BenchResult> =>
   compareCached(

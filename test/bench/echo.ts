@@ -1,6 +1,6 @@
-import { startChild } from "./child.ts";
-import { alternate, medianOf, type Server, spread } from "./compareServers.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
+import { startChild } from "./support/child.ts";
+import { alternate, medianOf, type Server, spread } from "./support/compareServers.ts";
+import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
 const CONNECTIONS = 32;
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';

@@ -1,9 +1,9 @@
-import { startChild } from "./child.ts";
-import { median } from "./compareServers.ts";
-import type { LogsNodeOptions } from "./logsNode.ts";
-import type { LogsServerOptions } from "./logsServer.ts";
-import { closeReaders, getText, readLogs } from "./readLogs.ts";
-import { type BenchOptions, type BenchResult, round } from "./result.ts";
+import { startChild } from "./support/child.ts";
+import { median } from "./support/compareServers.ts";
+import type { LogsNodeOptions } from "./support/logsNode.ts";
+import type { LogsServerOptions } from "./support/logsServer.ts";
+import { closeReaders, getText, readLogs } from "./support/readLogs.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 const BLOCKS = 100_000;
 const LATENCY_MS = 50;

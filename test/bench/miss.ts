@@ -1,8 +1,8 @@
-import { startChild } from "./child.ts";
-import { alternate, measure, median, medianOf, type Server, spread } from "./compareServers.ts";
-import { startForebay } from "./forebay.ts";
-import { hasNginx, startNginx } from "./nginx.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
+import { startChild } from "./support/child.ts";
+import { alternate, measure, median, medianOf, type Server, spread } from "./support/compareServers.ts";
+import { startForebay } from "./support/forebay.ts";
+import { hasNginx, startNginx } from "./support/nginx.ts";
+import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
 const CONNECTIONS = 64;
 /** Another address each time, at pending: nothing is kept and no two requests are one. */

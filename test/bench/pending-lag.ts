@@ -5,8 +5,8 @@ import { WebSocket } from "ws";
 import { createDevnet } from "../devnet/devnet.ts";
 import type { MetadataGeneration } from "../devnet/flashblock.ts";
 import { startTraffic } from "../devnet/traffic.ts";
-import { startChild } from "./child.ts";
-import { type BenchOptions, type BenchResult, round } from "./result.ts";
+import { startChild } from "./support/child.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
 
 const TRANSFERS_A_MESSAGE = 10;
 const FLASHBLOCK_MS = 200;

@@ -18,7 +18,7 @@ import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 import type { Work } from "../../src/pending/execution.ts";
 import { createRunner } from "../../src/pending/runner.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
+import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
 const CHAIN_ID = 901;
 const SENDERS = 50;

@@ -1,6 +1,6 @@
-import { startChild } from "./child.ts";
-import { median, spread } from "./compareServers.ts";
-import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./result.ts";
+import { startChild } from "./support/child.ts";
+import { median, spread } from "./support/compareServers.ts";
+import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
 const CONNECTIONS = 250;
 const LOGS_A_FLASHBLOCK = 20;

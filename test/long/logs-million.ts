@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { startChild } from "../bench/child.ts";
-import { formatBlockLogs, type LogsNodeOptions } from "../bench/logsNode.ts";
-import type { LogsServerOptions } from "../bench/logsServer.ts";
-import { closeReaders, getText, readLogs } from "../bench/readLogs.ts";
+import { startChild } from "../bench/support/child.ts";
+import { formatBlockLogs, type LogsNodeOptions } from "../bench/support/logsNode.ts";
+import type { LogsServerOptions } from "../bench/support/logsServer.ts";
+import { closeReaders, getText, readLogs } from "../bench/support/readLogs.ts";
 
 const LOGS = 1_000_000;
 const SHAPE = { every: 1, logsPerBlock: 100, latencyMs: 5, maxBlocks: 10_000, maxResults: 10_000 };

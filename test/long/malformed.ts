@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Agent, request } from "undici";
 import { MALFORMED_REQUESTS } from "../support/malformedRequests.ts";
-import { growth, type LongOptions, MAX_GROWTH } from "./memory.ts";
+import { growth, type LongOptions, MAX_GROWTH } from "./support/memory.ts";
 
 const REQUESTS = 100_000;
 const CONCURRENCY = 16;
@@ -20,7 +20,7 @@ const residentKilobytes = (pid: number): number =>
 
 /** Malformed requests without end: each gets its exact answer, the process lives, its memory stays flat. */
 export const long = async ({ seconds }: LongOptions) => {
-  const server = fork(fileURLToPath(new URL("malformedServer.ts", import.meta.url)), {
+  const server = fork(fileURLToPath(new URL("support/malformedServer.ts", import.meta.url)), {
     execArgv: FIXED_YOUNG_GENERATION,
   });
   const [port] = await once(server, "message");

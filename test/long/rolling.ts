@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
-import { freePort, hasNginx, startNginx } from "../bench/nginx.ts";
+import { freePort, hasNginx, startNginx } from "../bench/support/nginx.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
 import { type Replica, startReplica } from "../support/replica.ts";
 import { createSlowFront, SLOW_METHOD } from "../support/slowFront.ts";

@@ -1,6 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startChild } from "../bench/child.ts";
-import { CONNECTIONS, FLASHBLOCK_MS, LOGS_A_FLASHBLOCK, PERSONS, SUBSCRIPTIONS_EACH } from "./subscribersShape.ts";
+import { startChild } from "../bench/support/child.ts";
+import {
+  CONNECTIONS,
+  FLASHBLOCK_MS,
+  LOGS_A_FLASHBLOCK,
+  PERSONS,
+  SUBSCRIPTIONS_EACH,
+} from "./support/subscribersShape.ts";
 
 const MAX_BYTES_A_CONNECTION = 30_000;
 /** A delivery may wait for the next flashblock, not longer: else the server falls behind. */
@@ -22,7 +28,7 @@ interface End {
 
 /** 5,000 connections, 20,000 subscriptions, a flashblock of 20 logs every 200 ms, each log matching 50 of them. */
 export const long = async ({ seconds = SECONDS }: { readonly seconds?: number }) => {
-  const server = startChild("../long/subscribersServer.ts");
+  const server = startChild("../../long/support/subscribersServer.ts");
   try {
     const port = (await server.message()) as number;
     const memory = async () => {
@@ -31,7 +37,7 @@ export const long = async ({ seconds = SECONDS }: { readonly seconds?: number })
     };
     const empty = await memory();
     const [fast, slow] = ["fast", "slow"].map((speed) =>
-      startChild("../long/subscribersClients.ts", [String(port), speed]),
+      startChild("../../long/support/subscribersClients.ts", [String(port), speed]),
     );
     if (!fast || !slow) throw new Error("no clients");
     try {

@@ -1,6 +1,6 @@
-import { createFakeChain, type FakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { resultText, rpc } from "../support/rpc.ts";
+import { createFakeChain, type FakeChain } from "../../support/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../../support/fakeNode.ts";
+import { resultText, rpc } from "../../support/rpc.ts";
 import type { CachedServerOptions } from "./cachedServer.ts";
 import { type Child, startChild } from "./child.ts";
 import { alternate, medianOf, type Server, spread } from "./compareServers.ts";

@@ -3,10 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocketServer } from "ws";
-import type { Address, Hash } from "../../src/chain/hex.ts";
-import type { PendingBlock } from "../../src/chain/view.ts";
-import { createPendingBlock, hashOfName } from "../support/pendingBlock.ts";
-import { createSubscriptionServer } from "../support/subscriptionServer.ts";
+import type { Address, Hash } from "../../../src/chain/hex.ts";
+import type { PendingBlock } from "../../../src/chain/view.ts";
+import { createPendingBlock, hashOfName } from "../../support/pendingBlock.ts";
+import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
 
 /** Sends flashblocks of logs to all who have connected, as fast as they read: `ours` by subscriptions, `bare` by a loop over ws. */
 const [, , which, logs] = process.argv;

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Hash } from "../../src/chain/hex.ts";
-import { createPendingBlock } from "../support/pendingBlock.ts";
-import { createSubscriptionServer } from "../support/subscriptionServer.ts";
+import type { Hash } from "../../../src/chain/hex.ts";
+import { createPendingBlock } from "../../support/pendingBlock.ts";
+import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
 import { LOGS_A_FLASHBLOCK, PERSONS, personTopic, TOKEN, TRANSFER, timeTopic } from "./subscribersShape.ts";
 
 /** The server of the long run `subscribers`: emits flashblocks when told to, and tells what it holds. */

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { createService } from "../support/service.ts";
+import { createService } from "../../support/service.ts";
 
 /** What the server is to be. */
 export type CachedServerOptions =

@@ -1,11 +1,11 @@
 import { createServer } from "node:http";
-import type { CacheStatus } from "../../src/chain/source.ts";
-import type { Reply } from "../../src/jsonrpc/call.ts";
-import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
-import { formatCacheStatus } from "../../src/server/cacheStatus.ts";
-import type { EndpointRequest } from "../../src/server/endpoint.ts";
-import { createHttpServer } from "../../src/server/http.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import type { CacheStatus } from "../../../src/chain/source.ts";
+import type { Reply } from "../../../src/jsonrpc/call.ts";
+import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
+import { formatCacheStatus } from "../../../src/server/cacheStatus.ts";
+import type { EndpointRequest } from "../../../src/server/endpoint.ts";
+import { createHttpServer } from "../../../src/server/http.ts";
+import { createTelemetry } from "../../../src/telemetry.ts";
 
 interface EchoReply extends Reply {
   readonly status: CacheStatus;
