@@ -9,6 +9,7 @@ interface Flight {
   readonly ending: AbortController;
   readonly deadlineMs: number;
   askers: number;
+  hasLanded: boolean;
 }
 
 /** A read that is kept by nobody may be meant to see what was written just before: it is not shared. */
@@ -44,9 +45,10 @@ export const deduplicated = (source: Source): Source => {
   const lead = (key: string, question: Question, context: CallContext): Flight => {
     const ending = new AbortController();
     const answer = source.request(question, { ...context, signal: ending.signal });
-    const flight: Flight = { answer, ending, deadlineMs: context.deadlineMs, askers: 0 };
+    const flight: Flight = { answer, ending, deadlineMs: context.deadlineMs, askers: 0, hasLanded: false };
     flights.set(key, flight);
     const land = (): void => {
+      flight.hasLanded = true;
       if (flights.get(key) === flight) {
         flights.delete(key);
       }
@@ -66,7 +68,8 @@ export const deduplicated = (source: Source): Source => {
         if (flights.get(key) === flight) {
           flights.delete(key);
         }
-        flight.ending.abort();
+        // After the answer there is nothing to end, and an abort costs an exception with its stack.
+        if (!flight.hasLanded) flight.ending.abort();
       }
     }
   };
