@@ -84,6 +84,32 @@ const telling = setInterval(async () => {
   }
 }, TELL_MS);
 
+/** Each message of the feed, as forebay serves it a moment later. */
+interface Flashblock {
+  readonly number: string;
+  readonly gasUsed: string;
+  readonly transactions: readonly unknown[];
+}
+let shown: Flashblock | undefined;
+const tellFlashblock = (block: Flashblock): void => {
+  const before = shown?.number === block.number ? shown : undefined;
+  const more = block.transactions.length - (before?.transactions.length ?? 0);
+  const gas = Number(block.gasUsed) - Number(before?.gasUsed ?? 0);
+  shown = block;
+  if (more > 0) say(`  pending ${Number(block.number)}: ${more} more transactions, ${gas} gas`);
+};
+const socket = new WebSocket(forebay.url.replace("http:", "ws:"));
+socket.addEventListener("open", () =>
+  socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newFlashblocks"] })),
+);
+socket.addEventListener("message", ({ data }) => {
+  const { params } = JSON.parse(String(data)) as { params?: { result: Flashblock } };
+  if (params) tellFlashblock(params.result);
+});
+
+/** Every transaction pays it: its balance at `pending` moves with each message. */
+const FEE_VAULT = "0x4200000000000000000000000000000000000011";
+
 const curl = (method: string, params: readonly unknown[]) =>
   `  curl -s -H 'content-type: application/json' ${forebay.url} -d '${JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })}'`;
 
@@ -93,14 +119,15 @@ forebay listens at ${forebay.url} (chain ${devnet.chainId}); metrics: ${forebay.
 ${curl("eth_getBlockByNumber", ["latest", false])}
 ${curl("eth_getLogs", [{ fromBlock: "earliest", toBlock: "latest", address: traffic.token }])}
 ${curl("eth_getTransactionCount", [owner, "pending"])}
-${curl("eth_getBalance", [owner, "pending"])}
+${curl("eth_getBalance", [FEE_VAULT, "pending"])}
 
-Ctrl-C ends everything.
+The last one moves with every message of the feed. Ctrl-C ends everything.
 `);
 
 const stop = async (): Promise<void> => {
   clearInterval(reading);
   clearInterval(telling);
+  socket.close();
   await traffic.stop();
   await forebay.drain();
   await devnet.close();
