@@ -45,10 +45,22 @@ const createMetrics = (registry: Registry) => {
     return metric;
   };
 
+  const beforeScrape = new Set<() => void>();
+
   return {
     requests: counter("requests_total", "Calls by what the client received", "chain", "method", "outcome"),
     requestSeconds: histogram("request_seconds", "From call to answer", SECONDS, "chain", "method"),
-    inFlight: gauge("requests_in_flight", "HTTP requests being answered"),
+    inFlight: new Gauge({
+      name: `${PREFIX}requests_in_flight`,
+      help: "HTTP requests being answered",
+      registers,
+      // It is collected before the responses: what is counted elsewhere is handed over first.
+      collect: () => {
+        for (const handOver of beforeScrape) handOver();
+      },
+    }),
+    /** Called before the HTTP metrics are collected. */
+    beforeScrape,
     httpResponses: counter("http_responses_total", "HTTP responses by status", "status"),
     requestBytes: histogram("request_bytes", "Size of a request body", BYTES),
     responseBytes: histogram("response_bytes", "Size of a response body before compression", BYTES),

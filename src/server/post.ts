@@ -17,7 +17,7 @@ import { writeAnswer } from "./writeAnswer.ts";
 
 export interface PostOptions {
   readonly maxBodyBytes: number;
-  readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "requestBytes" | "responseBytes">;
+  readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
   /** Flat list of names and values that every answer to this request has. */
   commonHeaders(request: IncomingMessage): readonly string[];
   /** Told every POST when it is over. */
