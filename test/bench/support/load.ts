@@ -34,8 +34,14 @@ const onResponse = (socket: Socket, done: (status: string) => void): void => {
   let missing = 0;
   let head = "";
   let chunked = false;
+  /** The last bytes so far: what ends a response may come in two pieces. */
+  let tail = Buffer.alloc(0);
+  const isLast = (chunk: Buffer): boolean => {
+    tail = Buffer.concat([tail, chunk.subarray(-LAST_CHUNK.length)]).subarray(-LAST_CHUNK.length);
+    return tail.equals(LAST_CHUNK);
+  };
   socket.on("data", (chunk: Buffer) => {
-    if (chunked) missing = chunk.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) ? 0 : 1;
+    if (chunked) missing = isLast(chunk) ? 0 : 1;
     else if (missing > 0) missing -= chunk.length;
     else {
       head += chunk.toString("latin1");
@@ -44,7 +50,7 @@ const onResponse = (socket: Socket, done: (status: string) => void): void => {
       const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
       chunked = length === undefined && /\r\ntransfer-encoding: chunked/i.test(head);
       if (length === undefined && !chunked) throw new Error(`no Content-Length in ${head.slice(0, end)}`);
-      if (chunked) missing = chunk.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) ? 0 : 1;
+      if (chunked) missing = isLast(chunk) ? 0 : 1;
       else missing = end + HEAD_END.length + Number(length) - head.length;
     }
     if (missing > 0) return;
