@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Heads } from "../chain/heads.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext } from "../chain/source.ts";
@@ -6,6 +7,12 @@ import type { Chain } from "./chain.ts";
 
 /** Views that one question is put in at most. */
 const MAX_VIEWS = 3;
+/**
+ * So often an answer that is known to be of another branch is not taken while the heads have not followed there: a deep reorganisation
+ * takes them some round trips. After that it is given all the same, unkept.
+ */
+const MAX_WAITS = 4;
+const WAIT_MS = 200;
 const UNAVAILABLE_STATUS = 503;
 
 /** What nodes also say when the block asked for is no longer theirs. */
@@ -30,7 +37,8 @@ export const inTrueView = async (
   ask: (context: CallContext) => Promise<Answer>,
 ): Promise<Answer> => {
   let at = context;
-  for (let views = 1; ; views++) {
+  let waits = 0;
+  for (let views = 1; ; ) {
     let answer: Answer | undefined;
     let failure: unknown;
     try {
@@ -43,10 +51,22 @@ export const inTrueView = async (
     const before = at.view.heads.latest.hash;
     const next = await heads.refresh().catch(() => undefined);
     if (answer && next && holds(next, answer)) return answer;
-    if (next === undefined || next.latest.hash === before || views === MAX_VIEWS) {
+    const hasMoved = next !== undefined && next.latest.hash !== before;
+    if (
+      !hasMoved &&
+      answer?.proven === false &&
+      waits < MAX_WAITS &&
+      performance.now() + WAIT_MS < context.deadlineMs
+    ) {
+      waits++;
+      await wait(WAIT_MS);
+      continue;
+    }
+    if (!hasMoved || views === MAX_VIEWS) {
       if (answer === undefined) throw failure;
       return answer;
     }
+    views++;
     at = { ...context, view: { heads: next } };
   }
 };
