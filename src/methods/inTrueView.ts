@@ -1,4 +1,3 @@
-import { setTimeout as wait } from "node:timers/promises";
 import type { Heads } from "../chain/heads.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext } from "../chain/source.ts";
@@ -7,12 +6,6 @@ import type { Chain } from "./chain.ts";
 
 /** Views that one question is put in at most. */
 const MAX_VIEWS = 3;
-/**
- * So often an answer that is known to be of another branch is not taken while the heads have not followed there: a deep reorganisation
- * takes them some round trips. After that it is given all the same, unkept.
- */
-const MAX_WAITS = 4;
-const WAIT_MS = 200;
 const UNAVAILABLE_STATUS = 503;
 
 /** What nodes also say when the block asked for is no longer theirs. */
@@ -37,8 +30,7 @@ export const inTrueView = async (
   ask: (context: CallContext) => Promise<Answer>,
 ): Promise<Answer> => {
   let at = context;
-  let waits = 0;
-  for (let views = 1; ; ) {
+  for (let views = 1; ; views++) {
     let answer: Answer | undefined;
     let failure: unknown;
     try {
@@ -51,22 +43,10 @@ export const inTrueView = async (
     const before = at.view.heads.latest.hash;
     const next = await heads.refresh().catch(() => undefined);
     if (answer && next && holds(next, answer)) return answer;
-    const hasMoved = next !== undefined && next.latest.hash !== before;
-    if (
-      !hasMoved &&
-      answer?.proven === false &&
-      waits < MAX_WAITS &&
-      performance.now() + WAIT_MS < context.deadlineMs
-    ) {
-      waits++;
-      await wait(WAIT_MS);
-      continue;
-    }
-    if (!hasMoved || views === MAX_VIEWS) {
+    if (next === undefined || next.latest.hash === before || views === MAX_VIEWS) {
       if (answer === undefined) throw failure;
       return answer;
     }
-    views++;
     at = { ...context, view: { heads: next } };
   }
 };
