@@ -42,22 +42,16 @@ export const createReads = (config: ChainConfig, kept: Kept, upstreams: Upstream
   const prefixOf = createPrefixes();
   const absent = createAbsent();
   const keeping = {
-    get prefix() {
-      return prefixOf(upstreams.genesis);
-    },
-    memory,
-    ...(redis && { redis }),
-  };
-  const source = cached(deduplicated(upstreams), {
     chain: config.name,
     get prefix() {
-      return keeping.prefix;
+      return prefixOf(upstreams.genesis);
     },
     memory,
     absent,
     telemetry,
     ...(redis && { redis }),
-  });
+  };
+  const source = cached(deduplicated(upstreams), keeping);
   const reads = warmed(source, {
     questionsOf: headQuestions,
     contextOf: (heads) => ({

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
 import { NotExecutable } from "../../src/evm/notExecutable.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulate/runSimulation.ts";
+import { PARENT } from "../support/parentBlock.ts";
 import { type PlainState, readerOf } from "../support/stateRoot.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
@@ -15,21 +16,7 @@ const engine = createEngines();
 const EMPTY: PlainState = new Map();
 
 const INPUT: Omit<SimulationInput, "paramsText"> = {
-  parent: {
-    number: 100n,
-    hash: `0x${"ab".repeat(32)}`,
-    timestamp: 1_000n,
-    miner: ZERO_ADDRESS,
-    gasLimit: 60_000_000n,
-    gasUsed: 0n,
-    difficulty: 0n,
-    mixHash: ZERO_HASH,
-    extraData: "0x",
-    baseFeePerGas: 7n,
-    blobGasUsed: 0n,
-    excessBlobGas: 0n,
-    parentBeaconBlockRoot: ZERO_HASH,
-  },
+  parent: PARENT,
   forks: fixedForks(1n, "prague"),
   profile: "geth",
   errorShape: "object",

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
 import { keccak256Hex } from "../../src/chain/keccak.ts";
 import { createWorkers, NotRunHere } from "../../src/evm/workers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import type { ParentBlock } from "../../src/simulate/simulatedHeader.ts";
 import { createSimulator, type RunBase, SIMULATE_WORKER, type SimulatorOptions } from "../../src/simulate/simulator.ts";
+import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
 import type { PlainAccount } from "../support/stateRoot.ts";
 
@@ -26,22 +26,6 @@ const OPTIONS: SimulatorOptions = {
   blockTimeMs: () => 2_000,
 };
 const simulator = createSimulator(OPTIONS);
-
-const PARENT: ParentBlock = {
-  number: 100n,
-  hash: `0x${"ab".repeat(32)}`,
-  timestamp: 1_000n,
-  miner: ZERO_ADDRESS,
-  gasLimit: 60_000_000n,
-  gasUsed: 0n,
-  difficulty: 0n,
-  mixHash: ZERO_HASH,
-  extraData: "0x",
-  baseFeePerGas: 7n,
-  blobGasUsed: 0n,
-  excessBlobGas: 0n,
-  parentBeaconBlockRoot: ZERO_HASH,
-};
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const READER: Address = `0x${"cc".repeat(20)}`;
