@@ -30,6 +30,7 @@ const NODE_ERRORS = all<NodeErrorKind>({
   tooLarge: true,
   tagUnsupported: true,
   missingData: true,
+  otherBranch: true,
   timeout: true,
   revert: true,
   rejected: true,

@@ -9,6 +9,7 @@ export type NodeErrorKind =
   | "tooLarge"
   | "tagUnsupported"
   | "missingData"
+  | "otherBranch"
   | "timeout"
   | "revert"
   | "rejected"

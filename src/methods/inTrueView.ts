@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads } from "../chain/heads.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext } from "../chain/source.ts";
@@ -7,9 +8,14 @@ import type { Chain } from "./chain.ts";
 /** Views that one question is put in at most. */
 const MAX_VIEWS = 3;
 const UNAVAILABLE_STATUS = 503;
+/** How long heads may take to follow nodes that have left the view's branch: waited one after the other. */
+const FOLLOW_DELAYS_MS = [50, 100, 200, 400];
+
+const isOfOtherBranch = (error: unknown): boolean => error instanceof NodeError && error.kind === "otherBranch";
 
 /** What nodes also say when the block asked for is no longer theirs. */
 const isMissing = (error: unknown): boolean =>
+  isOfOtherBranch(error) ||
   (error instanceof NodeError && error.kind === "missingData") ||
   (error instanceof RpcError && error.status === UNAVAILABLE_STATUS);
 
@@ -22,15 +28,16 @@ const holds = (heads: Heads, { block }: Answer): boolean =>
 /**
  * Asks in the request's view. Where the nodes have left its branch, or tell of a block above it, heads are read again, and the
  * question is put in the view that comes of it: an answer is true of a view that is held while it is asked, and what the caller
- * asks next at `latest` is not older than what he was told.
+ * asks next at `latest` is not older than what he was told. While heads cannot follow, an answer of another branch is none.
  */
 export const inTrueView = async (
   { heads }: Pick<Chain, "heads">,
   context: CallContext,
   ask: (context: CallContext) => Promise<Answer>,
 ): Promise<Answer> => {
+  const delaysMs = FOLLOW_DELAYS_MS.values();
   let at = context;
-  for (let views = 1; ; views++) {
+  for (let views = 1; ; ) {
     let answer: Answer | undefined;
     let failure: unknown;
     try {
@@ -40,13 +47,16 @@ export const inTrueView = async (
       if (!isMissing(error)) throw error;
       failure = error;
     }
-    const before = at.view.heads.latest.hash;
     const next = await heads.refresh().catch(() => undefined);
     if (answer && next && holds(next, answer)) return answer;
-    if (next === undefined || next.latest.hash === before || views === MAX_VIEWS) {
-      if (answer === undefined) throw failure;
-      return answer;
+    if (next !== undefined && next.latest.hash !== at.view.heads.latest.hash && views < MAX_VIEWS) {
+      at = { ...context, view: { heads: next } };
+      views += 1;
+      continue;
     }
-    at = { ...context, view: { heads: next } };
+    if (answer) return answer;
+    const delayMs = isOfOtherBranch(failure) ? delaysMs.next().value : undefined;
+    if (delayMs === undefined || performance.now() + delayMs > context.deadlineMs) throw failure;
+    await sleep(delayMs, undefined, { signal: context.signal });
   }
 };

@@ -1,32 +1,39 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Heads } from "../chain/heads.ts";
 import { ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
-import type { Answer, CallContext, Question } from "../chain/source.ts";
+import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
+import { anchorOf, isOfView } from "./branch.ts";
 import { isMissingBlock } from "./errors.ts";
 import { isNull } from "./jsonScan.ts";
-import { createStillHas } from "./stillHas.ts";
+import { createStanding } from "./standing.ts";
 import { toldBlock } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** A node may be many machines: one of them announced the block, another has not got it yet. */
 const MISSING_DELAYS_MS = [50, 100, 200];
 
+/** A state that was read by number is not kept for its block's sake: a node may be many machines. */
+const PROVEN_BY_BLOCK: ReadonlySet<Lifetime> = new Set(["head", "byTransaction"]);
+
 /** A ByHash method, and a log filter's blockHash (EIP-234), are understood everywhere; a block parameter's (EIP-1898) is not. */
 const needsProbe = (question: Question): boolean =>
   question.byHash?.method === question.method && question.method !== "eth_getLogs";
 
+/** What one sending gave: `answer` or `error`. */
 interface Outcome {
-  readonly body?: Uint8Array;
+  readonly answer?: Answer;
   readonly error?: NodeError;
+  /** The node has not got what the question is about; `block` is the number of the block that it lacks. */
   readonly missing: boolean;
+  readonly block?: bigint | undefined;
 }
 
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
 export const askOf = (node: UpstreamNode) => {
   let byHashSupported: boolean | undefined;
-  const stillHas = createStillHas(node);
+  const standingOf = createStanding(node);
   let probing: Promise<boolean> | undefined;
 
   const probe = async (hash: string, context: CallContext): Promise<boolean> => {
@@ -62,82 +69,87 @@ export const askOf = (node: UpstreamNode) => {
     return byHashSupported;
   };
 
-  const covers = ({ block }: Question): boolean =>
-    block !== undefined && node.head !== undefined && block.number <= node.head;
+  /** The node announced the block that it lacks. */
+  const shouldHave = ({ missing, block }: Outcome): boolean =>
+    missing && block !== undefined && node.head !== undefined && block <= node.head;
 
-  /** What one sending gave; `missing` where the node says that it has not got the block. */
-  const once = async (call: Call, { mustExist }: Question, context: CallContext): Promise<Outcome> => {
-    try {
-      const body = await node.send(call, context);
-      return { body, missing: mustExist === true && isNull(body) };
-    } catch (error) {
-      if (error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message)) {
-        return { error, missing: true };
-      }
-      throw error;
-    }
-  };
-
-  const again = async (call: Call, question: Question, context: CallContext): Promise<Outcome> => {
-    let outcome = await once(call, question, context);
-    for (const delayMs of MISSING_DELAYS_MS) {
-      if (!outcome.missing || !covers(question)) {
-        break;
-      }
-      await sleep(delayMs, undefined, { signal: context.signal });
-      outcome = await once(call, question, context);
-    }
-    return outcome;
-  };
-
-  const answer = (body: Uint8Array, question: Question): Answer => {
+  const answerOf = (body: Uint8Array, question: Question): Answer => {
     const told = toldBlock(body, question.tells);
-    const expected = question.block?.hash;
-    const proven = told === undefined || expected === undefined ? undefined : told.hash === expected;
     return {
       body,
       node: node.name,
       status: { fwd: question.write ? "method" : "miss" },
       ...(told && { block: told }),
-      ...(proven !== undefined && { proven }),
     };
   };
 
-  const askedByHash = (body: Uint8Array, question: Question): Answer => {
-    const given = answer(body, question);
-    const { block } = question;
-    // An answer of another block than the one asked for proves nothing.
-    return block?.hash === undefined || (given.block !== undefined && given.block.hash !== block.hash)
-      ? given
-      : { ...given, proven: true, block: { number: block.number, hash: block.hash } };
+  const once = async (call: Call, question: Question, context: CallContext): Promise<Outcome> => {
+    try {
+      const body = await node.send(call, context);
+      const missing = question.mustExist === true && isNull(body);
+      return { answer: answerOf(body, question), missing, block: question.block?.number };
+    } catch (error) {
+      if (error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message)) {
+        return { error, missing: true, block: question.block?.number };
+      }
+      throw error;
+    }
   };
 
-  /** The block whose chain an answer is of that was neither asked by hash nor tells a block; undefined where none is needed. */
-  const unprovenBlock = ({ lifetime, block }: Question, { body, block: told }: Answer, heads: Heads) => {
-    if (lifetime === "head" && block?.hash !== undefined) {
-      return { number: block.number, hash: block.hash };
+  const otherBranch = ({ method }: Question): NodeError =>
+    new NodeError(
+      "otherBranch",
+      node.name,
+      CODES.SERVER,
+      `header not found: ${node.name} answers ${method} of another branch`,
+    );
+
+  /** Put by number, or naming no block: what comes is of the node's own branch, and no answer where that is not the view's. */
+  const onceByNumber = async (question: Question, context: CallContext): Promise<Outcome> => {
+    const outcome = await once(question, question, context);
+    const { answer } = outcome;
+    if (answer === undefined) return outcome;
+    const { heads } = context.view;
+    const isRight = isOfView(question, answer, heads);
+    const anchor = anchorOf(question, answer, heads);
+    const standing = anchor && (await standingOf(anchor));
+    if (standing === "replaced" || isRight === false) throw otherBranch(question);
+    if (standing === "lacking") return { answer: { ...answer, proven: false }, missing: true, block: anchor?.number };
+    if (outcome.missing) return { ...outcome, answer: { ...answer, proven: false } };
+    const isProven = isRight ?? (standing === "held" && PROVEN_BY_BLOCK.has(question.lifetime));
+    return isProven ? { ...outcome, answer: { ...answer, proven: true } } : outcome;
+  };
+
+  const again = async ({ signal }: CallContext, send: () => Promise<Outcome>): Promise<Outcome> => {
+    let outcome = await send();
+    for (const delayMs of MISSING_DELAYS_MS) {
+      if (!shouldHave(outcome)) {
+        break;
+      }
+      await sleep(delayMs, undefined, { signal });
+      outcome = await send();
     }
-    const isAbsent = lifetime === "byTransaction" && told === undefined && body instanceof Uint8Array && isNull(body);
-    return isAbsent ? heads.latest : undefined;
+    return outcome;
+  };
+
+  /** An answer to the question by hash; undefined where the node does not know the hash, or may not (`null`). */
+  const byItsHash = async (call: Call, question: Question, context: CallContext): Promise<Answer | undefined> => {
+    const { answer, missing } = await again(context, () => once(call, question, context));
+    if (missing || answer === undefined || (answer.body instanceof Uint8Array && isNull(answer.body))) return undefined;
+    // Some nodes take a hash that they do not know for another block.
+    if (isOfView(question, answer, context.view.heads) === false) return undefined;
+    const { number, hash } = question.block ?? {};
+    return number === undefined || hash === undefined ? answer : { ...answer, proven: true, block: { number, hash } };
   };
 
   return async (question: Question, context: CallContext): Promise<Answer> => {
     const byHash = (await canAskByHash(question, context)) ? question.byHash : undefined;
-    let outcome = await again(byHash ?? question, question, context);
-    if (byHash) {
-      // A `null` by hash may mean that the node does not know the hash.
-      if (!outcome.missing && outcome.body && !isNull(outcome.body)) {
-        return askedByHash(outcome.body, question);
-      }
-      // Reorganised away, or lost: the caller gets what the node itself says, and nobody keeps it.
-      outcome = { ...(await once(question, question, context)), missing: true };
-    }
-    if (!outcome.body) {
-      throw outcome.error;
-    }
-    const given = answer(outcome.body, question);
-    const unproven = unprovenBlock(question, given, context.view.heads);
-    const proven = !outcome.missing && (unproven === undefined ? given.proven : await stillHas(unproven));
-    return proven === undefined ? given : { ...given, proven };
+    const given = byHash && (await byItsHash(byHash, question, context));
+    if (given) return given;
+    const { answer, error } = byHash
+      ? await onceByNumber(question, context)
+      : await again(context, () => onceByNumber(question, context));
+    if (answer === undefined) throw error;
+    return answer;
   };
 };

@@ -97,6 +97,7 @@ const RETRYABLE: ReadonlySet<NodeErrorKind> = new Set([
   "rateLimited",
   "tagUnsupported",
   "missingData",
+  "otherBranch",
   "timeout",
   "unsupportedMethod",
   "unauthorized",

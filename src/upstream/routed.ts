@@ -22,19 +22,14 @@ export interface RoutedOptions {
 const FIRST_BACKOFF_MS = 100;
 
 /**
- * Another node may know better: this one has not got the block (it says "nothing" as if that were the truth), is on another
- * branch, or gave an answer that is not of the view.
+ * Another node may know better: this one has not got the block (it says "nothing" as if that were the truth), or is on another
+ * branch.
  */
-const isDoubtful = (node: UpstreamNode, question: Question, { body, block, proven }: Answer, heads: Heads): boolean => {
-  if (proven === false) {
-    return true;
-  }
-  if (body instanceof Uint8Array && isEmpty(body)) {
-    return !covers(node, neededBlock(question, heads)) || !agrees(node, heads);
-  }
-  const held = question.lifetime === "byTransaction" && block ? heads.at(block.number) : undefined;
-  return held !== undefined && held.hash !== block?.hash;
-};
+const isDoubtful = (node: UpstreamNode, question: Question, { body, proven }: Answer, heads: Heads): boolean =>
+  proven === false ||
+  (body instanceof Uint8Array &&
+    isEmpty(body) &&
+    (!covers(node, neededBlock(question, heads)) || !agrees(node, heads)));
 
 /** The nodes of a chain as one source: the best one is asked, and another where that may help. */
 export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): Source => {

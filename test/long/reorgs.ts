@@ -3,7 +3,7 @@ import { createRandom, type ReorgStep, startReorgRun } from "../support/reorgRun
 
 const DEFAULT_SECONDS = 300;
 /** `SEED=n` tries other steps. */
-const DEFAULT_SEED = 4;
+const DEFAULT_SEED = 1;
 const MAX_DEPTH = 20;
 
 /** Steps by chance until the time is over. */
@@ -46,6 +46,7 @@ export const long = async ({
     const total = (field: "answers" | "hits" | "views") => replicas.reduce((sum, replica) => sum + replica[field], 0);
     return {
       claim: "every answer was true of a view that the replica held while it was asked",
+      seed,
       answers: total("answers"),
       hits: total("hits"),
       views: total("views"),

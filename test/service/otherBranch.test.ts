@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+import { settled } from "../support/settled.ts";
+
+const ADDRESS = `0x${"11".repeat(20)}`;
+const HASH = `0x${"ab".repeat(32)}`;
+const HEIGHT = 20;
+const FINAL = 10;
+const REORGANISED = `0x${(HEIGHT - 1).toString(16)}`;
+
+/** A forebay whose node is several machines: those that answer have left the branch of the one that tells the newest block. */
+const start = async (t: TestContext, refusesBlockHash: boolean) => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const { latest } = chain;
+  let isBehind = true;
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_getBlockByNumber: ([tag]) => {
+        const newest = isBehind ? latest : chain.latest;
+        const tags: Record<string, FakeBlock | undefined> = {
+          latest: newest,
+          safe: chain.blocks[FINAL],
+          finalized: chain.blocks[FINAL],
+        };
+        const block = tags[String(tag)] ?? chain.blocks[Number(tag)];
+        return block?.json ?? null;
+      },
+      eth_getBlockReceipts: () => [],
+      eth_getBlockTransactionCountByHash: () => "0x0",
+    },
+  });
+  node.faults.refusesBlockHash = refusesBlockHash;
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  await settled(service);
+  chain.reorg(3, 3);
+  return {
+    ask: async (method: string, params: readonly unknown[]) => (await rpc(service.url, method, params)).body,
+    chain,
+    follow: () => {
+      isBehind = false;
+    },
+  };
+};
+
+for (const refusesBlockHash of [false, true]) {
+  const kind = refusesBlockHash ? "without EIP-1898" : "with EIP-1898";
+  test(`a node ${kind} that is on another branch is not believed; once heads follow, it is`, async (t) => {
+    const { ask, chain, follow } = await start(t, refusesBlockHash);
+    const reads: readonly (readonly [string, readonly unknown[]])[] = [
+      ["eth_getStorageAt", [ADDRESS, "0x0", REORGANISED]],
+      ["eth_getBlockReceipts", [REORGANISED]],
+      ["eth_getBlockByNumber", [REORGANISED, false]],
+      ["eth_getTransactionReceipt", [HASH]],
+    ];
+    for (const { error, result } of await Promise.all(reads.map(([method, params]) => ask(method, params)))) {
+      assert.deepEqual([error?.code, result], [-32_000, undefined]);
+      assert.match(error?.message ?? "", /header not found|header for hash not found/);
+    }
+    follow();
+    const { hash } = chain.blocks[HEIGHT - 1] ?? {};
+    assert.equal((await ask("eth_getStorageAt", [ADDRESS, "0x0", REORGANISED])).result, hash);
+    assert.deepEqual((await ask("eth_getBlockReceipts", [REORGANISED])).result, []);
+    assert.equal((await ask("eth_getTransactionReceipt", [HASH])).result, null);
+  });
+}
