@@ -1,17 +1,16 @@
 import type { BlockId, Heads } from "../chain/heads.ts";
 import type { Answer, Lifetime, Question } from "../chain/source.ts";
-import { isNull } from "./jsonScan.ts";
 
 /** What is true of one block above the finalized head, or of one head. */
 const OF_ONE_BLOCK: ReadonlySet<Lifetime> = new Set(["recent", "recentState", "head"]);
 
 /**
  * The block that must still be the node's after it has answered, where the answer itself tells none: the one that was asked
- * for by its number, or the view's newest one where something is said to be absent.
+ * for by its number, or the view's newest one where a transaction is said to be in no block.
  */
-export const anchorOf = ({ lifetime, block }: Question, { body, block: told }: Answer, heads: Heads) => {
+export const anchorOf = ({ lifetime, block }: Question, { block: told }: Answer, heads: Heads) => {
   if (told !== undefined) return undefined;
-  if (lifetime === "byTransaction") return body instanceof Uint8Array && isNull(body) ? heads.latest : undefined;
+  if (lifetime === "byTransaction") return heads.latest;
   return OF_ONE_BLOCK.has(lifetime) && hasHash(block) ? block : undefined;
 };
 

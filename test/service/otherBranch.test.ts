@@ -31,6 +31,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
         return block?.json ?? null;
       },
       eth_getBlockReceipts: () => [],
+      eth_getTransactionByHash: () => ({ hash: HASH, blockHash: null, blockNumber: null }),
       eth_getBlockTransactionCountByHash: () => "0x0",
     },
   });
@@ -60,6 +61,7 @@ for (const refusesBlockHash of [false, true]) {
       ["eth_getBlockReceipts", [REORGANISED]],
       ["eth_getBlockByNumber", [REORGANISED, false]],
       ["eth_getTransactionReceipt", [HASH]],
+      ["eth_getTransactionByHash", [HASH]],
     ];
     for (const { error, result } of await Promise.all(reads.map(([method, params]) => ask(method, params)))) {
       assert.deepEqual([error?.code, result], [-32_000, undefined]);

@@ -2,6 +2,7 @@ import { encodeDeployData, encodeFunctionData, getContractAddress, type Hex } fr
 import { mnemonicToAccount } from "viem/accounts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
+import { type AtomicNode, createAtomicNode } from "./atomicNode.ts";
 import type { Lifespan } from "./redis.ts";
 
 const CHAIN_ID = 901;
@@ -38,7 +39,7 @@ export interface ForkingNode {
   follow(other: ForkingNode): Promise<void>;
 }
 
-const createNode = (anvil: Anvil): ForkingNode => {
+const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
   const blockAt = async (block: string) => (await anvil.call("eth_getBlockByNumber", block, false)) as NodeBlock | null;
   const latest = async (): Promise<NodeBlock> => {
     const block = await blockAt("latest");
@@ -58,47 +59,51 @@ const createNode = (anvil: Anvil): ForkingNode => {
       ...(to !== undefined && { to }),
     });
 
+  const mine = async (variant: number): Promise<void> => {
+    const parent = await latest();
+    const nonce = Number(await anvil.call("eth_getTransactionCount", sender, "latest"));
+    const deploy = encodeDeployData({ abi: TOKEN_ABI, bytecode: TOKEN_BYTECODE, args: [[sender], 10n ** 24n] });
+    const transfer = encodeFunctionData({
+      ...{ abi: TOKEN_ABI, functionName: "transfer" },
+      args: [recipient, BigInt(variant + 1)],
+    });
+    const raws = [
+      await sign(nonce, nonce === 0 ? undefined : token, nonce === 0 ? deploy : transfer),
+      await sign(nonce + 1, recipient, "0x", BigInt(variant + 1)),
+    ];
+    await seal(raws, Number(parent.timestamp) + SECONDS_PER_BLOCK, `0x${BASE_FEE.toString(16)}`);
+  };
+  const reorg = async (depth: number): Promise<void> => {
+    await anvil.call("anvil_reorg", depth, []);
+    await anvil.call("anvil_dropAllTransactions");
+  };
+  const follow = async (other: ForkingNode): Promise<void> => {
+    const missing: NodeBlock[] = [];
+    let block: NodeBlock | null = await other.latest();
+    while (block !== null && (await blockAt(block.number))?.hash !== block.hash) {
+      missing.unshift(block);
+      block = (await other.anvil.call("eth_getBlockByHash", block.parentHash, false)) as NodeBlock | null;
+    }
+    const depth = Number((await latest()).number) - Number(block?.number ?? 0);
+    if (depth > 0) await anvil.call("anvil_rollback", depth);
+    await anvil.call("anvil_dropAllTransactions");
+    for (const { number, hash, timestamp, baseFeePerGas, transactions } of missing) {
+      const raws = await Promise.all(
+        transactions.map((transaction) => other.anvil.call("eth_getRawTransactionByHash", transaction)),
+      );
+      await seal(raws, Number(timestamp), baseFeePerGas);
+      const sealed = await blockAt("latest");
+      if (sealed?.hash !== hash) throw new Error(`block ${number} did not come out the same`);
+    }
+  };
+
   return {
     anvil,
-    url: anvil.url,
+    url,
     latest,
-    mine: async (variant) => {
-      const parent = await latest();
-      const nonce = Number(await anvil.call("eth_getTransactionCount", sender, "latest"));
-      const deploy = encodeDeployData({ abi: TOKEN_ABI, bytecode: TOKEN_BYTECODE, args: [[sender], 10n ** 24n] });
-      const transfer = encodeFunctionData({
-        ...{ abi: TOKEN_ABI, functionName: "transfer" },
-        args: [recipient, BigInt(variant + 1)],
-      });
-      const raws = [
-        await sign(nonce, nonce === 0 ? undefined : token, nonce === 0 ? deploy : transfer),
-        await sign(nonce + 1, recipient, "0x", BigInt(variant + 1)),
-      ];
-      await seal(raws, Number(parent.timestamp) + SECONDS_PER_BLOCK, `0x${BASE_FEE.toString(16)}`);
-    },
-    reorg: async (depth) => {
-      await anvil.call("anvil_reorg", depth, []);
-      await anvil.call("anvil_dropAllTransactions");
-    },
-    follow: async (other) => {
-      const missing: NodeBlock[] = [];
-      let block: NodeBlock | null = await other.latest();
-      while (block !== null && (await blockAt(block.number))?.hash !== block.hash) {
-        missing.unshift(block);
-        block = (await other.anvil.call("eth_getBlockByHash", block.parentHash, false)) as NodeBlock | null;
-      }
-      const depth = Number((await latest()).number) - Number(block?.number ?? 0);
-      if (depth > 0) await anvil.call("anvil_rollback", depth);
-      await anvil.call("anvil_dropAllTransactions");
-      for (const { number, hash, timestamp, baseFeePerGas, transactions } of missing) {
-        const raws = await Promise.all(
-          transactions.map((transaction) => other.anvil.call("eth_getRawTransactionByHash", transaction)),
-        );
-        await seal(raws, Number(timestamp), baseFeePerGas);
-        const sealed = await blockAt("latest");
-        if (sealed?.hash !== hash) throw new Error(`block ${number} did not come out the same`);
-      }
-    },
+    mine: (variant) => change(() => mine(variant)),
+    reorg: (depth) => change(() => reorg(depth)),
+    follow: (other) => change(() => follow(other)),
   };
 };
 
@@ -108,7 +113,9 @@ export const startForkingNodes = async (t: Lifespan): Promise<readonly [ForkingN
   const start = async () => {
     const anvil = await startAnvil(args);
     t.after(() => anvil.close());
-    const node = createNode(anvil);
+    const gate = await createAtomicNode(anvil);
+    t.after(() => gate.close());
+    const node = createNode(anvil, gate);
     await node.mine(0);
     await anvil.call("anvil_mine", `0x${FIRST_BLOCKS.toString(16)}`, `0x${SECONDS_PER_BLOCK.toString(16)}`);
     for (let count = 0; count < 24; count++) await node.mine(0);
