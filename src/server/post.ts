@@ -13,6 +13,7 @@ import {
 } from "./endpoint.ts";
 import { createHttpCounts } from "./httpCounts.ts";
 import { readBody } from "./readBody.ts";
+import { createTurnEnd } from "./turnEnd.ts";
 import { writeAnswer } from "./writeAnswer.ts";
 
 export interface PostOptions {
@@ -48,6 +49,7 @@ export interface Post {
 export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onEnd, onError }: PostOptions): Post => {
   const nextRequestId = createRequestIds();
   const counts = createHttpCounts(metrics);
+  const turnEnd = createTurnEnd();
 
   const headersOf = (request: IncomingMessage, requestId: string, cacheStatus: string): string[] => [
     "Content-Type",
@@ -108,6 +110,7 @@ export const createPost = ({ maxBodyBytes, metrics, commonHeaders, onEnd, onErro
     if (pending !== undefined) headers.push("x-forebay-pending", pending);
     if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
     counts.answered(status);
+    await turnEnd();
     metrics.responseBytes.observe(await writeAnswer(response, status, headers, chunks, accepted));
   };
 
