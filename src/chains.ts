@@ -45,13 +45,15 @@ interface Live {
   /** Rejects where its nodes turn out to be of another chain. */
   readonly fatal: Promise<never>;
   isKnown: boolean;
+  /** Another chain before it has the same chain id: said once. */
+  hasSharedId: boolean;
 }
 
 const message = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export const createChains = (options: ChainsOptions): Chains => {
   const { shared } = options;
-  const { registry } = shared.telemetry;
+  const { registry, log } = shared.telemetry;
   const ready = Promise.withResolvers<void>();
   const retiring = new Set<Promise<void>>();
   let isClosed = false;
@@ -65,6 +67,7 @@ export const createChains = (options: ChainsOptions): Chains => {
       ...countedEndpoint(chain.endpoint),
       fatal: Promise.race([fatal.promise, chain.ready.then(() => fatal.promise)]),
       isKnown: false,
+      hasSharedId: false,
     };
     live.fatal.catch((error: unknown) => {
       if (!isClosed && current.includes(live)) options.onFatal(error);
@@ -82,11 +85,23 @@ export const createChains = (options: ChainsOptions): Chains => {
   let routes: ReadonlyMap<string, Endpoint> = new Map();
   const publish = (): void => {
     const next = new Map<string, Endpoint>();
-    for (const { config, chain, endpoint, isKnown } of current) {
+    for (const { config, endpoint } of current) {
       if (current.length === 1) next.set("/", endpoint);
       next.set(`/${config.name}`, endpoint);
-      const chainId = isKnown ? chain.upstreams.genesis.chainId : config.chainId;
-      if (chainId !== undefined) next.set(`/${chainId}`, endpoint);
+    }
+    for (const live of current) {
+      const { config, chain, endpoint } = live;
+      const chainId = live.isKnown ? chain.upstreams.genesis.chainId : config.chainId;
+      const path = `/${chainId}`;
+      if (chainId === undefined || next.get(path) === endpoint) continue;
+      if (!next.has(path)) next.set(path, endpoint);
+      else if (live.isKnown && !live.hasSharedId) {
+        live.hasSharedId = true;
+        log.warn(
+          { chain: config.name, path },
+          "the path of this chain id is another chain's: served under its name alone",
+        );
+      }
     }
     routes = next;
     options.onRoutes(next);

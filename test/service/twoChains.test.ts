@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode } from "../support/fakeNode.ts";
 import { metric, rpc } from "../support/rpc.ts";
 import { createService, type Service } from "../support/service.ts";
 
@@ -74,4 +76,17 @@ test("one chain's node is down, the other goes on", async () => {
   const down = await rpc(`${service.url}/trial`, "eth_getBalance", [`0x${"00".repeat(20)}`, "0x0"]);
   assert.equal(down.status, 503);
   await trial.startNode();
+});
+
+test("of two chains with one chain id the first has its path; both have their names", async (t) => {
+  const nodes = await Promise.all([5, 7].map((height) => createFakeNode({ chain: createFakeChain({ height }) })));
+  const twins = await createService(nodes.map(({ url }, index) => ({ name: `twin${index}`, nodes: [{ url }] })));
+  t.after(async () => {
+    await twins.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  const heads = await Promise.all(
+    ["31337", "twin0", "twin1"].map(async (path) => (await rpc(`${twins.url}/${path}`, "eth_blockNumber")).body.result),
+  );
+  assert.deepEqual(heads, ["0x5", "0x5", "0x7"]);
 });
