@@ -74,8 +74,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     telemetry,
   );
   const ending = new AbortController();
-  const { reads, store, absent } = createReads(config, shared, upstreams, ending.signal);
-  const views = createViews(config, upstreams, store, telemetry);
+  const kept = createReads(config, shared, upstreams, ending.signal);
+  const { reads, store, absent } = kept;
+  const views = createViews(config, upstreams, kept, telemetry);
   const { maxBlocks, ...logLimits } = config.logs;
   const logs = splitLogs({
     chain: name,
@@ -99,6 +100,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     },
     pendingNumber: config.simulate.pendingNumber,
     askNodeNonce: config.pending.askNodeNonce,
+    raiseNonce: views.raiseNonce,
     subscribe: views.subscribe,
     accepted: (raw) => {
       const hash = views.accepted(raw);

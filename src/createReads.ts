@@ -9,6 +9,7 @@ import { type Hash, ZERO_HASH } from "./chain/hex.ts";
 import type { Source } from "./chain/source.ts";
 import type { ChainConfig } from "./config.ts";
 import { headQuestions } from "./methods/headQuestions.ts";
+import type { SharedValues } from "./pending/sharedNonces.ts";
 import type { Telemetry } from "./telemetry.ts";
 import { deduplicated } from "./upstream/deduplicated.ts";
 import type { Upstreams } from "./upstream/upstreams.ts";
@@ -35,6 +36,8 @@ export interface Reads {
   /** For rooms that have their own rules of what is true. */
   readonly store: Store;
   readonly absent: Absent;
+  /** Undefined where there is no Redis. */
+  readonly sharedValues: SharedValues | undefined;
 }
 
 export const createReads = (config: ChainConfig, kept: Kept, upstreams: Upstreams, signal: AbortSignal): Reads => {
@@ -64,5 +67,10 @@ export const createReads = (config: ChainConfig, kept: Kept, upstreams: Upstream
     log: telemetry.log,
   });
   upstreams.heads.subscribe(reads.onChange);
-  return { reads, store: createStore(keeping), absent };
+  const sharedValues = redis && {
+    get: async (key: string) => (await redis.get(keeping.prefix + key))?.body,
+    set: (key: string, body: Uint8Array, seconds: number) =>
+      redis.set(keeping.prefix + key, { body, final: false, storedAtMs: Date.now() }, seconds),
+  };
+  return { reads, store: createStore(keeping), absent, sharedValues };
 };

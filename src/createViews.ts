@@ -1,11 +1,11 @@
-import type { Store } from "./cache/store.ts";
-import { formatData, type Hash, isData, parseData } from "./chain/hex.ts";
+import { type Address, formatData, type Hash, isData, parseData } from "./chain/hex.ts";
 import { keccak256 } from "./chain/keccak.ts";
 import { parseTransaction } from "./chain/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "./chain/transaction.ts";
 import type { PendingChange, View } from "./chain/view.ts";
 import type { ChainConfig } from "./config.ts";
 import { createExecution, type Execution, noExecutor } from "./createExecution.ts";
+import type { Reads } from "./createReads.ts";
 import { recoverSender } from "./evm/recoverAddress.ts";
 import { createFeed } from "./feed/client.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "./feed/recentFlashblocks.ts";
@@ -28,6 +28,8 @@ export interface Views {
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this raw transaction through here: its sender's pending nonce counts it. Its hash comes back. */
   accepted(raw: string): Hash | undefined;
+  /** `nonce` raised over the consecutive transactions of that sender that a node accepted through this or another replica. */
+  raiseNonce(sender: Address, nonce: bigint): Promise<bigint>;
   close(): Promise<void>;
 }
 
@@ -55,7 +57,12 @@ const createAsk =
     return JSON.parse(decoder.decode(body));
   };
 
-export const createViews = (config: ChainConfig, upstreams: Upstreams, store: Store, telemetry: Telemetry): Views => {
+export const createViews = (
+  config: ChainConfig,
+  upstreams: Upstreams,
+  { store, sharedValues }: Pick<Reads, "store" | "sharedValues">,
+  telemetry: Telemetry,
+): Views => {
   const { name: chain, pending: options } = config;
   const { log } = telemetry;
   const listeners = new Set<(change: PendingChange) => void>();
@@ -104,6 +111,7 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, store: St
           }),
       }),
       ask,
+      sharedValues,
       telemetry,
     });
     pending.subscribe((change) => {
@@ -137,6 +145,7 @@ export const createViews = (config: ChainConfig, upstreams: Upstreams, store: St
         return formatData(keccak256(bytes));
       }
     },
+    raiseNonce: async (sender, nonce) => pending?.raiseNonce(sender, nonce) ?? nonce,
     close: async () => {
       closed = true;
       await pending?.close();

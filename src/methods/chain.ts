@@ -1,5 +1,5 @@
 import type { BlockId, Heads } from "../chain/heads.ts";
-import type { Hash } from "../chain/hex.ts";
+import type { Address, Hash } from "../chain/hex.ts";
 import type { LogFilter, LogFilterLimits } from "../chain/logFilter.ts";
 import type { BlockRange } from "../chain/logRange.ts";
 import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
@@ -41,6 +41,8 @@ export interface Chain {
   readonly pendingNumber: "same" | "next";
   /** The pending nonce is at least the node's own. */
   readonly askNodeNonce: boolean;
+  /** `nonce` raised over the consecutive transactions of that sender that a node accepted through any replica. */
+  raiseNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this raw transaction through here. */

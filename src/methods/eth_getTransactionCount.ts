@@ -1,8 +1,9 @@
+import { formatQuantity } from "../chain/hex.ts";
 import type { Answer } from "../chain/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockRead, stateBlock } from "./blockReads.ts";
 import type { Asked, Method } from "./chain.ts";
-import { nonceIn, pendingNonce, raiseNonce } from "./pendingReads.ts";
+import { fromView, nonceIn, pendingNonce, raiseNonce } from "./pendingReads.ts";
 import { readAddress, required } from "./reader.ts";
 
 const name = "eth_getTransactionCount";
@@ -26,9 +27,14 @@ export const eth_getTransactionCount: Method = {
   ...read,
   answer: async (asked) => {
     const answer = await read.answer(asked);
-    if (answer.pending === undefined || !asked.chain.askNodeNonce) return answer;
-    const told = await onNode(asked);
-    if (told === undefined || nonceIn(told) <= nonceIn(answer)) return answer;
-    return { ...told, pending: answer.pending };
+    const { pending } = answer;
+    if (pending === undefined) return answer;
+    const { chain } = asked;
+    const told = chain.askNodeNonce ? await onNode(asked) : undefined;
+    const best = told !== undefined && nonceIn(told) > nonceIn(answer) ? told : answer;
+    const nonce = nonceIn(best);
+    const address = readAddress(asked.call.params[0], "address");
+    const raised = await chain.raiseNonce(`0x${address.slice(2)}`, nonce);
+    return { ...(raised === nonce ? best : fromView(formatQuantity(raised))), pending };
   },
 };

@@ -7,6 +7,8 @@ export interface AcceptedNoncesOptions {
   readonly head: () => bigint;
   /** Milliseconds of a clock that does not go back. */
   readonly now: () => number;
+  /** Told what no node knows any more. */
+  readonly onDropped?: (sender: Address, nonce: bigint) => void;
 }
 
 /** Nonces of transactions that a node accepted through here and that may not be in any block yet. */
@@ -40,7 +42,7 @@ const isSealedBelow = (transaction: unknown, head: bigint): boolean =>
   typeof transaction.blockNumber === "string" &&
   BigInt(transaction.blockNumber) < head;
 
-export const createAcceptedNonces = ({ find, head, now }: AcceptedNoncesOptions): AcceptedNonces => {
+export const createAcceptedNonces = ({ find, head, now, onDropped }: AcceptedNoncesOptions): AcceptedNonces => {
   // In order of last use, so that the first is the one to drop.
   const senders = new Map<Address, Map<bigint, Accepted>>();
 
@@ -85,7 +87,9 @@ export const createAcceptedNonces = ({ find, head, now }: AcceptedNoncesOptions)
       for (const [position, { sender, nonce, accepted }] of asked.entries()) {
         const transaction = found[position];
         accepted.misses = transaction === null ? accepted.misses + 1 : 0;
-        if (accepted.misses >= MAX_MISSES || isSealedBelow(transaction, head())) forget(sender, nonce, accepted.hash);
+        const isDropped = accepted.misses >= MAX_MISSES;
+        if (isDropped || isSealedBelow(transaction, head())) forget(sender, nonce, accepted.hash);
+        if (isDropped) onDropped?.(sender, nonce);
       }
     },
   };

@@ -16,6 +16,7 @@ import { createNodeProbe } from "./nodeProbe.ts";
 import { createRecentHashes } from "./recentHashes.ts";
 import { type Passed, reconcile } from "./reconcile.ts";
 import { isSealingFast } from "./sealingFast.ts";
+import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
 import { createVanished } from "./vanished.ts";
 import { createView } from "./view.ts";
 
@@ -33,6 +34,8 @@ export interface PendingOptions {
   readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
   /** The result of one read, as JSON value, from the nodes; rejects if none answers. */
   readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  /** Where there are other replicas: what was sent through them counts too. */
+  readonly sharedValues?: SharedValues | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Milliseconds of a clock that does not go back; for tests. */
   readonly now?: () => number;
@@ -45,6 +48,8 @@ export interface Pending {
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this transaction through here: the sender's pending nonce counts it. */
   accepted(hash: Hash, sender: Address, nonce: bigint): void;
+  /** `nonce` raised over the consecutive transactions of that sender that a node accepted through this or another replica. */
+  raiseNonce(sender: Address, nonce: bigint): Promise<bigint>;
   close(): Promise<void>;
 }
 
@@ -75,7 +80,9 @@ export const createPending = (options: PendingOptions): Pending => {
     find: (hashes) => Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash]))),
     head: () => heads.current()?.latest.number ?? 0n,
     now,
+    onDropped: (sender, nonce) => shared?.drop(sender, nonce),
   });
+  const shared = options.sharedValues && createSharedNonces(nonces, options.sharedValues);
 
   const vanished = createVanished({
     ask,
@@ -252,7 +259,8 @@ export const createPending = (options: PendingOptions): Pending => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    accepted: nonces.accept,
+    accepted: (shared ?? nonces).accept,
+    raiseNonce: async (sender, nonce) => (shared ?? nonces).raise(sender, nonce),
     close: async () => {
       clearInterval(timer);
       unsubscribe();

@@ -35,6 +35,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     reads: source,
     nodes: source,
     accepted: () => {},
+    raiseNonce: async (_sender: string, nonce: bigint) => nonce,
     askNodeNonce: false,
     subscribe: () => () => {},
     execution: undefined,
