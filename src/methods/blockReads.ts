@@ -5,6 +5,7 @@ import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { atPending } from "./atPending.ts";
 import type { Asked, Method } from "./chain.ts";
+import { throwUnknownBlock } from "./headerNotFound.ts";
 import { inTrueView } from "./inTrueView.ts";
 import { type Canonical, optional, type Read, type Reader, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
@@ -83,7 +84,8 @@ export const blockRead = (entry: BlockRead): Method => {
       const { reads } = asked.chain;
       const at = (place: ResolvedBlock) => reads.request(questionAt(entry, values, position, block, place), context);
       if (resolved.kind === "pending") return atPending(entry, asked, values, at);
-      if (resolved.kind !== "recent") return at(resolved);
+      if (resolved.kind !== "recent")
+        return entry.kind === "state" ? at(resolved).catch(throwUnknownBlock) : at(resolved);
       return inTrueView(asked.chain, context, (now) => {
         const place = now === context ? resolved : resolveBlock(block, now.view.heads);
         return reads.request(questionAt(entry, values, position, block, place), now);

@@ -6,8 +6,9 @@ import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type RunBase, wishOfPayload } from "../simulate/simulator.ts";
 import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
 import { elementAt } from "./elementAt.ts";
+import { headerNotFound } from "./headerNotFound.ts";
 import { resolveBlock } from "./resolveBlock.ts";
-import { headerNotFound, pendingSimulationBase, sealedBase } from "./runBase.ts";
+import { pendingSimulationBase, sealedBase } from "./runBase.ts";
 
 /** A payload that is larger is parsed in the worker alone, and nothing is fetched ahead for it. */
 const MAX_AHEAD_BYTES = 32 * 1024;

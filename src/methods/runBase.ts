@@ -4,19 +4,17 @@ import type { CallContext } from "../chain/source.ts";
 import type { PendingBlock, PendingView } from "../chain/view.ts";
 import type { Wish } from "../evm/ahead.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulate/parentBlock.ts";
 import type { ParentBlock } from "../simulate/simulatedHeader.ts";
 import type { RunBase } from "../simulate/simulator.ts";
 import type { Chain } from "./chain.ts";
+import { headerNotFound } from "./headerNotFound.ts";
 import { isRecord } from "./reader.ts";
 
 type Executing = NonNullable<Chain["execution"]>;
 
 const decoder = new TextDecoder();
-
-export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");
 
 /** By number or by hash; a hash alone may be of any fork. */
 type Place = { readonly number: bigint; readonly hash?: BlockId["hash"] } | { readonly hash: BlockId["hash"] };

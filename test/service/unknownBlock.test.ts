@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startAnvil } from "../devnet/anvil.ts";
+import { rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+
+const ADDRESS = `0x${"11".repeat(20)}`;
+const NO_BLOCK = `0x${"22".repeat(32)}`;
+const ABOVE = "0xffff";
+
+test("an unknown block is null, and its state -32000 header not found, whatever words the node has", async (t) => {
+  const anvil = await startAnvil([]);
+  const service = await createService({ nodes: [{ url: anvil.url }], pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await anvil.close();
+  });
+  for (const block of [ABOVE, NO_BLOCK, { blockHash: NO_BLOCK }]) {
+    for (const [method, params] of [
+      ["eth_getBalance", [ADDRESS]],
+      ["eth_getStorageAt", [ADDRESS, "0x0"]],
+      ["eth_getTransactionCount", [ADDRESS]],
+      ["eth_call", [{ to: ADDRESS }]],
+    ] as const) {
+      const { body } = await rpc(service.url, method, [...params, block]);
+      assert.deepEqual(
+        body.error,
+        { code: -32_000, message: "header not found" },
+        `${method} ${JSON.stringify(block)}`,
+      );
+    }
+  }
+  assert.equal((await rpc(service.url, "eth_getBlockByNumber", [ABOVE, false])).body.result, null);
+  assert.equal((await rpc(service.url, "eth_getBlockByHash", [NO_BLOCK, false])).body.result, null);
+});
