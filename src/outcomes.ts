@@ -1,12 +1,13 @@
 import { NodeError } from "./chain/node.ts";
-import type { Answer } from "./chain/source.ts";
+import type { Answer, CallContext } from "./chain/source.ts";
 import type { Outcome } from "./jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "./jsonrpc/rpcError.ts";
 import type { Metrics } from "./telemetry.ts";
 
-/** What a client received, as a metric label. */
+/** What a client received, as a metric label; who `left` did not wait for it. */
 export const OUTCOMES = [
   "ok",
+  "left",
   "invalid",
   "refused",
   "limited",
@@ -18,8 +19,9 @@ export const OUTCOMES = [
 ] as const;
 type OutcomeLabel = (typeof OUTCOMES)[number];
 
-const label = (error: RpcError | undefined): OutcomeLabel => {
+const label = (error: RpcError | undefined, { signal }: Pick<CallContext, "signal">): OutcomeLabel => {
   if (error === undefined) return "ok";
+  if (signal.aborted) return "left";
   if (error.status === 503) return "unavailable";
   if (error.status === 504) return "timeout";
   if (error instanceof NodeError) return "nodeError";
@@ -49,9 +51,9 @@ export const createOutcomes = (chain: string, methodLabel: (method: string) => s
     map.set(key, made);
     return made;
   };
-  return ({ call, error, reply, seconds }: Omit<Outcome<unknown, Answer>, "context">): void => {
+  return ({ call, context, error, reply, seconds }: Outcome<Pick<CallContext, "signal">, Answer>): void => {
     const method = methodLabel(call.method);
-    const outcome = label(error);
+    const outcome = label(error, context);
     found(counters, method + outcome, () => metrics.requests.labels({ chain, method, outcome })).inc();
     found(timers, method, () => metrics.requestSeconds.labels({ chain, method })).observe(seconds);
     if (reply?.pending !== undefined) metrics.pendingAnswers.inc({ chain, mode: reply.pending });
