@@ -13,6 +13,7 @@ import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
+import { pendingModeOf } from "./methods/pendingErrors.ts";
 import { createOutcomes } from "./outcomes.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
 import { createCallLog } from "./server/callLog.ts";
@@ -181,8 +182,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(passthrough && { passthrough }),
     handle: async (body, request) => {
       upstreams.heads.touch();
-      const { replies, ...result } = await (hasHead() ? dispatch(body, contextOf(request)) : beforeHead(body, request));
-      const pending = replies.find((reply) => reply.pending !== undefined)?.pending;
+      const answered = await (hasHead() ? dispatch(body, contextOf(request)) : beforeHead(body, request));
+      const { replies, error, ...result } = answered;
+      const pending = error ? pendingModeOf(error) : replies.find((reply) => reply.pending !== undefined)?.pending;
       return { ...result, cacheStatus: formatCacheStatus(replies), pending };
     },
     upgrade: (request, socket, head, { caller, permit }) =>

@@ -3,6 +3,7 @@ import { NodeError, type NodeErrorKind } from "../chain/node.ts";
 import type { Answer } from "../chain/source.ts";
 import type { BlockRead } from "./blockReads.ts";
 import type { Asked } from "./chain.ts";
+import { toldPending } from "./pendingErrors.ts";
 import { type Canonical, isRecord } from "./reader.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
@@ -16,16 +17,18 @@ export const atPending = async (
   const { pending, heads } = asked.context.view;
   const latest = () => at(resolveBlock({ tag: "latest" }, heads));
   if (pending === undefined) return latest();
-  const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
-  const { mode } = pending;
-  if (source === "view" && entry.pending) {
-    const { base } = pending;
-    const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
-    return { ...(await entry.pending({ asked, values, pending, atBase })), pending: mode };
-  }
-  const answer =
-    source === "latest" ? await latest() : await nodePending(entry, heads, () => at({ kind: "pending" }), latest);
-  return { ...(entry.raise?.(answer, values, pending) ?? answer), pending: mode };
+  const answer = async (): Promise<Answer> => {
+    const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
+    if (source === "view" && entry.pending) {
+      const { base } = pending;
+      const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
+      return entry.pending({ asked, values, pending, atBase });
+    }
+    const given =
+      source === "latest" ? await latest() : await nodePending(entry, heads, () => at({ kind: "pending" }), latest);
+    return entry.raise?.(given, values, pending) ?? given;
+  };
+  return toldPending(pending.mode, answer());
 };
 
 /** A node may have no pending block, or one that is behind: then latest is newer. */

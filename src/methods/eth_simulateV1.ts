@@ -7,6 +7,7 @@ import { type RunBase, wishOfPayload } from "../simulate/simulator.ts";
 import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
 import { elementAt } from "./elementAt.ts";
 import { headerNotFound } from "./headerNotFound.ts";
+import { toldPending } from "./pendingErrors.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 import { pendingSimulationBase, sealedBase } from "./runBase.ts";
 
@@ -26,8 +27,8 @@ export const eth_simulateV1: Method = {
     const base = await baseOf(asked, execution);
     if (base === undefined) return onNode(asked, "its state is the node's");
     try {
-      const answer = await execution.simulator.simulate(call.paramsText, base.run, context.signal);
-      return base.pending ? { ...answer, pending: base.pending } : answer;
+      const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
+      return await (base.pending ? toldPending(base.pending, answer) : answer);
     } catch (error) {
       if (error instanceof NotRunHere) return onNode(asked, "cannot be executed here");
       throw error;
@@ -36,10 +37,10 @@ export const eth_simulateV1: Method = {
 };
 
 const onNode = async (asked: Asked, detail: string): Promise<Answer> => {
-  const answer = await forwarded(asked);
   const { pending } = asked.context.view;
   const isPending = asked.call.params[1] === "pending";
-  return { ...answer, status: { fwd: "bypass", detail }, ...(isPending && pending && { pending: pending.mode }) };
+  const answer = await (isPending && pending ? toldPending(pending.mode, forwarded(asked)) : forwarded(asked));
+  return { ...answer, status: { fwd: "bypass", detail } };
 };
 
 interface Base {

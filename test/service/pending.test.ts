@@ -209,6 +209,16 @@ test("a filter whose range ends before it begins is refused when it is made", as
   assert.deepEqual(body.error, { code: -32602, message: "invalid block range params" });
 });
 
+test("a call that fails at pending says so too, executed here or by the node", async () => {
+  const failing = { to: token, data: "0xdeadbeef" };
+  for (const method of ["eth_call", "eth_estimateGas"]) {
+    const { body, headers } = await ask(method, failing, "pending");
+    assert.equal(body.error?.code, 3, method);
+    assert.equal(headers.get("x-forebay-pending"), "live");
+    assert.equal((await ask(method, failing, "latest")).headers.get("x-forebay-pending"), null);
+  }
+});
+
 test("logs by the pending block's hash are its logs, and say so", async () => {
   const { hash } = await result<Block>("eth_getBlockByNumber", "pending", false);
   const byHash = await ask("eth_getLogs", { blockHash: hash });

@@ -1,0 +1,18 @@
+import type { Answer } from "../chain/source.ts";
+import type { PendingMode } from "../chain/view.ts";
+
+/** An error is the node's own, or ours, and has no place for who answered at `pending`. */
+const modes = new WeakMap<Error, PendingMode>();
+
+/** The answer at `pending`, or its error, with who answered. */
+export const toldPending = async (mode: PendingMode, answer: Promise<Answer>): Promise<Answer> => {
+  try {
+    return { ...(await answer), pending: mode };
+  } catch (error) {
+    if (error instanceof Error) modes.set(error, mode);
+    throw error;
+  }
+};
+
+/** Who answered with this error, where `pending` was asked. */
+export const pendingModeOf = (error: Error): PendingMode | undefined => modes.get(error);
