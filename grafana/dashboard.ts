@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
-import { type Panel, ROWS } from "./rows.ts";
+import type { Panel } from "./row.ts";
+import { ROWS } from "./rows.ts";
 
 const DATASOURCE = { type: "prometheus", uid: "$" + "{datasource}" };
 const COLUMNS = 24;

@@ -1,4 +1,4 @@
-import { createAsk } from "./ask.ts";
+import { askAsCaller } from "./askAsCaller.ts";
 import { beginChainSeries } from "./beginSeries.ts";
 import type { Memory } from "./cache/memory.ts";
 import type { Redis } from "./cache/redis.ts";
@@ -155,10 +155,10 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal: ending.signal,
     }),
-    ask: createAsk(asking),
+    ask: askAsCaller(asking),
     nodePending: {
       isServing: () => hasHead() && view().pending?.blocksFrom === "node",
-      ask: createAsk({ ...asking, atPending: true }),
+      ask: askAsCaller({ ...asking, atPending: true }),
     },
     limits: logLimits,
     maxSubscriptions: server.maxSubscriptions,

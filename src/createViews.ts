@@ -1,3 +1,4 @@
+import { askNodes } from "./askNodes.ts";
 import { type Address, formatData, type Hash, isData, parseData } from "./chain/hex.ts";
 import { keccak256 } from "./chain/keccak.ts";
 import { parseTransaction } from "./chain/parseTransaction.ts";
@@ -10,7 +11,6 @@ import { recoverSender } from "./evm/recoverAddress.ts";
 import { createFeed } from "./feed/client.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "./feed/recentFlashblocks.ts";
 import { findForks } from "./findForks.ts";
-import { createCall } from "./jsonrpc/call.ts";
 import { type RpcError, unavailable } from "./jsonrpc/rpcError.ts";
 import { createPending, type Pending } from "./pending/pending.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -35,28 +35,6 @@ export interface Views {
 
 export const noHead = (chain: string): RpcError => unavailable(`chain "${chain}": no node has told its head yet`);
 
-const ASK_TIMEOUT_MS = 5_000;
-const decoder = new TextDecoder();
-
-/** The result of one read as JSON value, for ourselves. */
-const createAsk =
-  (upstreams: Upstreams, view: () => View) =>
-  async (method: string, params: readonly unknown[]): Promise<unknown> => {
-    const context = {
-      view: view(),
-      signal: AbortSignal.timeout(ASK_TIMEOUT_MS),
-      deadlineMs: performance.now() + ASK_TIMEOUT_MS,
-      caller: "forebay",
-      fresh: true,
-    };
-    const { body } = await upstreams.quiet.request(
-      { ...createCall(method, params), lifetime: "never", subject: "" },
-      context,
-    );
-    if (!(body instanceof Uint8Array)) throw new Error(`${method} was answered with a stream`);
-    return JSON.parse(decoder.decode(body));
-  };
-
 export const createViews = (
   config: ChainConfig,
   upstreams: Upstreams,
@@ -76,7 +54,7 @@ export const createViews = (
     if (heads === undefined) throw noHead(chain);
     return { heads };
   };
-  const ask = createAsk(upstreams, sealed);
+  const ask = askNodes(upstreams, sealed);
 
   const start = async (): Promise<void> => {
     await upstreams.ready;

@@ -1,13 +1,8 @@
 import { type Address, type Data, type Hash, parseData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
+import type { LogFilter } from "./logFilter.ts";
 
 const BLOOM_BYTES = 256;
-
-/** A null position, like an empty one, matches any topic. */
-export interface LogMatch {
-  readonly addresses?: readonly Address[];
-  readonly topics: readonly (readonly Hash[] | null)[];
-}
 
 const MAX_REMEMBERED = 32_768;
 /** Addresses and topics repeat, and hashing one costs more than all the rest. */
@@ -53,9 +48,9 @@ export const bloomOfLogs = (
   return bloom;
 };
 
-/** False only where no log of the block can match. Values must be lower case, or they are hashed once for each spelling. */
-export const bloomAdmits = (bloom: Uint8Array, filter: LogMatch): boolean =>
+/** False only where no log of the block can match. */
+export const bloomAdmits = (bloom: Uint8Array, filter: LogFilter): boolean =>
   admitsOneOf(bloom, filter.addresses) && filter.topics.every((position) => admitsOneOf(bloom, position));
 
-const admitsOneOf = (bloom: Uint8Array, values: readonly Data[] | null | undefined): boolean =>
-  values === null || values === undefined || values.length === 0 || values.some((value) => bloomContains(bloom, value));
+const admitsOneOf = (bloom: Uint8Array, values: readonly Data[]): boolean =>
+  values.length === 0 || values.some((value) => bloomContains(bloom, value));

@@ -18,9 +18,6 @@ export type PendingSource = "view" | "latest" | "node";
 /** UTF-8 JSON text of one result, to be spliced into a response as it is. */
 export type Body = Uint8Array;
 
-/** A log filter as a predicate; chain/logFilter makes one. Address and topics are lower case. */
-export type LogMatch = (address: Address, topics: readonly Hash[]) => boolean;
-
 /** The environment that code sees in a pending block. Fees in wei, `timestamp` in seconds. */
 export interface PendingEnvironment {
   readonly number: bigint;
@@ -101,8 +98,6 @@ export interface PendingView {
   find(transactionHash: Hash): { readonly block: PendingBlock; readonly index: number } | undefined;
   /** A pending block by a hash that was given out in the last 10 s: each hash for its own prefix. */
   byHash(hash: Hash): PendingBlock | undefined;
-  /** Logs of all pending blocks above `heads.latest`, in order of (block, logIndex); one JSON text a log. */
-  logs(match: LogMatch): readonly Body[];
 }
 
 /** Transactions of a block that a new view brought. */

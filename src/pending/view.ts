@@ -1,6 +1,6 @@
 import type { BlockId } from "../chain/heads.ts";
 import type { Address, Hash } from "../chain/hex.ts";
-import type { Body, PendingBlock, PendingMode, PendingSource, PendingView } from "../chain/view.ts";
+import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../chain/view.ts";
 import type { FoldedBlock, PendingChain } from "./fold.ts";
 import { findAccount, findSlot, stackLayers } from "./layers.ts";
 import { createPendingBlock } from "./pendingBlock.ts";
@@ -60,9 +60,5 @@ export const createView = (parts: ViewParts): PendingView => {
       parts.raiseNonce(address, findAccount(layers, address)?.account?.nonce ?? stateNonce),
     find,
     byHash: parts.byHash,
-    logs: (match) =>
-      blocks.flatMap((block) =>
-        block.logs().flatMap((log): Body[] => (match(log.address, log.topics) ? [block.formatLog(log)] : [])),
-      ),
   };
 };

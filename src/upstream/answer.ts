@@ -1,4 +1,5 @@
-import { asText, elements, isNull, members, skipSpace } from "./jsonScan.ts";
+import { skipSpace } from "../jsonrpc/endOfValue.ts";
+import { asText, elements, isNull, members } from "./jsonScan.ts";
 
 /** What one JSON-RPC response holds: the UTF-8 JSON text of its result or of its error object, cut out, not parsed. */
 export type NodeAnswer =

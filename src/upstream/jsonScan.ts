@@ -1,3 +1,5 @@
+import { skipSpace } from "../jsonrpc/endOfValue.ts";
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
@@ -8,14 +10,6 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-
-export const skipSpace = (bytes: Uint8Array, from: number): number => {
-  let at = from;
-  while (isSpace(bytes[at])) {
-    at += 1;
-  }
-  return at;
-};
 
 /** `from` is at the opening quote; gives the offset after the closing one, or -1. */
 const skipString = (bytes: Uint8Array, from: number): number => {
@@ -68,7 +62,10 @@ const skipNested = (bytes: Uint8Array, from: number): number => {
   return -1;
 };
 
-/** The offset after the value that begins at `from`, or -1 where the text ends before the value. Brackets and strings only. */
+/**
+ * The offset after the value that begins at `from`, or -1 where the text ends before the value. Brackets and strings only, to any
+ * depth: the scan of a caller's body (jsonrpc/endOfValue) checks each byte and refuses 257 levels, which traces of nodes have.
+ */
 const skipValue = (bytes: Uint8Array, from: number): number => {
   const byte = bytes[from];
   if (byte === QUOTE) {

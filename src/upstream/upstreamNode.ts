@@ -6,7 +6,7 @@ import type { Answer, CallContext, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
-import { askOf } from "./ask.ts";
+import { askOf } from "./askOf.ts";
 import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
 import { createBudget } from "./budget.ts";

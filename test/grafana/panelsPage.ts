@@ -1,4 +1,5 @@
-import { type Panel, ROWS } from "../../grafana/rows.ts";
+import type { Panel } from "../../grafana/row.ts";
+import { ROWS } from "../../grafana/rows.ts";
 
 /** One line of a panel: its legend and its points, in order of time. */
 export interface Line {

@@ -43,6 +43,12 @@ test("a large result is cut at the envelope's edges, or scanned where they are u
   }
 });
 
+test("a trace may be nested deeper than a request may", () => {
+  const levels = 1_024;
+  const trace = `${'{"calls":['.repeat(levels)}${"]}".repeat(levels)}`;
+  assert.equal(cut(`{"jsonrpc":"2.0","id":1,"result":${trace}}`), trace);
+});
+
 test("an error object is cut out too; what is no response is none", () => {
   assert.equal(cut('{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"}"}}'), '{"code":3,"message":"}"}');
   for (const text of [

@@ -1,6 +1,7 @@
 import { createFakeChain, type FakeChain } from "../../support/fakeChain.ts";
 import { createFakeNode, type FakeNodeOptions } from "../../support/fakeNode.ts";
 import { resultText, rpc } from "../../support/rpc.ts";
+import { until } from "../../support/until.ts";
 import type { CachedServerOptions } from "./cachedServer.ts";
 import { type Child, startChild } from "./child.ts";
 import { alternate, medianOf, type Server, spread } from "./compareServers.ts";
@@ -17,7 +18,6 @@ export interface CachedShape {
 }
 
 const HEIGHT = 1_100;
-const WARM_ROUNDS = 50;
 const COMPILE_MS = 4_000;
 
 const start = async (options: CachedServerOptions): Promise<{ child: Child; server: Server; url: string }> => {
@@ -29,12 +29,13 @@ const start = async (options: CachedServerOptions): Promise<{ child: Child; serv
 
 /** Asks until it is a hit, and gives the answer. */
 const warm = async (url: string, { method, params }: CachedShape): Promise<string> => {
-  for (let asked = 0; asked < WARM_ROUNDS; asked++) {
+  let result = "";
+  await until(async () => {
     const { text, headers } = await rpc(url, method, params);
-    if (headers.get("cache-status")?.startsWith("forebay; hit")) return resultText(text);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`${method} is not kept`);
+    result = resultText(text);
+    return headers.get("cache-status")?.startsWith("forebay; hit") === true;
+  }, `${method} is kept`);
+  return result;
 };
 
 /** Whole forebay against a bare node:http server that sends the same bytes: CPU of one request. */

@@ -1,4 +1,3 @@
-import { createServer } from "node:http";
 import type { CacheStatus } from "../../../src/chain/source.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
@@ -6,6 +5,7 @@ import { formatCacheStatus } from "../../../src/server/cacheStatus.ts";
 import type { EndpointRequest } from "../../../src/server/endpoint.ts";
 import { createHttpServer } from "../../../src/server/http.ts";
 import { createTelemetry } from "../../../src/telemetry.ts";
+import { startBareServer } from "./bareServer.ts";
 
 interface EchoReply extends Reply {
   readonly status: CacheStatus;
@@ -54,26 +54,6 @@ const startOurs = async (): Promise<number> => {
   return server.port;
 };
 
-/** The least that a JSON-RPC server can be on node:http: read, parse, answer. */
-const startBare = async (): Promise<number> => {
-  const server = createServer((request, response) => {
-    let body = "";
-    request.setEncoding("utf8");
-    request.on("data", (chunk) => {
-      body += chunk;
-    });
-    request.on("end", () => {
-      const { id } = JSON.parse(body);
-      const text = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${RESULT}}`;
-      response.writeHead(200, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) });
-      response.end(text);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
-
-const port = await (process.argv[2] === "bare" ? startBare() : startOurs());
+const port = await (process.argv[2] === "bare" ? startBareServer(RESULT) : startOurs());
 process.send?.(port);
 process.on("disconnect", () => process.exit());

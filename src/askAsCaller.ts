@@ -4,7 +4,7 @@ import { isStream } from "./jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "./jsonrpc/rpcError.ts";
 import type { Handlers } from "./methods/handlers.ts";
 
-export interface AskOptions {
+export interface AskAsCallerOptions {
   readonly handlers: Handlers;
   /** Throws while no node has told its head. */
   view(): View;
@@ -14,9 +14,9 @@ export interface AskOptions {
   readonly signal: AbortSignal;
 }
 
-/** A question of forebay's own, answered like a caller's: by the table, through the cache. The text of its result. */
-export const createAsk =
-  ({ handlers, view, atPending, timeoutMs, signal }: AskOptions) =>
+/** What is asked for subscribers is answered like any caller's question: by the table, through the cache. The text of its result. */
+export const askAsCaller =
+  ({ handlers, view, atPending, timeoutMs, signal }: AskAsCallerOptions) =>
   async (method: string, params: readonly unknown[]): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
     if (handle === undefined) throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not known`);

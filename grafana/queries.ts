@@ -1,0 +1,26 @@
+import type { Query } from "./row.ts";
+
+export const INSTANCE = 'instance=~"$instance"';
+export const CHAIN = `chain=~"$chain",${INSTANCE}`;
+export const NODE = `node=~"$node",${CHAIN}`;
+export const WINDOW = "[$__rate_interval]";
+
+export const rate = (metric: string, labels: string): string => `rate(forebay_${metric}{${labels}}${WINDOW})`;
+
+/** Events a second, one line for each value of `by`. */
+export const rates = (metric: string, labels: string, ...by: string[]): Query => ({
+  expr: by.length === 0 ? `sum(${rate(metric, labels)})` : `sum by (${by.join(", ")}) (${rate(metric, labels)})`,
+  legend: by.length === 0 ? metric.replace(/_total$/, "") : by.map((label) => `{{${label}}}`).join(" "),
+});
+
+export const quantile = (share: number, metric: string, labels: string, ...by: string[]): Query => ({
+  expr: `histogram_quantile(${share}, sum by (${["le", ...by].join(", ")}) (${rate(`${metric}_bucket`, labels)}))`,
+  legend: [...by.map((label) => `{{${label}}}`), `p${share * 100}`].join(" "),
+});
+
+export const value = (aggregate: "sum" | "max" | "min", metric: string, labels: string, ...by: string[]): Query => ({
+  expr: `${aggregate} by (${by.join(", ")}) (forebay_${metric}{${labels}})`,
+  legend: by.map((label) => `{{${label}}}`).join(" "),
+});
+
+export const named = (legend: string, query: Query): Query => ({ ...query, legend });

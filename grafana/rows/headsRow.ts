@@ -1,0 +1,35 @@
+import { CHAIN, NODE, named, quantile, rates, value } from "../queries.ts";
+import type { Row } from "../row.ts";
+
+export const headsRow: Row = {
+  title: "Heads",
+  panels: [
+    {
+      title: "Served heads",
+      description: "Block number by tag. Replicas may differ by a block, never by more for long.",
+      unit: "none",
+      queries: [named("{{chain}} {{tag}}", value("max", "head", CHAIN, "chain", "tag"))],
+    },
+    {
+      title: "Age of the head",
+      description: "Seconds since the served head's own timestamp.",
+      unit: "s",
+      queries: [value("max", "head_age_seconds", CHAIN, "chain", "instance")],
+    },
+    {
+      title: "Heads of the nodes",
+      description: "Newest block that each node announced.",
+      unit: "none",
+      queries: [value("max", "upstream_head", NODE, "chain", "node")],
+    },
+    {
+      title: "Reorganisations",
+      description: "Reorganisations a second, and the depth of the deepest tenth.",
+      unit: "short",
+      queries: [
+        rates("reorgs_total", CHAIN, "chain"),
+        named("{{chain}} depth p90", quantile(0.9, "reorg_depth_blocks", CHAIN, "chain")),
+      ],
+    },
+  ],
+};

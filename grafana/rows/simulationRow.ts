@@ -1,0 +1,41 @@
+import { CHAIN, named, quantile, rates, value } from "../queries.ts";
+import type { Row } from "../row.ts";
+
+export const simulationRow: Row = {
+  title: "Simulation",
+  panels: [
+    {
+      title: "Runs by kind and outcome",
+      description: "Runs in a worker, and those that their deadline ended.",
+      unit: "ops",
+      queries: [
+        rates("simulate_runs_total", CHAIN, "kind", "outcome"),
+        named("deadline", rates("simulate_deadline_total", CHAIN)),
+      ],
+    },
+    {
+      title: "Duration, 95th percentile",
+      description: "By kind of run; waiting for state is in it.",
+      unit: "s",
+      queries: [quantile(0.95, "simulate_seconds", CHAIN, "kind")],
+    },
+    {
+      title: "Fetching state",
+      description: "Rounds that a run needed, and values fetched from nodes a second.",
+      unit: "short",
+      queries: [
+        named("rounds p95", quantile(0.95, "simulate_rounds", CHAIN)),
+        named("values a second", rates("simulate_fetched_total", CHAIN)),
+      ],
+    },
+    {
+      title: "Workers",
+      description: "Alive and busy. All busy for long: runs wait, then clients hear 503.",
+      unit: "short",
+      queries: [
+        named("{{chain}} alive", value("sum", "workers", CHAIN, "chain")),
+        named("{{chain}} busy", value("sum", "workers_busy", CHAIN, "chain")),
+      ],
+    },
+  ],
+};

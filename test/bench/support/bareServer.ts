@@ -1,0 +1,52 @@
+import { createServer, type ServerResponse } from "node:http";
+
+/** Up to here the whole answer is cheapest as one string, which node:http sends together with the headers. */
+const MAX_TEXT_BYTES = 256;
+/** Up to here one copy is cheaper than several writes. */
+const MAX_JOINED_BYTES = 65_536;
+const END = Buffer.from("}");
+
+type Answer = (response: ServerResponse, id: unknown) => void;
+
+const headOf = (id: unknown): string => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
+const headersOf = (bytes: number) => ({ "Content-Type": "application/json", "Content-Length": bytes });
+
+const asText =
+  (result: string): Answer =>
+  (response, id) => {
+    const text = `${headOf(id)}${result}}`;
+    response.writeHead(200, headersOf(Buffer.byteLength(text)));
+    response.end(text);
+  };
+
+const asBytes =
+  (result: Buffer): Answer =>
+  (response, id) => {
+    const head = Buffer.from(headOf(id));
+    const length = head.length + result.length + END.length;
+    response.writeHead(200, headersOf(length));
+    if (length < MAX_JOINED_BYTES) {
+      response.end(Buffer.concat([head, result, END]));
+      return;
+    }
+    response.write(head);
+    response.write(result);
+    response.end(END);
+  };
+
+/** The least that a JSON-RPC server can be on node:http: read, parse, answer with this text of `result`. Its port. */
+export const startBareServer = async (result: string): Promise<number> => {
+  const bytes = Buffer.from(result);
+  const answer = bytes.length <= MAX_TEXT_BYTES ? asText(result) : asBytes(bytes);
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8");
+    request.on("data", (chunk) => {
+      body += chunk;
+    });
+    request.on("end", () => answer(response, JSON.parse(body).id));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+};
