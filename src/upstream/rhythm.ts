@@ -17,7 +17,9 @@ export interface Rhythm {
 
 const IDLE_AFTER_MS = 30_000;
 const MIN_STEP_MS = 250;
-const MAX_STEP_MS = 1_000;
+/** A block that comes just after a poll is to be served within a second, the poll that finds it included. */
+const MAX_STEP_MS = 900;
+const FAILING_STEP_MS = 1_000;
 const MIN_NATIVE_STEP_MS = 100;
 const PUSH_MIN_SILENCE_MS = 5_000;
 const PUSH_SILENT_BLOCKS = 3;
@@ -26,7 +28,7 @@ export const isIdle = (touchedMs: number, nowMs: number): boolean => nowMs - tou
 
 const stepMs = ({ blockTimeMs, native, failing }: Rhythm): number => {
   if (failing) {
-    return MAX_STEP_MS;
+    return FAILING_STEP_MS;
   }
   return native
     ? Math.max(MIN_NATIVE_STEP_MS, Math.min(blockTimeMs, MAX_STEP_MS))
