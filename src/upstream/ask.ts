@@ -21,6 +21,13 @@ const PROVEN_BY_BLOCK: ReadonlySet<Lifetime> = new Set(["head", "byTransaction"]
 const needsProbe = (question: Question): boolean =>
   question.byHash?.method === question.method && question.method !== "eth_getLogs";
 
+/** The node may know the question, but not put like this. */
+const isOfForm = (error: unknown): boolean =>
+  error instanceof NodeError &&
+  (error.kind === "unsupportedMethod" ||
+    error.kind === "tagUnsupported" ||
+    (error.kind === "other" && error.code === CODES.INVALID_PARAMS));
+
 /** What one sending gave: `answer` or `error`. */
 interface Outcome {
   readonly answer?: Answer;
@@ -33,6 +40,8 @@ interface Outcome {
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
 export const askOf = (node: UpstreamNode) => {
   let byHashSupported: boolean | undefined;
+  /** Methods that it does not know by hash, though it knows the same question by number. */
+  const refusedByHash = new Set<string>();
   const standingOf = createStanding(node);
   let probing: Promise<boolean> | undefined;
 
@@ -54,7 +63,7 @@ export const askOf = (node: UpstreamNode) => {
 
   const canAskByHash = async (question: Question, context: CallContext): Promise<boolean> => {
     const hash = question.block?.hash;
-    if (!question.byHash || hash === undefined) {
+    if (!question.byHash || hash === undefined || refusedByHash.has(question.byHash.method)) {
       return false;
     }
     if (!needsProbe(question)) {
@@ -115,7 +124,9 @@ export const askOf = (node: UpstreamNode) => {
     const standing = anchor && (await standingOf(anchor));
     if (standing === "replaced" || isRight === false) throw otherBranch(question);
     if (standing === "lacking") return { answer: { ...answer, proven: false }, missing: true, block: anchor?.number };
-    if (outcome.missing) return { ...outcome, answer: { ...answer, proven: false } };
+    // A `null` for a transaction is an answer of the view's branch; whether to believe it is not this node's to say.
+    const lacksBlock = outcome.missing && question.lifetime !== "byTransaction";
+    if (lacksBlock || standing === "unknown") return { ...outcome, answer: { ...answer, proven: false } };
     const isProven = isRight ?? (standing === "held" && PROVEN_BY_BLOCK.has(question.lifetime));
     return isProven ? { ...outcome, answer: { ...answer, proven: true } } : outcome;
   };
@@ -142,14 +153,30 @@ export const askOf = (node: UpstreamNode) => {
     return number === undefined || hash === undefined ? answer : { ...answer, proven: true, block: { number, hash } };
   };
 
+  /** As above; `refused` where the node does not take the question in this form. */
+  const tryByHash = async (
+    call: Call,
+    question: Question,
+    context: CallContext,
+  ): Promise<Answer | "refused" | undefined> => {
+    try {
+      return await byItsHash(call, question, context);
+    } catch (error) {
+      if (isOfForm(error)) return "refused";
+      throw error;
+    }
+  };
+
   return async (question: Question, context: CallContext): Promise<Answer> => {
     const byHash = (await canAskByHash(question, context)) ? question.byHash : undefined;
-    const given = byHash && (await byItsHash(byHash, question, context));
-    if (given) return given;
-    const { answer, error } = byHash
-      ? await onceByNumber(question, context)
-      : await again(context, () => onceByNumber(question, context));
+    const given = byHash && (await tryByHash(byHash, question, context));
+    if (given && given !== "refused") return given;
+    const { answer, error } =
+      byHash && given === undefined
+        ? await onceByNumber(question, context)
+        : await again(context, () => onceByNumber(question, context));
     if (answer === undefined) throw error;
+    if (byHash && given === "refused") refusedByHash.add(byHash.method);
     return answer;
   };
 };
