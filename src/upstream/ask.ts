@@ -80,7 +80,7 @@ export const askOf = (node: UpstreamNode) => {
 
   /** The node announced the block that it lacks. */
   const shouldHave = ({ missing, block }: Outcome): boolean =>
-    missing && block !== undefined && node.head !== undefined && block <= node.head;
+    missing && block !== undefined && node.announced !== undefined && block <= node.announced;
 
   const answerOf = (body: Uint8Array, question: Question): Answer => {
     const told = toldBlock(body, question.tells);

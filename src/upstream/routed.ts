@@ -25,7 +25,8 @@ const FIRST_BACKOFF_MS = 100;
 /** The node has not got the block (it says "nothing" as if that were the truth), or is on another branch. */
 const isOfNoView = (node: UpstreamNode, question: Question, { body, proven }: Answer, heads: Heads): boolean =>
   proven === false ||
-  (body instanceof Uint8Array &&
+  (proven !== true &&
+    body instanceof Uint8Array &&
     isEmpty(body) &&
     (!covers(node, neededBlock(question, heads)) || !agrees(node, heads)));
 

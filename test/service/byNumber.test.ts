@@ -100,3 +100,68 @@ test("who polls for a transaction that was sent through here costs each node one
     before.map(([receipts = 0, blocks = 0]) => [receipts + 1, blocks + 1]),
   );
 });
+
+/** A node of two machines: the one that tells the newest block now is a block behind the one that told it before. */
+const behind = (t: TestContext, handlers: FakeNodeOptions["handlers"]) => {
+  let isBehind = false;
+  const chain = createFakeChain({ height: 20 });
+  const started = start(t, {
+    ...handlers,
+    eth_getBlockByNumber: ([tag]) => {
+      const tags: Record<string, number> = { latest: isBehind ? 19 : 20, safe: 16, finalized: 12 };
+      return chain.blocks[tags[String(tag)] ?? Number(tag)]?.json ?? null;
+    },
+  });
+  return started.then(async ({ ask, fakes }) => {
+    isBehind = true;
+    // Above every head: heads are read again.
+    await ask("eth_getBlockByNumber", ["0x20", false]);
+    return { ask, fakes };
+  });
+};
+
+test("what a node of several machines answers by hash is kept, whichever of them told its newest block", async (t) => {
+  const { ask } = await behind(t, { eth_getCode: () => "0x" });
+  assert.equal(
+    (await ask("eth_getCode", [ADDRESS, "latest"])).headers.get("cache-status"),
+    "forebay; fwd=miss; stored",
+  );
+  assert.match((await ask("eth_getCode", [ADDRESS, "latest"])).headers.get("cache-status") ?? "", /hit/);
+});
+
+test("a machine that is behind is given time, whichever of them told the newest block", async (t) => {
+  let lacking = 3;
+  const { ask } = await behind(t, {
+    eth_getCode: () => {
+      if (--lacking >= 0) throw new FakeError(-32_000, "header not found");
+      return "0x01";
+    },
+  });
+  assert.equal((await ask("eth_getCode", [ADDRESS, "latest"])).body.result, "0x01");
+});
+
+test("fee history of a block that a machine has not got yet is asked again", async (t) => {
+  let lacking = 1;
+  const { ask } = await start(t, {
+    eth_feeHistory: () => {
+      if (--lacking >= 0) throw new FakeError(-32_000, "request beyond head block: requested 20, head 19");
+      return { oldestBlock: "0x14" };
+    },
+  });
+  assert.deepEqual((await ask("eth_feeHistory", ["0x1", "latest", []])).body.result, { oldestBlock: "0x14" });
+});
+
+test("receipts that are asked of a canonical block alone are not served once the block is none", async (t) => {
+  const { chain, ask } = await start(t, {
+    eth_getBlockReceipts: ([block]) => {
+      const found = chain.blocks.find(({ hash }) => JSON.stringify(block).includes(hash));
+      if (found === undefined) throw new FakeError(-32_000, "hash is not currently canonical");
+      return [{ blockHash: found.hash, blockNumber: found.json.number }];
+    },
+  });
+  chain.mine();
+  const params = [{ blockHash: chain.latest.hash, requireCanonical: true }];
+  assert.equal((await ask("eth_getBlockReceipts", params)).body.error, undefined);
+  chain.reorg(1, 2);
+  assert.equal((await ask("eth_getBlockReceipts", params)).body.error?.message, "hash is not currently canonical");
+});
