@@ -120,9 +120,10 @@ export const askOf = (node: UpstreamNode) => {
     if (answer === undefined) return outcome;
     const { heads } = context.view;
     const isRight = isOfView(question, answer, heads);
-    const anchor = anchorOf(question, answer, heads);
+    const anchor = anchorOf(node, question, answer, heads);
     const standing = anchor && (await standingOf(anchor));
-    if (standing === "replaced" || isRight === false) throw otherBranch(question);
+    const hasEnded = standing === "lacking" && question.lifetime === "final";
+    if (standing === "replaced" || hasEnded || isRight === false) throw otherBranch(question);
     if (standing === "lacking") return { answer: { ...answer, proven: false }, missing: true, block: anchor?.number };
     // A `null` for a transaction is an answer of the view's branch; whether to believe it is not this node's to say.
     const lacksBlock = outcome.missing && question.lifetime !== "byTransaction";

@@ -5,6 +5,7 @@ import { createFakeNode } from "../support/fakeNode.ts";
 import { rpc } from "../support/rpc.ts";
 import { createService } from "../support/service.ts";
 import { settled } from "../support/settled.ts";
+import { until } from "../support/until.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
@@ -74,3 +75,30 @@ for (const refusesBlockHash of [false, true]) {
     assert.equal((await ask("eth_getTransactionReceipt", [HASH])).result, null);
   });
 }
+
+test("a node whose branch ended below the finalized block is not believed for final blocks either", async (t) => {
+  const chain = createFakeChain({ height: 41 });
+  const dead = createFakeChain({ height: 40 });
+  dead.reorg(20, 20);
+  const handlers = { eth_getBlockTransactionCountByHash: () => "0x0" };
+  const [served, other] = await Promise.all([
+    createFakeNode({ chain, handlers }),
+    createFakeNode({ chain: dead, handlers }),
+  ]);
+  const service = await createService({
+    nodes: [{ url: served.url }, { url: other.url }],
+    blockTimeMs: 10_000,
+    pending: { mode: "node" },
+  });
+  t.after(async () => {
+    await service.close();
+    await Promise.all([served.close(), other.close()]);
+  });
+  await settled(service);
+  const ask = async (block: number) =>
+    (await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", `0x${block.toString(16)}`])).body;
+  Object.assign(served.faults, { error: { code: 429, message: "too many requests" }, methods: ["eth_getStorageAt"] });
+  assert.notEqual((await ask(30)).result, dead.blocks[30]?.hash);
+  served.faults.error = undefined;
+  await until(async () => (await ask(30)).result === chain.blocks[30]?.hash, "the served node is asked again");
+});
