@@ -179,9 +179,11 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     ...(passthrough && { passthrough }),
     handle: async (body, request) => {
       upstreams.heads.touch();
-      const { replies, ...result } = await (hasHead() ? dispatch(body, contextOf(request)) : beforeHead(body, request));
+      const { replies, errors, ...result } = await (hasHead()
+        ? dispatch(body, contextOf(request))
+        : beforeHead(body, request));
       const pending = replies.find((reply) => reply.pending !== undefined)?.pending;
-      return { ...result, cacheStatus: formatCacheStatus(replies), pending };
+      return { ...result, cacheStatus: formatCacheStatus(replies, errors), pending };
     },
     upgrade: (request, socket, head, { caller, permit }) =>
       shared.webSockets.accept(request, socket, head, async (body, message) => {

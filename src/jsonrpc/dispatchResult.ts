@@ -12,6 +12,8 @@ export interface DispatchResult<R extends Reply> {
   readonly chunks: readonly Chunk[];
   /** The replies in it; of a batch that streams, those that were there before its first byte. */
   readonly replies: readonly R[];
+  /** How many calls of a batch were answered with an error besides; of one that streams, as above. */
+  readonly errors?: number;
 }
 
 /** The batch or the call held nothing but notifications (JSON-RPC 2.0 sections 4.1 and 6). */

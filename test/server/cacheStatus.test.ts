@@ -19,3 +19,10 @@ test("a batch is told as one", () => {
   assert.equal(format({ fwd: "method" }, { fwd: "method" }), 'forebay; fwd=method; detail="0 of 2 hits"');
   assert.equal(format({ fwd: "method" }, { fwd: "bypass" }), 'forebay; fwd=miss; detail="0 of 2 hits"');
 });
+
+test("a call of a batch that was refused is no hit", () => {
+  const hit = { status: { hit: "memory" } } as const;
+  assert.equal(formatCacheStatus([hit], 1), 'forebay; fwd=partial; detail="1 of 2 hits"');
+  assert.equal(formatCacheStatus([{ status: { fwd: "miss" } }], 1), 'forebay; fwd=miss; detail="0 of 2 hits"');
+  assert.equal(formatCacheStatus([], 2), "forebay; detail=error");
+});
