@@ -4,7 +4,7 @@ import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import { anchorOf, isOfView } from "./branch.ts";
+import { anchorOf, isOfView, isSilent } from "./branch.ts";
 import { isMissingBlock } from "./errors.ts";
 import { isNull } from "./jsonScan.ts";
 import { createStanding } from "./standing.ts";
@@ -22,11 +22,11 @@ const needsProbe = (question: Question): boolean =>
   question.byHash?.method === question.method && question.method !== "eth_getLogs";
 
 /** The node may know the question, but not put like this. */
-const isOfForm = (error: unknown): boolean =>
-  error instanceof NodeError &&
-  (error.kind === "unsupportedMethod" ||
-    error.kind === "tagUnsupported" ||
-    (error.kind === "other" && error.code === CODES.INVALID_PARAMS));
+const isOfForm = (error: unknown, { method, byHash }: Question): boolean => {
+  if (!(error instanceof NodeError)) return false;
+  if (error.kind === "unsupportedMethod") return byHash?.method !== method;
+  return error.kind === "tagUnsupported" || (error.kind === "other" && error.code === CODES.INVALID_PARAMS);
+};
 
 /** What one sending gave: `answer` or `error`. */
 interface Outcome {
@@ -95,7 +95,7 @@ export const askOf = (node: UpstreamNode) => {
   const once = async (call: Call, question: Question, context: CallContext): Promise<Outcome> => {
     try {
       const body = await node.send(call, context);
-      const missing = question.mustExist === true && isNull(body);
+      const missing = question.mustExist === true && (isNull(body) || isSilent(body, question, context.view.heads));
       return { answer: answerOf(body, question), missing, block: question.block?.number };
     } catch (error) {
       if (error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message)) {
@@ -163,7 +163,7 @@ export const askOf = (node: UpstreamNode) => {
     try {
       return await byItsHash(call, question, context);
     } catch (error) {
-      if (isOfForm(error)) return "refused";
+      if (isOfForm(error, question)) return "refused";
       throw error;
     }
   };

@@ -1,5 +1,7 @@
 import type { BlockId, Heads } from "../chain/heads.ts";
+import { isQuantity } from "../chain/hex.ts";
 import type { Answer, Lifetime, Question } from "../chain/source.ts";
+import { isEmpty } from "./told.ts";
 import type { Standing } from "./upstreamNode.ts";
 
 /** What is true of one block above the finalized head, or of one head. */
@@ -29,4 +31,11 @@ const hasHash = (block: Question["block"]): block is BlockId => block?.hash !== 
 export const isOfView = ({ lifetime, block }: Question, { block: told }: Answer, heads: Heads): boolean | undefined => {
   const expected = lifetime === "byTransaction" ? told && heads.at(told.number)?.hash : block?.hash;
   return told === undefined || expected === undefined ? undefined : told.hash === expected;
+};
+
+/** No receipts of a block that used gas: the node has its header, and not yet what was done in it. */
+export const isSilent = (body: Uint8Array, { tells, block }: Question, heads: Heads): boolean => {
+  if (tells !== "firstBlockHash" || block === undefined || !isEmpty(body)) return false;
+  const gasUsed = heads.header(block.number)?.gasUsed;
+  return isQuantity(gasUsed) && BigInt(gasUsed) > 0n;
 };

@@ -165,3 +165,20 @@ test("receipts that are asked of a canonical block alone are not served once the
   chain.reorg(1, 2);
   assert.equal((await ask("eth_getBlockReceipts", params)).body.error?.message, "hash is not currently canonical");
 });
+
+test("no receipts of a block that used gas: the node has not got them yet", async (t) => {
+  const chain = createFakeChain({ height: 20 });
+  const used = (number: number) => ({ ...chain.blocks[number]?.json, gasUsed: "0x5208" });
+  const receipts = [{ blockHash: chain.latest.hash, blockNumber: "0x14" }];
+  let lacking = 2;
+  const { ask } = await start(t, {
+    eth_getBlockByNumber: ([tag]) => {
+      const tags: Record<string, number> = { latest: 20, safe: 16, finalized: 12 };
+      return used(tags[String(tag)] ?? Number(tag));
+    },
+    eth_getBlockReceipts: () => (--lacking >= 0 ? [] : receipts),
+  });
+  const answer = await ask("eth_getBlockReceipts", ["latest"]);
+  assert.deepEqual(answer.body.result, receipts);
+  assert.equal(answer.headers.get("cache-status"), "forebay; fwd=miss; stored");
+});
