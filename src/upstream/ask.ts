@@ -132,10 +132,14 @@ export const askOf = (node: UpstreamNode) => {
     return isProven ? { ...outcome, answer: { ...answer, proven: true } } : outcome;
   };
 
-  const again = async ({ signal }: CallContext, send: () => Promise<Outcome>): Promise<Outcome> => {
+  const again = async (
+    { signal }: CallContext,
+    send: () => Promise<Outcome>,
+    isReplaced: () => Promise<boolean> = async () => false,
+  ): Promise<Outcome> => {
     let outcome = await send();
     for (const delayMs of MISSING_DELAYS_MS) {
-      if (!shouldHave(outcome)) {
+      if (!shouldHave(outcome) || (await isReplaced())) {
         break;
       }
       await sleep(delayMs, undefined, { signal });
@@ -146,11 +150,14 @@ export const askOf = (node: UpstreamNode) => {
 
   /** An answer to the question by hash; undefined where the node does not know the hash, or may not (`null`). */
   const byItsHash = async (call: Call, question: Question, context: CallContext): Promise<Answer | undefined> => {
-    const { answer, missing } = await again(context, () => once(call, question, context));
+    const { number, hash } = question.block ?? {};
+    // A hash that a reorganisation took away does not come back by waiting.
+    const isReplaced = async (): Promise<boolean> =>
+      number !== undefined && hash !== undefined && (await standingOf({ number, hash })) === "replaced";
+    const { answer, missing } = await again(context, () => once(call, question, context), isReplaced);
     if (missing || answer === undefined || (answer.body instanceof Uint8Array && isNull(answer.body))) return undefined;
     // Some nodes take a hash that they do not know for another block.
     if (isOfView(question, answer, context.view.heads) === false) return undefined;
-    const { number, hash } = question.block ?? {};
     return number === undefined || hash === undefined ? answer : { ...answer, proven: true, block: { number, hash } };
   };
 

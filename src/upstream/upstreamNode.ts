@@ -207,7 +207,14 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
       );
     },
-    request: (question: Question, context: CallContext) => ask(question, context),
+    request: (question: Question, context: CallContext) =>
+      ask(question, context).catch((error: unknown) => {
+        // The node answered, and was counted; what it answered is no answer.
+        if (error instanceof NodeError && error.kind === "otherBranch") {
+          metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
+        }
+        throw error;
+      }),
     close: () => client.close(),
   };
   const ask = askOf(node);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
+import { metric, rpc } from "../support/rpc.ts";
 import { createService } from "../support/service.ts";
 import { settled } from "../support/settled.ts";
 import { until } from "../support/until.ts";
@@ -45,6 +45,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
   await settled(service);
   chain.reorg(3, 3);
   return {
+    opsUrl: service.opsUrl,
     ask: async (method: string, params: readonly unknown[]) => (await rpc(service.url, method, params)).body,
     chain,
     follow: () => {
@@ -56,7 +57,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
 for (const refusesBlockHash of [false, true]) {
   const kind = refusesBlockHash ? "without EIP-1898" : "with EIP-1898";
   test(`a node ${kind} that is on another branch is not believed; once heads follow, it is`, async (t) => {
-    const { ask, chain, follow } = await start(t, refusesBlockHash);
+    const { ask, chain, follow, opsUrl } = await start(t, refusesBlockHash);
     const reads: readonly (readonly [string, readonly unknown[]])[] = [
       ["eth_getStorageAt", [ADDRESS, "0x0", REORGANISED]],
       ["eth_getBlockReceipts", [REORGANISED]],
@@ -68,6 +69,7 @@ for (const refusesBlockHash of [false, true]) {
       assert.deepEqual([error?.code, result], [-32_000, undefined]);
       assert.match(error?.message ?? "", /header not found|header for hash not found/);
     }
+    assert.ok((await metric(opsUrl, "forebay_upstream_requests_total", 'outcome="otherBranch"')) >= reads.length - 1);
     follow();
     const { hash } = chain.blocks[HEIGHT - 1] ?? {};
     assert.equal((await ask("eth_getStorageAt", [ADDRESS, "0x0", REORGANISED])).result, hash);
