@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import { ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
@@ -13,6 +14,10 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** A node may be many machines: one of them announced the block, another has not got it yet. */
 const MISSING_DELAYS_MS = [50, 100, 200];
+
+/** One of several machines may have refused: another one is tried after this. */
+const REFUSED_MS = 600_000;
+const MAX_REFUSED = 100;
 
 /** A state that was read by number is not kept for its block's sake: a node may be many machines. */
 const PROVEN_BY_BLOCK: ReadonlySet<Lifetime> = new Set(["head", "byTransaction"]);
@@ -41,7 +46,7 @@ interface Outcome {
 export const askOf = (node: UpstreamNode) => {
   let byHashSupported: boolean | undefined;
   /** Methods that it does not know by hash, though it knows the same question by number. */
-  const refusedByHash = new Set<string>();
+  const refusedByHash = new LRUCache<string, true>({ max: MAX_REFUSED, ttl: REFUSED_MS });
   const standingOf = createStanding(node);
   let probing: Promise<boolean> | undefined;
 
@@ -93,10 +98,12 @@ export const askOf = (node: UpstreamNode) => {
   };
 
   const once = async (call: Call, question: Question, context: CallContext): Promise<Outcome> => {
+    const { heads } = context.view;
     try {
       const body = await node.send(call, context);
-      const missing = question.mustExist === true && (isNull(body) || isSilent(body, question, context.view.heads));
-      return { answer: answerOf(body, question), missing, block: question.block?.number };
+      const missing = question.mustExist === true && (isNull(body) || isSilent(body, question, heads));
+      const block = question.isSealed ? heads.latest.number : question.block?.number;
+      return { answer: answerOf(body, question), missing, block };
     } catch (error) {
       if (error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message)) {
         return { error, missing: true, block: question.block?.number };
@@ -184,7 +191,7 @@ export const askOf = (node: UpstreamNode) => {
         ? await onceByNumber(question, context)
         : await again(context, () => onceByNumber(question, context));
     if (answer === undefined) throw error;
-    if (byHash && given === "refused") refusedByHash.add(byHash.method);
+    if (byHash && given === "refused") refusedByHash.set(byHash.method, true);
     return answer;
   };
 };

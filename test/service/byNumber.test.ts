@@ -182,3 +182,17 @@ test("no receipts of a block that used gas: the node has not got them yet", asyn
   assert.deepEqual(answer.body.result, receipts);
   assert.equal(answer.headers.get("cache-status"), "forebay; fwd=miss; stored");
 });
+
+test("a transaction that a block seen here lists is asked for again until the machine has the block", async (t) => {
+  const chain = createFakeChain({ height: 20 });
+  const hash = `0x${"ab".repeat(32)}`;
+  const block = { ...chain.latest.json, transactions: [hash] };
+  const receipt = { transactionHash: hash, blockHash: chain.latest.hash, blockNumber: "0x14" };
+  let lacking = 2;
+  const { ask } = await start(t, {
+    eth_getBlockByHash: () => block,
+    eth_getTransactionReceipt: () => (--lacking >= 0 ? null : receipt),
+  });
+  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", false])).body.result, block);
+  assert.deepEqual((await ask("eth_getTransactionReceipt", [hash])).body.result, receipt);
+});
