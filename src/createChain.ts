@@ -183,9 +183,10 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     handle: async (body, request) => {
       upstreams.heads.touch();
       const answered = await (hasHead() ? dispatch(body, contextOf(request)) : beforeHead(body, request));
-      const { replies, error, ...result } = answered;
-      const pending = error ? pendingModeOf(error) : replies.find((reply) => reply.pending !== undefined)?.pending;
-      return { ...result, cacheStatus: formatCacheStatus(replies), pending };
+      const { replies, errors, ...result } = answered;
+      const modes = [...replies.map(({ pending }) => pending), ...errors.map(pendingModeOf)];
+      const pending = modes.find((mode) => mode !== undefined);
+      return { ...result, cacheStatus: formatCacheStatus(replies, errors.length), pending };
     },
     upgrade: (request, socket, head, { caller, permit }) =>
       shared.webSockets.accept(request, socket, head, async (body, message) => {

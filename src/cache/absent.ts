@@ -19,10 +19,12 @@ export interface Absent {
   get(question: Question, heads: Heads): Answer | undefined;
   /** False where a `null` is not believed. */
   add(question: Question, heads: Heads): boolean;
-  /** These transactions exist: they were sent through forebay, or a block lists them. Drops what says that they do not. */
-  expect(hashes: Iterable<string>): void;
+  /** These transactions exist: they were sent through forebay, or (`sealed`) a block lists them. Drops what says that they do not. */
+  expect(hashes: Iterable<string>, where?: "sealed"): void;
   /** Whether a `null` for that transaction should be asked again on another node. */
   isExpected(hash: string): boolean;
+  /** Whether a block held here lists it: a `null` is then a machine's that has not got the block yet. */
+  isSealed(hash: string): boolean;
 }
 
 interface AbsentTransaction {
@@ -33,7 +35,9 @@ interface AbsentTransaction {
 
 export const createAbsent = (): Absent => {
   const absent = new LRUCache<string, AbsentTransaction>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
-  const expected = createExpected();
+  const sent = createExpected();
+  const sealed = createExpected();
+  const isExpected = (hash: string): boolean => sent.has(hash) || sealed.has(hash);
 
   return {
     get: (question, heads) => {
@@ -42,20 +46,22 @@ export const createAbsent = (): Absent => {
     },
     add: (question, heads) => {
       const hash = transactionHash(question);
-      if (expected.has(hash)) return false;
+      if (isExpected(hash)) return false;
       const found = absent.get(hash);
       // The oldest answer decides how long all of them live: that errs on the side of asking.
       if (found?.head === heads.latest.hash) found.subjects.add(question.subject);
       else absent.set(hash, { head: heads.latest.hash, subjects: new Set([question.subject]) });
       return true;
     },
-    expect: (hashes) => {
+    expect: (hashes, where) => {
+      const expected = where === "sealed" ? sealed : sent;
       for (const hash of hashes) {
         expected.add(hash.toLowerCase());
         absent.delete(hash.toLowerCase());
       }
     },
-    isExpected: (hash) => expected.has(hash.toLowerCase()),
+    isExpected: (hash) => isExpected(hash.toLowerCase()),
+    isSealed: (hash) => sealed.has(hash.toLowerCase()),
   };
 };
 

@@ -56,11 +56,12 @@ export const cached = (source: Source, options: CachedOptions): Source => {
     return { ...answer, status: { ...answer.status, fwd: context.fresh ? "request" : "miss", stored } };
   };
 
-  /** A `null` for a transaction that exists is asked again on another node. */
-  const expecting = (question: Question): Question =>
-    question.lifetime === "byTransaction" && absent.isExpected(String(question.params[0]))
-      ? { ...question, mustExist: true }
-      : question;
+  /** A `null` for a transaction that exists is asked again. */
+  const expecting = (question: Question): Question => {
+    const hash = String(question.params[0]);
+    if (question.lifetime !== "byTransaction" || !absent.isExpected(hash)) return question;
+    return { ...question, mustExist: true, isSealed: absent.isSealed(hash) };
+  };
 
   const keep = (key: string, question: Question, heads: Heads, answer: Answer): boolean => {
     const { lifetime } = question;
@@ -70,7 +71,7 @@ export const cached = (source: Source, options: CachedOptions): Source => {
     const entry = createEntry(question, heads, answer.body, answer);
     if (entry === undefined) return false;
     if (lifetime === "recent" && tellsTransactions(question, answer.body))
-      absent.expect(listedTransactions(answer.body));
+      absent.expect(listedTransactions(answer.body), "sealed");
     const inMemory = memory.set(key, entry);
     const inRedis = redis !== undefined && isShared(lifetime);
     if (inRedis) redis.set(key, entry, redisSeconds(entry));

@@ -22,6 +22,8 @@ export interface Question extends Call {
   readonly tells?: "hash" | "blockHash" | "firstBlockHash";
   /** A `null` would say that a block at or below the node's head is missing: it is asked again (architecture.md, upstream). */
   readonly mustExist?: boolean;
+  /** The transaction asked for is in a block that was seen here: a node that has the view's head has it. */
+  readonly isSealed?: boolean;
   /** Never shared, retried or hedged: a write, or a method outside the table. */
   readonly write?: boolean;
 }

@@ -45,6 +45,7 @@ export const runBatch = async <R extends Reply>(
   const slots = items.map(() => Promise.withResolvers<Answered<R>>());
   const streamed = Promise.withResolvers<void>();
   const replies: R[] = [];
+  const errors: RpcError[] = [];
   let bytes = 0;
   let next = 0;
   let running = 0;
@@ -64,6 +65,7 @@ export const runBatch = async <R extends Reply>(
   const runOne = async (item: Item, slot: PromiseWithResolvers<Answered<R>>): Promise<void> => {
     const answered = fitting(await run(item));
     if (answered.reply !== undefined) replies.push(answered.reply);
+    else if (answered.id !== undefined && answered.error !== undefined) errors.push(answered.error);
     slot.resolve(answered);
     if (streams(answered)) streamed.resolve();
     else release();
@@ -120,7 +122,7 @@ export const runBatch = async <R extends Reply>(
   if (answers === undefined) {
     // The stream hears of a failure by the slot itself.
     finished.catch(() => {});
-    return { status: 200, chunks: [stream()], replies: [...replies] };
+    return { status: 200, chunks: [stream()], replies: [...replies], errors: [...errors] };
   }
   const chunks = answers.map(formatAnswered).filter((parts) => parts.length > 0);
   if (chunks.length === 0) return NOTHING;
@@ -128,5 +130,6 @@ export const runBatch = async <R extends Reply>(
     status: 200,
     chunks: [...chunks.flatMap((parts, index) => [index === 0 ? OPEN : COMMA, ...parts]), CLOSE],
     replies,
+    errors,
   };
 };

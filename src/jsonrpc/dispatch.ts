@@ -88,6 +88,6 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     const { id, reply, error } = answered;
     if (id === undefined) return NOTHING;
     if (error !== undefined) return failed(error, id);
-    return { status: 200, chunks: formatAnswered(answered), replies: reply === undefined ? [] : [reply] };
+    return { status: 200, chunks: formatAnswered(answered), replies: reply === undefined ? [] : [reply], errors: [] };
   };
 };

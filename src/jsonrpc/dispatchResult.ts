@@ -12,12 +12,12 @@ export interface DispatchResult<R extends Reply> {
   readonly chunks: readonly Chunk[];
   /** The replies in it; of a batch that streams, those that were there before its first byte. */
   readonly replies: readonly R[];
-  /** Of a request that is answered with one error. */
-  readonly error?: RpcError;
+  /** The errors that calls were answered with besides; of a batch that streams, as above. */
+  readonly errors: readonly RpcError[];
 }
 
 /** The batch or the call held nothing but notifications (JSON-RPC 2.0 sections 4.1 and 6). */
-export const NOTHING: DispatchResult<never> = { status: 204, chunks: [], replies: [] };
+export const NOTHING: DispatchResult<never> = { status: 204, chunks: [], replies: [], errors: [] };
 
 export const failed = (
   error: RpcError,
@@ -27,5 +27,5 @@ export const failed = (
   retryAfterSeconds: error.retryAfterSeconds,
   chunks: formatErrorResponse(id, error),
   replies: [],
-  error,
+  errors: [error],
 });

@@ -115,7 +115,8 @@ export const questionAt = (
       return { ...put(values[position] ?? null), lifetime: "never", subject };
     case "hash": {
       const call = put(values[position] ?? null);
-      if (entry.kind === "state") return { ...call, lifetime: "never", subject };
+      // What is asked of a canonical block alone has no answer once the block is not.
+      if (entry.kind === "state" || canonicalOnly(asked)) return { ...call, lifetime: "never", subject };
       return {
         ...call,
         lifetime: "byHash",

@@ -60,8 +60,11 @@ export const readBoolean: Read<boolean> = (value, name) => {
   return value;
 };
 
+/** One that a double cannot hold would be sent as another, and meet that one's answer. */
 export const readNumber: Read<number> = (value, name) => {
   if (typeof value !== "number") throw invalidParams(`invalid ${name}: want a number`);
+  const isExact = Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
+  if (!isExact) throw invalidParams(`invalid ${name}: number out of range`);
   return value;
 };
 
@@ -124,8 +127,8 @@ export const mapOf =
 
 /** Any JSON value, keys in order, otherwise as it came. */
 export const readAny: Read = (value, name) => {
-  if (value === null || typeof value === "boolean" || typeof value === "number" || typeof value === "string")
-    return value;
+  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (typeof value === "number") return readNumber(value, name);
   if (Array.isArray(value)) return value.map((item: unknown, index) => readAny(item, `${name}[${index}]`));
   return objectOf({})(value, name);
 };

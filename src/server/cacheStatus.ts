@@ -14,18 +14,23 @@ const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string
 };
 
 /** A batch is told as one: a hit if all of it is, else why nodes were asked, and how many of it were hits. */
-const formatMany = (statuses: readonly CacheStatus[]): string => {
+const formatMany = (statuses: readonly CacheStatus[], errors: number): string => {
   const hits = statuses.filter(({ hit }) => hit !== undefined).length;
-  const detail = `detail="${hits} of ${statuses.length} hits"`;
-  if (hits === statuses.length) return `forebay; hit; ${detail}`;
+  const calls = statuses.length + errors;
+  const detail = `detail="${hits} of ${calls} hits"`;
+  if (hits === calls) return `forebay; hit; ${detail}`;
   if (hits > 0) return `forebay; fwd=partial; ${detail}`;
   const reasons = new Set(statuses.map(({ fwd }) => fwd ?? "miss"));
   return `forebay; fwd=${reasons.size === 1 ? [...reasons].join() : "miss"}; ${detail}`;
 };
 
-/** The Cache-Status header (RFC 9211) of one response. */
-export const formatCacheStatus = (answers: readonly Pick<Answer, "status">[]): string => {
+/** The Cache-Status header (RFC 9211) of one response; `errors` are the calls of a batch that have no answer. */
+export const formatCacheStatus = (answers: readonly Pick<Answer, "status">[], errors = 0): string => {
   const [first] = answers;
-  if (first === undefined) return "forebay; detail=error";
-  return answers.length === 1 ? formatOne(first.status) : formatMany(answers.map(({ status }) => status));
+  if (first === undefined) return errors === 0 ? "forebay" : "forebay; detail=error";
+  if (answers.length === 1 && errors === 0) return formatOne(first.status);
+  return formatMany(
+    answers.map(({ status }) => status),
+    errors,
+  );
 };

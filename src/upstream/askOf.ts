@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import { ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import { anchorOf, isOfView } from "./branch.ts";
+import { anchorOf, isOfView, isSilent } from "./branch.ts";
 import { isMissingBlock } from "./errors.ts";
 import { isNull } from "./jsonScan.ts";
 import { createStanding } from "./standing.ts";
@@ -14,12 +15,23 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 /** A node may be many machines: one of them announced the block, another has not got it yet. */
 const MISSING_DELAYS_MS = [50, 100, 200];
 
+/** One of several machines may have refused: another one is tried after this. */
+const REFUSED_MS = 600_000;
+const MAX_REFUSED = 100;
+
 /** A state that was read by number is not kept for its block's sake: a node may be many machines. */
 const PROVEN_BY_BLOCK: ReadonlySet<Lifetime> = new Set(["head", "byTransaction"]);
 
 /** A ByHash method, and a log filter's blockHash (EIP-234), are understood everywhere; a block parameter's (EIP-1898) is not. */
 const needsProbe = (question: Question): boolean =>
   question.byHash?.method === question.method && question.method !== "eth_getLogs";
+
+/** The node may know the question, but not put like this. */
+const isOfForm = (error: unknown, { method, byHash }: Question): boolean => {
+  if (!(error instanceof NodeError)) return false;
+  if (error.kind === "unsupportedMethod") return byHash?.method !== method;
+  return error.kind === "tagUnsupported" || (error.kind === "other" && error.code === CODES.INVALID_PARAMS);
+};
 
 /** What one sending gave: `answer` or `error`. */
 interface Outcome {
@@ -33,6 +45,8 @@ interface Outcome {
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
 export const askOf = (node: UpstreamNode) => {
   let byHashSupported: boolean | undefined;
+  /** Methods that it does not know by hash, though it knows the same question by number. */
+  const refusedByHash = new LRUCache<string, true>({ max: MAX_REFUSED, ttl: REFUSED_MS });
   const standingOf = createStanding(node);
   let probing: Promise<boolean> | undefined;
 
@@ -54,7 +68,7 @@ export const askOf = (node: UpstreamNode) => {
 
   const canAskByHash = async (question: Question, context: CallContext): Promise<boolean> => {
     const hash = question.block?.hash;
-    if (!question.byHash || hash === undefined) {
+    if (!question.byHash || hash === undefined || refusedByHash.has(question.byHash.method)) {
       return false;
     }
     if (!needsProbe(question)) {
@@ -71,7 +85,7 @@ export const askOf = (node: UpstreamNode) => {
 
   /** The node announced the block that it lacks. */
   const shouldHave = ({ missing, block }: Outcome): boolean =>
-    missing && block !== undefined && node.head !== undefined && block <= node.head;
+    missing && block !== undefined && node.announced !== undefined && block <= node.announced;
 
   const answerOf = (body: Uint8Array, question: Question): Answer => {
     const told = toldBlock(body, question.tells);
@@ -84,10 +98,12 @@ export const askOf = (node: UpstreamNode) => {
   };
 
   const once = async (call: Call, question: Question, context: CallContext): Promise<Outcome> => {
+    const { heads } = context.view;
     try {
       const body = await node.send(call, context);
-      const missing = question.mustExist === true && isNull(body);
-      return { answer: answerOf(body, question), missing, block: question.block?.number };
+      const missing = question.mustExist === true && (isNull(body) || isSilent(body, question, heads));
+      const block = question.isSealed ? heads.latest.number : question.block?.number;
+      return { answer: answerOf(body, question), missing, block };
     } catch (error) {
       if (error instanceof NodeError && error.kind === "missingData" && isMissingBlock(error.message)) {
         return { error, missing: true, block: question.block?.number };
@@ -111,19 +127,26 @@ export const askOf = (node: UpstreamNode) => {
     if (answer === undefined) return outcome;
     const { heads } = context.view;
     const isRight = isOfView(question, answer, heads);
-    const anchor = anchorOf(question, answer, heads);
+    const anchor = anchorOf(node, question, answer, heads);
     const standing = anchor && (await standingOf(anchor));
-    if (standing === "replaced" || isRight === false) throw otherBranch(question);
+    const hasEnded = standing === "lacking" && question.lifetime === "final";
+    if (standing === "replaced" || hasEnded || isRight === false) throw otherBranch(question);
     if (standing === "lacking") return { answer: { ...answer, proven: false }, missing: true, block: anchor?.number };
-    if (outcome.missing) return { ...outcome, answer: { ...answer, proven: false } };
+    // A `null` for a transaction is an answer of the view's branch; whether to believe it is not this node's to say.
+    const lacksBlock = outcome.missing && question.lifetime !== "byTransaction";
+    if (lacksBlock || standing === "unknown") return { ...outcome, answer: { ...answer, proven: false } };
     const isProven = isRight ?? (standing === "held" && PROVEN_BY_BLOCK.has(question.lifetime));
     return isProven ? { ...outcome, answer: { ...answer, proven: true } } : outcome;
   };
 
-  const again = async ({ signal }: CallContext, send: () => Promise<Outcome>): Promise<Outcome> => {
+  const again = async (
+    { signal }: CallContext,
+    send: () => Promise<Outcome>,
+    isReplaced: () => Promise<boolean> = async () => false,
+  ): Promise<Outcome> => {
     let outcome = await send();
     for (const delayMs of MISSING_DELAYS_MS) {
-      if (!shouldHave(outcome)) {
+      if (!shouldHave(outcome) || (await isReplaced())) {
         break;
       }
       await sleep(delayMs, undefined, { signal });
@@ -134,22 +157,41 @@ export const askOf = (node: UpstreamNode) => {
 
   /** An answer to the question by hash; undefined where the node does not know the hash, or may not (`null`). */
   const byItsHash = async (call: Call, question: Question, context: CallContext): Promise<Answer | undefined> => {
-    const { answer, missing } = await again(context, () => once(call, question, context));
+    const { number, hash } = question.block ?? {};
+    // A hash that a reorganisation took away does not come back by waiting.
+    const isReplaced = async (): Promise<boolean> =>
+      number !== undefined && hash !== undefined && (await standingOf({ number, hash })) === "replaced";
+    const { answer, missing } = await again(context, () => once(call, question, context), isReplaced);
     if (missing || answer === undefined || (answer.body instanceof Uint8Array && isNull(answer.body))) return undefined;
     // Some nodes take a hash that they do not know for another block.
     if (isOfView(question, answer, context.view.heads) === false) return undefined;
-    const { number, hash } = question.block ?? {};
     return number === undefined || hash === undefined ? answer : { ...answer, proven: true, block: { number, hash } };
+  };
+
+  /** As above; `refused` where the node does not take the question in this form. */
+  const tryByHash = async (
+    call: Call,
+    question: Question,
+    context: CallContext,
+  ): Promise<Answer | "refused" | undefined> => {
+    try {
+      return await byItsHash(call, question, context);
+    } catch (error) {
+      if (isOfForm(error, question)) return "refused";
+      throw error;
+    }
   };
 
   return async (question: Question, context: CallContext): Promise<Answer> => {
     const byHash = (await canAskByHash(question, context)) ? question.byHash : undefined;
-    const given = byHash && (await byItsHash(byHash, question, context));
-    if (given) return given;
-    const { answer, error } = byHash
-      ? await onceByNumber(question, context)
-      : await again(context, () => onceByNumber(question, context));
+    const given = byHash && (await tryByHash(byHash, question, context));
+    if (given && given !== "refused") return given;
+    const { answer, error } =
+      byHash && given === undefined
+        ? await onceByNumber(question, context)
+        : await again(context, () => onceByNumber(question, context));
     if (answer === undefined) throw error;
+    if (byHash && given === "refused") refusedByHash.set(byHash.method, true);
     return answer;
   };
 };

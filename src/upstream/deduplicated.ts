@@ -16,10 +16,13 @@ interface Flight {
 const isShared = (question: Question, context: CallContext): boolean =>
   !question.write && question.lifetime !== "never" && !context.fresh;
 
-/** What depends on the head, and an absence, is shared by those who have the same head: another may ask because of a new one. */
-const keyOf = ({ method, paramsText, block, lifetime }: Question, { heads }: View): string => {
+/**
+ * What depends on the head, and an absence, is shared by those who have the same head: another may ask because of a new one, or
+ * because the transaction was sent meanwhile.
+ */
+const keyOf = ({ method, paramsText, block, lifetime, mustExist }: Question, { heads }: View): string => {
   const anchor = lifetime === "head" || lifetime === "byTransaction" ? heads.latest.hash : block?.hash;
-  return `${method} ${anchor ?? ""} ${asText(paramsText)}`;
+  return `${method} ${anchor ?? ""} ${mustExist ? "!" : ""}${asText(paramsText)}`;
 };
 
 /** The shared answer, as long as this asker waits for it. */

@@ -44,7 +44,7 @@ const RULES: readonly Rule[] = [
   {
     kind: "missingData",
     message:
-      /missing trie node|header (for hash )?not found|unknown block|block not found|no historical rpc|pruned|historical state .*(not|un)available|state (is )?not available|state .* is not available|required historical state|resource not found|history .*(not|un)available|could not find block|block ?out ?of ?range/i,
+      /missing trie node|header (for hash )?not found|request beyond head block|unknown block|block not found|no historical rpc|pruned|historical state .*(not|un)available|state (is )?not available|state .* is not available|required historical state|resource not found|history .*(not|un)available|could not find block|block ?out ?of ?range/i,
   },
   { kind: "missingData", codes: [-32014] },
   { kind: "timeout", statuses: [408, 504] },
@@ -120,6 +120,6 @@ export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) 
  * what anvil says of a hash that a reorganisation took away: taken for pruned, a node would lose its reads below that block.
  */
 export const isMissingBlock = (message: string): boolean =>
-  /header (for hash )?not found|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
+  /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
     message,
   );

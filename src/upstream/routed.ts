@@ -8,6 +8,7 @@ import { agrees, covers, neededBlock, ranked } from "./choice.ts";
 import { isMissingBlock, isPassing, isRetryable } from "./errors.ts";
 import { createFilterNodes } from "./filterNodes.ts";
 import { createHedge, type HedgeOptions } from "./hedge.ts";
+import { isNull } from "./jsonScan.ts";
 import { isEmpty } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -21,15 +22,17 @@ export interface RoutedOptions {
 
 const FIRST_BACKOFF_MS = 100;
 
-/**
- * Another node may know better: this one has not got the block (it says "nothing" as if that were the truth), or is on another
- * branch.
- */
-const isDoubtful = (node: UpstreamNode, question: Question, { body, proven }: Answer, heads: Heads): boolean =>
+/** The node has not got the block (it says "nothing" as if that were the truth), or is on another branch. */
+const isOfNoView = (node: UpstreamNode, question: Question, { body, proven }: Answer, heads: Heads): boolean =>
   proven === false ||
-  (body instanceof Uint8Array &&
+  (proven !== true &&
+    body instanceof Uint8Array &&
     isEmpty(body) &&
     (!covers(node, neededBlock(question, heads)) || !agrees(node, heads)));
+
+/** What is known to be there is not there: another node may have it. */
+const isLacking = ({ mustExist }: Question, { body }: Answer): boolean =>
+  mustExist === true && body instanceof Uint8Array && isNull(body);
 
 /** The nodes of a chain as one source: the best one is asked, and another where that may help. */
 export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): Source => {
@@ -92,11 +95,12 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
       try {
         const last = attempt === options.attempts || !next?.available;
         const answer = await askOne(node, next, question, within(context, last));
-        if (!isDoubtful(node, question, answer, context.view.heads)) {
+        const ofNoView = isOfNoView(node, question, answer, context.view.heads);
+        if (!ofNoView && !isLacking(question, answer)) {
           return answer;
         }
         // The best node's: that of one on another branch would be of no view at all.
-        doubtful ??= { ...answer, proven: false };
+        doubtful ??= ofNoView ? { ...answer, proven: false } : answer;
       } catch (error) {
         if (!(error instanceof NodeError) || !isRetryable(error.kind) || context.signal.aborted) {
           throw error;

@@ -48,6 +48,8 @@ export interface Standing {
 
 export interface UpstreamNode extends Node, Standing {
   readonly requestsPerSecond: number | undefined;
+  /** The highest head that it told lately: one of its machines has that block, though `head` may be of one that is behind. */
+  readonly announced: bigint | undefined;
   /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
   identified: boolean;
   /** One call as it is: no choice of form, no second try. */
@@ -56,6 +58,8 @@ export interface UpstreamNode extends Node, Standing {
   close(): Promise<void>;
 }
 
+/** So long may one machine of a node be behind another. */
+const ANNOUNCED_MS = 10_000;
 const AVERAGE_WEIGHT = 0.1;
 const DEFAULT_CONCURRENCY = 256;
 /** A node that says "too many" without saying how long. */
@@ -83,6 +87,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   metrics.upstreamBreaker.set(labels, 0);
   let head: bigint | undefined;
   let headHash: Hash | undefined;
+  let announced: { readonly number: bigint; readonly atMs: number } | undefined;
   let latencyMs = 0;
   let errorShare = 0;
   let inFlight = 0;
@@ -167,6 +172,9 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get head() {
       return head;
     },
+    get announced() {
+      return announced && performance.now() - announced.atMs <= ANNOUNCED_MS ? announced.number : head;
+    },
     get headHash() {
       return headHash;
     },
@@ -187,6 +195,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     },
     lacks: (number) => depth.lacks(number, head),
     announce: ({ number, hash }) => {
+      if (node.announced === undefined || number >= node.announced) announced = { number, atMs: performance.now() };
       head = number;
       headHash = hash;
       metrics.upstreamHead.set(labels, Number(number));
@@ -198,7 +207,14 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
       );
     },
-    request: (question: Question, context: CallContext) => ask(question, context),
+    request: (question: Question, context: CallContext) =>
+      ask(question, context).catch((error: unknown) => {
+        // The node answered, and was counted; what it answered is no answer.
+        if (error instanceof NodeError && error.kind === "otherBranch") {
+          metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
+        }
+        throw error;
+      }),
     close: () => client.close(),
   };
   const ask = askOf(node);

@@ -218,3 +218,15 @@ test("a reader that leaves ends the streams that were opened for it", async () =
   await new Promise(setImmediate);
   assert.equal(ended, 2);
 });
+
+test("a batch tells how many of its calls were answered with an error; a notification is no answer", async () => {
+  const { dispatch } = setup({
+    boom: async () => {
+      throw new RpcError(3, "execution reverted");
+    },
+  });
+  const note = '{"jsonrpc":"2.0","method":"boom"}';
+  const batch = `[${request(1, "boom")},${request(2, "echo")},${note},7]`;
+  const { errors } = await dispatch(bytes(batch), undefined);
+  assert.deepEqual(errors.map(({ code }) => code).toSorted(), [-32_600, 3]);
+});

@@ -187,6 +187,8 @@ const bad: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ["eth_call", [{ data: "0x11", input: "0x22" }], /both "data" and "input"/],
   ["eth_call", [{}, "latest", { "0x1": {} }], /invalid stateOverrides key/],
   ["eth_feeHistory", ["0x1", "latest", "5"], /invalid rewardPercentiles/],
+  ["eth_feeHistory", ["0x1", "latest", JSON.parse("[1e400]")], /invalid rewardPercentiles\[0\]: number out of range/],
+  ["debug_traceCall", [{}, "latest", { timeouts: [2 ** 53] }], /invalid options.timeouts\[0\]: number out of range/],
   ["eth_getProof", [A, ["0xq"]], /invalid hex in storage key/],
 ];
 

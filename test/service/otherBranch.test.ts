@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
+import { metric, rpc } from "../support/rpc.ts";
 import { createService } from "../support/service.ts";
 import { settled } from "../support/settled.ts";
+import { until } from "../support/until.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
@@ -44,6 +45,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
   await settled(service);
   chain.reorg(3, 3);
   return {
+    opsUrl: service.opsUrl,
     ask: async (method: string, params: readonly unknown[]) => (await rpc(service.url, method, params)).body,
     chain,
     follow: () => {
@@ -55,7 +57,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
 for (const refusesBlockHash of [false, true]) {
   const kind = refusesBlockHash ? "without EIP-1898" : "with EIP-1898";
   test(`a node ${kind} that is on another branch is not believed; once heads follow, it is`, async (t) => {
-    const { ask, chain, follow } = await start(t, refusesBlockHash);
+    const { ask, chain, follow, opsUrl } = await start(t, refusesBlockHash);
     const reads: readonly (readonly [string, readonly unknown[]])[] = [
       ["eth_getStorageAt", [ADDRESS, "0x0", REORGANISED]],
       ["eth_getBlockReceipts", [REORGANISED]],
@@ -67,6 +69,7 @@ for (const refusesBlockHash of [false, true]) {
       assert.deepEqual([error?.code, result], [-32_000, undefined]);
       assert.match(error?.message ?? "", /header not found|header for hash not found/);
     }
+    assert.ok((await metric(opsUrl, "forebay_upstream_requests_total", 'outcome="otherBranch"')) >= reads.length - 1);
     follow();
     const { hash } = chain.blocks[HEIGHT - 1] ?? {};
     assert.equal((await ask("eth_getStorageAt", [ADDRESS, "0x0", REORGANISED])).result, hash);
@@ -74,3 +77,30 @@ for (const refusesBlockHash of [false, true]) {
     assert.equal((await ask("eth_getTransactionReceipt", [HASH])).result, null);
   });
 }
+
+test("a node whose branch ended below the finalized block is not believed for final blocks either", async (t) => {
+  const chain = createFakeChain({ height: 41 });
+  const dead = createFakeChain({ height: 40 });
+  dead.reorg(20, 20);
+  const handlers = { eth_getBlockTransactionCountByHash: () => "0x0" };
+  const [served, other] = await Promise.all([
+    createFakeNode({ chain, handlers }),
+    createFakeNode({ chain: dead, handlers }),
+  ]);
+  const service = await createService({
+    nodes: [{ url: served.url }, { url: other.url }],
+    blockTimeMs: 10_000,
+    pending: { mode: "node" },
+  });
+  t.after(async () => {
+    await service.close();
+    await Promise.all([served.close(), other.close()]);
+  });
+  await settled(service);
+  const ask = async (block: number) =>
+    (await rpc(service.url, "eth_getStorageAt", [ADDRESS, "0x0", `0x${block.toString(16)}`])).body;
+  Object.assign(served.faults, { error: { code: 429, message: "too many requests" }, methods: ["eth_getStorageAt"] });
+  assert.notEqual((await ask(30)).result, dead.blocks[30]?.hash);
+  served.faults.error = undefined;
+  await until(async () => (await ask(30)).result === chain.blocks[30]?.hash, "the served node is asked again");
+});

@@ -44,6 +44,9 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     get head() {
       return head;
     },
+    get announced() {
+      return head;
+    },
     headHash: undefined,
     announce: ({ number }) => {
       head = number;

@@ -130,3 +130,13 @@ test("what depends on the head, and an absence, is shared only by those who have
     await Promise.all(answers);
   }
 });
+
+test("who asks for a transaction after it was sent does not share the absence that another asks for before", async () => {
+  const { asked, source } = createHeld();
+  const early = createQuestion("eth_getTransactionByHash", ["0x01"], { lifetime: "byTransaction" });
+  const answers = [early, { ...early, mustExist: true }].map((each) => source.request(each, createContext()));
+  asked[0]?.answer("null");
+  asked[1]?.answer("{}");
+  const bodies = (await Promise.all(answers)).map(({ body }) => String(body));
+  assert.deepEqual(bodies, ["null", "{}"]);
+});

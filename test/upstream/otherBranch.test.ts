@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Answer, CallContext, Question } from "../../src/chain/source.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
 import { createFakeChain } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
 import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
 
+const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
 const text = ({ body }: Answer): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
 
@@ -95,4 +97,21 @@ test("an absence, and what depends on the head, is proven by the node still havi
   chain.reorg(1, 1);
   assert.equal((await upstreams.request(receipt(), context)).proven, false);
   assert.equal((await upstreams.request(fees, context)).proven, false);
+});
+
+test("a block that a reorganisation took away is not waited for", async (t) => {
+  const { upstreams, chain, nodes } = await start(t, {}, {});
+  const context = contextIn(upstreams);
+  const { number, hash } = chain.latest;
+  const params = [ADDRESS, "0x0"] as const;
+  const question = createQuestion("eth_getStorageAt", [...params, "0x14"], {
+    lifetime: "recentState",
+    block: { number, hash },
+    byHash: createCall("eth_getStorageAt", [...params, { blockHash: hash }]),
+  });
+  assert.equal((await upstreams.request(question, context)).proven, true);
+  const before = nodes[1].count("eth_getStorageAt");
+  chain.reorg(1, 1);
+  await assert.rejects(upstreams.request(question, context), /of another branch|header not found/);
+  assert.equal(nodes[1].count("eth_getStorageAt") - before, 2, "once by hash, once by number");
 });

@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { keccak256 } from "viem";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, FakeError, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
+import { rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+import { settled } from "../support/settled.ts";
+
+const ADDRESS = `0x${"11".repeat(20)}`;
+const RAW = `0x02${"c0".repeat(10)}` as const;
+
+const start = async (t: TestContext, handlers: FakeNodeOptions["handlers"] = {}, nodes = 1) => {
+  const chain = createFakeChain({ height: 20 });
+  const options = { chain, handlers: { eth_getBlockTransactionCountByHash: () => "0x0", ...handlers } };
+  const fakes = await Promise.all(Array.from({ length: nodes }, () => createFakeNode(options)));
+  const service = await createService({
+    nodes: fakes.map(({ url }) => ({ url })),
+    blockTimeMs: 10_000,
+    pending: { mode: "node" },
+  });
+  t.after(async () => {
+    await Promise.all(fakes.map((node) => node.close()));
+    await service.close();
+  });
+  await settled(service);
+  return { chain, fakes, ask: (method: string, params: readonly unknown[]) => rpc(service.url, method, params) };
+};
+
+/** What a node says that takes a number here and nothing else. */
+const numberOnly = (result: unknown, position: number) => (params: readonly unknown[]) => {
+  if (typeof params[position] === "object") {
+    throw new FakeError(-32_602, `invalid argument ${position}: json: cannot unmarshal object into Go value`);
+  }
+  return result;
+};
+
+test("a node that knows a block's hash for some methods only is asked the others by number", async (t) => {
+  const { fakes, ask } = await start(t, {
+    eth_getBlockReceipts: numberOnly([], 0),
+    eth_getProof: numberOnly({ address: ADDRESS }, 2),
+    debug_getRawBlock: numberOnly("0xc0", 0),
+    // Its twin by hash is missing.
+    eth_getHeaderByNumber: () => ({ number: "0x14" }),
+  });
+  const reads: readonly (readonly [string, readonly unknown[], unknown])[] = [
+    ["eth_getBlockReceipts", ["latest"], []],
+    ["eth_getProof", [ADDRESS, [], "latest"], { address: ADDRESS }],
+    ["debug_getRawBlock", ["latest"], "0xc0"],
+    ["eth_getHeaderByNumber", ["latest"], { number: "0x14" }],
+  ];
+  for (const [method, params, result] of reads) assert.deepEqual((await ask(method, params)).body.result, result);
+  const before = fakes.map((node) => node.count(...reads.map(([method]) => method), "eth_getHeaderByHash"));
+  for (const [method, params, result] of reads) assert.deepEqual((await ask(method, params)).body.result, result);
+  const after = fakes.map((node) => node.count(...reads.map(([method]) => method), "eth_getHeaderByHash"));
+  assert.deepEqual(after, [(before[0] ?? 0) + reads.length], "the form that it refused is not tried again");
+  // State is still asked by hash, and kept.
+  await ask("eth_getBalance", [ADDRESS, "latest"]);
+  assert.match((await ask("eth_getBalance", [ADDRESS, "latest"])).headers.get("cache-status") ?? "", /hit/);
+});
+
+test("a caller's wrong parameters do not make a node one that cannot be asked by hash", async (t) => {
+  const { fakes, ask } = await start(t, {
+    eth_call: ([transaction]) => {
+      if (JSON.stringify(transaction).includes("0xbad0")) throw new FakeError(-32_602, "invalid value");
+      return "0x01";
+    },
+  });
+  const call = (value: string) => ask("eth_call", [{ to: ADDRESS, value }, "latest"]);
+  assert.equal((await call("0xbad0")).body.error?.code, -32_602);
+  assert.equal((await call("0x1")).body.result, "0x01");
+  assert.match((await call("0x1")).headers.get("cache-status") ?? "", /hit/);
+  assert.equal(fakes[0]?.count("eth_call"), 3);
+});
+
+test("what is read by number at one block does not wait for what is read at another", async (t) => {
+  const { chain, fakes, ask } = await start(t);
+  const [node] = fakes as [FakeNode];
+  Object.assign(node.faults, { refusesBlockHash: true });
+  await ask("eth_getStorageAt", [ADDRESS, "0x0", "0x14"]);
+  Object.assign(node.faults, { answer: "hang", methods: ["eth_getBlockByNumber"] });
+  const hanging = node.asked("eth_getBlockByNumber");
+  ask("eth_getStorageAt", [ADDRESS, "0x0", "0x14"]).catch(() => undefined);
+  await hanging;
+  node.faults.answer = undefined;
+  const startedMs = performance.now();
+  assert.equal((await ask("eth_getStorageAt", [ADDRESS, "0x0", "0x13"])).body.result, chain.blocks[19]?.hash);
+  assert.ok(performance.now() - startedMs < 2_000);
+});
+
+test("who polls for a transaction that was sent through here costs each node one question and one reading", async (t) => {
+  const { fakes, ask } = await start(t, {}, 2);
+  await ask("eth_sendRawTransaction", [RAW]);
+  const counts = () =>
+    fakes.map((node) => [node.count("eth_getTransactionReceipt"), node.count("eth_getBlockByNumber")]);
+  const before = counts();
+  assert.equal((await ask("eth_getTransactionReceipt", [keccak256(RAW)])).body.result, null);
+  assert.deepEqual(
+    counts(),
+    before.map(([receipts = 0, blocks = 0]) => [receipts + 1, blocks + 1]),
+  );
+});
+
+/** A node of two machines: the one that tells the newest block now is a block behind the one that told it before. */
+const behind = (t: TestContext, handlers: FakeNodeOptions["handlers"]) => {
+  let isBehind = false;
+  const chain = createFakeChain({ height: 20 });
+  const started = start(t, {
+    ...handlers,
+    eth_getBlockByNumber: ([tag]) => {
+      const tags: Record<string, number> = { latest: isBehind ? 19 : 20, safe: 16, finalized: 12 };
+      return chain.blocks[tags[String(tag)] ?? Number(tag)]?.json ?? null;
+    },
+  });
+  return started.then(async ({ ask, fakes }) => {
+    isBehind = true;
+    // Above every head: heads are read again.
+    await ask("eth_getBlockByNumber", ["0x20", false]);
+    return { ask, fakes };
+  });
+};
+
+test("what a node of several machines answers by hash is kept, whichever of them told its newest block", async (t) => {
+  const { ask } = await behind(t, { eth_getCode: () => "0x" });
+  assert.equal(
+    (await ask("eth_getCode", [ADDRESS, "latest"])).headers.get("cache-status"),
+    "forebay; fwd=miss; stored",
+  );
+  assert.match((await ask("eth_getCode", [ADDRESS, "latest"])).headers.get("cache-status") ?? "", /hit/);
+});
+
+test("a machine that is behind is given time, whichever of them told the newest block", async (t) => {
+  let lacking = 3;
+  const { ask } = await behind(t, {
+    eth_getCode: () => {
+      if (--lacking >= 0) throw new FakeError(-32_000, "header not found");
+      return "0x01";
+    },
+  });
+  assert.equal((await ask("eth_getCode", [ADDRESS, "latest"])).body.result, "0x01");
+});
+
+test("fee history of a block that a machine has not got yet is asked again", async (t) => {
+  let lacking = 1;
+  const { ask } = await start(t, {
+    eth_feeHistory: () => {
+      if (--lacking >= 0) throw new FakeError(-32_000, "request beyond head block: requested 20, head 19");
+      return { oldestBlock: "0x14" };
+    },
+  });
+  assert.deepEqual((await ask("eth_feeHistory", ["0x1", "latest", []])).body.result, { oldestBlock: "0x14" });
+});
+
+test("receipts that are asked of a canonical block alone are not served once the block is none", async (t) => {
+  const { chain, ask } = await start(t, {
+    eth_getBlockReceipts: ([block]) => {
+      const found = chain.blocks.find(({ hash }) => JSON.stringify(block).includes(hash));
+      if (found === undefined) throw new FakeError(-32_000, "hash is not currently canonical");
+      return [{ blockHash: found.hash, blockNumber: found.json.number }];
+    },
+  });
+  chain.mine();
+  const params = [{ blockHash: chain.latest.hash, requireCanonical: true }];
+  assert.equal((await ask("eth_getBlockReceipts", params)).body.error, undefined);
+  chain.reorg(1, 2);
+  assert.equal((await ask("eth_getBlockReceipts", params)).body.error?.message, "hash is not currently canonical");
+});
+
+test("no receipts of a block that used gas: the node has not got them yet", async (t) => {
+  const chain = createFakeChain({ height: 20 });
+  const used = (number: number) => ({ ...chain.blocks[number]?.json, gasUsed: "0x5208" });
+  const receipts = [{ blockHash: chain.latest.hash, blockNumber: "0x14" }];
+  let lacking = 2;
+  const { ask } = await start(t, {
+    eth_getBlockByNumber: ([tag]) => {
+      const tags: Record<string, number> = { latest: 20, safe: 16, finalized: 12 };
+      return used(tags[String(tag)] ?? Number(tag));
+    },
+    eth_getBlockReceipts: () => (--lacking >= 0 ? [] : receipts),
+  });
+  const answer = await ask("eth_getBlockReceipts", ["latest"]);
+  assert.deepEqual(answer.body.result, receipts);
+  assert.equal(answer.headers.get("cache-status"), "forebay; fwd=miss; stored");
+});
+
+test("a transaction that a block seen here lists is asked for again until the machine has the block", async (t) => {
+  const chain = createFakeChain({ height: 20 });
+  const hash = `0x${"ab".repeat(32)}`;
+  const block = { ...chain.latest.json, transactions: [hash] };
+  const receipt = { transactionHash: hash, blockHash: chain.latest.hash, blockNumber: "0x14" };
+  let lacking = 2;
+  const { ask } = await start(t, {
+    eth_getBlockByHash: () => block,
+    eth_getTransactionReceipt: () => (--lacking >= 0 ? null : receipt),
+  });
+  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", false])).body.result, block);
+  assert.deepEqual((await ask("eth_getTransactionReceipt", [hash])).body.result, receipt);
+});
