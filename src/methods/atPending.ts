@@ -3,6 +3,7 @@ import { NodeError, type NodeErrorKind } from "../chain/node.ts";
 import type { Answer } from "../chain/source.ts";
 import type { BlockRead } from "./blockReads.ts";
 import type { Asked } from "./chain.ts";
+import { isNull } from "./isNull.ts";
 import { toldPending } from "./pendingErrors.ts";
 import { type Canonical, isRecord } from "./reader.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
@@ -50,9 +51,6 @@ const nodePending = async (
 const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
 
 const decoder = new TextDecoder();
-const isNull = ({ body }: Answer): boolean =>
-  body instanceof Uint8Array && body.length === 4 && decoder.decode(body) === "null";
-
 /** The `number` of a block answer. */
 const numberIn = ({ body }: Answer): bigint | undefined => {
   if (!(body instanceof Uint8Array)) return undefined;

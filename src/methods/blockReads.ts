@@ -5,8 +5,9 @@ import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { atPending } from "./atPending.ts";
 import type { Asked, Method } from "./chain.ts";
-import { throwUnknownBlock } from "./headerNotFound.ts";
+import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
 import { inTrueView } from "./inTrueView.ts";
+import { isNull } from "./isNull.ts";
 import { type Canonical, optional, type Read, type Reader, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
@@ -86,10 +87,13 @@ export const blockRead = (entry: BlockRead): Method => {
       if (resolved.kind === "pending") return atPending(entry, asked, values, at);
       if (resolved.kind !== "recent")
         return entry.kind === "state" ? at(resolved).catch(throwUnknownBlock) : at(resolved);
-      return inTrueView(asked.chain, context, (now) => {
+      const answer = await inTrueView(asked.chain, context, (now) => {
         const place = now === context ? resolved : resolveBlock(block, now.view.heads);
         return reads.request(questionAt(entry, values, position, block, place), now);
       });
+      // The view holds the block, so that `null` would be untrue.
+      if (entry.mustExist && isNull(answer)) throw headerNotFound();
+      return answer;
     },
   };
 };

@@ -28,7 +28,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
   const source = {
     request: async (question: Question) => {
       asked.push(question);
-      return { body: Buffer.from("null"), status: {} };
+      return { body: Buffer.from("{}"), status: {} };
     },
   };
   const chain = {

@@ -104,3 +104,31 @@ test("a node whose branch ended below the finalized block is not believed for fi
   served.faults.error = undefined;
   await until(async () => (await ask(30)).result === chain.blocks[30]?.hash, "the served node is asked again");
 });
+
+test("a block that is served as the head is never null: where no machine has it (yet) that is an error", async (t) => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const missing = new Set<unknown>();
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_getBlockByHash: ([hash]) =>
+        missing.has(hash) ? null : (chain.blocks.find((b) => b.hash === hash)?.json ?? null),
+      eth_getBlockByNumber: ([tag]) => {
+        const tags: Record<string, number> = { latest: HEIGHT, safe: FINAL, finalized: FINAL };
+        return missing.has(tag) ? null : (chain.blocks[tags[String(tag)] ?? Number(tag)]?.json ?? null);
+      },
+      eth_getBlockTransactionCountByHash: () => "0x0",
+    },
+  });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  await settled(service);
+  missing.add(chain.latest.hash).add(`0x${HEIGHT.toString(16)}`);
+  const { body } = await rpc(service.url, "eth_getBlockByNumber", ["latest", true]);
+  assert.deepEqual([body.result, body.error], [undefined, { code: -32_000, message: "header not found" }]);
+  missing.clear();
+  assert.notEqual((await rpc(service.url, "eth_getBlockByNumber", ["latest", true])).body.result, null);
+});
