@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
-import { ZERO_ADDRESS } from "../chain/hex.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { anchorOf, isOfView, isSilent } from "./branch.ts";
 import { isMissingBlock } from "./errors.ts";
+import { createHashForm, isOfForm } from "./hashForm.ts";
 import { isNull } from "./jsonScan.ts";
 import { createStanding } from "./standing.ts";
 import { toldBlock } from "./told.ts";
@@ -15,23 +14,8 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 /** A node may be many machines: one of them announced the block, another has not got it yet. */
 const MISSING_DELAYS_MS = [50, 100, 200];
 
-/** One of several machines may have refused: another one is tried after this. */
-const REFUSED_MS = 600_000;
-const MAX_REFUSED = 100;
-
 /** A state that was read by number is not kept for its block's sake: a node may be many machines. */
 const PROVEN_BY_BLOCK: ReadonlySet<Lifetime> = new Set(["head", "byTransaction"]);
-
-/** A ByHash method, and a log filter's blockHash (EIP-234), are understood everywhere; a block parameter's (EIP-1898) is not. */
-const needsProbe = (question: Question): boolean =>
-  question.byHash?.method === question.method && question.method !== "eth_getLogs";
-
-/** The node may know the question, but not put like this. */
-const isOfForm = (error: unknown, { method, byHash }: Question): boolean => {
-  if (!(error instanceof NodeError)) return false;
-  if (error.kind === "unsupportedMethod") return byHash?.method !== method;
-  return error.kind === "tagUnsupported" || (error.kind === "other" && error.code === CODES.INVALID_PARAMS);
-};
 
 /** What one sending gave: `answer` or `error`. */
 interface Outcome {
@@ -44,44 +28,8 @@ interface Outcome {
 
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
 export const askOf = (node: UpstreamNode) => {
-  let byHashSupported: boolean | undefined;
-  /** Methods that it does not know by hash, though it knows the same question by number. */
-  const refusedByHash = new LRUCache<string, true>({ max: MAX_REFUSED, ttl: REFUSED_MS });
+  const hashForm = createHashForm(node);
   const standingOf = createStanding(node);
-  let probing: Promise<boolean> | undefined;
-
-  const probe = async (hash: string, context: CallContext): Promise<boolean> => {
-    try {
-      await node.send(
-        createCall("eth_getBalance", [ZERO_ADDRESS, { blockHash: hash, requireCanonical: false }]),
-        context,
-      );
-      byHashSupported = true;
-    } catch (error) {
-      // Only an error about the question itself tells; a missing block or a lost connection says nothing about the form.
-      if (error instanceof NodeError && ["other", "tagUnsupported", "unsupportedMethod"].includes(error.kind)) {
-        byHashSupported = context.signal.aborted ? undefined : false;
-      }
-    }
-    return byHashSupported ?? false;
-  };
-
-  const canAskByHash = async (question: Question, context: CallContext): Promise<boolean> => {
-    const hash = question.block?.hash;
-    if (!question.byHash || hash === undefined || refusedByHash.has(question.byHash.method)) {
-      return false;
-    }
-    if (!needsProbe(question)) {
-      return true;
-    }
-    if (byHashSupported === undefined) {
-      probing ??= probe(hash, context).finally(() => {
-        probing = undefined;
-      });
-      return probing;
-    }
-    return byHashSupported;
-  };
 
   /** The node announced the block that it lacks. */
   const shouldHave = ({ missing, block }: Outcome): boolean =>
@@ -183,7 +131,7 @@ export const askOf = (node: UpstreamNode) => {
   };
 
   return async (question: Question, context: CallContext): Promise<Answer> => {
-    const byHash = (await canAskByHash(question, context)) ? question.byHash : undefined;
+    const byHash = (await hashForm.isTaken(question, context)) ? question.byHash : undefined;
     const given = byHash && (await tryByHash(byHash, question, context));
     if (given && given !== "refused") return given;
     const { answer, error } =
@@ -191,7 +139,7 @@ export const askOf = (node: UpstreamNode) => {
         ? await onceByNumber(question, context)
         : await again(context, () => onceByNumber(question, context));
     if (answer === undefined) throw error;
-    if (byHash && given === "refused") refusedByHash.set(byHash.method, true);
+    if (byHash && given === "refused") hashForm.refuse(byHash.method);
     return answer;
   };
 };
