@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Heads } from "../chain/heads.ts";
+import type { BlockId, Heads } from "../chain/heads.ts";
 import type { Answer, Question } from "../chain/source.ts";
 
 /** A `null` lives as long as the view, but no longer than this. */
@@ -13,18 +13,18 @@ const NULL: Answer = Object.freeze({
 
 /**
  * `null` for a transaction or its receipt, so that wallets that poll for one cost little. Nothing is said to be absent that was
- * sent through forebay in the last minute, or that a block held here lists.
+ * sent through forebay in the last minute, or that a block of the view lists.
  */
 export interface Absent {
   get(question: Question, heads: Heads): Answer | undefined;
   /** False where a `null` is not believed. */
   add(question: Question, heads: Heads): boolean;
-  /** These transactions exist: they were sent through forebay, or (`sealed`) a block lists them. Drops what says that they do not. */
-  expect(hashes: Iterable<string>, where?: "sealed"): void;
+  /** These transactions exist: they were sent through forebay, or that block lists them. Drops what says that they do not. */
+  expect(hashes: Iterable<string>, block?: BlockId): void;
   /** Whether a `null` for that transaction should be asked again on another node. */
-  isExpected(hash: string): boolean;
-  /** Whether a block held here lists it: a `null` is then a machine's that has not got the block yet. */
-  isSealed(hash: string): boolean;
+  isExpected(hash: string, heads: Heads): boolean;
+  /** Whether a block of the view lists it: a `null` is then a machine's that has not got the block yet. */
+  isSealed(hash: string, heads: Heads): boolean;
 }
 
 interface AbsentTransaction {
@@ -35,9 +35,13 @@ interface AbsentTransaction {
 
 export const createAbsent = (): Absent => {
   const absent = new LRUCache<string, AbsentTransaction>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
-  const sent = createExpected();
-  const sealed = createExpected();
-  const isExpected = (hash: string): boolean => sent.has(hash) || sealed.has(hash);
+  const sent = createExpected<true>();
+  const sealed = createExpected<BlockId>();
+  const isSealed = (hash: string, heads: Heads): boolean => {
+    const block = sealed.get(hash);
+    return block !== undefined && heads.at(block.number)?.hash === block.hash;
+  };
+  const isExpected = (hash: string, heads: Heads): boolean => sent.get(hash) === true || isSealed(hash, heads);
 
   return {
     get: (question, heads) => {
@@ -46,22 +50,23 @@ export const createAbsent = (): Absent => {
     },
     add: (question, heads) => {
       const hash = transactionHash(question);
-      if (isExpected(hash)) return false;
+      if (isExpected(hash, heads)) return false;
       const found = absent.get(hash);
       // The oldest answer decides how long all of them live: that errs on the side of asking.
       if (found?.head === heads.latest.hash) found.subjects.add(question.subject);
       else absent.set(hash, { head: heads.latest.hash, subjects: new Set([question.subject]) });
       return true;
     },
-    expect: (hashes, where) => {
-      const expected = where === "sealed" ? sealed : sent;
-      for (const hash of hashes) {
-        expected.add(hash.toLowerCase());
-        absent.delete(hash.toLowerCase());
+    expect: (hashes, block) => {
+      for (const each of hashes) {
+        const hash = each.toLowerCase();
+        if (block === undefined) sent.set(hash, true);
+        else sealed.set(hash, block);
+        absent.delete(hash);
       }
     },
-    isExpected: (hash) => isExpected(hash.toLowerCase()),
-    isSealed: (hash) => sealed.has(hash.toLowerCase()),
+    isExpected: (hash, heads) => isExpected(hash.toLowerCase(), heads),
+    isSealed: (hash, heads) => isSealed(hash.toLowerCase(), heads),
   };
 };
 
@@ -72,26 +77,26 @@ const transactionHash = (question: Question): string => String(question.params[0
 const EXPECTED_MS = 60_000;
 const MAX_EXPECTED = 50_000;
 
-/** Two sets that take turns: cheaper than a time for each of many hashes. */
-const createExpected = () => {
-  let newer = new Set<string>();
-  let older = new Set<string>();
+/** Two maps that take turns: cheaper than a time for each of many hashes. */
+const createExpected = <V>() => {
+  let newer = new Map<string, V>();
+  let older = new Map<string, V>();
   let sinceMs = performance.now();
   const turn = () => {
     const ageMs = performance.now() - sinceMs;
     if (ageMs < EXPECTED_MS && newer.size < MAX_EXPECTED) return;
-    older = ageMs < 2 * EXPECTED_MS ? newer : new Set();
-    newer = new Set();
+    older = ageMs < 2 * EXPECTED_MS ? newer : new Map();
+    newer = new Map();
     sinceMs = performance.now();
   };
   return {
-    add: (hash: string): void => {
+    set: (hash: string, value: V): void => {
       turn();
-      newer.add(hash);
+      newer.set(hash, value);
     },
-    has: (hash: string): boolean => {
+    get: (hash: string): V | undefined => {
       turn();
-      return newer.has(hash) || older.has(hash);
+      return newer.get(hash) ?? older.get(hash);
     },
   };
 };

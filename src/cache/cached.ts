@@ -50,17 +50,17 @@ export const cached = (source: Source, options: CachedOptions): Source => {
       }
     }
     count(lifetime, context.fresh ? "bypass" : "miss");
-    const answer = await source.request(expecting(question), context);
+    const answer = await source.request(expecting(question, heads), context);
     if (answer.status.hit !== undefined) return answer;
     const stored = keep(key, question, heads, answer);
     return { ...answer, status: { ...answer.status, fwd: context.fresh ? "request" : "miss", stored } };
   };
 
   /** A `null` for a transaction that exists is asked again. */
-  const expecting = (question: Question): Question => {
+  const expecting = (question: Question, heads: Heads): Question => {
     const hash = String(question.params[0]);
-    if (question.lifetime !== "byTransaction" || !absent.isExpected(hash)) return question;
-    return { ...question, mustExist: true, isSealed: absent.isSealed(hash) };
+    if (question.lifetime !== "byTransaction" || !absent.isExpected(hash, heads)) return question;
+    return { ...question, mustExist: true, isSealed: absent.isSealed(hash, heads) };
   };
 
   const keep = (key: string, question: Question, heads: Heads, answer: Answer): boolean => {
@@ -70,8 +70,8 @@ export const cached = (source: Source, options: CachedOptions): Source => {
     if (isNull(answer.body)) return lifetime === "byTransaction" && absent.add(question, heads);
     const entry = createEntry(question, heads, answer.body, answer);
     if (entry === undefined) return false;
-    if (lifetime === "recent" && tellsTransactions(question, answer.body))
-      absent.expect(listedTransactions(answer.body), "sealed");
+    if (lifetime === "recent" && answer.block && tellsTransactions(question, answer.body))
+      absent.expect(listedTransactions(answer.body), answer.block);
     const inMemory = memory.set(key, entry);
     const inRedis = redis !== undefined && isShared(lifetime);
     if (inRedis) redis.set(key, entry, redisSeconds(entry));

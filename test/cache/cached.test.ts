@@ -183,14 +183,14 @@ test("an absent transaction: answered for the same view, at most a second, and n
   await asked(4);
 
   absent.expect([TRANSACTION.toUpperCase().replace("0X", "0x")]);
-  assert.equal(absent.isExpected(TRANSACTION), true);
+  assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
   assert.deepEqual((await ask()).status, { fwd: "miss", stored: false });
   await ask();
   await asked(6);
   now += 59_000;
-  assert.equal(absent.isExpected(TRANSACTION), true);
+  assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
   now += 120_000;
-  assert.equal(absent.isExpected(TRANSACTION), false);
+  assert.equal(absent.isExpected(TRANSACTION, HEADS), false);
   await ask();
   await ask();
   await asked(7);

@@ -196,3 +196,21 @@ test("a transaction that a block seen here lists is asked for again until the ma
   assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", false])).body.result, block);
   assert.deepEqual((await ask("eth_getTransactionReceipt", [hash])).body.result, receipt);
 });
+
+test("a transaction that only a block lists which a reorganisation took away is absent at once, and that is kept", async (t) => {
+  const hash = `0x${"ab".repeat(32)}`;
+  const blocks: { hash?: string; json?: object } = {};
+  const { chain, fakes, ask } = await start(t, {
+    eth_getBlockByHash: ([wanted]) => (wanted === blocks.hash ? blocks.json : null),
+    eth_getTransactionReceipt: () => null,
+  });
+  Object.assign(blocks, { hash: chain.latest.hash, json: { ...chain.latest.json, transactions: [hash] } });
+  assert.deepEqual((await ask("eth_getBlockByNumber", ["latest", false])).body.result, blocks.json);
+  chain.reorg(1, 2);
+  // A number above the head makes it follow.
+  await ask("eth_getBlockByNumber", [`0x${chain.latest.number.toString(16)}`, false]);
+  assert.equal((await ask("eth_getTransactionReceipt", [hash])).body.result, null);
+  assert.equal(fakes[0]?.count("eth_getTransactionReceipt"), 1);
+  const again = await ask("eth_getTransactionReceipt", [hash]);
+  assert.equal(again.headers.get("cache-status"), "forebay; hit; detail=memory");
+});
