@@ -111,6 +111,9 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
     return best ?? "busy";
   };
 
+  /** The view holds these blocks: a node that told an older head since, being several machines, will tell the newer one again. */
+  const isComing = (job: Job): boolean => job.node === undefined && nodes.some(({ oldest }) => oldest <= job.from);
+
   const ask = async (node: Node, job: Job, context: FetchContext): Promise<readonly ScannedLog[]> => {
     let bytes = 0;
     const take: Take = (more) => {
@@ -154,7 +157,8 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
     for (let round = 1; ; ) {
       const lease = await slots.acquire(asker, () => choose(job, filterHash, failed));
       if (lease === undefined) {
-        if (!startRound(failed, round)) throw worstOf(failed) ?? noNode(job);
+        const again = failed.size > 0 ? startRound(failed, round) : round < MAX_ROUNDS && isComing(job);
+        if (!again) throw worstOf(failed) ?? noNode(job);
         await delay(retryDelayMs * 2 ** round, undefined, { signal: asker.signal });
         round++;
         continue;

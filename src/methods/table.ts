@@ -130,6 +130,7 @@ export const table: readonly Method[] = [
       "index",
       readQuantity,
     ]),
+    tells: "blockHash",
     pending: pendingTransaction,
   }),
   blockRead(block("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", ["index", readQuantity])),

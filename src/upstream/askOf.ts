@@ -4,6 +4,7 @@ import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { anchorOf, isOfView, isSilent } from "./branch.ts";
+import { agrees, covers } from "./choice.ts";
 import { isMissingBlock } from "./errors.ts";
 import { createHashForm, isOfForm } from "./hashForm.ts";
 import { isNull } from "./jsonScan.ts";
@@ -70,13 +71,19 @@ export const askOf = (node: UpstreamNode) => {
 
   /** Put by number, or naming no block: what comes is of the node's own branch, and no answer where that is not the view's. */
   const onceByNumber = async (question: Question, context: CallContext): Promise<Outcome> => {
+    const { heads } = context.view;
+    const anchor = anchorOf(node, question, heads);
+    // What a node says before it comes to the view's branch would look right afterwards.
+    const isThere = anchor === undefined || (covers(node, anchor) && agrees(node, heads));
+    const before = isThere ? "held" : await standingOf(anchor);
+    if (before === "replaced") throw otherBranch(question);
     const outcome = await once(question, question, context);
     const { answer } = outcome;
     if (answer === undefined) return outcome;
-    const { heads } = context.view;
     const isRight = isOfView(question, answer, heads);
-    const anchor = anchorOf(node, question, answer, heads);
-    const standing = anchor && (await standingOf(anchor));
+    const isUntold = answer.block === undefined || question.lifetime === "final";
+    const after = anchor && isUntold ? await standingOf(anchor) : undefined;
+    const standing = after === "held" ? before : after;
     const hasEnded = standing === "lacking" && question.lifetime === "final";
     if (standing === "replaced" || hasEnded || isRight === false) throw otherBranch(question);
     if (standing === "lacking") return { answer: { ...answer, proven: false }, missing: true, block: anchor?.number };

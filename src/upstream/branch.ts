@@ -14,13 +14,12 @@ const hasLeft = ({ head, headHash }: Pick<Standing, "head" | "headHash">, heads:
 };
 
 /**
- * The block that must still be the node's after it has answered, where the answer itself tells none: the one that was asked
+ * The block that must be the node's before and after it answers, where the answer itself tells none: the one that was asked
  * for by its number, or the view's newest one where a transaction is said to be in no block. Of what is final, the finalized
  * block where the node is on another branch, which may have begun below it.
  */
-export const anchorOf = (node: Standing, { lifetime, block }: Question, { block: told }: Answer, heads: Heads) => {
+export const anchorOf = (node: Standing, { lifetime, block }: Question, heads: Heads): BlockId | undefined => {
   if (lifetime === "final") return hasLeft(node, heads) ? heads.finalized : undefined;
-  if (told !== undefined) return undefined;
   if (lifetime === "byTransaction") return heads.latest;
   return OF_ONE_BLOCK.has(lifetime) && hasHash(block) ? block : undefined;
 };

@@ -47,6 +47,21 @@ test("only the missing segments are fetched", async () => {
   );
 });
 
+test("a node that told an older head last, being several machines, is waited for", async () => {
+  const chain = chainOf(400);
+  let looked = 0;
+  const node = createFakeLogNode({
+    chain,
+    get head() {
+      return looked++ < 3 ? 398 : 399;
+    },
+  });
+  const context = contextOf(fakeHeads(chain, { finalized: 100 }));
+  const answer = await createSplit([node]).request(ANY, range(390, 399), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(390, 399)));
+  assert.ok(looked > 3);
+});
+
 test("blockTimestamp is filled in where a node leaves it out", async () => {
   const chain = chainOf(1_000);
   const node = createFakeLogNode({ chain, timestamps: false });

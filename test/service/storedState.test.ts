@@ -22,7 +22,7 @@ test("state of a final block that one replica fetched is not asked for by anothe
   t.after(() => proxy.close());
   const start = () =>
     createService(
-      { nodes: [{ url: proxy.url }], pending: { mode: "node" }, forks: "prague" },
+      { nodes: [{ url: proxy.url }], blockTimeMs: 1_000, pending: { mode: "node" }, forks: "prague" },
       { cache: { redis: redis.url } },
     );
   const params = [{ blockStateCalls: [{ calls: [call] }] }, `0x${block.number.toString(16)}`];

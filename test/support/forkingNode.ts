@@ -117,7 +117,10 @@ export const startForkingNodes = async (t: Lifespan): Promise<readonly [ForkingN
     t.after(() => gate.close());
     const node = createNode(anvil, gate);
     await node.mine(0);
-    await anvil.call("anvil_mine", `0x${FIRST_BLOCKS.toString(16)}`, `0x${SECONDS_PER_BLOCK.toString(16)}`);
+    // Without it the clock's seconds that pass meanwhile are in the blocks.
+    await anvil.call("anvil_setBlockTimestampInterval", SECONDS_PER_BLOCK);
+    await anvil.call("anvil_mine", `0x${FIRST_BLOCKS.toString(16)}`);
+    await anvil.call("anvil_removeBlockTimestampInterval");
     for (let count = 0; count < 24; count++) await node.mine(0);
     return node;
   };

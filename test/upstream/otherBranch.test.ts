@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import type { Answer, CallContext, Question } from "../../src/chain/source.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
-import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
 import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
 
@@ -114,4 +114,27 @@ test("a block that a reorganisation took away is not waited for", async (t) => {
   chain.reorg(1, 1);
   await assert.rejects(upstreams.request(question, context), /of another branch|header not found/);
   assert.equal(nodes[1].count("eth_getStorageAt") - before, 2, "once by hash, once by number");
+});
+
+test("what a node says before it comes to the view's branch is not believed, though it holds the view's block afterwards", async (t) => {
+  const other: FakeNodeOptions["handlers"] = {
+    eth_getStorageAt: () => {
+      come();
+      return "0xbad";
+    },
+  };
+  const { upstreams, chain, left, nodes } = await start(t, { eth_getStorageAt: () => "0x600d" }, other);
+  const come = (): void => {
+    const own = left.blocks as FakeBlock[];
+    own.splice(0, own.length, ...chain.blocks);
+  };
+  nodes[1].faults.answer = 503;
+  nodes[1].faults.methods = ["eth_getStorageAt"];
+  const { number, hash } = chain.blocks[19] ?? chain.latest;
+  const question = createQuestion("eth_getStorageAt", [HASH, "0x0", "0x13"], {
+    lifetime: "recentState",
+    block: { number, hash },
+  });
+  await assert.rejects(upstreams.request(question, contextIn(upstreams)), /another branch|503|no answer/i);
+  assert.equal(nodes[0].count("eth_getStorageAt"), 0, "it is not even asked");
 });
