@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type Admitted, admitAnyone } from "./access.ts";
@@ -41,6 +42,8 @@ const HEADERS_TIMEOUT_MS = 20_000;
 /** Neither side moved a byte: longer than any upstream timeout, so that it ends dead readers and nothing else. */
 const SOCKET_IDLE_MS = 120_000;
 const TCP_KEEP_ALIVE_MS = 30_000;
+/** After the listener, how long an open connection may still bring a request. */
+const IDLE_LINGER_MS = 1_000;
 
 const PLAIN = "text/plain";
 const HTML = "text/html";
@@ -186,11 +189,17 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
       draining = true;
     },
     close: async (timeoutMs) => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      // Who has connected by now is accepted first: a listener that closes resets the rest.
+      await new Promise((resolve) => setImmediate(resolve));
+      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
       for (const socket of upgraded) socket.destroy();
-      const timer = setTimeout(() => server.closeAllConnections(), timeoutMs);
+      // http.Server's own `close` ends idle connections at once, with the requests that are on their way on them.
+      const idle = setTimeout(() => server.close(() => {}), Math.min(IDLE_LINGER_MS, timeoutMs));
+      const all = setTimeout(() => server.closeAllConnections(), timeoutMs);
       await closed;
-      clearTimeout(timer);
+      clearTimeout(idle);
+      clearTimeout(all);
+      server.close(() => {});
     },
   };
 };

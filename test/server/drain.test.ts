@@ -8,6 +8,7 @@ import type { Reply } from "../../src/jsonrpc/call.ts";
 import { drain } from "../../src/server/drain.ts";
 import { createOpsServer } from "../../src/server/ops.ts";
 import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
+import { until } from "../support/until.ts";
 
 const body = '{"jsonrpc":"2.0","id":1,"method":"m"}';
 const post = { method: "POST", headers: { "content-type": "application/json" }, body } as const;
@@ -89,4 +90,24 @@ test("what does not end in time is ended", async () => {
   await drain({ server, delay: async () => {}, timeoutMs: 1, markUnready: () => {} });
   await inFlight;
   if (!signal.aborted) await once(signal, "abort");
+});
+
+test("a request that is on its way on an open connection while the listener closes is answered", async () => {
+  const server = await startHttpServer(createTestEndpoint({ methods: {} }));
+  const socket = connect(server.port, "127.0.0.1");
+  await once(socket, "connect");
+  const answer = once(socket, "data");
+  const done = drain({ server, delay: async () => {}, timeoutMs: 35_000, markUnready: () => {} });
+  const isRefused = () =>
+    status(server.url).then(
+      () => false,
+      ({ code }) => code === "ECONNREFUSED",
+    );
+  await until(isRefused, "the listener is closed");
+  socket.write(
+    `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const text = String(await Promise.race([answer, once(socket, "close")]));
+  assert.match(text, /^HTTP\/1.1 200 OK\r\n(?:.+\r\n)*Connection: close\r\n/);
+  await done;
 });
