@@ -184,8 +184,8 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       upstreams.heads.touch();
       const answered = await (hasHead() ? dispatch(body, contextOf(request)) : beforeHead(body, request));
       const { replies, errors, ...result } = answered;
-      const modes = [...replies.map(({ pending }) => pending), ...errors.map(pendingModeOf)];
-      const pending = modes.find((mode) => mode !== undefined);
+      const told = replies.find(({ pending }) => pending !== undefined)?.pending;
+      const pending = told ?? (errors.length > 0 ? pendingModeOf(errors) : undefined);
       return { ...result, cacheStatus: formatCacheStatus(replies, errors.length), pending };
     },
     upgrade: (request, socket, head, { caller, permit }) =>

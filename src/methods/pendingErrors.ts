@@ -14,5 +14,8 @@ export const toldPending = async (mode: PendingMode, answer: Promise<Answer>): P
   }
 };
 
-/** Who answered with this error, where `pending` was asked. */
-export const pendingModeOf = (error: Error): PendingMode | undefined => modes.get(error);
+/** Who answered with one of these errors, where `pending` was asked. */
+export const pendingModeOf = (errors: readonly Error[]): PendingMode | undefined => {
+  const told = errors.find((error) => modes.has(error));
+  return told && modes.get(told);
+};
