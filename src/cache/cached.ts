@@ -1,4 +1,5 @@
 import type { Heads } from "../chain/heads.ts";
+import { isNull } from "../chain/isNull.ts";
 import type { Answer, CallContext, Lifetime, Question, Source } from "../chain/source.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Absent } from "./absent.ts";
@@ -67,7 +68,7 @@ export const cached = (source: Source, options: CachedOptions): Source => {
     const { lifetime } = question;
     // `proven: false`: the node did not have the block, whatever it answered.
     if (!(answer.body instanceof Uint8Array) || answer.proven === false) return false;
-    if (isNull(answer.body)) return lifetime === "byTransaction" && absent.add(question, heads);
+    if (isNull(answer)) return lifetime === "byTransaction" && absent.add(question, heads);
     const entry = createEntry(question, heads, answer.body, answer);
     if (entry === undefined) return false;
     if (lifetime === "recent" && answer.block && tellsTransactions(question, answer.body))
@@ -122,9 +123,6 @@ const createEntry = (question: Question, heads: Heads, body: Uint8Array, answer:
 /** A block, its receipts or its logs: a node that is behind may still call their transactions absent. */
 const tellsTransactions = ({ tells }: Question, body: Uint8Array): boolean =>
   (tells === "hash" || tells === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
-
-const isNull = (body: Uint8Array): boolean =>
-  body.byteLength === 4 && body[0] === 0x6e && body[1] === 0x75 && body[2] === 0x6c && body[3] === 0x6c;
 
 /** The counters with their labels already looked up: a memory hit should cost less than finding them. */
 const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {

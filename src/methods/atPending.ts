@@ -1,9 +1,9 @@
 import type { Heads } from "../chain/heads.ts";
+import { isNull } from "../chain/isNull.ts";
 import { NodeError, type NodeErrorKind } from "../chain/node.ts";
 import type { Answer } from "../chain/source.ts";
 import type { BlockRead } from "./blockReads.ts";
 import type { Asked } from "./chain.ts";
-import { isNull } from "./isNull.ts";
 import { toldPending } from "./pendingErrors.ts";
 import { type Canonical, isRecord } from "./reader.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";

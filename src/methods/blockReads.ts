@@ -1,5 +1,6 @@
 import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
 import { formatQuantity } from "../chain/hex.ts";
+import { isNull } from "../chain/isNull.ts";
 import type { Answer, Question } from "../chain/source.ts";
 import type { PendingView } from "../chain/view.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
@@ -7,7 +8,6 @@ import { atPending } from "./atPending.ts";
 import type { Asked, Method } from "./chain.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
 import { inTrueView } from "./inTrueView.ts";
-import { isNull } from "./isNull.ts";
 import { type Canonical, optional, type Read, type Reader, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { isNull } from "../chain/isNull.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -7,7 +8,6 @@ import { anchorOf, isOfView, isSilent } from "./branch.ts";
 import { agrees, covers } from "./choice.ts";
 import { isMissingBlock } from "./errors.ts";
 import { createHashForm, isOfForm } from "./hashForm.ts";
-import { isNull } from "./jsonScan.ts";
 import { createStanding } from "./standing.ts";
 import { toldBlock } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -50,7 +50,7 @@ export const askOf = (node: UpstreamNode) => {
     const { heads } = context.view;
     try {
       const body = await node.send(call, context);
-      const missing = question.mustExist === true && (isNull(body) || isSilent(body, question, heads));
+      const missing = question.mustExist === true && (isNull({ body }) || isSilent(body, question, heads));
       const block = question.isSealed ? heads.latest.number : question.block?.number;
       return { answer: answerOf(body, question), missing, block };
     } catch (error) {
@@ -117,7 +117,7 @@ export const askOf = (node: UpstreamNode) => {
     const isReplaced = async (): Promise<boolean> =>
       number !== undefined && hash !== undefined && (await standingOf({ number, hash })) === "replaced";
     const { answer, missing } = await again(context, () => once(call, question, context), isReplaced);
-    if (missing || answer === undefined || (answer.body instanceof Uint8Array && isNull(answer.body))) return undefined;
+    if (missing || answer === undefined || isNull(answer)) return undefined;
     // Some nodes take a hash that they do not know for another block.
     if (isOfView(question, answer, context.view.heads) === false) return undefined;
     return number === undefined || hash === undefined ? answer : { ...answer, proven: true, block: { number, hash } };

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Heads } from "../chain/heads.ts";
+import { isNull } from "../chain/isNull.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { View } from "../chain/view.ts";
@@ -8,7 +9,6 @@ import { agrees, covers, neededBlock, ranked } from "./choice.ts";
 import { isMissingBlock, isPassing, isRetryable } from "./errors.ts";
 import { createFilterNodes } from "./filterNodes.ts";
 import { createHedge, type HedgeOptions } from "./hedge.ts";
-import { isNull } from "./jsonScan.ts";
 import { isEmpty } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -31,8 +31,7 @@ const isOfNoView = (node: UpstreamNode, question: Question, { body, proven }: An
     (!covers(node, neededBlock(question, heads)) || !agrees(node, heads)));
 
 /** What is known to be there is not there: another node may have it. */
-const isLacking = ({ mustExist }: Question, { body }: Answer): boolean =>
-  mustExist === true && body instanceof Uint8Array && isNull(body);
+const isLacking = ({ mustExist }: Question, answer: Answer): boolean => mustExist === true && isNull(answer);
 
 /** The nodes of a chain as one source: the best one is asked, and another where that may help. */
 export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): Source => {
