@@ -6,10 +6,12 @@ import { p256 } from "@noble/curves/nist.js";
 import secp256k1 from "secp256k1";
 import { Agent, request } from "undici";
 import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import { ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { ZERO_HASH } from "../../src/chain/hex.ts";
 import { createWorkers } from "../../src/evm/workers.ts";
 import { createSimulator, SIMULATE_WORKER } from "../../src/simulate/simulator.ts";
+import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 
 /** Payloads made to hurt, one after another: each must end by its deadline, and others must not feel it. */
 const TIMEOUT_MS = 5_000;
@@ -21,32 +23,13 @@ const MAX_GROWTH_MIB = 100;
 
 const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [] });
 const simulator = createSimulator({
+  ...SIMULATOR_OPTIONS,
   workers,
   forks: fixedForks(1n, "osaka"),
-  profile: "contract",
-  errorShape: "object",
-  maxBlocks: 256,
-  maxCalls: 5_000,
-  gasCap: 50_000_000n,
   timeoutMs: TIMEOUT_MS,
-  blockTimeMs: () => 2_000,
 });
 
-const block = {
-  number: 100n,
-  hash: ZERO_HASH,
-  timestamp: 1_000n,
-  miner: ZERO_ADDRESS,
-  gasLimit: 100_000_000n,
-  gasUsed: 0n,
-  difficulty: 0n,
-  mixHash: ZERO_HASH,
-  extraData: "0x",
-  baseFeePerGas: 7n,
-  blobGasUsed: 0n,
-  excessBlobGas: 0n,
-  parentBeaconBlockRoot: ZERO_HASH,
-} as const;
+const block = { ...PARENT, hash: ZERO_HASH, gasLimit: 100_000_000n };
 
 const TARGET = `0x${"11".repeat(20)}`;
 const word = (value: bigint | number): string => value.toString(16).padStart(64, "0");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
+import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakeChain.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
 import { metric, rpc } from "../support/rpc.ts";
 import { createService } from "../support/service.ts";
@@ -13,6 +13,11 @@ const HEIGHT = 20;
 const FINAL = 10;
 const REORGANISED = `0x${(HEIGHT - 1).toString(16)}`;
 
+const blockAt = ({ blocks }: FakeChain, tag: unknown, latest: FakeBlock | undefined): FakeBlock["json"] | null => {
+  const tags: Record<string, FakeBlock | undefined> = { latest, safe: blocks[FINAL], finalized: blocks[FINAL] };
+  return (tags[String(tag)] ?? blocks[Number(tag)])?.json ?? null;
+};
+
 /** A forebay whose node is several machines: those that answer have left the branch of the one that tells the newest block. */
 const start = async (t: TestContext, refusesBlockHash: boolean) => {
   const chain = createFakeChain({ height: HEIGHT });
@@ -21,16 +26,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
   const node = await createFakeNode({
     chain,
     handlers: {
-      eth_getBlockByNumber: ([tag]) => {
-        const newest = isBehind ? latest : chain.latest;
-        const tags: Record<string, FakeBlock | undefined> = {
-          latest: newest,
-          safe: chain.blocks[FINAL],
-          finalized: chain.blocks[FINAL],
-        };
-        const block = tags[String(tag)] ?? chain.blocks[Number(tag)];
-        return block?.json ?? null;
-      },
+      eth_getBlockByNumber: ([tag]) => blockAt(chain, tag, isBehind ? latest : chain.latest),
       eth_getBlockReceipts: () => [],
       eth_getTransactionByHash: () => ({ hash: HASH, blockHash: null, blockNumber: null }),
       eth_getBlockTransactionCountByHash: () => "0x0",
@@ -113,10 +109,7 @@ test("a block that is served as the head is never null: where no machine has it 
     handlers: {
       eth_getBlockByHash: ([hash]) =>
         missing.has(hash) ? null : (chain.blocks.find((b) => b.hash === hash)?.json ?? null),
-      eth_getBlockByNumber: ([tag]) => {
-        const tags: Record<string, number> = { latest: HEIGHT, safe: FINAL, finalized: FINAL };
-        return missing.has(tag) ? null : (chain.blocks[tags[String(tag)] ?? Number(tag)]?.json ?? null);
-      },
+      eth_getBlockByNumber: ([tag]) => (missing.has(tag) ? null : blockAt(chain, tag, chain.latest)),
       eth_getBlockTransactionCountByHash: () => "0x0",
     },
   });

@@ -8,6 +8,7 @@ import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSimulator, type RunBase, SIMULATE_WORKER, type SimulatorOptions } from "../../src/simulate/simulator.ts";
 import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 import type { PlainAccount } from "../support/stateRoot.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
@@ -17,13 +18,7 @@ after(() => workers.close());
 const OPTIONS: SimulatorOptions = {
   workers,
   forks: fixedForks(1n, "prague"),
-  profile: "contract",
-  errorShape: "object",
-  maxBlocks: 256,
-  maxCalls: 5_000,
-  gasCap: 50_000_000n,
-  timeoutMs: 5_000,
-  blockTimeMs: () => 2_000,
+  ...SIMULATOR_OPTIONS,
 };
 const simulator = createSimulator(OPTIONS);
 

@@ -1,16 +1,13 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
 import type { Anvil } from "../devnet/anvil.ts";
+import { type Front, startFront } from "./front.ts";
 
 /**
  * A node whose chain changes between two questions, never during one, like that of a node with snapshots of its state. anvil
  * alone answers what is asked by a block's hash from the state of the block that it is just writing.
  */
-export interface AtomicNode {
-  readonly url: string;
+export interface AtomicNode extends Front {
   /** Waits until no question is under way; those that come meanwhile wait until it is done. */
   change(action: () => Promise<void>): Promise<void>;
-  close(): Promise<void>;
 }
 
 export const createAtomicNode = async (anvil: Anvil): Promise<AtomicNode> => {
@@ -24,20 +21,9 @@ export const createAtomicNode = async (anvil: Anvil): Promise<AtomicNode> => {
     return text.finally(() => answering.delete(text));
   };
 
-  const server = createServer(async (incoming, response) => {
-    try {
-      const chunks: Buffer[] = [];
-      for await (const chunk of incoming) chunks.push(chunk);
-      const text = await answer(Buffer.concat(chunks).toString());
-      response.setHeader("content-type", "application/json").end(text);
-    } catch {
-      response.destroy();
-    }
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
+  const front = await startFront(answer);
   return {
-    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    ...front,
     change: async (action) => {
       while (changing !== undefined) await changing;
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -49,10 +35,6 @@ export const createAtomicNode = async (anvil: Anvil): Promise<AtomicNode> => {
         changing = undefined;
         resolve();
       }
-    },
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
     },
   };
 };

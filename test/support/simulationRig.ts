@@ -12,23 +12,24 @@ export interface SimulationRig {
   close(): Promise<void>;
 }
 
+/** What simulations of tests are limited to. */
+export const SIMULATOR_OPTIONS = {
+  profile: "contract",
+  errorShape: "object",
+  maxBlocks: 256,
+  maxCalls: 5_000,
+  gasCap: 50_000_000n,
+  timeoutMs: 5_000,
+  blockTimeMs: () => 2_000,
+} as const;
+
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** A simulator on a development chain's block, with one worker and nothing known. */
 export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): SimulationRig => {
   const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
   const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [] });
-  const simulator = createSimulator({
-    workers,
-    forks: fixedForks(31_337n, "prague"),
-    profile: "contract",
-    errorShape: "object",
-    maxBlocks: 256,
-    maxCalls: 5_000,
-    gasCap: 50_000_000n,
-    timeoutMs: 5_000,
-    blockTimeMs: () => 2_000,
-  });
+  const simulator = createSimulator({ ...SIMULATOR_OPTIONS, workers, forks: fixedForks(31_337n, "prague") });
   const { signal } = new AbortController();
   const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
   const decode = ({ body }: Answer): unknown => {
