@@ -25,9 +25,7 @@ export const atPending = async (
       const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
       return entry.pending({ asked, values, pending, atBase });
     }
-    const given =
-      source === "latest" ? await latest() : await nodePending(entry, heads, () => at({ kind: "pending" }), latest);
-    return entry.raise?.(given, values, pending) ?? given;
+    return source === "latest" ? latest() : nodePending(entry, heads, () => at({ kind: "pending" }), latest);
   };
   return toldPending(pending.mode, answer());
 };

@@ -31,8 +31,6 @@ export interface BlockRead {
   readonly mayLack?: true;
   /** What the view answers at `pending`; without it, the node's own pending. */
   readonly pending?: (read: PendingRead) => Promise<Answer>;
-  /** Applied to an answer at `pending` that the view did not give. */
-  readonly raise?: (answer: Answer, values: readonly Canonical[], pending: PendingView) => Answer;
 }
 
 /** A read at `pending` that the view can answer. */

@@ -3,7 +3,7 @@ import type { Answer } from "../chain/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockRead, stateBlock } from "./blockReads.ts";
 import type { Asked, Method } from "./chain.ts";
-import { fromView, nonceIn, pendingNonce, raiseNonce } from "./pendingReads.ts";
+import { fromView, nonceIn, pendingNonce } from "./pendingReads.ts";
 import { readAddress, required } from "./reader.ts";
 
 const name = "eth_getTransactionCount";
@@ -13,7 +13,6 @@ const read = blockRead({
   params: [required("address", readAddress), stateBlock],
   kind: "state",
   pending: pendingNonce,
-  raise: raiseNonce,
 });
 
 /** The node's pool may hold what was not sent through here. What it does not answer counts as nothing. */
@@ -22,7 +21,7 @@ const onNode = async ({ chain, call, context }: Asked): Promise<Answer | undefin
   return chain.reads.request(question, context).catch(() => undefined);
 };
 
-/** Contract 4.6: the account's nonce, a quantity. */
+/** Contract 4.6: the account's nonce, a quantity; at `pending` raised over what nodes accepted through forebay. */
 export const eth_getTransactionCount: Method = {
   ...read,
   answer: async (asked) => {

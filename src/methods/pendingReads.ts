@@ -1,6 +1,5 @@
 import { formatData, formatQuantity, type Hash, isQuantity } from "../chain/hex.ts";
 import type { Answer } from "../chain/source.ts";
-import type { PendingView } from "../chain/view.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { PendingRead } from "./blockReads.ts";
 import type { Canonical } from "./reader.ts";
@@ -56,24 +55,16 @@ export const pendingStorage = async ({ values, pending, atBase }: PendingRead): 
   return value === undefined ? atBase() : fromView(formatSlot(value));
 };
 
-/** The count includes all pre-confirmed transactions and those that a node accepted through forebay. */
+/** The count includes all pre-confirmed transactions; what was accepted besides, the method adds whoever answers. */
 export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
   const written = pending.account(hex(values[0]));
-  if (!written) return raiseNonce(await atBase(), values, pending);
-  return fromView(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n)));
+  return written ? fromView(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n))) : atBase();
 };
 
 /** Zero where a node tells no nonce. */
 export const nonceIn = ({ body }: Answer): bigint => {
   const nonce: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
   return isQuantity(nonce) ? BigInt(nonce) : 0n;
-};
-
-/** The nonce that somebody else told, raised over what was sent through forebay. */
-export const raiseNonce = (answer: Answer, values: readonly Canonical[], pending: PendingView): Answer => {
-  const told = nonceIn(answer);
-  const raised = pending.nonce(hex(values[0]), told);
-  return raised === told ? answer : fromView(formatQuantity(raised));
 };
 
 /** Slots by address: what the view wrote, the rest in one question at its base block. */
