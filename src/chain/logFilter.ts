@@ -7,7 +7,7 @@ export type BlockNumberOrTag = bigint | BlockTag;
 /** What logs are wanted, canonical: lower case, sorted, without duplicates. An empty list matches any. */
 export interface LogFilter {
   readonly addresses: readonly Address[];
-  /** By position; positions at the end that match any are left out. */
+  /** By position. A log matches only if it has at least as many topics as there are positions, empty ones included. */
   readonly topics: readonly (readonly Hash[])[];
 }
 
@@ -76,8 +76,7 @@ const parseTopics = (value: unknown, maxTopics: number): Hash[][] => {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw invalidParams("topics: expected a list");
   if (value.length > MAX_TOPIC_POSITIONS) throw invalidParams(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
-  const topics = value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
-  return topics.slice(0, topics.findLastIndex((position) => position.length > 0) + 1);
+  return value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
 };
 
 const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
@@ -118,13 +117,14 @@ export const formatLogFilter = (
 /** Equal filters have equal texts. */
 export const canonicalLogFilter = ({ addresses, topics }: LogFilter): string => JSON.stringify([addresses, topics]);
 
-/** `log` must have its address and topics in lower case. */
+/**
+ * Whether the filter matches a log, whose address and topics must be in lower case. A log with fewer topics than the filter
+ * has positions does not match (geth, eth/filters/filter.go, filterLogs).
+ */
 export const matchesLog = (
   { addresses, topics }: LogFilter,
   log: { readonly address: string; readonly topics: readonly string[] },
 ): boolean =>
+  topics.length <= log.topics.length &&
   (addresses.length === 0 || addresses.some((address) => address === log.address)) &&
-  topics.every(
-    (position, at) =>
-      at < log.topics.length && (position.length === 0 || position.some((each) => each === log.topics[at])),
-  );
+  topics.every((position, at) => position.length === 0 || position.some((each) => each === log.topics[at]));

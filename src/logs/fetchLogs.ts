@@ -12,6 +12,7 @@ import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 import type { Choice, SpanSlots } from "./spanSlots.ts";
+import { dropShortLogs } from "./topicCount.ts";
 
 export interface Fetched {
   /** Ordered, each once. */
@@ -171,10 +172,11 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       }
       try {
         const given = await ask(node, job, context).finally(lease.release);
-        const { logs, proven } = await checkLogs(node, job, given, context, fetchBlock);
+        const checked = await checkLogs(node, job, given, context, fetchBlock);
+        const logs = dropShortLogs(job.filter, checked.logs);
         const timestamps = await fillTimestamps(logs, node, context);
         metrics.logSpans.inc({ chain, outcome: "ok" });
-        return { logs, timestamps, proven, nodes: new Set([node.name]) };
+        return { logs, timestamps, proven: checked.proven, nodes: new Set([node.name]) };
       } catch (error) {
         asker.signal.throwIfAborted();
         if (!(error instanceof NodeError)) throw error;
