@@ -1,6 +1,15 @@
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import type { BlockTag } from "./blockParameter.ts";
-import { type Address, formatQuantity, type Hash, type Hex, isAddress, isHash, isQuantity } from "./hex.ts";
+import { type BlockTag, parseBlockTag } from "./blockParameter.ts";
+import {
+  type Address,
+  formatQuantity,
+  type Hash,
+  type Hex,
+  isAddress,
+  isHash,
+  isQuantity,
+  lowerPrefix,
+} from "./hex.ts";
 
 export type BlockNumberOrTag = bigint | BlockTag;
 
@@ -27,9 +36,6 @@ export interface LogFilterLimits {
   readonly maxTopics: number;
 }
 
-const TAGS: ReadonlySet<string> = new Set<BlockTag>(["earliest", "finalized", "safe", "latest", "pending"]);
-const isTag = (value: unknown): value is BlockTag => typeof value === "string" && TAGS.has(value);
-
 /** An EVM log has at most four topics (LOG4). */
 const MAX_TOPIC_POSITIONS = 4;
 const MAX_BLOCK_NUMBER = 2n ** 64n - 1n;
@@ -42,9 +48,11 @@ const lower = (value: Hex): Hex => `0x${value.slice(2).toLowerCase()}`;
 
 const parseBound = (value: unknown, name: string): BlockNumberOrTag | undefined => {
   if (value === undefined || value === null) return undefined;
-  if (isTag(value)) return value;
-  if (!isQuantity(value)) throw invalidParams(`${name}: expected a hex number or a block tag`);
-  const number = BigInt(value);
+  const tag = parseBlockTag(value);
+  if (tag !== undefined) return tag;
+  const hex = lowerPrefix(value);
+  if (!isQuantity(hex)) throw invalidParams(`${name}: expected a hex number or a block tag`);
+  const number = BigInt(hex);
   if (number > MAX_BLOCK_NUMBER) throw invalidParams(`${name}: block number larger than 64 bits`);
   return number;
 };
@@ -54,8 +62,9 @@ const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (values.length > maxAddresses) throw invalidParams(`address: more than ${maxAddresses} addresses`);
   const addresses = values.map((each) => {
-    if (!isAddress(each)) throw invalidParams("address: expected 20 bytes of hex, or a list of such");
-    return lower(each);
+    const hex = lowerPrefix(each);
+    if (!isAddress(hex)) throw invalidParams("address: expected 20 bytes of hex, or a list of such");
+    return lower(hex);
   });
   return canonical(addresses);
 };
@@ -66,8 +75,9 @@ const parsePosition = (value: unknown, position: number, maxTopics: number): Has
   // A null among alternatives makes the position match any, as geth reads it.
   if (values.includes(null)) return [];
   const topics = values.map((each) => {
-    if (!isHash(each)) throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
-    return lower(each);
+    const hex = lowerPrefix(each);
+    if (!isHash(hex)) throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
+    return lower(hex);
   });
   return canonical(topics);
 };
@@ -80,7 +90,7 @@ const parseTopics = (value: unknown, maxTopics: number): Hash[][] => {
 };
 
 const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
-  const { blockHash } = value;
+  const blockHash = lowerPrefix(value.blockHash);
   if (blockHash !== undefined && blockHash !== null) {
     if (!isHash(blockHash)) throw invalidParams("blockHash: expected 32 bytes of hex");
     return { blockHash: lower(blockHash) };

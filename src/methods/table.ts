@@ -3,7 +3,7 @@ import { blockInView, byHashRead, receiptInView, transactionInView } from "./byH
 import type { Method } from "./chain.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
-import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
+import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
 import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
@@ -25,9 +25,9 @@ import {
   listOf,
   mapOf,
   optional,
+  orNull,
   readAddress,
   readAny,
-  readBoolean,
   readData,
   readHash,
   readProofKey,
@@ -42,7 +42,6 @@ import { overHttp } from "./unsupported.ts";
 const address = required("address", readAddress);
 const hash = required("hash", readHash);
 const index = required("index", readQuantity);
-const full = required("fullTransactions", readBoolean);
 const transaction = required("transaction", readTransaction);
 const stateOverrides = optional("stateOverrides", readStateOverrides);
 const blockOverrides = optional("blockOverrides", readBlockOverrides);
@@ -90,7 +89,7 @@ export const table: readonly Method[] = [
 
   byHashRead({
     name: "eth_getBlockByHash",
-    params: [hash, full],
+    params: [hash, fullTransactions],
     lifetime: "byHash",
     tells: "hash",
     inView: blockInView,
@@ -173,7 +172,7 @@ export const table: readonly Method[] = [
   }),
   blockRead({
     name: "eth_getProof",
-    params: [address, required("keys", listOf(readProofKey)), stateBlock],
+    params: [address, required("keys", orNull(listOf(readProofKey), [])), stateBlock],
     kind: "state",
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),

@@ -36,6 +36,15 @@ test("bounds are numbers, tags, or left to their defaults; blockHash takes prece
   assert.deepEqual(parse({ blockHash: T, fromBlock: "nonsense" }).blocks, { blockHash: t });
 });
 
+test("unsafe is latest, and the prefix may be 0X", () => {
+  assert.deepEqual(parse({ fromBlock: "unsafe", toBlock: "0X10" }).blocks, { fromBlock: "latest", toBlock: 16n });
+  assert.deepEqual(parse({ blockHash: T.replace("0x", "0X") }).blocks, { blockHash: t });
+  assert.equal(
+    canonical({ address: A.replace("0x", "0X"), topics: [T.replace("0x", "0X")] }),
+    canonical({ address: a, topics: [t] }),
+  );
+});
+
 test("an error names the parameter", () => {
   const refused: readonly (readonly [unknown, RegExp])[] = [
     [undefined, /^filter:/],
