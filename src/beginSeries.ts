@@ -49,7 +49,7 @@ const MODES = all<PendingMode>({
   node: true,
   none: true,
 });
-const DECISIONS = all<Decision | MessageFault | "undecodable">({
+const DECISIONS = all<Decision | MessageFault | "undecodable" | "payloadEnd">({
   first: true,
   next: true,
   firstOfNextBlock: true,
@@ -67,6 +67,7 @@ const DECISIONS = all<Decision | MessageFault | "undecodable">({
   badBase: true,
   badDiff: true,
   undecodable: true,
+  payloadEnd: true,
 });
 const MISMATCHES = all<Unproven | Difference>({
   transactions: true,

@@ -1,7 +1,7 @@
 import { larger } from "./bigintOrder.ts";
 import { fastLzLength } from "./fastLz.ts";
 import { type Address, formatData, type Hash } from "./hex.ts";
-import { isOpForkActive, type Rules } from "./rules.ts";
+import { isOpForkActive, type OpFork, type Rules } from "./rules.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
 /** Predeploys, OP stack, specs/protocol/predeploys.md. */
@@ -32,6 +32,11 @@ const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
 
 const BEDROCK_SELECTOR = "0x015d8eb9";
+/** The selectors that name a fork; those before Isthmus say too little. OP stack, specs/protocol: isthmus and jovian l1-attributes. */
+const SELECTOR_FORKS: ReadonlyMap<string, OpFork> = new Map([
+  ["0x098999be", "isthmus"],
+  ["0x3db6be2b", "jovian"],
+]);
 const WORD = 32;
 
 const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
@@ -55,6 +60,10 @@ export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
     scalar: 0n,
   };
 };
+
+/** The fork whose rules for L1 fees the calldata of an L1-attributes deposit names: Jovian for later ones too. */
+export const l1AttributesFork = (calldata: Uint8Array): OpFork | undefined =>
+  SELECTOR_FORKS.get(formatData(calldata.subarray(0, 4)));
 
 const parseBedrock = (calldata: Uint8Array): L1Attributes => {
   const word = (at: number) => numberAt(calldata, 4 + at * WORD, 4 + (at + 1) * WORD);

@@ -48,8 +48,8 @@ const createSocket = (options: FeedOptions, url: string, position: number, onCou
   const receive = (bytes: Uint8Array): boolean => {
     const frame = decodeFrame(bytes, maxMessageBytes);
     const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
-    if ("fault" in parsed) {
-      metrics.feedMessages.inc({ chain, decision: parsed.fault });
+    if (!("message" in parsed)) {
+      metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
       return false;
     }
     if (failures > 0 || isDown) log.info({ chain, feed: position }, "feed delivers");

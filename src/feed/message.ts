@@ -61,7 +61,11 @@ export interface Flashblock {
 /** Why a message was dropped: a label of the metric. */
 export type MessageFault = "notJson" | "notAMessage" | "badBase" | "badDiff";
 
-export type ParsedMessage = { readonly message: Flashblock } | { readonly fault: MessageFault };
+/** `payloadEnd` says that no message of a block follows: the next block's index 0 says so too. */
+export type ParsedMessage =
+  | { readonly message: Flashblock }
+  | { readonly ignored: "payloadEnd" }
+  | { readonly fault: MessageFault };
 
 const parseBase = (value: unknown): FlashblockBase => {
   const base = read.fields(value);
@@ -196,6 +200,11 @@ const unwrap = (value: unknown): unknown =>
     ? (Object.values(value).find((inner) => isFields(inner) && "payload_id" in inner) ?? value)
     : value;
 
+/** X Layer: a payload's id alone, or in an envelope named so (okx/xlayer-reth, crates/builder/src/broadcast/payload.rs). */
+const isPayloadEnd = (value: unknown, unwrapped: Fields): boolean =>
+  (isFields(value) && "OpFlashblockPayloadEnd" in value) ||
+  (isPayloadId(unwrapped.payload_id) && Object.keys(unwrapped).length === 1);
+
 /** A message of any version (flashblocks.md 1.2, 1.3, 1.9), or why it is none. Never throws: a feed's text is untrusted. */
 export const parseMessage = (text: string): ParsedMessage => {
   let value: unknown;
@@ -206,6 +215,7 @@ export const parseMessage = (text: string): ParsedMessage => {
   }
   const unwrapped = unwrap(value);
   if (!isFields(unwrapped)) return { fault: "notAMessage" };
+  if (isPayloadEnd(value, unwrapped)) return { ignored: "payloadEnd" };
   try {
     return { message: parseFields(unwrapped, text.length) };
   } catch (error) {

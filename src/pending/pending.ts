@@ -17,6 +17,7 @@ import { createRecentHashes } from "./recentHashes.ts";
 import { type Passed, reconcile } from "./reconcile.ts";
 import { isSealingFast } from "./sealingFast.ts";
 import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
+import { createTransactionShape } from "./transactionShape.ts";
 import { createVanished } from "./vanished.ts";
 import { createView } from "./view.ts";
 
@@ -94,6 +95,7 @@ export const createPending = (options: PendingOptions): Pending => {
     onDifference: (passed) => countDifferences(passed),
   });
 
+  const shape = createTransactionShape(ask, now);
   const probe = createNodeProbe({ ask, now, onChange: () => publish() });
 
   const onExecuted: FoldingOptions["onExecuted"] = ({ unproven }, { number, index }, durationMs) => {
@@ -187,7 +189,8 @@ export const createPending = (options: PendingOptions): Pending => {
     if (name === "reorganised") log.warn({ chain, head: latest.number }, "pending blocks were orphaned");
     // Where transactions differ, the sealed block's are asked for first.
     for (const each of passed) if (!each.differences.includes("transactions")) countDifferences(each);
-    folding.rebase(latest, isExecuted, alsoShownBy(head));
+    const { hasTimestamp: hasTransactionTimestamp } = shape;
+    folding.rebase(latest, isExecuted, { ...alsoShownBy(head), hasTransactionTimestamp });
     folding.follow(sequence.blocks);
     findVanished(head, passed);
   };
@@ -213,6 +216,9 @@ export const createPending = (options: PendingOptions): Pending => {
     unsettled = [...(unsettled ?? []), ...from];
     settle();
     publish();
+    if (options.openFeed !== undefined) {
+      shape.learn(head.latest.hash).catch((err: unknown) => log.debug({ chain, err }, "no transaction to learn from"));
+    }
     nonces.review().catch((err: unknown) => log.debug({ chain, err }, "accepted transactions not reviewed"));
   };
 

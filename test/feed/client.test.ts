@@ -52,6 +52,27 @@ test("messages of all feeds arrive, as text, binary and brotli", async (t) => {
   );
 });
 
+test("X Layer's feed: messages and ends of blocks behind a record separator", async (t) => {
+  const { fakes, messages, arrived, telemetry } = await open(t, 1);
+  const frame = (value: unknown) => Buffer.concat([Uint8Array.of(0x1e), brotliCompressSync(JSON.stringify(value))]);
+  const send = (value: unknown) => fakes[0]?.send(frame(value));
+  send({ OpFlashblockPayload: { ...wireMessage(0), target_index: 0 } });
+  send({ ...wireMessage(1), target_index: 4 });
+  send({ OpFlashblockPayloadEnd: { payload_id: wireMessage(0).payload_id } });
+  send({ OpFlashblockPayload: { ...wireMessage(0, { number: 102n }), target_index: 0 } });
+  await arrived(3);
+  assert.deepEqual(
+    messages.map(({ message }) => [message.payloadId, message.index]),
+    [
+      ["0x0000000000000065", 0],
+      ["0x0000000000000065", 1],
+      ["0x0000000000000066", 0],
+    ],
+  );
+  const { values } = await telemetry.metrics.feedMessages.get();
+  assert.deepEqual(Object.fromEntries(values.map(({ labels, value }) => [labels.decision, value])), { payloadEnd: 1 });
+});
+
 test("garbage is counted by reason and ends nothing", async (t) => {
   const { fakes, arrived, telemetry, feed } = await open(t, 1);
   const [fake] = fakes;
