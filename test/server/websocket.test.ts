@@ -102,7 +102,10 @@ test("what would not be heeded is refused", async () => {
     [["pendingLogs", { address: "0x1" }], -32_602, /address/],
     [["pendingLogs", { topics: ["0x12"] }], -32_602, /topics\[0\]/],
     [["logs", { blockHash: `0x${"1".repeat(64)}` }], -32_602, /blockHash/],
-    [["newFlashblockTransactions", {}], -32_602, /true/],
+    [["newPendingTransactions", {}], -32_602, /true/],
+    [["newFlashblockTransactions", "all"], -32_602, /true/],
+    [["newFlashblockTransactions", { address: "0x1" }], -32_602, /address/],
+    [["newFlashblockTransactions", { blockHash: `0x${"1".repeat(64)}` }], -32_602, /blockHash/],
     [["newHeads", null, 1], -32_602, /too many/],
   ];
   for (const [params, code, text] of refusals) {
