@@ -124,6 +124,12 @@ export const formatLogFilter = (
   }),
 });
 
+/** The filter without the empty positions at its end: it also matches logs with fewer topics. The same object if it has none. */
+export const withoutWildcards = (filter: LogFilter): LogFilter => {
+  const length = filter.topics.findLastIndex((position) => position.length > 0) + 1;
+  return length === filter.topics.length ? filter : { ...filter, topics: filter.topics.slice(0, length) };
+};
+
 /** Equal filters have equal texts. */
 export const canonicalLogFilter = ({ addresses, topics }: LogFilter): string => JSON.stringify([addresses, topics]);
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { formatData, formatQuantity } from "../../src/chain/hex.ts";
-import { type LogFilter, parseLogQuery } from "../../src/chain/logFilter.ts";
+import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/chain/logFilter.ts";
 import { type Node, NodeError, type NodeErrorKind } from "../../src/chain/node.ts";
 import type { CallContext, Question } from "../../src/chain/source.ts";
 import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
@@ -56,11 +56,6 @@ const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 
 export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
   new NodeError(kind, "fake", code, message, { data });
-
-const withoutWildcards = (filter: LogFilter): LogFilter => ({
-  ...filter,
-  topics: filter.topics.slice(0, filter.topics.findLastIndex(({ length }) => length > 0) + 1),
-});
 
 /** A node that holds a fake chain, with its limits and faults. */
 export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {

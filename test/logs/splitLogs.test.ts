@@ -94,6 +94,27 @@ test("empty positions at the end count, also where a node ignores them, and have
   }
 });
 
+test("recent blocks whose bloom admits logs with too few topics are asked again in one request, not one each", async () => {
+  const transfer = fakeTopic(0);
+  const fungible = { address: fakeAddress(1), topics: [transfer, fakeTopic(1), fakeTopic(2)], data: "0x22" as const };
+  const unique = { ...fungible, topics: [...fungible.topics, fakeTopic(3)] };
+  const chain = createFakeChain(Array.from({ length: 100 }, (_, at) => (at % 50 === 7 ? [unique] : [fungible])));
+  const node = createFakeLogNode({ chain });
+  const filter = { addresses: [], topics: [[transfer], [], [], []] };
+  const context = contextOf(fakeHeads(chain, { finalized: 0 }));
+  const answer = await createSplit([node]).request(filter, range(1, 99), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(1, 99)));
+  assert.equal(node.logsRequests.length, 2);
+
+  // A node that left the end out the first time has it then.
+  const lagging = createFakeLogNode({
+    chain,
+    change: (logs, { filter: { topics } }) => (topics.length === 4 ? logs.slice(0, 1) : logs),
+  });
+  const complete = await createSplit([lagging]).request(filter, range(1, 99), context);
+  assert.deepEqual(await readLogs(complete), plainScan(chain, filter, range(1, 99)));
+});
+
 test("a recent segment is kept by its last block's hash, and not found after a reorganisation", async () => {
   const before = chainOf(400);
   const after = createFakeChain(
