@@ -1,4 +1,5 @@
 import { bls12_381 } from "@noble/curves/bls12-381.js";
+import { formatData } from "../chain/hex.ts";
 
 const MODULUS = 0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaabn;
 const FIELD_BYTES = 64;
@@ -36,7 +37,7 @@ const faultOf = (part: Part, bytes: Uint8Array, checksGroup: boolean): string | 
   for (let at = 0; at < bytes.length; at += FIELD_BYTES) {
     const field = bytes.subarray(at, at + FIELD_BYTES);
     if (field.subarray(0, PADDING_BYTES).some((byte) => byte !== 0)) return "invalid field element top bytes";
-    const value = BigInt(`0x${field.toHex()}`);
+    const value = BigInt(formatData(field));
     if (value >= MODULUS) return "invalid fp.Element encoding";
     fields.push(value);
   }

@@ -1,4 +1,5 @@
 import { larger, smaller } from "../chain/bigintOrder.ts";
+import { formatData } from "../chain/hex.ts";
 
 const WORD_BYTES = 32;
 const HEADER_BYTES = 3 * WORD_BYTES;
@@ -7,9 +8,11 @@ const SHORT_BYTES = 32n;
 const SHORT_COMPLEXITY = 16n;
 const EXPONENT_BYTE_GAS = 16n;
 
-const wordAt = (data: Uint8Array, at: number): bigint => {
-  const hex = data.subarray(at, at + WORD_BYTES).toHex();
-  return BigInt(`0x${hex.padEnd(2 * WORD_BYTES, "0")}`);
+/** The 32 bytes from that place on as a number. Bytes beyond the end are zero. */
+export const wordAt = (data: Uint8Array, at: number): bigint => {
+  const word = new Uint8Array(WORD_BYTES);
+  word.set(data.subarray(at, at + WORD_BYTES));
+  return BigInt(formatData(word));
 };
 
 /** Lengths of base, exponent and modulus. */

@@ -1,6 +1,6 @@
 import { EVMError, type PrecompileFunc, type PrecompileInput } from "@ethereumjs/evm";
 import { describeBlsFault } from "./blsFault.ts";
-import { modexpGas, modexpLengths } from "./modexpGas.ts";
+import { modexpGas, modexpLengths, wordAt } from "./modexpGas.ts";
 
 const { errorMessages } = EVMError;
 type Result = Awaited<ReturnType<PrecompileFunc>>;
@@ -24,11 +24,7 @@ const describeBn254 =
     if (error === errorMessages.INVALID_INPUT_LENGTH) return "bad elliptic curve pairing size";
     const points = data.subarray(0, pointBytes);
     for (let at = 0; at < points.length; at += BN254_BYTES) {
-      const element = points
-        .subarray(at, at + BN254_BYTES)
-        .toHex()
-        .padEnd(2 * BN254_BYTES, "0");
-      if (BigInt(`0x${element}`) >= BN254_MODULUS) return "invalid fp.Element encoding";
+      if (wordAt(points, at) >= BN254_MODULUS) return "invalid fp.Element encoding";
     }
     return "point is not on curve";
   };
