@@ -30,17 +30,17 @@ const FETCH_TIMEOUT_MS = 5_000;
 
 export interface ExecutionOptions {
   readonly config: ChainConfig;
-  readonly forks: ChainForks;
+  readonly rules: { readonly forks: ChainForks };
   readonly upstreams: Upstreams;
   /** Where state of final blocks is kept for all replicas. */
   readonly store: Store;
   readonly telemetry: Telemetry;
 }
 
-export const createExecution = ({ config, forks, upstreams, store, telemetry }: ExecutionOptions): Execution => {
+export const createExecution = ({ config, rules, upstreams, store, telemetry }: ExecutionOptions): Execution => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
-  const natives = nativeContracts(forks.chainId);
+  const nativesAt = (timestamp: bigint) => nativeContracts(rules.forks.chainId, timestamp);
   const { heads } = upstreams;
   const state = createNodeState({
     fetch: storedFetch({
@@ -62,13 +62,13 @@ export const createExecution = ({ config, forks, upstreams, store, telemetry }: 
   const workers = createWorkers({
     entry: SIMULATE_WORKER,
     size,
-    natives,
     onFailure,
     onDeadline: () => metrics.deadlineHits.inc({ chain }),
   });
   const simulator = createSimulator({
     workers,
-    forks,
+    forks: () => rules.forks,
+    nativesAt,
     profile: simulate.profile,
     errorShape: simulate.errorShape,
     maxBlocks: simulate.maxBlocks,
@@ -86,7 +86,14 @@ export const createExecution = ({ config, forks, upstreams, store, telemetry }: 
   });
   return {
     simulator,
-    executor: () => createExecutor({ forks, natives, stateAt: (base) => state.at(base), onFailure }),
+    executor: () =>
+      createExecutor({
+        forks: () => rules.forks,
+        // The feed is of the newest blocks.
+        natives: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
+        stateAt: (base) => state.at(base),
+        onFailure,
+      }),
     stateAt: (block, wish) => state.at(block, wish),
     close: async () => {
       await workers.close();

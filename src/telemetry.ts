@@ -131,6 +131,7 @@ const createMetrics = (registry: Registry) => {
     simulateFetched: counter("simulate_fetched_total", "State values fetched from nodes", "chain"),
     simulateSeconds: histogram("simulate_seconds", "Duration of a run", SECONDS, "chain", "kind"),
     deadlineHits: counter("simulate_deadline_total", "Runs ended by their deadline", "chain"),
+    rulesUnknown: gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", "chain"),
     workers: gauge("workers", "Worker threads alive", "chain"),
     workersBusy: gauge("workers_busy", "Worker threads with a run", "chain"),
 

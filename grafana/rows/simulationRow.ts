@@ -29,6 +29,12 @@ export const simulationRow: Row = {
       ],
     },
     {
+      title: "Rules unknown",
+      description: "1: a fork is active that this version cannot execute, and nodes execute.",
+      unit: "short",
+      queries: [value("max", "rules_unknown", CHAIN, "chain")],
+    },
+    {
       title: "Workers",
       description: "Alive and busy. All busy for long: runs wait, then clients hear 503.",
       unit: "short",

@@ -139,9 +139,10 @@ export class StateOverlay {
     this.setAccount(address, nonce, this.balanceOf(address));
   }
 
+  /** Wraps at 2^256, as geth's does. */
   addBalance(address: Address, amount: bigint): void {
     const { nonce, balance } = this.#entry(address);
-    this.setAccount(address, nonce, balance + amount);
+    this.setAccount(address, nonce, BigInt.asUintN(256, balance + amount));
   }
 
   setCode(address: Address, code: Uint8Array): void {

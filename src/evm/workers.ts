@@ -4,7 +4,6 @@ import type { StateSource } from "../chain/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { endWorker, loadedWorker } from "./endWorker.ts";
 import type { FromWorker, ToWorker } from "./runMessages.ts";
-import type { WorkerOptions } from "./serveRuns.ts";
 
 const MAX_WAITING = 64;
 /** A thread that ended before it was ready would most likely do so again at once. */
@@ -18,7 +17,7 @@ export class NotRunHere extends Error {
   override readonly name = "NotRunHere";
 }
 
-export interface WorkersOptions extends WorkerOptions {
+export interface WorkersOptions {
   /** A worker file, made by `workerFile`. */
   readonly entry: URL;
   readonly size: number;
@@ -34,6 +33,8 @@ export interface RunRequest {
   /** Plain data; `transfer` lists buffers that move instead of being copied. */
   readonly input: unknown;
   readonly source: StateSource;
+  /** Addresses, or beginnings of addresses, whose code is native in that block: a run that touches one is not run here. */
+  readonly natives: readonly string[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -74,7 +75,7 @@ interface Seat {
 export const workerFile = (here: string, name: string): URL => new URL(`${name}.worker${extname(here)}`, here);
 
 export const createWorkers = (options: WorkersOptions): Workers => {
-  const { entry, size, natives, maxWaiting = MAX_WAITING, onFailure, onDeadline } = options;
+  const { entry, size, maxWaiting = MAX_WAITING, onFailure, onDeadline } = options;
   const queue: Job[] = [];
   let isClosed = false;
   let lastId = 0;
@@ -83,7 +84,6 @@ export const createWorkers = (options: WorkersOptions): Workers => {
 
   const start = (seat: Seat): void => {
     const worker = new Worker(entry, {
-      workerData: { natives },
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
     seat.worker = worker;
@@ -176,7 +176,8 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       clearTimeout(timer);
       job.signal.removeEventListener("abort", leave);
     };
-    post(seat, { kind: "run", id: seat.id, name: job.name, stateId: job.source.id, input: job.input });
+    const { name, source, natives, input } = job;
+    post(seat, { kind: "run", id: seat.id, name, stateId: source.id, natives, input });
   };
 
   const busy = (): number => seats.filter(({ job }) => job !== undefined).length;

@@ -1,14 +1,15 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { BlockId } from "../chain/heads.ts";
-import { type ChainForks, rulesAt } from "../chain/rules.ts";
+import { areRulesKnown, type ChainForks, newestRulesAt } from "../chain/rules.ts";
 import type { StateSource } from "../chain/stateReader.ts";
 import { endWorker, loadedWorker } from "../evm/endWorker.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 
 export interface ExecutorOptions {
-  readonly forks: ChainForks;
+  /** The rules as they are known now. */
+  readonly forks: () => ChainForks;
   /** Addresses, or beginnings of addresses, whose code is native on this chain. */
   readonly natives: readonly string[];
   /** State at a sealed block, asked from nodes. */
@@ -93,7 +94,10 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     execute: (work: Work) =>
       new Promise((resolve, reject) => {
         waiting.set(work.id, { resolve, reject });
-        post({ kind: "run", work, rules: rulesAt(forks, work.environment.number, work.environment.timestamp) });
+        const { number, timestamp } = work.environment;
+        const known = forks();
+        const isExecutable = areRulesKnown(known, timestamp);
+        post({ kind: "run", work, rules: newestRulesAt(known, number, timestamp), isExecutable });
       }),
     rebase: (next, through) => {
       base = next;

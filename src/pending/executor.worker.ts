@@ -44,11 +44,11 @@ const inOrder = (act: () => Promise<void> | void): void => {
   queue = queue.then(() => turn()).then(act);
 };
 
-const run = async ({ work, rules }: ToExecutor & { kind: "run" }): Promise<FromExecutor> => {
+const run = async ({ work, rules, isExecutable }: ToExecutor & { kind: "run" }): Promise<FromExecutor> => {
   const { id } = work;
   if (id <= voidThrough) return { kind: "void", id };
   try {
-    return { kind: "done", id, execution: await runner.run(work, rules) };
+    return { kind: "done", id, execution: await runner.run(work, rules, isExecutable) };
   } catch (error) {
     return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }

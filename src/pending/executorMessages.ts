@@ -5,7 +5,8 @@ import type { Execution, Work } from "./execution.ts";
 
 /** From the main thread to the executor's. */
 export type ToExecutor =
-  | { readonly kind: "run"; readonly work: Work; readonly rules: Rules }
+  /** Where not `isExecutable`, the block's own rules are not known: the transactions are only decoded. */
+  | { readonly kind: "run"; readonly work: Work; readonly rules: Rules; readonly isExecutable: boolean }
   | { readonly kind: "rebase"; readonly base: BlockId; readonly through: number | undefined }
   | { readonly kind: "values"; readonly id: number; readonly values: StateValues }
   | { readonly kind: "noValues"; readonly id: number; readonly message: string };

@@ -29,7 +29,8 @@ export interface RunnerOptions {
 
 /** Runs works one after another, each on the outcome of another, and keeps the base's values warm from block to block. */
 export interface Runner {
-  run(work: Work, rules: Rules): Promise<Execution>;
+  /** `isExecutable: false` only decodes: the block's rules are not known. */
+  run(work: Work, rules: Rules, isExecutable?: boolean): Promise<Execution>;
   rebase(base: BlockId, through: number | undefined): void;
 }
 
@@ -158,7 +159,7 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
     };
   };
 
-  const run = async (work: Work, rules: Rules): Promise<Execution> => {
+  const run = async (work: Work, rules: Rules, isExecutable = true): Promise<Execution> => {
     const line = lineage(work.before);
     const layers = layersOf(line);
     const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
@@ -166,7 +167,7 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
     let ran = keep(work, line[0], decoded, []);
     let unproven = decoded.find((each) => each.unproven)?.unproven;
     let outcome: Execution["outcome"];
-    if (!layers || work.hasPostExec) unproven ??= "unexecutable";
+    if (!layers || work.hasPostExec || !isExecutable) unproven ??= "unexecutable";
     if (layers && !unproven) {
       try {
         const ended = await execute(work, rules, layers, line, prepared);

@@ -101,6 +101,22 @@ const createRig = () => {
   return { runner, run, asked };
 };
 
+test("a message whose rules are not known is decoded and not executed", async () => {
+  const { runner, asked } = createRig();
+  const work = {
+    id: 1,
+    before: undefined,
+    environment: environment(1n),
+    index: 0,
+    transactions: [await transfer(0)],
+    hasPostExec: false,
+    told: told(1),
+  };
+  const { unproven, outcome, transactions } = await runner.run(work, RULES, false);
+  assert.deepEqual([unproven, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
+  assert.deepEqual(asked, []);
+});
+
 test("each message runs on what the one before left, and tells what it wrote", async () => {
   const { run } = createRig();
   const first = await run(1, { transactions: [await transfer(0)] });

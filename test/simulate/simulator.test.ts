@@ -12,12 +12,13 @@ import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 import type { PlainAccount } from "../support/stateRoot.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
-const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [NATIVE], maxWaiting: 2 });
+const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, maxWaiting: 2 });
 after(() => workers.close());
 
 const OPTIONS: SimulatorOptions = {
   workers,
-  forks: fixedForks(1n, "prague"),
+  forks: () => fixedForks(1n, "prague"),
+  nativesAt: () => [NATIVE],
   ...SIMULATOR_OPTIONS,
 };
 const simulator = createSimulator(OPTIONS);
