@@ -89,8 +89,12 @@ export class RulesWatch {
       const { unknownFrom: _, ...known } = forks;
       this.#forks = unknownFrom === undefined ? known : { ...known, unknownFrom };
     }
+    const isKnown = areRulesKnown(this.#forks, headTimestamp);
     for (const difference of found) this.#log(difference);
-    telemetry.metrics.rulesUnknown.set({ chain }, areRulesKnown(this.#forks, headTimestamp) ? 0 : 1);
+    if (!isKnown && found.length === 0 && unknownFrom !== undefined) {
+      this.#log({ from: unknownFrom, what: "a fork that is not implemented" });
+    }
+    telemetry.metrics.rulesUnknown.set({ chain }, isKnown ? 0 : 1);
   }
 
   #log({ from, what }: RuleDifference): void {

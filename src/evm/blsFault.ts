@@ -1,6 +1,7 @@
 import { bls12_381 } from "@noble/curves/bls12-381.js";
 import { formatData } from "../chain/hex.ts";
 
+const { Fp2 } = bls12_381.fields;
 const MODULUS = 0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaabn;
 const FIELD_BYTES = 64;
 const PADDING_BYTES = 16;
@@ -67,4 +68,4 @@ const check = (point: { assertValidity(): void }): PointCheck => {
 const checkG1 = ([x = 0n, y = 0n]: readonly bigint[]): PointCheck => check(bls12_381.G1.Point.fromAffine({ x, y }));
 
 const checkG2 = ([x0 = 0n, x1 = 0n, y0 = 0n, y1 = 0n]: readonly bigint[]): PointCheck =>
-  check(bls12_381.G2.Point.fromAffine({ x: { c0: x0, c1: x1 }, y: { c0: y0, c1: y1 } } as never));
+  check(bls12_381.G2.Point.fromAffine({ x: Fp2.fromBigTuple([x0, x1]), y: Fp2.fromBigTuple([y0, y1]) }));
