@@ -70,7 +70,7 @@ const simulate = z.strictObject({
     .int()
     .positive()
     .optional()
-    .describe("Worker threads; default: one less than the cores, at least one"),
+    .describe("Worker threads at most, started on first use; default: one less than the cores, from 1 to 4"),
 });
 
 const pending = z.strictObject({

@@ -131,7 +131,8 @@ const createMetrics = (registry: Registry) => {
     simulateFetched: counter("simulate_fetched_total", "State values fetched from nodes", "chain"),
     simulateSeconds: histogram("simulate_seconds", "Duration of a run", SECONDS, "chain", "kind"),
     deadlineHits: counter("simulate_deadline_total", "Runs ended by their deadline", "chain"),
-    workers: gauge("workers", "Worker threads alive", "chain"),
+    workers: gauge("workers", "Worker threads alive; they start on first use", "chain"),
+    workersMax: gauge("workers_max", "Worker threads at most", "chain"),
     workersBusy: gauge("workers_busy", "Worker threads with a run", "chain"),
 
     webSockets: gauge("websockets", "Open WebSocket connections"),
