@@ -105,6 +105,7 @@ const createMetrics = (registry: Registry) => {
       "chain",
     ),
 
+    chainServing: gauge("chain_serving", "1 while the chain is known and a node of it can be asked", "chain"),
     head: gauge("head", "Served head by tag", "chain", "tag"),
     headAgeSeconds: gauge("head_age_seconds", "Age of the served head by its own time", "chain"),
     reorgs: counter("reorgs_total", "Reorganisations", "chain"),
