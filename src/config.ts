@@ -45,6 +45,7 @@ const logs = z.strictObject({
     .describe("Blocks of one query at most"),
   maxAddresses: count(1_000).describe("Addresses of one query at most"),
   maxTopics: count(1_000).describe("Topics in one position at most"),
+  maxFilters: count(1_000).describe("Polled filters of one client at most"),
 });
 
 const simulate = z.strictObject({
