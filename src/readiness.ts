@@ -1,54 +1,62 @@
 import type { Config } from "./config.ts";
-import type { ServedChain } from "./createChain.ts";
 import type { ReadinessReport } from "./server/ops.ts";
+import type { UpstreamNode } from "./upstream/upstreamNode.ts";
 
-export interface ReadinessOptions {
+/** What readiness looks at. */
+export interface WatchedChain {
+  readonly name: string;
+  readonly upstreams: {
+    readonly nodes: readonly Pick<UpstreamNode, "name" | "available" | "identified" | "fault">[];
+    readonly heads: { current(): unknown };
+  };
+}
+
+export interface ReadinessOptions<C extends WatchedChain> {
   readonly rule: Config["server"]["readiness"];
-  chains(): readonly ServedChain[];
+  chains(): readonly C[];
   /** The chain has its genesis and a first head. */
-  isKnown(chain: ServedChain): boolean;
+  isKnown(chain: C): boolean;
   isDraining(): boolean;
   readonly now?: () => number;
 }
 
-export interface Readiness {
+export interface Readiness<C> {
   /** For the whole process, or for the named chain. */
   report(chain: string | undefined): ReadinessReport;
   /** The chain is known and one of its nodes can be asked now. */
-  isServing(chain: ServedChain): boolean;
+  isServing(chain: C): boolean;
 }
 
 /** With rule `any`: after this time one known chain is enough. */
 const GRACE_MS = 10_000;
 
 /** Why no node of a chain is used yet: a wrong chain tells more than a node that cannot be reached. */
-const reasonOfFaults = ({ upstreams }: ServedChain): string => {
+const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
   const kinds = new Set(upstreams.nodes.map(({ fault }) => fault?.kind));
   if (kinds.has("wrongChain")) return "wrong chain id or genesis";
   if (kinds.has("noGenesis")) return "genesis missing";
   return "no node reachable";
 };
 
-const reasonOf = (chain: ServedChain, isKnown: boolean): string => {
+const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
   const { nodes, heads } = chain.upstreams;
   if (isKnown) return "no node can be asked now";
   if (!nodes.some(({ identified }) => identified)) return reasonOfFaults(chain);
   return heads.current() === undefined ? "no head yet" : "rules not read yet";
 };
 
-const faultsOf = ({ upstreams }: ServedChain): Readonly<Record<string, string>> => {
+const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> => {
   const nodes = upstreams.nodes.filter(({ identified }) => !identified);
   return Object.fromEntries(nodes.map(({ name, fault }) => [name, fault?.text ?? "no answer yet"]));
 };
 
 /** Whether requests may be sent here. Once ready, the process stays ready until it drains. */
-export const createReadiness = (options: ReadinessOptions): Readiness => {
+export const createReadiness = <C extends WatchedChain>(options: ReadinessOptions<C>): Readiness<C> => {
   const { rule, isKnown, now = () => performance.now() } = options;
   const startedMs = now();
   let wasReady = false;
 
-  const isServing = (chain: ServedChain): boolean =>
-    isKnown(chain) && chain.upstreams.nodes.some(({ available }) => available);
+  const isServing = (chain: C): boolean => isKnown(chain) && chain.upstreams.nodes.some(({ available }) => available);
 
   const decide = (): boolean => {
     const chains = options.chains();
@@ -61,7 +69,7 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
     return wasReady;
   };
 
-  const describe = (chain: ServedChain) => {
+  const describe = (chain: C) => {
     const ready = isKnown(chain);
     const serving = isServing(chain);
     return {
@@ -73,7 +81,7 @@ export const createReadiness = (options: ReadinessOptions): Readiness => {
     };
   };
 
-  const report = (ready: boolean, chains: readonly ServedChain[]): ReadinessReport => {
+  const report = (ready: boolean, chains: readonly C[]): ReadinessReport => {
     const draining = options.isDraining();
     const isUp = ready && !draining;
     return { status: isUp ? 200 : 503, body: { ready: isUp, draining, chains: chains.map(describe) } };
