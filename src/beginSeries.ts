@@ -116,7 +116,7 @@ export const beginProcessSeries = (metrics: Metrics, hasRedis: boolean): void =>
   for (const outcome of ["applied", "refused"]) metrics.reloads.inc({ outcome }, 0);
   if (!hasRedis) return;
   for (const reason of REDIS_FAILURES) metrics.redisErrors.inc({ reason }, 0);
-  for (const operation of ["get", "set"]) metrics.redisSeconds.zero({ operation });
+  for (const operation of ["get", "set", "script"]) metrics.redisSeconds.zero({ operation });
 };
 
 const beginNode = (metrics: Metrics, chain: string, node: string): void => {

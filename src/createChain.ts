@@ -9,6 +9,8 @@ import { createViews, noHead, type Views } from "./createViews.ts";
 import type { Call } from "./jsonrpc/call.ts";
 import { createDispatch, type Outcome } from "./jsonrpc/dispatch.ts";
 import { createFilters } from "./logs/filters.ts";
+import { createLocalFilters } from "./logs/localFilters.ts";
+import { createSharedFilters } from "./logs/sharedFilters.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
@@ -76,9 +78,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   );
   const ending = new AbortController();
   const kept = createReads(config, shared, upstreams, ending.signal);
-  const { reads, store, absent } = kept;
+  const { reads, store, absent, runScript } = kept;
   const views = createViews(config, upstreams, kept, telemetry);
-  const { maxBlocks, ...logLimits } = config.logs;
+  const { maxBlocks, maxFilters: maxPerClient, ...logLimits } = config.logs;
   const logs = splitLogs({
     chain: name,
     nodes: upstreams.nodes,
@@ -94,7 +96,12 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     nodes: upstreams,
     heads: upstreams.heads,
     logs,
-    filters: createFilters({ logs }),
+    filters: createFilters({
+      logs,
+      local: createLocalFilters({ maxPerClient }),
+      shared: runScript && createSharedFilters({ maxPerClient, run: runScript }),
+      onLocal: (err) => log.debug({ err, chain: name }, "a new filter is not shared with other replicas"),
+    }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;

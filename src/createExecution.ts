@@ -27,6 +27,8 @@ export interface Execution {
 
 const STATE_CACHE_BYTES = 64 * 1024 * 1024;
 const FETCH_TIMEOUT_MS = 5_000;
+/** Of each chain: many chains on a machine with many cores must not fill its memory. */
+const MAX_DEFAULT_WORKERS = 4;
 
 export interface ExecutionOptions {
   readonly config: ChainConfig;
@@ -56,13 +58,15 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
     onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),
   });
   const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
-  const size = simulate.workers ?? Math.max(1, availableParallelism() - 1);
-  metrics.workers.set({ chain }, size);
+  const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
+  metrics.workers.set({ chain }, 0);
+  metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
   const workers = createWorkers({
     entry: SIMULATE_WORKER,
     size,
     onFailure,
+    onThreads: (threads) => metrics.workers.set({ chain }, threads),
     onDeadline: () => metrics.deadlineHits.inc({ chain }),
   });
   const simulator = createSimulator({

@@ -9,6 +9,7 @@ import type { ServedChain } from "./createChain.ts";
 import { createGate } from "./createGate.ts";
 import { createSpanSlots } from "./logs/spanSlots.ts";
 import { formatMasked } from "./maskConfig.ts";
+import { createReadiness } from "./readiness.ts";
 import { readVersion } from "./readVersion.ts";
 import { drain } from "./server/drain.ts";
 import { createHttpServer, type HttpServer } from "./server/http.ts";
@@ -98,6 +99,12 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
         ...(chains.isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
       })),
     });
+  const readiness = createReadiness({
+    rule: server.readiness,
+    chains: () => chains.current,
+    isKnown: chains.isKnown,
+    isDraining: () => draining,
+  });
   const status = createStatus({
     version: readVersion(),
     metrics,
@@ -122,9 +129,11 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     host: server.opsHost,
     port: server.opsPort,
     registry,
-    ready: () => chains.current.every(chains.isKnown) && !draining,
+    readiness: readiness.report,
     measure: () => {
-      for (const { name: chain, upstreams } of chains.current) {
+      for (const served of chains.current) {
+        const { name: chain, upstreams } = served;
+        metrics.chainServing.set({ chain }, readiness.isServing(served) ? 1 : 0);
         const latest = upstreams.heads.current()?.latest;
         if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
       }

@@ -105,6 +105,7 @@ const createMetrics = (registry: Registry) => {
       "chain",
     ),
 
+    chainServing: gauge("chain_serving", "1 while the chain is known and a node of it can be asked", "chain"),
     head: gauge("head", "Served head by tag", "chain", "tag"),
     headAgeSeconds: gauge("head_age_seconds", "Age of the served head by its own time", "chain"),
     reorgs: counter("reorgs_total", "Reorganisations", "chain"),
@@ -132,7 +133,8 @@ const createMetrics = (registry: Registry) => {
     simulateSeconds: histogram("simulate_seconds", "Duration of a run", SECONDS, "chain", "kind"),
     deadlineHits: counter("simulate_deadline_total", "Runs ended by their deadline", "chain"),
     rulesUnknown: gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", "chain"),
-    workers: gauge("workers", "Worker threads alive", "chain"),
+    workers: gauge("workers", "Worker threads alive; they start on first use", "chain"),
+    workersMax: gauge("workers_max", "Worker threads at most", "chain"),
     workersBusy: gauge("workers_busy", "Worker threads with a run", "chain"),
 
     webSockets: gauge("websockets", "Open WebSocket connections"),

@@ -36,9 +36,10 @@ export const simulationRow: Row = {
     },
     {
       title: "Workers",
-      description: "Alive and busy. All busy for long: runs wait, then clients hear 503.",
+      description: "At most, alive and busy. As many busy as there may be: runs wait, then clients get 503.",
       unit: "short",
       queries: [
+        named("{{chain}} at most", value("sum", "workers_max", CHAIN, "chain")),
         named("{{chain}} alive", value("sum", "workers", CHAIN, "chain")),
         named("{{chain}} busy", value("sum", "workers_busy", CHAIN, "chain")),
       ],

@@ -13,6 +13,11 @@ export class ChainMismatchError extends Error {
   override readonly name = "ChainMismatchError";
 }
 
+/** A node told its chain id, but its genesis block cannot be read. */
+export class GenesisMissingError extends Error {
+  override readonly name = "GenesisMissingError";
+}
+
 const TIMEOUT_MS = 5_000;
 
 const parseQuantity = (body: Uint8Array): bigint => {
@@ -27,7 +32,10 @@ const parseQuantity = (body: Uint8Array): bigint => {
 export const readIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<Identity> => {
   const reach = { signal, deadlineMs: performance.now() + TIMEOUT_MS };
   const chainId = parseQuantity(await node.send(createCall("eth_chainId", []), reach));
-  const body = await node.send(createCall("eth_getBlockByNumber", ["0x0", false]), reach);
+  const body = await node.send(createCall("eth_getBlockByNumber", ["0x0", false]), reach).catch((cause: unknown) => {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new GenesisMissingError(`genesis block cannot be read: ${reason}`, { cause });
+  });
   const block: unknown = JSON.parse(asText(body));
   const hash = typeof block === "object" && block !== null && "hash" in block ? block.hash : undefined;
   return { chainId, hash: isHash(hash) ? hash : ZERO_HASH };

@@ -13,6 +13,7 @@ import { createBudget } from "./budget.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
+import type { IdentityFault } from "./identityFault.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -52,6 +53,8 @@ export interface UpstreamNode extends Node, Standing {
   readonly announced: bigint | undefined;
   /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
   identified: boolean;
+  /** Why it is not identified, by the last try. */
+  fault: IdentityFault | undefined;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
   announce(head: BlockId): void;
@@ -169,6 +172,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     name,
     requestsPerSecond: options.requestsPerSecond,
     identified: false,
+    fault: undefined,
     get head() {
       return head;
     },

@@ -7,6 +7,7 @@ import type { Clock } from "./clock.ts";
 import { createHeadFollower, type HeadFollower } from "./headFollower.ts";
 import type { HedgeOptions } from "./hedge.ts";
 import { ChainMismatchError, checkIdentity, type Known, readIdentity } from "./identity.ts";
+import { identityFault } from "./identityFault.ts";
 import { routed } from "./routed.ts";
 import { createUpstreamNode, type NodeOptions, type UpstreamNode } from "./upstreamNode.ts";
 
@@ -91,15 +92,16 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     let identity: Awaited<ReturnType<typeof readIdentity>>;
     try {
       identity = await readIdentity(node, signal);
-    } catch {
+      if (known) checkIdentity(chain, known, node.name, identity);
+    } catch (error) {
+      node.fault = identityFault(error);
+      if (error instanceof ChainMismatchError) throw error;
       return false;
-    }
-    if (known) {
-      checkIdentity(chain, known, node.name, identity);
     }
     // What was only configured is now confirmed, and a genesis hash that was not known may be.
     known = known && known.hash !== ZERO_HASH ? known : { ...identity, node: node.name };
     node.identified = true;
+    node.fault = undefined;
     const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
     heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
     return true;

@@ -4,6 +4,7 @@ import type { CallContext, Question } from "../../src/chain/source.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createFilters } from "../../src/logs/filters.ts";
+import { createLocalFilters } from "../../src/logs/localFilters.ts";
 import { isRefused } from "../../src/methods/refused.ts";
 import { table } from "../../src/methods/table.ts";
 import { createHeads, hashOf } from "../support/heads.ts";
@@ -41,7 +42,10 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     execution: undefined,
     pendingNumber: "same" as const,
     logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
-    filters: createFilters({ logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) } }),
+    filters: createFilters({
+      logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
+      local: createLocalFilters({ maxPerClient: 9 }),
+    }),
     logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
     heads: {
       blockTimeMs: 2_000,

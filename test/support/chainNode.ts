@@ -36,6 +36,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     down: false,
     available: true,
     identified: true,
+    fault: undefined,
     requestsPerSecond: undefined,
     oldest: 0n,
     latencyMs: 1,

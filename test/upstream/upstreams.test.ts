@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { NodeError } from "../../src/chain/node.ts";
 import type { Answer } from "../../src/chain/source.ts";
@@ -235,17 +234,16 @@ test("missing data are asked on another node, and remembered", async (t) => {
   assert.ok(upstreams.nodes[0]?.oldest === 0n || upstreams.nodes[0]?.oldest === 6n);
 });
 
-test("filters stay with the node that made them", async (t) => {
-  const handlers = { eth_newFilter: () => `0x${randomBytes(16).toString("hex")}`, eth_getFilterChanges: () => [] };
-  const [first, second] = await two({ handlers });
+test("a filter's poll goes to the node that made it, and to no other", async (t) => {
+  const [first, second] = await two({ handlers: { eth_getFilterChanges: () => [] } });
   const { upstreams } = await start(t, [first, second]);
-  const write = { write: true, lifetime: "never" } as const;
-  for (let filter = 0; filter < 4; filter += 1) {
-    const { body, node } = await upstreams.request(createQuestion("eth_newFilter", [{}], write), createContext());
-    const id = JSON.parse(Buffer.from(body as Uint8Array).toString());
-    const changes = await upstreams.request(createQuestion("eth_getFilterChanges", [id], write), createContext());
-    assert.equal(changes.node, node);
-  }
+  const poll = (filterOwner: string) =>
+    upstreams.request(
+      createQuestion("eth_getFilterChanges", ["0x1"], { write: true, lifetime: "never", filterOwner }),
+      createContext(),
+    );
+  for (const name of ["node1", "node2", "node1"]) assert.equal((await poll(name)).node, name);
+  await assert.rejects(poll("node3"), { code: -32_000, message: "filter not found" });
 });
 
 test("a batch is one request, in order, and falls back to single calls", async (t) => {
