@@ -10,6 +10,7 @@ import { askOf } from "./askOf.ts";
 import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
 import { createBudget } from "./budget.ts";
+import type { IdentityCase } from "./chainIdentity.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
@@ -30,6 +31,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly maxResponseBytes: number;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** Checks the node's chain before requests are sent to one that may have been restarted. Default: no check. */
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
 }
 
 /** What the choice between nodes looks at. */
@@ -50,10 +53,14 @@ export interface UpstreamNode extends Node, Standing {
   readonly requestsPerSecond: number | undefined;
   /** The highest head that it told lately: one of its machines has that block, though `head` may be of one that is behind. */
   readonly announced: bigint | undefined;
-  /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
+  /** Its chain id and genesis were read and are the chain's; until then only `probe` reaches it. */
   identified: boolean;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
+  /** Several calls, also to a node that is not identified or suspended: for checks of its chain. */
+  probe(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
+  /** It may have been restarted as a node of another chain: its identity is verified before the next request. */
+  doubt(): void;
   announce(head: BlockId): void;
   close(): Promise<void>;
 }
@@ -76,6 +83,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
     onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+    onLost: () => node.doubt(),
   });
   const breaker = createBreaker({
     ...options.breaker,
@@ -91,6 +99,8 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   let latencyMs = 0;
   let errorShare = 0;
   let inFlight = 0;
+  let isDoubtful = false;
+  let confirming: Promise<IdentityCase> | undefined;
   const depth = createDepth();
 
   const settled = (error: unknown, startedMs: number): void => {
@@ -159,11 +169,35 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     }
   };
 
-  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+  const sendNow = (call: Call, reach: Reach): Promise<Uint8Array> =>
     tracked([call], reach, (timeoutMs) => client.call(call, { ...reach, timeoutMs }));
   const sendBatch = (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> =>
     tracked(calls, reach, (timeoutMs) => client.batch(calls, { ...reach, timeoutMs }));
-  const batches = createBatches({ name, send, sendBatch });
+  const batches = createBatches({ name, send: sendNow, sendBatch });
+  const probe = async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
+    const outcomes = await batches.send(calls, reach);
+    return outcomes.map((outcome) =>
+      outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
+    );
+  };
+
+  const ofUnknownChain = (): NodeError =>
+    new NodeError("unreachable", name, CODES.INTERNAL, `${name}: the node is not known to be of this chain`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+  /** A node that was restarted is asked once more for its chain; all requests meanwhile share that. */
+  const confirm = async (): Promise<void> => {
+    if (isDoubtful && options.verifyIdentity) {
+      confirming ??= options.verifyIdentity(node).finally(() => {
+        confirming = undefined;
+      });
+      isDoubtful = (await confirming).kind === "unknown";
+    }
+    if (isDoubtful || !node.identified) throw ofUnknownChain();
+  };
+  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+    isDoubtful || !node.identified ? confirm().then(() => sendNow(call, reach)) : sendNow(call, reach);
 
   const node: UpstreamNode = {
     name,
@@ -179,7 +213,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       return headHash;
     },
     get available() {
-      return node.identified && breaker.available && !budget.paused;
+      return node.identified && !isDoubtful && breaker.available && !budget.paused;
     },
     get oldest() {
       return depth.oldest(head);
@@ -201,20 +235,35 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       metrics.upstreamHead.set(labels, Number(number));
     },
     send,
+    probe,
+    doubt: () => {
+      isDoubtful = options.verifyIdentity !== undefined && node.identified;
+    },
     batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
-      const outcomes = await batches.send(calls, reach);
-      return outcomes.map((outcome) =>
-        outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
-      );
+      try {
+        if (isDoubtful || !node.identified) await confirm();
+        const outcomes = await probe(calls, reach);
+        // Suspended meanwhile: what it answered may be another chain's.
+        return node.identified ? outcomes : calls.map(ofUnknownChain);
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        return calls.map(() => error);
+      }
     },
     request: (question: Question, context: CallContext) =>
-      ask(question, context).catch((error: unknown) => {
-        // The node answered, and was counted; what it answered is no answer.
-        if (error instanceof NodeError && error.kind === "otherBranch") {
-          metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
-        }
-        throw error;
-      }),
+      ask(question, context).then(
+        (answer) => {
+          if (!node.identified) throw ofUnknownChain();
+          return answer;
+        },
+        (error: unknown) => {
+          // The node answered, and was counted; what it answered is no answer.
+          if (error instanceof NodeError && error.kind === "otherBranch") {
+            metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
+          }
+          throw error;
+        },
+      ),
     close: () => client.close(),
   };
   const ask = askOf(node);

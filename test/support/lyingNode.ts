@@ -44,6 +44,8 @@ export interface LyingNode {
   readonly lied: ReadonlyMap<string, number>;
   /** Calls by method; batch items count singly. */
   readonly calls: ReadonlyMap<string, number>;
+  /** Closes all connections, as a node does that is restarted. */
+  disconnect(): void;
   close(): Promise<void>;
 }
 
@@ -128,6 +130,7 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
     lies,
     lied,
     calls,
+    disconnect: () => server.closeAllConnections(),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
