@@ -116,9 +116,8 @@ export const createHeadFollower = (
   });
 
   const take = async (entry: Followed, head: SealedBlock): Promise<boolean> => {
-    if (!entry.node.identified) {
-      return false;
-    }
+    // A pushed head may be the first word of a node that was restarted.
+    await entry.node.confirm();
     const isNew = entry.node.head === undefined || head.block.number > entry.node.head;
     entry.node.announce(head.block);
     if (isNew) {

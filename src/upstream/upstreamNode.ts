@@ -14,6 +14,7 @@ import type { IdentityCase } from "./chainIdentity.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
+import { IdentityGate } from "./identityGate.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -61,6 +62,8 @@ export interface UpstreamNode extends Node, Standing {
   probe(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
   /** It may have been restarted as a node of another chain: its identity is verified before the next request. */
   doubt(): void;
+  /** Verifies it if it is in doubt. Rejects if it must not be asked. */
+  confirm(): Promise<void>;
   announce(head: BlockId): void;
   close(): Promise<void>;
 }
@@ -76,6 +79,8 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const { name, chain, methodLabel } = options;
   const labels = { chain, node: name };
   const budget = createBudget(options.requestsPerSecond);
+  const { verifyIdentity } = options;
+  const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(node)));
   const client = createClient({
     name,
     url: options.url,
@@ -83,7 +88,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
     onRetryAfter: (seconds) => budget.pause(seconds * 1000),
-    onLost: () => node.doubt(),
+    onLost: () => gate.doubt(),
   });
   const breaker = createBreaker({
     ...options.breaker,
@@ -99,8 +104,6 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   let latencyMs = 0;
   let errorShare = 0;
   let inFlight = 0;
-  let isDoubtful = false;
-  let confirming: Promise<IdentityCase> | undefined;
   const depth = createDepth();
 
   const settled = (error: unknown, startedMs: number): void => {
@@ -186,23 +189,21 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       status: 503,
       retryAfterSeconds: 1,
     });
-  /** A node that was restarted is asked once more for its chain; all requests meanwhile share that. */
   const confirm = async (): Promise<void> => {
-    if (isDoubtful && options.verifyIdentity) {
-      confirming ??= options.verifyIdentity(node).finally(() => {
-        confirming = undefined;
-      });
-      isDoubtful = (await confirming).kind === "unknown";
-    }
-    if (isDoubtful || !node.identified) throw ofUnknownChain();
+    if (!(await gate.open())) throw ofUnknownChain();
   };
   const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
-    isDoubtful || !node.identified ? confirm().then(() => sendNow(call, reach)) : sendNow(call, reach);
+    gate.isOpen ? sendNow(call, reach) : confirm().then(() => sendNow(call, reach));
 
   const node: UpstreamNode = {
     name,
     requestsPerSecond: options.requestsPerSecond,
-    identified: false,
+    get identified() {
+      return gate.isIdentified;
+    },
+    set identified(value) {
+      gate.isIdentified = value;
+    },
     get head() {
       return head;
     },
@@ -213,7 +214,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       return headHash;
     },
     get available() {
-      return node.identified && !isDoubtful && breaker.available && !budget.paused;
+      return gate.isOpen && breaker.available && !budget.paused;
     },
     get oldest() {
       return depth.oldest(head);
@@ -236,12 +237,11 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     },
     send,
     probe,
-    doubt: () => {
-      isDoubtful = options.verifyIdentity !== undefined && node.identified;
-    },
+    confirm,
+    doubt: () => gate.doubt(),
     batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
       try {
-        if (isDoubtful || !node.identified) await confirm();
+        if (!gate.isOpen) await confirm();
         const outcomes = await probe(calls, reach);
         // Suspended meanwhile: what it answered may be another chain's.
         return node.identified ? outcomes : calls.map(ofUnknownChain);

@@ -67,6 +67,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     },
     probe: (calls, reach) => node.batch(calls, reach),
     doubt: () => undefined,
+    confirm: async () => undefined,
     batch: (calls, reach) =>
       Promise.all(
         calls.map((call) =>

@@ -86,3 +86,20 @@ export const everyOther = (name: string, lie: Lie): Lie => {
     },
   };
 };
+
+/** Lies that a chain of any height can be told, e.g. while it reorganises. */
+export const HEAD_LIES: readonly Lie[] = [
+  headAt("2^60", 2n ** 60n),
+  headAt("2^256-1", 2n ** 256n - 1n),
+  headAt("5,000", 5_000n),
+  headAt("5,000 and more", 5_000n, 64n),
+  headAhead("50 ahead", 50n),
+  headAhead("3 ahead", 3n),
+  headBehind("behind", 60n),
+  headBehind("genesis", 0n),
+  everyOther("alternating", headAt("far ahead", 5_000n)),
+  wrongParent,
+  numberOff("next number", 1n),
+  numberOff("lower number", -5n),
+  latestWith("null", () => null),
+];

@@ -303,6 +303,22 @@ test("a node of another chain is suspended at the start, with both ids named", a
   }
 });
 
+test("the log names both chain ids, once", async (t) => {
+  const bad = await createFakeNode({ chain: createFakeChain({ chainId: 5 }) });
+  const lines: object[] = [];
+  const telemetry = silent();
+  telemetry.log.error = (line: object) => lines.push(line);
+  const upstreams = createUpstreams({ chain: "test", chainId: 31_337, nodes: [{ url: bad.url }] }, telemetry);
+  t.after(async () => {
+    await upstreams.close();
+    await bad.close();
+  });
+  // The second check is a second later.
+  while (bad.count("eth_chainId") < 2) await bad.asked("eth_chainId");
+  assert.equal(lines.length, 1);
+  assert.partialDeepStrictEqual(lines[0], { node: "node1", chainId: "5", expectedChainId: "31337" });
+});
+
 test("without a configured chain id the first answer decides", async (t) => {
   const [slow, fast] = [await createFakeNode({ chain: createFakeChain({ chainId: 5 }) }), await createFakeNode()];
   slow.faults.delayMs = 100;
