@@ -124,6 +124,7 @@ const beginNode = (metrics: Metrics, chain: string, node: string): void => {
   metrics.upstreamCalls.inc({ chain, node, method: "other" }, 0);
   metrics.upstreamSeconds.zero({ chain, node });
   metrics.upstreamSpanLimit.inc({ chain, node }, 0);
+  metrics.upstreamRejectedHeads.inc({ chain, node }, 0);
 };
 
 const beginFeed = (metrics: Metrics, chain: string): void => {

@@ -91,7 +91,12 @@ const finality = z
 
 const chain = z.strictObject({
   name: name.describe("Path of this chain's endpoint"),
-  chainId: z.number().int().positive().optional().describe("Refuse to start on any other; default: what the nodes say"),
+  chainId: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Nodes of any other chain are suspended; default: what the first node that answers says, until restart"),
   nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),

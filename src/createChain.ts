@@ -36,8 +36,8 @@ export interface Shared {
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
-  /** A node turned out to be of another chain after the start. */
-  onFatal(error: Error): void;
+  /** A node is suspended because it is of another chain. */
+  onWrongChain(error: Error): void;
 }
 
 /** What a context holds of who asks. */
@@ -48,7 +48,7 @@ export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
   readonly views: Pick<Views, "view" | "flashblocks">;
-  /** Genesis, first head and rules are known. Rejects where nodes are not of one chain. */
+  /** Genesis, first head and rules are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
   close(): Promise<void>;
@@ -69,7 +69,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       attempts: config.upstream.attempts,
       maxResponseBytes,
       methodLabel,
-      onFatal: shared.onFatal,
+      onWrongChain: shared.onWrongChain,
       ...(config.upstream.hedge && { hedge: config.upstream.hedge }),
       ...(config.chainId !== undefined && { chainId: config.chainId }),
       ...(config.blockTimeMs !== undefined && { blockTimeMs: config.blockTimeMs }),
@@ -92,6 +92,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     telemetry,
   });
   const chain: Chain = {
+    get chainId() {
+      return upstreams.genesis.chainId;
+    },
     reads,
     nodes: upstreams,
     heads: upstreams.heads,

@@ -27,8 +27,6 @@ export interface Forebay {
   readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
   /** Every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
-  /** Settles only by rejecting: the process cannot go on (a node of another chain). */
-  readonly failed: Promise<never>;
   /** Puts another configuration in force, or rejects with ConfigError and changes nothing. Ports and caches stay as they are. */
   reload(config: Config): Promise<void>;
   /** Architecture.md, server: unready at once, requests in flight end, then everything is closed. */
@@ -53,8 +51,6 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   const { server, cache } = config;
   const { log, metrics, registry } = telemetry;
   beginProcessSeries(metrics, cache.redis !== undefined);
-  const failure = Promise.withResolvers<never>();
-  failure.promise.catch(() => {});
 
   const memory = createMemory({ maxBytes: cache.memoryBytes, telemetry });
   const redis =
@@ -82,10 +78,8 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     },
     drainTimeoutMs: server.drainTimeoutMs,
     onRoutes: (routes) => http?.setRoutes(routes),
-    onFatal: failure.reject,
   });
-  const ready = Promise.race([chains.ready, failure.promise]);
-  ready.catch(() => {});
+  const { ready } = chains;
   let inForce = config;
   let draining = false;
 
@@ -158,7 +152,6 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       return chains.current;
     },
     ready,
-    failed: failure.promise,
     reload: async (next) => {
       const fixed = changedOptions(inForce, next);
       if (fixed.length > 0) log.warn({ options: fixed }, "these options change with a restart alone");

@@ -93,6 +93,18 @@ const createMetrics = (registry: Registry) => {
     upstreamHead: gauge("upstream_head", "Newest block number that a node announced", "chain", "node"),
     upstreamLag: gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", "chain", "node"),
     upstreamBreaker: gauge("upstream_breaker_open", "1 while a node is not asked", "chain", "node"),
+    upstreamWrongChain: gauge(
+      "upstream_wrong_chain",
+      "1 while a node is suspended because it is of another chain",
+      "chain",
+      "node",
+    ),
+    upstreamRejectedHeads: counter(
+      "upstream_rejected_heads_total",
+      "Heads of a node that were not served because they could not be confirmed",
+      "chain",
+      "node",
+    ),
     upstreamSpanLimit: gauge("upstream_span_limit_blocks", "Learned limit of a log range, 0 for none", "chain", "node"),
 
     logSpans: counter("log_spans_total", "Spans asked from nodes by outcome", "chain", "outcome"),

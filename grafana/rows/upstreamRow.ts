@@ -41,9 +41,19 @@ export const upstreamRow: Row = {
     },
     {
       title: "Nodes that are not asked",
-      description: "1 while a node's breaker is open.",
+      description: "1 while a node's breaker is open, and while it is suspended because it is of another chain.",
       unit: "none",
-      queries: [value("max", "upstream_breaker_open", NODE, "chain", "node")],
+      queries: [
+        value("max", "upstream_breaker_open", NODE, "chain", "node"),
+        named("{{chain}} {{node}} another chain", value("max", "upstream_wrong_chain", NODE, "chain", "node")),
+      ],
+    },
+    {
+      title: "Rejected heads by node",
+      description:
+        "Newest blocks that did not link to the served chain and that nothing confirmed. They are not served.",
+      unit: "short",
+      queries: [rates("upstream_rejected_heads_total", NODE, "chain", "node")],
     },
   ],
 };

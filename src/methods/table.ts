@@ -1,6 +1,7 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockReads.ts";
 import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashReads.ts";
 import type { Method } from "./chain.ts";
+import { eth_chainId, net_version } from "./chainId.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
 import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
@@ -79,8 +80,8 @@ export const table: readonly Method[] = [
   overHttp("eth_subscribe"),
   overHttp("eth_unsubscribe"),
 
-  plainRead({ name: "eth_chainId", params: [], lifetime: "constant" }),
-  plainRead({ name: "net_version", params: [], lifetime: "constant" }),
+  eth_chainId,
+  net_version,
 
   plainRead({ name: "eth_gasPrice", params: [], lifetime: "head" }),
   plainRead({ name: "eth_maxPriorityFeePerGas", params: [], lifetime: "head" }),

@@ -16,6 +16,8 @@ export interface ClientOptions {
   readonly maxResponseBytes: number;
   /** The node said when it wants to be asked again. */
   readonly onRetryAfter?: (seconds: number) => void;
+  /** The node closed a connection, or none could be opened: it may have been restarted. */
+  readonly onLost?: () => void;
 }
 
 interface SendOptions {
@@ -35,6 +37,8 @@ export interface Client {
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_TOLD_BYTES = 200;
+/** undici closed the connection itself, e.g. because it was idle. */
+const CLOSED_HERE = "UND_ERR_INFO";
 /** A date from a wrong clock must not take a node away for days. */
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
@@ -87,6 +91,10 @@ export const createClient = (options: ClientOptions): Client => {
     // Each exchange has its own deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
+  });
+
+  pool.on("disconnect", (_origin, _targets, error) => {
+    if (!("code" in error) || error.code !== CLOSED_HERE) options.onLost?.();
   });
 
   const noAnswer = (kind: NodeErrorKind, message: string, retryAfterSeconds?: number): NodeError => {

@@ -10,10 +10,12 @@ import { askOf } from "./askOf.ts";
 import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
 import { createBudget } from "./budget.ts";
+import type { IdentityCase } from "./chainIdentity.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
 import type { IdentityFault } from "./identityFault.ts";
+import { IdentityGate } from "./identityGate.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -31,6 +33,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly maxResponseBytes: number;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** Checks the node's chain before requests are sent to one that may have been restarted. Default: no check. */
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
 }
 
 /** What the choice between nodes looks at. */
@@ -51,12 +55,18 @@ export interface UpstreamNode extends Node, Standing {
   readonly requestsPerSecond: number | undefined;
   /** The highest head that it told lately: one of its machines has that block, though `head` may be of one that is behind. */
   readonly announced: bigint | undefined;
-  /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
+  /** Its chain id and genesis were read and are the chain's; until then only `probe` reaches it. */
   identified: boolean;
   /** Why it is not identified, by the last try. */
   fault: IdentityFault | undefined;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
+  /** Several calls, also to a node that is not identified or suspended: for checks of its chain. */
+  probe(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
+  /** It may have been restarted as a node of another chain: its identity is verified before the next request. */
+  doubt(): void;
+  /** Verifies it if it is in doubt. Rejects if it must not be asked. */
+  confirm(): Promise<void>;
   announce(head: BlockId): void;
   close(): Promise<void>;
 }
@@ -72,6 +82,8 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const { name, chain, methodLabel } = options;
   const labels = { chain, node: name };
   const budget = createBudget(options.requestsPerSecond);
+  const { verifyIdentity } = options;
+  const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(node)));
   const client = createClient({
     name,
     url: options.url,
@@ -79,6 +91,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
     onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+    onLost: () => gate.doubt(),
   });
   const breaker = createBreaker({
     ...options.breaker,
@@ -162,17 +175,39 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     }
   };
 
-  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+  const sendNow = (call: Call, reach: Reach): Promise<Uint8Array> =>
     tracked([call], reach, (timeoutMs) => client.call(call, { ...reach, timeoutMs }));
   const sendBatch = (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> =>
     tracked(calls, reach, (timeoutMs) => client.batch(calls, { ...reach, timeoutMs }));
-  const batches = createBatches({ name, send, sendBatch });
+  const batches = createBatches({ name, send: sendNow, sendBatch });
+  const probe = async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
+    const outcomes = await batches.send(calls, reach);
+    return outcomes.map((outcome) =>
+      outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
+    );
+  };
+
+  const ofUnknownChain = (): NodeError =>
+    new NodeError("unreachable", name, CODES.INTERNAL, `${name}: the node is not known to be of this chain`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+  const confirm = async (): Promise<void> => {
+    if (!(await gate.open())) throw ofUnknownChain();
+  };
+  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+    gate.isOpen ? sendNow(call, reach) : confirm().then(() => sendNow(call, reach));
 
   const node: UpstreamNode = {
     name,
     requestsPerSecond: options.requestsPerSecond,
-    identified: false,
     fault: undefined,
+    get identified() {
+      return gate.isIdentified;
+    },
+    set identified(value) {
+      gate.isIdentified = value;
+    },
     get head() {
       return head;
     },
@@ -183,7 +218,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       return headHash;
     },
     get available() {
-      return node.identified && breaker.available && !budget.paused;
+      return gate.isOpen && breaker.available && !budget.paused;
     },
     get oldest() {
       return depth.oldest(head);
@@ -205,20 +240,34 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       metrics.upstreamHead.set(labels, Number(number));
     },
     send,
+    probe,
+    confirm,
+    doubt: () => gate.doubt(),
     batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
-      const outcomes = await batches.send(calls, reach);
-      return outcomes.map((outcome) =>
-        outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
-      );
+      try {
+        if (!gate.isOpen) await confirm();
+        const outcomes = await probe(calls, reach);
+        // Suspended meanwhile: what it answered may be another chain's.
+        return node.identified ? outcomes : calls.map(ofUnknownChain);
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        return calls.map(() => error);
+      }
     },
     request: (question: Question, context: CallContext) =>
-      ask(question, context).catch((error: unknown) => {
-        // The node answered, and was counted; what it answered is no answer.
-        if (error instanceof NodeError && error.kind === "otherBranch") {
-          metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
-        }
-        throw error;
-      }),
+      ask(question, context).then(
+        (answer) => {
+          if (!node.identified) throw ofUnknownChain();
+          return answer;
+        },
+        (error: unknown) => {
+          // The node answered, and was counted; what it answered is no answer.
+          if (error instanceof NodeError && error.kind === "otherBranch") {
+            metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
+          }
+          throw error;
+        },
+      ),
     close: () => client.close(),
   };
   const ask = askOf(node);

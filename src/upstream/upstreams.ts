@@ -1,13 +1,11 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { type Hash, ZERO_HASH } from "../chain/hex.ts";
+import type { Hash } from "../chain/hex.ts";
 import type { Source } from "../chain/source.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Finality } from "./canonical.ts";
+import { ChainIdentity } from "./chainIdentity.ts";
 import type { Clock } from "./clock.ts";
 import { createHeadFollower, type HeadFollower } from "./headFollower.ts";
 import type { HedgeOptions } from "./hedge.ts";
-import { ChainMismatchError, checkIdentity, type Known, readIdentity } from "./identity.ts";
-import { identityFault } from "./identityFault.ts";
 import { routed } from "./routed.ts";
 import { createUpstreamNode, type NodeOptions, type UpstreamNode } from "./upstreamNode.ts";
 
@@ -24,8 +22,8 @@ export interface UpstreamsOptions {
   readonly maxResponseBytes?: number;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
-  /** A node that came up after `ready` is of another chain: the process cannot go on. */
-  readonly onFatal?: (error: Error) => void;
+  /** A node is suspended because it is of another chain. */
+  readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
 }
 
@@ -37,7 +35,7 @@ export interface Upstreams extends Source {
   readonly quiet: Source;
   /** Known once `ready` has resolved. `hash` changes only where the whole chain began anew. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
-  /** Chain id, genesis and a first head are known. Rejects where nodes are not of one chain. */
+  /** Chain id, genesis and a first head are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
@@ -45,14 +43,13 @@ export interface Upstreams extends Source {
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
-const IDENTIFY_PERIOD_MS = 1_000;
 
 export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry): Upstreams => {
   const { chain } = options;
-  const { log, metrics } = telemetry;
+  const { metrics } = telemetry;
   const ending = new AbortController();
   const { signal } = ending;
-  const nodes = options.nodes.map((node, index) =>
+  const nodes: readonly UpstreamNode[] = options.nodes.map((node, index) =>
     createUpstreamNode(
       {
         ...node,
@@ -61,25 +58,30 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
         breaker: options.breaker ?? DEFAULT_BREAKER,
         maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: options.methodLabel ?? (() => "other"),
+        verifyIdentity: (node) => identity.verify(node),
       },
       telemetry,
     ),
   );
 
-  let known: Known | undefined =
-    options.chainId === undefined ? undefined : { chainId: BigInt(options.chainId), hash: ZERO_HASH, node: undefined };
+  const identity: ChainIdentity = new ChainIdentity({
+    chain,
+    chainId: options.chainId === undefined ? undefined : BigInt(options.chainId),
+    nodes,
+    telemetry,
+    signal,
+    onWrongChain: options.onWrongChain,
+    onIdentified: (node) => {
+      const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
+      heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
+    },
+  });
 
   const heads = createHeadFollower(
     {
       chain,
       finality: options.finality ?? "node",
-      genesisHash: () => known?.hash ?? ZERO_HASH,
-      onGenesis: (hash) => {
-        if (known && known.hash !== hash) {
-          known = { ...known, hash };
-          log.warn({ chain, genesis: hash }, "the chain has begun anew");
-        }
-      },
+      identity,
       ...(options.blockTimeMs !== undefined && { blockTimeMs: options.blockTimeMs }),
       ...(options.clock && { clock: options.clock }),
     },
@@ -87,54 +89,13 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     signal,
   );
 
-  /** One try. False where the node gave no answer. */
-  const identify = async (node: UpstreamNode): Promise<boolean> => {
-    let identity: Awaited<ReturnType<typeof readIdentity>>;
-    try {
-      identity = await readIdentity(node, signal);
-      if (known) checkIdentity(chain, known, node.name, identity);
-    } catch (error) {
-      node.fault = identityFault(error);
-      if (error instanceof ChainMismatchError) throw error;
-      return false;
-    }
-    // What was only configured is now confirmed, and a genesis hash that was not known may be.
-    known = known && known.hash !== ZERO_HASH ? known : { ...identity, node: node.name };
-    node.identified = true;
-    node.fault = undefined;
-    const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
-    heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
-    return true;
-  };
-
-  const keepTrying = async (node: UpstreamNode): Promise<void> => {
-    log.warn({ chain, node: node.name }, "node cannot be reached; trying again until it can");
-    do {
-      await sleep(IDENTIFY_PERIOD_MS, undefined, { signal });
-    } while (!(await identify(node)));
-    log.info({ chain, node: node.name }, "node is reached");
-  };
-
-  const start = async (): Promise<void> => {
-    const first = Promise.withResolvers<void>();
-    const stop = heads.subscribe(() => first.resolve());
-    const reached = await Promise.all(nodes.map(identify));
-    const late = nodes.filter((_, index) => !reached[index]).map(keepTrying);
-    const failed = Promise.all(late).then(() => first.promise);
-    // After `ready` nobody hears this promise any more.
-    failed.catch((error: unknown) => {
-      if (error instanceof ChainMismatchError) {
-        log.fatal({ chain, err: error }, "wrong chain");
-        options.onFatal?.(error);
-      }
-    });
-    signal.addEventListener("abort", () => first.reject(new Error(`chain "${chain}": closed`)), { once: true });
-    await Promise.race([first.promise, failed]).finally(stop);
-  };
-
-  const ready = start();
+  const first = Promise.withResolvers<void>();
+  const ready = first.promise;
   // Whoever awaits it hears of a failure; whoever does not must not end by it.
   ready.catch(() => undefined);
+  ready.finally(heads.subscribe(() => first.resolve())).catch(() => undefined);
+  signal.addEventListener("abort", () => first.reject(new Error(`chain "${chain}": closed`)), { once: true });
+  identity.start();
 
   const source = routed(nodes, {
     attempts: options.attempts ?? DEFAULT_ATTEMPTS,
@@ -148,7 +109,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     heads,
     quiet: source,
     get genesis() {
-      return { chainId: known?.chainId ?? 0n, hash: known?.hash ?? ZERO_HASH };
+      return { chainId: identity.chainId ?? 0n, hash: identity.genesis };
     },
     ready,
     request: (question, context) => {

@@ -33,6 +33,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     },
   };
   const chain = {
+    chainId: 901n,
     reads: source,
     nodes: source,
     accepted: () => {},
