@@ -18,6 +18,7 @@ import { statusPage } from "./server/statusPage.ts";
 import { createWebSockets } from "./server/webSockets.ts";
 import { createStatus } from "./status.ts";
 import type { Telemetry } from "./telemetry.ts";
+import { VerifyThreads } from "./verify/pool.ts";
 
 /** A running forebay: one process, one or more chains. */
 export interface Forebay {
@@ -66,6 +67,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
+  const verifyPool = new VerifyThreads();
   const gate = createGate(config, telemetry);
   let http: HttpServer | undefined;
   const chains = createChains({
@@ -77,6 +79,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       server,
       logSlots,
       webSockets,
+      verifyPool,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
     },
     drainTimeoutMs: server.drainTimeoutMs,
@@ -138,6 +141,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   };
   const closeRest = async (): Promise<void> => {
     await chains.close();
+    await verifyPool.close();
     gate.close();
     await redis?.close();
     await ops.close();

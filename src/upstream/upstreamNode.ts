@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../chain/heads.ts";
 import type { Hash } from "../chain/hex.ts";
-import { type Node, NodeError, type Reach } from "../chain/node.ts";
+import { type Node, NodeError, type Reach, UnverifiedError } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
+import type { Verifier } from "../verify/verifier.ts";
 import { askOf } from "./askOf.ts";
 import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
@@ -13,6 +14,7 @@ import { createBudget } from "./budget.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
+import { Suspension } from "./suspension.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -30,6 +32,10 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly maxResponseBytes: number;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** Checks what the node answers; default: nothing is checked. */
+  readonly verifier?: Verifier;
+  /** Whether another node can be asked; where none can, a suspended one is. */
+  readonly hasOther?: () => boolean;
 }
 
 /** What the choice between nodes looks at. */
@@ -52,6 +58,11 @@ export interface UpstreamNode extends Node, Standing {
   readonly announced: bigint | undefined;
   /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
   identified: boolean;
+  /** It gave a wrong answer lately. */
+  readonly suspended: boolean;
+  /** It could be asked if it were not suspended. */
+  readonly reachable: boolean;
+  convict(error: UnverifiedError): void;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
   announce(head: BlockId): void;
@@ -75,6 +86,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     ...(options.headers && { headers: options.headers }),
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
+    verifies: options.verifier !== undefined && options.verifier.level !== "off",
     onRetryAfter: (seconds) => budget.pause(seconds * 1000),
   });
   const breaker = createBreaker({
@@ -85,6 +97,12 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     },
   });
   metrics.upstreamBreaker.set(labels, 0);
+  const suspension = new Suspension({
+    onChange: (isSuspended) => {
+      metrics.upstreamSuspended.set(labels, isSuspended ? 1 : 0);
+      if (!isSuspended) log.info({ chain, node: name }, "node is asked again after its wrong answer");
+    },
+  });
   let head: bigint | undefined;
   let headHash: Hash | undefined;
   let announced: { readonly number: bigint; readonly atMs: number } | undefined;
@@ -153,10 +171,25 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         breaker.succeeded();
         settled(error, startedMs);
       }
+      convictOf(error, calls[0]?.method);
       throw error;
     } finally {
       inFlight -= 1;
     }
+  };
+
+  /** An error passes several places on its way. */
+  const counted = new WeakSet<UnverifiedError>();
+  const convict = (error: UnverifiedError, method?: string): void => {
+    const { check, isLie } = error;
+    if (!isLie || counted.has(error)) return;
+    counted.add(error);
+    metrics.verifyFailures.inc({ ...labels, check });
+    if (!suspension.isActive) log.warn({ chain, node: name, check, method }, "node is suspended: its answer was wrong");
+    suspension.begin();
+  };
+  const convictOf = (error: unknown, method?: string): void => {
+    if (error instanceof UnverifiedError) convict(error, method);
   };
 
   const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
@@ -178,9 +211,16 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get headHash() {
       return headHash;
     },
-    get available() {
+    get reachable() {
       return node.identified && breaker.available && !budget.paused;
     },
+    get suspended() {
+      return suspension.isActive;
+    },
+    get available() {
+      return node.reachable && !(suspension.isActive && (options.hasOther?.() ?? false));
+    },
+    convict,
     get oldest() {
       return depth.oldest(head);
     },
@@ -203,6 +243,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     send,
     batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
       const outcomes = await batches.send(calls, reach);
+      for (const [index, outcome] of outcomes.entries()) convictOf(outcome, calls[index]?.method);
       return outcomes.map((outcome) =>
         outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
       );
@@ -210,13 +251,18 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     request: (question: Question, context: CallContext) =>
       ask(question, context).catch((error: unknown) => {
         // The node answered, and was counted; what it answered is no answer.
-        if (error instanceof NodeError && error.kind === "otherBranch") {
+        const isUncounted = error instanceof UnverifiedError && !counted.has(error);
+        if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
           metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
         }
+        convictOf(error, question.method);
         throw error;
       }),
-    close: () => client.close(),
+    close: () => {
+      suspension.close();
+      return client.close();
+    },
   };
-  const ask = askOf(node);
+  const ask = askOf(node, options.verifier);
   return node;
 };
