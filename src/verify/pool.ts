@@ -42,6 +42,10 @@ const movable = (body: Uint8Array): Uint8Array<ArrayBuffer> =>
     ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
     : new Uint8Array(body);
 
+/** As it was received from the node: a Buffer is searched natively. */
+const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
 /** Started on first use; a thread that ends is replaced by the next answer. */
 export class VerifyThreads implements VerifyPool {
   readonly #threads = new Set<Thread>();
@@ -94,7 +98,7 @@ export class VerifyThreads implements VerifyPool {
     if (message.kind === "ready") return;
     const asked = waiting.get(message.id);
     waiting.delete(message.id);
-    if (message.kind === "done") asked?.resolve({ findings: message.findings, body: message.body });
+    if (message.kind === "done") asked?.resolve({ findings: message.findings, body: asBuffer(message.body) });
     else asked?.reject(new Error(message.message));
   }
 
