@@ -1,5 +1,5 @@
 import type { FailureReason } from "./cache/redisHealth.ts";
-import type { NodeErrorKind } from "./chain/node.ts";
+import type { Check, NodeErrorKind } from "./chain/node.ts";
 import type { Lifetime } from "./chain/source.ts";
 import type { PendingMode } from "./chain/view.ts";
 import type { ChainConfig } from "./config.ts";
@@ -10,6 +10,7 @@ import type { Unproven } from "./pending/execution.ts";
 import type { Difference } from "./pending/reconcile.ts";
 import type { RunKind } from "./simulate/simulator.ts";
 import type { Metrics } from "./telemetry.ts";
+import { COMPUTED_CHECKS } from "./verify/evidence.ts";
 
 /** All members of a closed set: the compiler sees that none is missing. */
 const all = <T extends string>(set: Record<T, true>): readonly T[] => Object.keys(set) as T[];
@@ -38,7 +39,20 @@ const NODE_ERRORS = all<NodeErrorKind>({
   unauthorized: true,
   unreachable: true,
   invalidAnswer: true,
+  unverified: true,
   other: true,
+});
+const CHECKS = all<Check>({
+  json: true,
+  id: true,
+  status: true,
+  block: true,
+  transaction: true,
+  logs: true,
+  header: true,
+  transactions: true,
+  receipts: true,
+  depositReceipts: true,
 });
 const MODES = all<PendingMode>({
   live: true,
@@ -125,6 +139,8 @@ const beginNode = (metrics: Metrics, chain: string, node: string): void => {
   metrics.upstreamSeconds.zero({ chain, node });
   metrics.upstreamSpanLimit.inc({ chain, node }, 0);
   metrics.upstreamRejectedHeads.inc({ chain, node }, 0);
+  metrics.upstreamSuspended.inc({ chain, node }, 0);
+  for (const check of CHECKS) metrics.verifyFailures.inc({ chain, node, check }, 0);
 };
 
 const beginFeed = (metrics: Metrics, chain: string): void => {
@@ -143,6 +159,8 @@ export const beginChainSeries = (metrics: Metrics, { name: chain, nodes, pending
     for (const outcome of LOOKUPS) metrics.cacheLookups.inc({ chain, class: lifetime, outcome }, 0);
   }
   for (const [index, { name = `node${index + 1}` }] of nodes.entries()) beginNode(metrics, chain, name);
+  for (const check of CHECKS) metrics.verifySkipped.inc({ chain, check }, 0);
+  for (const check of COMPUTED_CHECKS) metrics.verifyOff.set({ chain, check }, 0);
   for (const outcome of ["ok", "tooLarge"]) metrics.logSpans.inc({ chain, outcome }, 0);
   for (const source of ["cache", "node"]) metrics.logSegments.inc({ chain, source }, 0);
   for (const dimension of ["blocks", "addresses", "topics"]) metrics.logSplits.inc({ chain, dimension }, 0);

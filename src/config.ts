@@ -112,6 +112,12 @@ const chain = z.strictObject({
       "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
     ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
+  verify: z
+    .enum(["off", "cheap", "full"])
+    .default("full")
+    .describe(
+      "What is checked of a node's answer before it is served or kept: `cheap` its form and place, `full` also its hashes and roots",
+    ),
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),
   pending: pending.prefault({}),

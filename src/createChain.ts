@@ -16,6 +16,7 @@ import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { pendingModeOf } from "./methods/pendingErrors.ts";
+import { receiptsOf } from "./methods/receiptsOf.ts";
 import { createOutcomes } from "./outcomes.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
 import { createCallLog } from "./server/callLog.ts";
@@ -26,6 +27,7 @@ import type { WebSockets } from "./server/webSockets.ts";
 import type { Telemetry } from "./telemetry.ts";
 import { createPendingTransactions } from "./upstream/pendingTransactions.ts";
 import { createUpstreams, type Upstreams } from "./upstream/upstreams.ts";
+import type { VerifyPool } from "./verify/pool.ts";
 
 /** What all chains of the process share. */
 export interface Shared {
@@ -33,6 +35,8 @@ export interface Shared {
   readonly redis: Redis | undefined;
   readonly logSlots: SpanSlots;
   readonly webSockets: WebSockets;
+  /** Threads that verify answers. */
+  readonly verifyPool: VerifyPool;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
@@ -70,6 +74,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       maxResponseBytes,
       methodLabel,
       onWrongChain: shared.onWrongChain,
+      verify: config.verify,
+      checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],
+      verifyPool: shared.verifyPool,
       ...(config.upstream.hedge && { hedge: config.upstream.hedge }),
       ...(config.chainId !== undefined && { chainId: config.chainId }),
       ...(config.blockTimeMs !== undefined && { blockTimeMs: config.blockTimeMs }),
@@ -89,6 +96,7 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     spansPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes,
+    verification: { verifier: upstreams.verifier, receiptsOf: receiptsOf(reads) },
     telemetry,
   });
   const chain: Chain = {

@@ -19,6 +19,7 @@ import { statusPage } from "./server/statusPage.ts";
 import { createWebSockets } from "./server/webSockets.ts";
 import { createStatus } from "./status.ts";
 import type { Telemetry } from "./telemetry.ts";
+import { VerifyThreads } from "./verify/pool.ts";
 
 /** A running forebay: one process, one or more chains. */
 export interface Forebay {
@@ -63,6 +64,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
+  const verifyPool = new VerifyThreads();
   const gate = createGate(config, telemetry);
   let http: HttpServer | undefined;
   const chains = createChains({
@@ -74,6 +76,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       server,
       logSlots,
       webSockets,
+      verifyPool,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
     },
     drainTimeoutMs: server.drainTimeoutMs,
@@ -141,6 +144,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   };
   const closeRest = async (): Promise<void> => {
     await chains.close();
+    await verifyPool.close();
     gate.close();
     await redis?.close();
     await ops.close();

@@ -105,7 +105,33 @@ const createMetrics = (registry: Registry) => {
       "chain",
       "node",
     ),
+    upstreamSuspended: gauge(
+      "upstream_suspended",
+      "1 while a node is asked only where no other can answer, because it gave a wrong answer",
+      "chain",
+      "node",
+    ),
     upstreamSpanLimit: gauge("upstream_span_limit_blocks", "Learned limit of a log range, 0 for none", "chain", "node"),
+
+    verifyFailures: counter(
+      "verify_failures_total",
+      "Answers of a node that were wrong and were not served, by check",
+      "chain",
+      "node",
+      "check",
+    ),
+    verifySkipped: counter(
+      "verify_skipped_total",
+      "Checks of served answers that could not be computed, by check",
+      "chain",
+      "check",
+    ),
+    verifyOff: gauge(
+      "verify_check_off",
+      "1 where a check is off because it failed on all nodes from the start",
+      "chain",
+      "check",
+    ),
 
     logSpans: counter("log_spans_total", "Spans asked from nodes by outcome", "chain", "outcome"),
     logSplits: counter("log_splits_total", "Spans halved, by what was halved", "chain", "dimension"),

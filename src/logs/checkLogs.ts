@@ -102,7 +102,10 @@ export const createCheckLogs = (): CheckLogs => {
     const askAgain = (number: bigint) => {
       const block = heads.at(number);
       if (block === undefined) return [];
-      const again: Job = { from: number, to: number, blockHash: block.hash, filter: job.filter, final: false };
+      const again: Job = {
+        ...{ from: number, to: number, blockHash: block.hash, filter: job.filter },
+        ...{ final: false, isAgain: true },
+      };
       // A final range is held against the node that gave it: a machine that lags does not know the block.
       return fetchBlock(job.final ? { ...again, node } : again, context);
     };

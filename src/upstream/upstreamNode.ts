@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../chain/heads.ts";
 import type { Hash } from "../chain/hex.ts";
-import { type Node, NodeError, type Reach } from "../chain/node.ts";
+import { type Node, NodeError, type Reach, UnverifiedError } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
+import type { Verifier } from "../verify/verifier.ts";
 import { askOf } from "./askOf.ts";
 import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
@@ -16,6 +17,7 @@ import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
 import type { IdentityFault } from "./identityFault.ts";
 import { IdentityGate } from "./identityGate.ts";
+import { Suspension } from "./suspension.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -35,6 +37,10 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly methodLabel: (method: string) => string;
   /** Checks the node's chain before requests are sent to one that may have been restarted. Default: no check. */
   readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
+  /** Checks what the node answers; default: nothing is checked. */
+  readonly verifier?: Verifier;
+  /** Whether another node can be asked; where none can, a suspended one is. */
+  readonly hasOther?: () => boolean;
 }
 
 /** What the choice between nodes looks at. */
@@ -59,6 +65,11 @@ export interface UpstreamNode extends Node, Standing {
   identified: boolean;
   /** Why it is not identified, by the last try. */
   fault: IdentityFault | undefined;
+  /** It gave a wrong answer lately. */
+  readonly suspended: boolean;
+  /** It could be asked if it were not suspended. */
+  readonly reachable: boolean;
+  convict(error: UnverifiedError): void;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
   /** Several calls, also to a node that is not identified or suspended: for checks of its chain. */
@@ -90,6 +101,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     ...(options.headers && { headers: options.headers }),
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
+    verifies: options.verifier !== undefined && options.verifier.level !== "off",
     onRetryAfter: (seconds) => budget.pause(seconds * 1000),
     onLost: () => gate.doubt(),
   });
@@ -101,6 +113,12 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     },
   });
   metrics.upstreamBreaker.set(labels, 0);
+  const suspension = new Suspension({
+    onChange: (isSuspended) => {
+      metrics.upstreamSuspended.set(labels, isSuspended ? 1 : 0);
+      if (!isSuspended) log.info({ chain, node: name }, "node is asked again after its wrong answer");
+    },
+  });
   let head: bigint | undefined;
   let headHash: Hash | undefined;
   let announced: { readonly number: bigint; readonly atMs: number } | undefined;
@@ -169,10 +187,25 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         breaker.succeeded();
         settled(error, startedMs);
       }
+      convictOf(error, calls[0]?.method);
       throw error;
     } finally {
       inFlight -= 1;
     }
+  };
+
+  /** Counts an answer that failed verification, and suspends the node. An error passes several places on its way. */
+  const counted = new WeakSet<UnverifiedError>();
+  const convict = (error: UnverifiedError, method?: string): void => {
+    const { check, isLie } = error;
+    if (!isLie || counted.has(error)) return;
+    counted.add(error);
+    metrics.verifyFailures.inc({ ...labels, check });
+    if (!suspension.isActive) log.warn({ chain, node: name, check, method }, "node is suspended: its answer was wrong");
+    suspension.begin();
+  };
+  const convictOf = (error: unknown, method?: string): void => {
+    if (error instanceof UnverifiedError) convict(error, method);
   };
 
   const sendNow = (call: Call, reach: Reach): Promise<Uint8Array> =>
@@ -182,6 +215,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const batches = createBatches({ name, send: sendNow, sendBatch });
   const probe = async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
     const outcomes = await batches.send(calls, reach);
+    for (const [index, outcome] of outcomes.entries()) convictOf(outcome, calls[index]?.method);
     return outcomes.map((outcome) =>
       outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
     );
@@ -217,9 +251,16 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get headHash() {
       return headHash;
     },
-    get available() {
+    get reachable() {
       return gate.isOpen && breaker.available && !budget.paused;
     },
+    get suspended() {
+      return suspension.isActive;
+    },
+    get available() {
+      return node.reachable && !(suspension.isActive && (options.hasOther?.() ?? false));
+    },
+    convict,
     get oldest() {
       return depth.oldest(head);
     },
@@ -262,14 +303,19 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         },
         (error: unknown) => {
           // The node answered, and was counted; what it answered is no answer.
-          if (error instanceof NodeError && error.kind === "otherBranch") {
+          const isUncounted = error instanceof UnverifiedError && !counted.has(error);
+          if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
             metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
           }
+          convictOf(error, question.method);
           throw error;
         },
       ),
-    close: () => client.close(),
+    close: () => {
+      suspension.close();
+      return client.close();
+    },
   };
-  const ask = askOf(node);
+  const ask = askOf(node, options.verifier);
   return node;
 };

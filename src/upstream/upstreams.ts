@@ -1,6 +1,10 @@
 import type { Hash } from "../chain/hex.ts";
+import type { Check } from "../chain/node.ts";
 import type { Source } from "../chain/source.ts";
 import type { Telemetry } from "../telemetry.ts";
+import { createChainVerifier } from "../verify/chainVerifier.ts";
+import { type VerifyPool, VerifyThreads } from "../verify/pool.ts";
+import type { Verifier, VerifyLevel } from "../verify/verifier.ts";
 import type { Finality } from "./canonical.ts";
 import { ChainIdentity } from "./chainIdentity.ts";
 import type { Clock } from "./clock.ts";
@@ -25,12 +29,19 @@ export interface UpstreamsOptions {
   /** A node is suspended because it is of another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
+  /** How much of what nodes answer is checked; default: nothing. */
+  readonly verify?: VerifyLevel;
+  /** Checks that are known to fail on this chain. */
+  readonly checksOff?: readonly Check[];
+  /** Threads that verify; by default this chain has its own. */
+  readonly verifyPool?: VerifyPool;
 }
 
 /** The nodes of one chain. */
 export interface Upstreams extends Source {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadFollower;
+  readonly verifier: Verifier;
   /** For questions of forebay's own: they do not count as somebody who asks, so that an idle chain stays idle. */
   readonly quiet: Source;
   /** Known once `ready` has resolved. `hash` changes only where the whole chain began anew. */
@@ -49,12 +60,27 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
   const { metrics } = telemetry;
   const ending = new AbortController();
   const { signal } = ending;
+  const pool = options.verifyPool ?? new VerifyThreads();
+  const names = options.nodes.map(({ name }, index) => name ?? `node${index + 1}`);
+  const verifier = createChainVerifier(
+    {
+      chain,
+      level: options.verify ?? "off",
+      nodes: names,
+      off: options.checksOff ?? [],
+      pool,
+      onConvicted: (error) => nodes.find(({ name }) => name === error.node)?.convict(error),
+    },
+    telemetry,
+  );
   const nodes: readonly UpstreamNode[] = options.nodes.map((node, index) =>
     createUpstreamNode(
       {
         ...node,
-        name: node.name ?? `node${index + 1}`,
+        name: names[index] ?? "",
         chain,
+        verifier,
+        hasOther: () => nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
         breaker: options.breaker ?? DEFAULT_BREAKER,
         maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: options.methodLabel ?? (() => "other"),
@@ -107,6 +133,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
   return {
     nodes,
     heads,
+    verifier,
     quiet: source,
     get genesis() {
       return { chainId: identity.chainId ?? 0n, hash: identity.genesis };
@@ -119,6 +146,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     close: async () => {
       ending.abort();
       await Promise.all(nodes.map((node) => node.close()));
+      if (options.verifyPool === undefined) await pool.close();
     },
   };
 };
