@@ -65,6 +65,13 @@ const run = async ({ work, rules }: ToExecutor & { kind: "run" }): Promise<FromE
   }
 };
 
+/** What was received so far is not run, and does not wait for state any more. */
+const voidAll = (): void => {
+  voidThrough = lastReceived;
+  for (const { reject } of questions.values()) reject(new Error("the base is another one"));
+  questions.clear();
+};
+
 const handle = (message: ToExecutor): void => {
   switch (message.kind) {
     case "run":
@@ -73,7 +80,7 @@ const handle = (message: ToExecutor): void => {
       inOrder(async () => send(await run(message)));
       break;
     case "rebase":
-      if (message.through === undefined) voidThrough = lastReceived;
+      if (message.through === undefined) voidAll();
       sealed =
         message.through === undefined
           ? undefined

@@ -1,4 +1,4 @@
-import { formatData, formatQuantity } from "../chain/hex.ts";
+import { type Address, formatData, formatQuantity } from "../chain/hex.ts";
 import type { StateKeys, StateReader } from "../chain/stateReader.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.ts";
@@ -94,12 +94,13 @@ export const createSpeculation = (options: SpeculationOptions): Speculation => {
       const prepared = transactions[position];
       if (!prepared || position < from) open.delete(position);
       if (!prepared || position < from || performance.now() > untilMs) continue;
-      const earlier = wished.has(position) ? undefined : readSets.of(prepared.transaction);
+      const earlier = rounds.has(position) ? undefined : readSets.of(prepared.transaction);
       const keys = await explore(position, prepared, isUrgent);
       if (!keys) continue;
       found.add(keys);
       if (earlier) found.add(earlier);
-      if (wished.has(position) || wish.length >= MAX_WISH) continue;
+      const isDeep = leadsOn(prepared, keys) || (rounds.get(position) ?? 0) > 1;
+      if (wished.has(position) || wish.length >= MAX_WISH || !isDeep) continue;
       wished.add(position);
       asked.push(position);
       wish.push(callOf(prepared));
@@ -123,12 +124,18 @@ export const createSpeculation = (options: SpeculationOptions): Speculation => {
 const isNothing = ({ accounts, slots, blockHashes }: StateKeys): boolean =>
   accounts.length + slots.length + blockHashes.length === 0;
 
+const senderOf = (prepared: Prepared): Address => ("sender" in prepared ? prepared.sender : prepared.transaction.from);
+
+/** A trace is worth its price if code is missing. Where only a sender or slots are, one round brings them. */
+const leadsOn = (prepared: Prepared, { accounts }: StateKeys): boolean =>
+  prepared.transaction.input.length > 0 && accounts.some((address) => address !== senderOf(prepared));
+
 /** As a call object, without a price: nodes do not check the balance for gas then. */
 const callOf = (prepared: Prepared): PlainCall => {
   const { transaction } = prepared;
   const { to, value, input, gas } = transaction;
   return {
-    from: "sender" in prepared ? prepared.sender : prepared.transaction.from,
+    from: senderOf(prepared),
     ...(to === null ? {} : { to }),
     gas: formatQuantity(gas),
     value: formatQuantity(value),

@@ -22,7 +22,7 @@ const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 /** Rounds one after another that found nothing to fetch: another message may have fetched it. */
 const MAX_IDLE_ROUNDS = 8;
 const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 400;
 
 /** The state that a message reads could not be fetched. */
 export class Unreadable extends Error {
@@ -142,6 +142,7 @@ export class StateRounds {
         if (asked === 0 || !this.#speculation.isOpen(from)) return;
       } catch (error) {
         if (error instanceof Unreadable) throw error;
+        if (isVoid()) throw new VoidWork();
         last = `: ${error instanceof Error ? error.message : String(error)}`;
         onRetry(error instanceof Error ? error : new Error(String(error)));
         await wait(pauseMs);
