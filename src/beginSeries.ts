@@ -93,6 +93,8 @@ const MISMATCHES = all<Unproven | Difference>({
   unexecutable: true,
   rejected: true,
   failed: true,
+  unreadable: true,
+  tooMuchState: true,
   late: true,
 });
 const RUNS = all<RunKind>({ simulate: true, call: true, estimateGas: true, createAccessList: true });

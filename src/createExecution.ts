@@ -11,7 +11,7 @@ import { storedFetch } from "./evm/storedFetch.ts";
 import { createWorkers } from "./evm/workers.ts";
 import { createFetchState } from "./fetchState.ts";
 import type { Executor } from "./pending/execution.ts";
-import { createExecutor } from "./pending/executor.ts";
+import { createExecutor, type ExecutorOptions } from "./pending/executor.ts";
 import { createSimulator, SIMULATE_WORKER, type Simulator } from "./simulate/simulator.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Upstreams } from "./upstream/upstreams.ts";
@@ -58,6 +58,10 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
     onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),
   });
   const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
+  const onRetry: ExecutorOptions["onRetry"] = ({ number, index }, cause) => {
+    metrics.pendingMismatches.inc({ chain, what: "unreadable" });
+    log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
+  };
   const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
   metrics.workers.set({ chain }, 0);
   metrics.workersMax.set({ chain }, size);
@@ -95,8 +99,9 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
         forks: () => rules.forks,
         // The feed is of the newest blocks.
         natives: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
-        stateAt: (base) => state.at(base),
+        stateAt: state.at,
         onFailure,
+        onRetry,
       }),
     stateAt: (block, wish) => state.at(block, wish),
     close: async () => {

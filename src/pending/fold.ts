@@ -28,6 +28,8 @@ export interface Part {
   readonly transactions: readonly FoldedTransaction[];
   /** Undefined where the message's state is not proven. */
   readonly changes: StateChanges | undefined;
+  /** Its execution takes long, and goes on. */
+  readonly isLate: boolean;
 }
 
 /** A block up to one message. Its hash is the message's, or the header's where that is zero: see pendingBlock. */
@@ -123,7 +125,8 @@ export const fold = (chain: PendingChain, message: Flashblock, execution: Execut
   if (!environment) return chain;
   const { transactions, logCount, hasAllReceipts } = foldTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
-  const part: Part = { message, firstTransaction, transactions, changes: execution.outcome?.changes };
+  const isLate = execution.unproven === "late";
+  const part: Part = { message, firstTransaction, transactions, changes: execution.outcome?.changes, isLate };
   const block: FoldedBlock = {
     environment,
     alsoShown: chain.alsoShown,

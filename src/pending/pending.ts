@@ -98,11 +98,11 @@ export const createPending = (options: PendingOptions): Pending => {
   const shape = createTransactionShape(ask, now);
   const probe = createNodeProbe({ ask, now, onChange: () => publish() });
 
-  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven }, { number, index }, durationMs) => {
+  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
     if (!unproven) return;
     metrics.pendingMismatches.inc({ chain, what: unproven });
-    log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
+    log.warn({ chain, number, index, what: unproven, cause }, "a message's state is not served from here");
   };
   const folding = createFolding({ executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted });
 
