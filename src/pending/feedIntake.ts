@@ -94,10 +94,13 @@ export class FeedIntake {
 
   follow(head: BlockId): void {
     const before = this.#sequence;
+    const wasDegraded = this.isDegraded;
     this.#sequence = follow(before, head, this.#options);
     const { blocks } = this.#sequence;
     // What was held for this head has come into its place.
     if (blocks.some((block) => !before.blocks.includes(block))) this.#noteApplied();
+    // A head that ends a gap is a boundary like any other.
+    if (wasDegraded && !this.isDegraded) this.#emptyAtMs = undefined;
     if (blocks.length === 0) this.#emptyAtMs ??= this.#options.now();
   }
 
