@@ -1,6 +1,7 @@
 import type { BlockId } from "../chain/heads.ts";
 import type { Data, Hash } from "../chain/hex.ts";
-import type { Flashblock } from "./message.ts";
+import type { Flashblock, FlashblockBase } from "./message.ts";
+import { endsInPause } from "./pace.ts";
 
 /** One block that is being built, as its messages 0, 1, 2 ... without a hole. */
 export interface BlockMessages {
@@ -50,6 +51,8 @@ export interface SequenceState {
 export interface SequenceLimits {
   /** Blocks above the head at most. */
   readonly maxDepth: number;
+  /** This chain pauses so long before a block begins. Undefined: not more than inside of blocks. */
+  readonly usualPauseMs?: number | undefined;
 }
 
 export const emptySequence: SequenceState = {
@@ -87,18 +90,6 @@ const numberOf = (state: SequenceState, message: Flashblock): bigint | undefined
     ?.blockNumber ??
   message.blockNumber;
 
-/** Longer than any pause inside the block by this factor, a pause before the next block is suspicious. */
-const LONG_PAUSE_FACTOR = 1.75;
-
-/** A builder sends at a steady pace: a long pause at the end may mean that the block's last message is lost. */
-const endsInPause = ({ messages }: BlockMessages, { receivedMs }: Flashblock): boolean => {
-  const times = messages.map((message) => message.receivedMs ?? Number.NaN);
-  const pauses = times.slice(1).map((timeMs, position) => timeMs - (times[position] ?? timeMs));
-  const longestMs = Math.max(0, ...pauses);
-  // Without times, or where all arrived together, nothing is known of the pace.
-  return longestMs > 0 && (receivedMs ?? Number.NaN) - (times.at(-1) ?? 0) > LONG_PAUSE_FACTOR * longestMs;
-};
-
 /** A block above all that are known, whose index 0 has not come. Before the first block we may have joined in the middle. */
 const isFirstLost = (
   { hasBegun, held, blocks }: SequenceState,
@@ -127,31 +118,38 @@ const decideKnown = (block: BlockMessages, message: Flashblock): Decision => {
   return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
 };
 
-const decideFirst = (state: SequenceState, message: Flashblock, number: bigint, head: BlockId): Decision => {
+const decideFirst = (
+  state: SequenceState,
+  message: Flashblock & { readonly base: FlashblockBase },
+  head: BlockId,
+  { usualPauseMs }: SequenceLimits,
+): Decision => {
+  const { blockNumber: number, parentHash } = message.base;
   const known = state.blocks.find((block) => block.number === number);
   const parent = state.blocks.find((block) => block.number === number - 1n);
   if (number - 1n === head.number) {
-    if (message.base?.parentHash !== head.hash) return "wrongParent";
+    if (parentHash !== head.hash) return "wrongParent";
     return known ? "replacement" : "first";
   }
   if (!parent) return "early";
   if (isIncomplete(state, parent) || hasLost(parent, message)) return "gap";
   // The head will show whether the block below is whole. A feed that names its predecessors has shown it by now.
-  if (message.previous === undefined && endsInPause(parent, message)) return "unconfirmed";
+  if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) return "unconfirmed";
   return known ? "replacement" : "firstOfNextBlock";
 };
 
 /** What a message is, given what is known (flashblocks.md 1.7). Pure. */
-const decide = (state: SequenceState, message: Flashblock, head: BlockId, { maxDepth }: SequenceLimits): Decision => {
+const decide = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Decision => {
   const number = numberOf(state, message);
   if (isRetired(state, message) || state.passed.includes(message.payloadId)) return "old";
   if (number !== undefined && number <= head.number) return "old";
-  if (number !== undefined && number > head.number + BigInt(maxDepth)) return "tooFar";
+  if (number !== undefined && number > head.number + BigInt(limits.maxDepth)) return "tooFar";
   if (state.held.some((held) => isSame(held.message, message))) return "duplicate";
   const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
   if (block) return decideKnown(block, message);
-  if (message.index > 0 || number === undefined) return isFirstLost(state, message, number) ? "gap" : "waiting";
-  return decideFirst(state, message, number, head);
+  const { base } = message;
+  if (!base) return isFirstLost(state, message, number) ? "gap" : "waiting";
+  return decideFirst(state, { ...message, base }, head, limits);
 };
 
 const append = (state: SequenceState, message: Flashblock): SequenceState => ({

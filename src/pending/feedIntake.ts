@@ -2,7 +2,15 @@ import type { BlockId } from "../chain/heads.ts";
 import type { Data } from "../chain/hex.ts";
 import { idleDeadlineMs } from "../feed/client.ts";
 import type { Flashblock } from "../feed/message.ts";
-import { type BlockMessages, emptySequence, follow, isDegraded, receive } from "../feed/sequence.ts";
+import { pauseBeforeMs } from "../feed/pace.ts";
+import {
+  type BlockMessages,
+  emptySequence,
+  follow,
+  isDegraded,
+  receive,
+  type SequenceLimits,
+} from "../feed/sequence.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Passed } from "./reconcile.ts";
 
@@ -20,6 +28,14 @@ export interface FeedIntakeOptions {
 /** Between a sealed block and the first message of the next one, so much of a block time may pass. */
 const BOUNDARY_SHARE = 1 / 4;
 const MAX_COUNTED_GAPS = 64;
+/** How far a pause before a block may exceed the usual one. */
+const USUAL_PAUSE_SLACK = 1.25;
+
+/** The feed paused for long after the last known message of this block. */
+interface LongPause {
+  readonly number: bigint;
+  readonly pauseMs: number;
+}
 
 /** What the feed has brought above the head, and whether it keeps up. */
 export class FeedIntake {
@@ -30,8 +46,11 @@ export class FeedIntake {
   #emptyAtMs: number | undefined;
   /** Payloads whose gap was counted. */
   #counted: readonly Data[] = [];
-  /** A block whose last message may be lost. */
-  #unconfirmed: bigint | undefined;
+  /** The newest block whose last message may be lost. */
+  #suspect: LongPause | undefined;
+  /** The newest of those that turned out to be whole. */
+  #harmless: LongPause | undefined;
+  #usualPauseMs: number | undefined;
 
   constructor(options: FeedIntakeOptions) {
     this.#options = options;
@@ -80,12 +99,16 @@ export class FeedIntake {
 
   /** True if the message, or what it released, changed `blocks`. */
   receive(message: Flashblock, head: BlockId): boolean {
-    const { chain, maxDepth, metrics, now } = this.#options;
+    const { chain, metrics, now } = this.#options;
     const before = this.#sequence;
-    const { state, decision } = receive(before, { ...message, receivedMs: now() }, head, { maxDepth });
+    const received = { ...message, receivedMs: now() };
+    const { state, decision } = receive(before, received, head, this.#limits);
     metrics.feedMessages.inc({ chain, decision });
     if (decision === "gap") this.#countGap(message.payloadId);
-    if (decision === "unconfirmed") this.#unconfirmed = before.blocks.at(-1)?.number;
+    const parent = before.blocks.at(-1);
+    if (decision === "unconfirmed" && parent) {
+      this.#suspect = { number: parent.number, pauseMs: pauseBeforeMs(parent.messages, received) };
+    }
     this.#sequence = state;
     const isApplied = state.blocks !== before.blocks;
     if (isApplied) this.#noteApplied();
@@ -95,7 +118,7 @@ export class FeedIntake {
   follow(head: BlockId): void {
     const before = this.#sequence;
     const wasDegraded = this.isDegraded;
-    this.#sequence = follow(before, head, this.#options);
+    this.#sequence = follow(before, head, this.#limits);
     const { blocks } = this.#sequence;
     // What was held for this head has come into its place.
     if (blocks.some((block) => !before.blocks.includes(block))) this.#noteApplied();
@@ -104,12 +127,26 @@ export class FeedIntake {
     if (blocks.length === 0) this.#emptyAtMs ??= this.#options.now();
   }
 
-  /** The head has passed these blocks: a last message that was missed is known to be lost now. */
+  /** The head has passed these blocks: it shows whether a last message was lost. */
   confirm(passed: readonly Passed[]): void {
-    for (const { block, differences } of passed) {
-      if (block.environment.number !== this.#unconfirmed || !differences.includes("transactions")) continue;
-      this.#countGap(block.newest.payloadId);
-    }
+    const suspect = this.#suspect;
+    const found = passed.find(({ block }) => block.environment.number === suspect?.number);
+    if (!suspect || !found) return;
+    this.#suspect = undefined;
+    if (found.differences.includes("transactions")) this.#countGap(found.block.newest.payloadId);
+    else this.#learnPause(suspect);
+  }
+
+  /** Two blocks in a row that were whole: such a pause is usual on this chain. */
+  #learnPause(harmless: LongPause): void {
+    const before = this.#harmless;
+    this.#harmless = harmless;
+    if (before?.number !== harmless.number - 1n) return;
+    this.#usualPauseMs = Math.min(before.pauseMs, harmless.pauseMs) * USUAL_PAUSE_SLACK;
+  }
+
+  get #limits(): SequenceLimits {
+    return { maxDepth: this.#options.maxDepth, usualPauseMs: this.#usualPauseMs };
   }
 
   measureAge(): void {

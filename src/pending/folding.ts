@@ -9,8 +9,8 @@ import { type AlsoShown, fold, type PendingChain } from "./fold.ts";
 
 export interface FoldingOptions {
   readonly executor: Executor;
-  /** A message whose execution takes longer, and all that follow it, are shown without their state. */
-  readonly lateAfterMs: () => number;
+  /** If the execution of this message takes longer, it and all that follow it are shown without their state. */
+  readonly lateAfterMs: (message: Flashblock) => number;
   /** The chain changed: an execution came, or was given up waiting for. */
   readonly onChange: () => void;
   readonly onExecuted: (
@@ -114,9 +114,10 @@ export const createFolding = (options: FoldingOptions): Folding => {
     onChange();
   };
 
-  const deadlineMs = (): number => {
+  const deadlineMs = (message: Flashblock): number => {
     const isBehind = links.some(({ execution }) => execution?.unproven === "late");
-    return isBehind ? Math.min(lateAfterMs(), BEHIND_MS) : lateAfterMs();
+    const afterMs = lateAfterMs(message);
+    return isBehind ? Math.min(afterMs, BEHIND_MS) : afterMs;
   };
 
   const add = (block: BlockMessages, message: Flashblock): void => {
@@ -124,7 +125,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
     const work = workOf(id, links.at(-1)?.id, block, message);
     if (!work) return;
     const link: Link = { id, message, block, number: block.number, execution: undefined, timer: undefined };
-    link.timer = setTimeout(() => giveUpFrom(link), deadlineMs());
+    link.timer = setTimeout(() => giveUpFrom(link), deadlineMs(message));
     links.push(link);
     const startedMs = performance.now();
     executor.execute(work).then(

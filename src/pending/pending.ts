@@ -52,6 +52,8 @@ export interface Pending {
 }
 
 const CHECK_MS = 250;
+/** However long a message has waited for others, its own execution may take so long. */
+const MIN_EXECUTION_MS = 100;
 /** A live feed that sends nothing for so long may have ended, on a chain that now seals faster than it is looked at. */
 const QUIET_MS = 500;
 
@@ -90,7 +92,10 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
     metrics.pendingMismatches.inc({ chain, what: unproven });
     log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
   };
-  const folding = createFolding({ executor, lateAfterMs: blockTimeMs, onChange: onChange.folded, onExecuted });
+  /** A prefix is served for a block time at most after the message that follows it has arrived. */
+  const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
+    Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
+  const folding = createFolding({ executor, lateAfterMs, onChange: onChange.folded, onExecuted });
   const probe = createNodeProbe({ ask, now, onChange: onChange.probed });
   const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
   const decision = new ServingDecision({

@@ -155,6 +155,23 @@ test("a long pause before the next block that was no loss: degraded until the he
   assert.deepEqual(await rig.counted("feedGaps"), {});
 });
 
+test("a chain that always pauses before a block: that is learned after two whole blocks", async (t) => {
+  const rig = createRig(t);
+  const modes: string[] = [];
+  for (let number = 101n; number <= 106n; number++) {
+    await sendPaced(rig, number, 4);
+    await rig.pass(400);
+    await rig.send(flashblock(0, { number: number + 1n, transactions: [raw(Number(number + 1n) * 100)] }));
+    modes.push(rig.view().mode);
+    const transactionsRoot = rootOf(block(number, 4).flatMap(({ diff }) => diff.transactions));
+    rig.heads.move({ number, header: { transactionsRoot } });
+    await turn();
+    assert.deepEqual([rig.shown(), rig.view().mode], [`${number + 1n}-0`, "live"]);
+  }
+  assert.deepEqual(modes, ["degraded", "degraded", "live", "live", "live", "live"]);
+  assert.deepEqual(await rig.counted("feedGaps"), {});
+});
+
 test("a node more than the depth behind: degraded as soon as messages are dropped, stale when it is known", async (t) => {
   const rig = createRig(t);
   for (let number = 101n; number <= 105n; number++) await rig.send(...block(number));

@@ -263,6 +263,29 @@ test("an execution that takes longer than a block: shown without its state, coun
   ]);
 });
 
+test("a message that waited for a sealed block's last execution has what is left of its block time", async (t) => {
+  const rig = createRig(t);
+  const sealedBlock = [flashblock(0), flashblock(1)];
+  await rig.send(flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(flashblock(1));
+  await rig.pass(300);
+  rig.heads.move(sealed(sealedBlock));
+  await rig.send(flashblock(0, { number: 102n }));
+  await rig.pass(1_000);
+  assert.equal(rig.shown(), "live latest");
+  release();
+  const releaseNext = rig.fake.hold();
+  await turn();
+  await rig.pass(950);
+  assert.equal(rig.shown(), "live latest");
+  await rig.pass(50);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "unproven"]);
+  releaseNext();
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
+});
+
 test("the first message of a block is not verified yet: the sealed block is served, live", async (t) => {
   const rig = createRig(t);
   const release = rig.fake.hold();

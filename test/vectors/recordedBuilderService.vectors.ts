@@ -5,7 +5,7 @@ import { formatHeader, hashHeader } from "../../src/chain/blockHeader.ts";
 import type { Address } from "../../src/chain/hex.ts";
 import { ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
 import { createFakeFeed } from "../support/fakeFeed.ts";
-import { metric } from "../support/rpc.ts";
+import { metric, rpc } from "../support/rpc.ts";
 import { createService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { createWitnessNode, type WitnessBlock } from "../support/witnessNode.ts";
@@ -15,6 +15,8 @@ import { readRecordedBuilder } from "./realBlocks.ts";
 const recording = readRecordedBuilder();
 const frames = framesOf(recording);
 const NODE_LATENCY_MS = 20;
+/** Of this chain's L1 attributes. */
+const FOOTPRINT_SCALAR = 139;
 
 /** Of the chain's first block nothing matters here but that it is one. */
 const genesis = (): WitnessBlock => {
@@ -144,6 +146,10 @@ test("a recorded feed at its recorded times, a node 20 ms away: live throughout,
   });
   t.after(() => service.close());
   await connected;
+  const call = { from: watched[0], to: watched[1] };
+  const simulated = await rpc(service.url, "eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
+  const [block] = simulated.body.result as readonly { readonly blobGasUsed: string }[];
+  assert.equal(Number(block?.blobGasUsed), 100 * FOOTPRINT_SCALAR, simulated.text);
   // The executing thread starts with the service. The recording begins once it is there.
   const [first] = frames;
   assert.ok(first);
