@@ -78,6 +78,8 @@ const UNVERIFIED = all<Unproven>({
   unexecutable: true,
   rejected: true,
   failed: true,
+  unreadable: true,
+  tooMuchState: true,
   late: true,
 });
 const DIFFERENCES = all<Difference>({ transactions: true, gas: true, bloom: true, receiptsRoot: true });

@@ -11,7 +11,7 @@ import { storedFetch } from "./evm/storedFetch.ts";
 import { createWorkers } from "./evm/workers.ts";
 import { createFetchState } from "./fetchState.ts";
 import type { Executor } from "./pending/execution.ts";
-import { createExecutor } from "./pending/executor.ts";
+import { createExecutor, type ExecutorOptions } from "./pending/executor.ts";
 import { createSimulator, SIMULATE_WORKER, type Simulator } from "./simulate/simulator.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Upstreams } from "./upstream/upstreams.ts";
@@ -56,6 +56,10 @@ export const createExecution = ({ config, forks, upstreams, store, telemetry }: 
     onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),
   });
   const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
+  const onRetry: ExecutorOptions["onRetry"] = ({ number, index }, cause) => {
+    metrics.pendingMismatches.inc({ chain, what: "unreadable" });
+    log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
+  };
   const size = simulate.workers ?? Math.max(1, availableParallelism() - 1);
   metrics.workers.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
@@ -86,7 +90,7 @@ export const createExecution = ({ config, forks, upstreams, store, telemetry }: 
   });
   return {
     simulator,
-    executor: () => createExecutor({ forks, natives, stateAt: (base) => state.at(base), onFailure }),
+    executor: () => createExecutor({ forks, natives, stateAt: state.at, onFailure, onRetry }),
     stateAt: (block, wish) => state.at(block, wish),
     close: async () => {
       await workers.close();

@@ -233,6 +233,11 @@ export class StateOverlay {
     while (this.#undo.length > mark) this.#undo.pop()?.();
   }
 
+  /** Undoes everything back to the first open checkpoint, and closes all of them. */
+  abandon(): void {
+    while (this.#checkpoints.length > 0) this.undo();
+  }
+
   /** The end of a transaction: empty accounts that it touched are removed where EIP-161 holds, original values begin anew. */
   endTransaction(removesEmpty: boolean): void {
     if (removesEmpty) {

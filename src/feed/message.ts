@@ -1,4 +1,5 @@
 import { type Address, type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../chain/hex.ts";
+import { type ListedAccount, parseAccessList } from "./accessList.ts";
 import { type Fields, isFields, Malformed, read } from "./read.ts";
 
 /** What only the first message of a block says. */
@@ -52,6 +53,8 @@ export interface Flashblock {
   readonly blockNumber: bigint | undefined;
   /** Of this message's transactions, by hash; undefined where the chain's metadata has none. */
   readonly receipts: ReadonlyMap<Hash, FlashblockReceipt> | undefined;
+  /** State that its transactions touch; empty where the chain does not say. */
+  readonly accessList: readonly ListedAccount[];
   /** `<block>-<index>` of the message sent before; undefined where the chain does not say. */
   readonly previous: string | undefined;
   /** Length of the message's text, for bounds. */
@@ -187,6 +190,7 @@ const parseFields = (fields: Fields, bytes: number): Flashblock => {
     diff: attempt("badDiff", () => parseDiff(fields.diff)),
     blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
     receipts: parseReceipts(metadata.receipts),
+    accessList: parseAccessList(metadata, fields.diff),
     previous: parsePrevious(metadata.prev_flashblock_id),
     bytes,
   };

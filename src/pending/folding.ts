@@ -42,12 +42,19 @@ const BEHIND_MS = 100;
 /** Until the first head. */
 const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
 
+interface Wanted {
+  readonly block: BlockMessages;
+  readonly message: Flashblock;
+}
+
 interface Link {
   readonly id: number;
   readonly message: Flashblock;
   /** As it was when the message came. */
   readonly block: BlockMessages;
   readonly number: bigint;
+  /** When it was given to the executor. */
+  readonly base: BlockId;
   execution: Execution | undefined;
   timer: NodeJS.Timeout | undefined;
 }
@@ -75,6 +82,7 @@ const workOf = (
     environment,
     index: message.index,
     transactions,
+    accessList: message.accessList,
     hasPostExec: postExecTransaction !== undefined,
     told,
   };
@@ -85,6 +93,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
   let links: Link[] = [];
   let base = NO_BASE;
   let nextId = 1;
+  let wanted: readonly Wanted[] = [];
   /** Folded so far: `chain` is of the first `folded` links. */
   let folded = 0;
   let chain: PendingChain = { base, alsoShown: {}, blocks: [] };
@@ -124,7 +133,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
     const id = nextId++;
     const work = workOf(id, links.at(-1)?.id, block, message);
     if (!work) return;
-    const link: Link = { id, message, block, number: block.number, execution: undefined, timer: undefined };
+    const link: Link = { id, message, block, number: block.number, base, execution: undefined, timer: undefined };
     link.timer = setTimeout(() => giveUpFrom(link), deadlineMs(message));
     links.push(link);
     const startedMs = performance.now();
@@ -132,6 +141,10 @@ export const createFolding = (options: FoldingOptions): Folding => {
       (execution) => {
         if (!links.includes(link)) return;
         onExecuted(execution, { number: link.number, index: message.index }, performance.now() - startedMs);
+        if (execution.unproven && link.base.hash !== base.hash) {
+          retryFrom(link);
+          return;
+        }
         settle(link, execution);
         onChange();
       },
@@ -149,13 +162,24 @@ export const createFolding = (options: FoldingOptions): Folding => {
     if (folded > count) refold();
   };
 
+  const followWanted = (): void => {
+    const changed = wanted.findIndex(({ message }, position) => links[position]?.message !== message);
+    const kept = changed < 0 ? wanted.length : changed;
+    cut(kept);
+    for (const { block, message } of wanted.slice(kept)) add(block, message);
+  };
+
+  /** It failed on another base: it is executed again on this one, with all that follows. */
+  const retryFrom = (link: Link): void => {
+    cut(links.indexOf(link));
+    followWanted();
+    onChange();
+  };
+
   return {
     follow: (blocks) => {
-      const wanted = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
-      const changed = wanted.findIndex(({ message }, position) => links[position]?.message !== message);
-      const kept = changed < 0 ? wanted.length : changed;
-      cut(kept);
-      for (const { block, message } of wanted.slice(kept)) add(block, message);
+      wanted = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
+      followWanted();
     },
     rebase: (next, isExecuted, alsoShown) => {
       base = next;
@@ -164,6 +188,9 @@ export const createFolding = (options: FoldingOptions): Folding => {
       const through = isExecuted ? passed?.id : undefined;
       for (const link of links) if (through === undefined || link.id <= through) clearTimeout(link.timer);
       links = through === undefined ? [] : links.filter(({ id }) => id > through);
+      wanted = wanted.filter(({ message }) => links.some((link) => link.message === message));
+      const failed = links.findIndex(({ execution }) => execution?.unproven && execution.unproven !== "late");
+      if (failed >= 0) cut(failed);
       executor.rebase(next, through);
       refold();
     },

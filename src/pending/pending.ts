@@ -86,11 +86,11 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
     },
     onDifference: (passed) => reconciliation.countDifferences(passed),
   });
-  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven }, { number, index }, durationMs) => {
+  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
     if (!unproven) return;
     metrics.pendingMismatches.inc({ chain, what: unproven });
-    log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
+    log.warn({ chain, number, index, what: unproven, cause }, "a message's state is not served from here");
   };
   /** A prefix is served for a block time at most after the message that follows it has arrived. */
   const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>

@@ -92,6 +92,7 @@ const createRig = () => {
         before: undefined,
         environment: environment(1n),
         index: 0,
+        accessList: [],
         hasPostExec: false,
         told: told(work.transactions.length),
         ...work,

@@ -22,6 +22,8 @@ import { type TracedCall, type Tracer, traceAccessList, tracePrestate } from "./
 /** A sealed block as the execution API returns it, or its header alone. */
 export type WitnessBlock = Readonly<Record<string, unknown>> & { readonly number: Data; readonly hash: Hash };
 
+type Tracing = "debug_traceCall" | "eth_createAccessList";
+
 export interface WitnessNodeOptions {
   readonly forks: ChainForks;
   /** Ascending, linked. The last one is the head; `setHead` changes it. */
@@ -31,7 +33,7 @@ export interface WitnessNodeOptions {
   /** A round trip takes this long. Default 0. */
   readonly latencyMs?: number;
   /** Methods beside the state reads that the node has. Default: none. */
-  readonly tracers?: readonly ("debug_traceCall" | "eth_createAccessList")[];
+  readonly tracers?: readonly Tracing[];
   /** Methods that are missing here, or are answered otherwise. */
   readonly handlers?: Readonly<Record<string, (params: readonly unknown[]) => unknown>>;
 }
@@ -50,6 +52,8 @@ export interface WitnessNode {
   readonly unknownReads: number;
   latencyMs: number;
   setHead(number: bigint): void;
+  /** Traces these calls now, so that computing them takes no time later: a node does it natively. */
+  prepare(block: Hash, calls: readonly TracedCall[]): Promise<void>;
   /** Starts an HTTP server on a free port. */
   listen(): Promise<string>;
   close(): Promise<void>;
@@ -119,6 +123,18 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
     };
   };
 
+  const traced = new Map<string, unknown>();
+  const trace = async (method: Tracing, call: TracedCall, parameter: unknown): Promise<unknown> => {
+    if (!tracers.includes(method)) throw methodNotFound(method);
+    const key = [method, blockOf(parameter)?.hash, call.from, call.to, call.value, call.data ?? call.input].join();
+    const known = traced.get(key);
+    if (known !== undefined) return known;
+    const run = method === "debug_traceCall" ? tracePrestate : traceAccessList;
+    const result = await run(tracerAt(parameter), call);
+    traced.set(key, result);
+    return result;
+  };
+
   const answer = (method: string, params: readonly unknown[]): unknown => {
     const [first, second, third] = params;
     const handler = handlers[method];
@@ -141,11 +157,8 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
       case "eth_getStorageAt":
         return word(read(third, (state) => state.slot(address, second as Hash)) ?? new Uint8Array(0));
       case "debug_traceCall":
-        if (!tracers.includes(method)) throw methodNotFound(method);
-        return tracePrestate(tracerAt(second), first as TracedCall);
       case "eth_createAccessList":
-        if (!tracers.includes(method)) throw methodNotFound(method);
-        return traceAccessList(tracerAt(second), first as TracedCall);
+        return trace(method, first as TracedCall, second);
       default:
         throw methodNotFound(method);
     }
@@ -216,6 +229,11 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
     },
     setHead: (number) => {
       head = number;
+    },
+    prepare: async (block, calls) => {
+      for (const method of tracers) {
+        for (const call of calls) await trace(method, call, { blockHash: block }).catch(() => undefined);
+      }
     },
     listen,
     close: async () => {

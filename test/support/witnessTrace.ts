@@ -1,12 +1,4 @@
-import {
-  type Address,
-  type Data,
-  formatData,
-  formatQuantity,
-  type Hash,
-  parseData,
-  ZERO_HASH,
-} from "../../src/chain/hex.ts";
+import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "../../src/chain/hex.ts";
 import type { Rules } from "../../src/chain/rules.ts";
 import type { StateReader } from "../../src/chain/stateReader.ts";
 import { applyTransaction } from "../../src/evm/applyTransaction.ts";
@@ -69,7 +61,7 @@ export const tracePrestate = async (tracer: Tracer, call: TracedCall): Promise<R
     storage: (address, slot) => {
       const value = tracer.state.storage(address, slot);
       const word = `0x${formatData(value).slice(2).padStart(64, "0")}` as const;
-      if (word !== ZERO_HASH) slots.get(address)?.set(slot, word);
+      slots.get(address)?.set(slot, word);
       return value;
     },
   };

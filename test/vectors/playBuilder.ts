@@ -196,6 +196,7 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
       environment: { number, ...rest },
       index: message.index,
       transactions,
+      accessList: message.accessList,
       hasPostExec: false,
       told: { gasUsed, logsBloom, receiptsRoot },
     });
