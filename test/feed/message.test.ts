@@ -131,3 +131,20 @@ test("no text makes it throw", () => {
     ),
   );
 });
+
+test("access lists of three chains name the same accounts and slots; other shapes count as none", () => {
+  const address = `0x${"ab".repeat(20)}`;
+  const slot = (number: number) => `0x${number.toString(16).padStart(64, "0")}`;
+  const camel = [{ address, storageChanges: [{ key: slot(1), changes: [] }], storageReads: [slot(2)] }];
+  const snake = [{ address, storage_changes: [{ slot: "0x1", changes: [] }], storage_reads: [slot(2)] }];
+  const expected = [{ address, slots: [slot(1), slot(2)] }];
+  const message = wireMessage(1);
+  const listOf = (metadata: unknown, diff: object = {}) =>
+    parse({ ...message, metadata, diff: { ...(message.diff as object), ...diff } }).accessList;
+  assert.deepEqual(listOf({ access_list: camel }), expected);
+  assert.deepEqual(listOf({ flashblock_access_list: { min_tx_index: 0, account_changes: snake } }), expected);
+  assert.deepEqual(listOf({}, { access_list_data: { access_list: camel } }), expected);
+  for (const access_list of [null, "none", [{ address: "0x1" }], { account_changes: 7 }]) {
+    assert.deepEqual(listOf({ access_list }), []);
+  }
+});

@@ -162,6 +162,37 @@ test("the sealed block arrives while its last message is still executing: the ba
   assert.equal(rig.shown(), "102-0");
 });
 
+test("a message that is late when its block is sealed runs on: the base moves with what it writes", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
+  await rig.send(block[0] ?? flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(block[1] ?? flashblock(1));
+  await rig.pass(2_000);
+  assert.equal(rig.shown(), "101-1");
+  assert.equal(rig.view().mode, "unproven");
+  rig.heads.move(sealed(block));
+  assert.equal(rig.fake.rebased.at(-1)?.through, 2);
+  release();
+  await turn();
+  await rig.send(flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().mode, "live");
+});
+
+test("what failed below a base that has moved is executed again on the new one", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("102-0", { unproven: "unexecutable" });
+  const block = [flashblock(0), flashblock(1)];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  assert.equal(rig.view().mode, "unproven");
+  rig.fake.say("102-0", {});
+  rig.heads.move(sealed(block));
+  await turn();
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().mode, "live");
+});
+
 test("a gap: the prefix stays until the head passes it, then the feed is live again", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0), flashblock(1), flashblock(3));
