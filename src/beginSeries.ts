@@ -72,6 +72,7 @@ const DECISIONS = all<Decision | MessageFault | "undecodable" | "payloadEnd">({
   waiting: true,
   wrongParent: true,
   early: true,
+  unconfirmed: true,
   duplicate: true,
   old: true,
   tooFar: true,
@@ -83,8 +84,7 @@ const DECISIONS = all<Decision | MessageFault | "undecodable" | "payloadEnd">({
   undecodable: true,
   payloadEnd: true,
 });
-const MISMATCHES = all<Unproven | Difference>({
-  transactions: true,
+const UNVERIFIED = all<Unproven>({
   gas: true,
   bloom: true,
   receiptsRoot: true,
@@ -97,6 +97,7 @@ const MISMATCHES = all<Unproven | Difference>({
   tooMuchState: true,
   late: true,
 });
+const DIFFERENCES = all<Difference>({ transactions: true, gas: true, bloom: true, receiptsRoot: true });
 const RUNS = all<RunKind>({ simulate: true, call: true, estimateGas: true, createAccessList: true });
 const REDIS_FAILURES = all<FailureReason | "corrupt">({
   timeout: true,
@@ -147,7 +148,8 @@ const beginNode = (metrics: Metrics, chain: string, node: string): void => {
 
 const beginFeed = (metrics: Metrics, chain: string): void => {
   for (const decision of DECISIONS) metrics.feedMessages.inc({ chain, decision }, 0);
-  for (const what of MISMATCHES) metrics.pendingMismatches.inc({ chain, what }, 0);
+  for (const what of new Set([...UNVERIFIED, ...DIFFERENCES])) metrics.pendingMismatches.inc({ chain, what }, 0);
+  for (const cause of UNVERIFIED) metrics.pendingUnverified.inc({ chain, cause }, 0);
   for (const counter of [metrics.feedGaps, metrics.feedReconnects, metrics.pendingVanished]) counter.inc({ chain }, 0);
   metrics.pendingExecuteSeconds.zero({ chain });
 };

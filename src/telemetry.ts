@@ -161,6 +161,12 @@ const createMetrics = (registry: Registry) => {
       "chain",
       "what",
     ),
+    pendingUnverified: counter(
+      "pending_unverified_total",
+      "Turns to an unverified view, whose state the node answers, by cause",
+      "chain",
+      "cause",
+    ),
     pendingVanished: counter("pending_vanished_total", "Pre-confirmed transactions that were not sealed", "chain"),
     pendingAnswers: counter("pending_answers_total", "Answers at pending by mode", "chain", "mode"),
     pendingExecuteSeconds: histogram("pending_execute_seconds", "Executing one flashblock", SECONDS, "chain"),

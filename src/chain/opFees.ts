@@ -80,17 +80,27 @@ const parseBedrock = (calldata: Uint8Array): L1Attributes => {
   };
 };
 
-/** From L1Block's storage; `read` gives a slot's value, with or without its leading zeros. */
-export const readL1Attributes = (read: (slot: Hash) => Uint8Array): L1Attributes => {
-  const word = (slot: number): Uint8Array => {
-    const value = read(`0x${slot.toString(16).padStart(64, "0")}`);
-    const padded = new Uint8Array(WORD);
-    padded.set(value, WORD - value.length);
-    return padded;
-  };
-  const whole = (slot: number) => numberAt(word(slot), 0, WORD);
-  const scalars = word(3);
-  const operator = word(8);
+/** Gives a slot's value, with or without its leading zeros. */
+type ReadSlot = (slot: Hash) => Uint8Array;
+
+const readWord = (read: ReadSlot, slot: number): Uint8Array => {
+  const value = read(`0x${slot.toString(16).padStart(64, "0")}`);
+  const padded = new Uint8Array(WORD);
+  padded.set(value, WORD - value.length);
+  return padded;
+};
+
+const OPERATOR_SLOT = 8;
+
+/** From L1Block's storage. */
+export const readFootprintScalar = (read: ReadSlot): bigint =>
+  footprintScalar(numberAt(readWord(read, OPERATOR_SLOT), 18, 20));
+
+/** From L1Block's storage. */
+export const readL1Attributes = (read: ReadSlot): L1Attributes => {
+  const whole = (slot: number) => numberAt(readWord(read, slot), 0, WORD);
+  const scalars = readWord(read, 3);
+  const operator = readWord(read, OPERATOR_SLOT);
   return {
     baseFee: whole(1),
     blobBaseFee: whole(7),
@@ -100,7 +110,7 @@ export const readL1Attributes = (read: (slot: Hash) => Uint8Array): L1Attributes
     scalar: whole(6),
     operatorFeeScalar: numberAt(operator, 20, 24),
     operatorFeeConstant: numberAt(operator, 24, 32),
-    daFootprintGasScalar: footprintScalar(numberAt(operator, 18, 20)),
+    daFootprintGasScalar: readFootprintScalar(read),
   };
 };
 
@@ -147,3 +157,6 @@ export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint
 /** Jovian: what a transaction counts for in its block's `blobGasUsed`. */
 export const dataFootprint = (l1: L1Attributes, raw: Uint8Array): bigint =>
   raw[0] === DEPOSIT_TYPE ? 0n : (estimateSize(raw) / MILLION) * l1.daFootprintGasScalar;
+
+/** Jovian: of a transaction that compresses to the smallest size that counts. */
+export const smallestFootprint = (scalar: bigint): bigint => (MIN_SIZE / MILLION) * scalar;

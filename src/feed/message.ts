@@ -59,6 +59,8 @@ export interface Flashblock {
   readonly previous: string | undefined;
   /** Length of the message's text, for bounds. */
   readonly bytes: number;
+  /** When it arrived, in milliseconds of a clock that does not go back. */
+  readonly receivedMs?: number;
 }
 
 /** Why a message was dropped: a label of the metric. */

@@ -6,7 +6,7 @@ import type { StateChanges } from "../chain/stateReader.ts";
 import { DEPOSIT_TYPE } from "../chain/transaction.ts";
 import type { PendingEnvironment } from "../chain/view.ts";
 import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
-import type { Execution, ReceiptExtra } from "./execution.ts";
+import type { Execution, ReceiptExtra, Unproven } from "./execution.ts";
 
 export interface FoldedTransaction {
   readonly raw: Data;
@@ -28,8 +28,8 @@ export interface Part {
   readonly transactions: readonly FoldedTransaction[];
   /** Undefined where the message's state is not proven. */
   readonly changes: StateChanges | undefined;
-  /** Its execution takes long, and goes on. */
-  readonly isLate: boolean;
+  /** Why it is not. */
+  readonly unproven: Unproven | undefined;
 }
 
 /** A block up to one message. Its hash is the message's, or the header's where that is zero: see pendingBlock. */
@@ -125,8 +125,8 @@ export const fold = (chain: PendingChain, message: Flashblock, execution: Execut
   if (!environment) return chain;
   const { transactions, logCount, hasAllReceipts } = foldTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
-  const isLate = execution.unproven === "late";
-  const part: Part = { message, firstTransaction, transactions, changes: execution.outcome?.changes, isLate };
+  const { outcome, unproven } = execution;
+  const part: Part = { message, firstTransaction, transactions, changes: outcome?.changes, unproven };
   const block: FoldedBlock = {
     environment,
     alsoShown: chain.alsoShown,

@@ -63,7 +63,7 @@ const compare = (block: FoldedBlock, heads: Heads, { ignoresReceiptsRoot }: Reco
 
 /** What is late still runs: whether its state is known is seen when it ends. */
 const isWhollyExecuted = (block: FoldedBlock): boolean =>
-  block.parts.every(({ changes, isLate }) => changes !== undefined || isLate);
+  block.parts.every(({ changes, unproven }) => changes !== undefined || unproven === "late");
 
 /** Each sealed block against what was pending, before anything is cleared (flashblocks.md 1.8). Pure. */
 export const reconcile = (chain: PendingChain, change: HeadChange, options: ReconcileOptions): Reconciled => {

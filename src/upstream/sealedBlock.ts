@@ -23,7 +23,7 @@ export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
   if (typeof value !== "object" || value === null) {
     return undefined;
   }
-  const { transactions, uncles, withdrawals, size, ...header }: Record<string, unknown> = { ...value };
+  const { transactions, uncles, withdrawals, ...header }: Record<string, unknown> = { ...value };
   const { number, hash, parentHash, timestamp, logsBloom } = header;
   if (
     !(isQuantity(number) && isHash(hash) && isHash(parentHash) && isQuantity(timestamp)) ||
