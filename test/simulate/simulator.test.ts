@@ -89,7 +89,8 @@ test("the contract's header: time step of the chain, three zero roots, gap block
 });
 
 test("Jovian: blobGasUsed counts each call with the chain's own footprint scalar, 400 where none is set", async () => {
-  const onOp = createSimulator({ ...OPTIONS, forks: createOpForks(901n, { jovian: 0n }) });
+  const forks = createOpForks(901n, { jovian: 0n });
+  const onOp = createSimulator({ ...OPTIONS, forks: () => forks });
   const simulated = async (state: typeof STATE) => {
     const on = { block: PARENT, source: plainSource(`state${++states}`, state) };
     const calls = [
