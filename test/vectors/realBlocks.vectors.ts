@@ -217,7 +217,8 @@ for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
 
 test("base sepolia 37312300 without tracer or access lists: verified when sealed, the next block is warm", async (t) => {
   const real = readBaseSepolia();
-  const slowness = await measureSlowness(t, real);
+  // Guessing takes about as long as waiting. Stretched twice as far, it is the number of sequential round trips that decides.
+  const slowness = 2 * (await measureSlowness(t, real));
   const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [] });
   await rig.prepare();
   const works = worksOf(messagesOf(real));
