@@ -1,5 +1,5 @@
-import type { BlockRange } from "../chain/logRange.ts";
-import type { NodeError } from "../chain/node.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import type { NodeError } from "../core/node.ts";
 
 /** What a node found too large, and what its message says of the size that it takes. */
 export interface TooLarge {

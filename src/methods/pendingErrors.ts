@@ -1,5 +1,5 @@
-import type { Answer } from "../chain/source.ts";
-import type { PendingMode } from "../chain/view.ts";
+import type { Answer } from "../core/source.ts";
+import type { PendingMode } from "../core/view.ts";
 
 /** An error is the node's own, or ours, and has no place for who answered at `pending`. */
 const modes = new WeakMap<Error, PendingMode>();

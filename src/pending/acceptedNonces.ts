@@ -1,4 +1,4 @@
-import type { Address, Hash } from "../chain/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 
 export interface AcceptedNoncesOptions {
   /** These transactions as a node tells them now, in their order, `null` where none knows it; rejects if none could be asked. */

@@ -1,5 +1,5 @@
-import type { Hash } from "../chain/hex.ts";
-import type { PendingBlock } from "../chain/view.ts";
+import type { PendingBlock } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 
 /** Blocks by the hashes that were given out a short while ago, each for its own prefix. */
 export interface RecentHashes {
