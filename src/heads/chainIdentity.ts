@@ -1,17 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import type { IdentityCase } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { ChainMismatchError, type Identity, readIdentity } from "./identity.ts";
 import { identityFault } from "./identityFault.ts";
-
-/**
- * What a node is to the chain. `reset`: the chain's id, and another genesis block that no other node contradicts (a restarted
- * devnet). `other`: of another chain; the node is suspended. `unknown`: the node did not answer.
- */
-export type IdentityCase =
-  | { readonly kind: "same" | "other" | "unknown" }
-  | { readonly kind: "reset"; readonly genesis: Hash };
 
 export interface ChainIdentityOptions {
   readonly chain: string;

@@ -1,9 +1,10 @@
 import type { Heads, RingBlock } from "../core/heads.ts";
 import { readBlock, readLinked } from "../nodes/blockReads.ts";
+import type { IdentityCase } from "../nodes/identityGate.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { type Canonical, classify } from "./canonical.ts";
-import type { ChainIdentity, IdentityCase } from "./chainIdentity.ts";
+import type { ChainIdentity } from "./chainIdentity.ts";
 import { readHeadEvidence } from "./headEvidence.ts";
 import { HeadLeader, type HeadLeaderOptions, hasBlock, isLinked } from "./headLeader.ts";
 import { findPath, type Path } from "./path.ts";

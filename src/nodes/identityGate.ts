@@ -1,4 +1,18 @@
-import type { IdentityCase } from "../heads/chainIdentity.ts";
+import type { Hash } from "../ethereum/hex.ts";
+
+/**
+ * What a node is to the chain. `reset`: the chain's id, and another genesis block that no other node contradicts (a restarted
+ * devnet). `other`: of another chain; the node is suspended. `unknown`: the node did not answer.
+ */
+export type IdentityCase =
+  | { readonly kind: "same" | "other" | "unknown" }
+  | { readonly kind: "reset"; readonly genesis: Hash };
+
+/** Why a node is not used yet. The text never holds the node's URL. */
+export interface IdentityFault {
+  readonly kind: "noAnswer" | "noGenesis" | "wrongChain";
+  readonly text: string;
+}
 
 /** Whether one node may be asked: it is of the chain, and was not restarted since that was verified. */
 export class IdentityGate {

@@ -3,8 +3,6 @@ import type { BlockId } from "../core/heads.ts";
 import { type Node, NodeError, type Reach, UnverifiedError } from "../core/node.ts";
 import type { Answer, CallContext, Question } from "../core/source.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { IdentityCase } from "../heads/chainIdentity.ts";
-import type { IdentityFault } from "../heads/identityFault.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -16,7 +14,7 @@ import { createBudget } from "./budget.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
-import { IdentityGate } from "./identityGate.ts";
+import { type IdentityCase, type IdentityFault, IdentityGate } from "./identityGate.ts";
 import { Suspension } from "./suspension.ts";
 
 export interface NodeOptions {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createReadiness, type ReadinessOptions, type WatchedChain } from "../../src/app/readiness.ts";
-import type { IdentityFault } from "../../src/heads/identityFault.ts";
+import type { IdentityFault } from "../../src/nodes/identityGate.ts";
 
 interface TestChain extends WatchedChain {
   isKnown: boolean;
