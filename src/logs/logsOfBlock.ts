@@ -1,12 +1,12 @@
 import { type Node, NodeError } from "../core/node.ts";
-import type { Answer, CallContext } from "../core/source.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type FetchContext, readNode } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
-import { admitsLogs } from "./proveLogs.ts";
+import { type FetchContext, parseNodeLogs } from "./requestLogs.ts";
 import { blockKey, hashFilter, type SegmentStore } from "./segments.ts";
 
 export interface LogsOfBlockOptions {
@@ -15,7 +15,7 @@ export interface LogsOfBlockOptions {
   readonly fetchLogs: FetchLogs;
 }
 
-export type LogsOfBlock = (hash: Hash, filter: LogFilter, context: CallContext) => Promise<Answer>;
+export type LogsOfBlock = (hash: Hash, filter: LogFilter, context: RequestContext) => Promise<RpcResponse>;
 
 interface Header {
   readonly number: bigint;
@@ -33,11 +33,11 @@ const parseHeader = (block: unknown): Header | undefined => {
 
 /** Logs of one block by its hash. A block that no node knows is an error; one without logs is held against its bloom. */
 export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
-  const findHeader = async (hash: Hash, context: CallContext): Promise<Header> => {
+  const findHeader = async (hash: Hash, context: RequestContext): Promise<Header> => {
     let lastError: unknown;
     for (const node of nodes.filter(({ available }) => available)) {
       try {
-        const header = parseHeader(await readNode(node, "eth_getBlockByHash", [hash, false], context));
+        const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
         if (header !== undefined) return header;
       } catch (error) {
         if (!(error instanceof NodeError)) throw error;
@@ -60,10 +60,10 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
   return async (hash, filter, context) => {
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
-    const [kept] = context.fresh ? [] : await store.get([key]);
+    const [kept] = context.bypassCache ? [] : await store.get([key]);
     if (kept !== undefined) return { body: formatList([kept.bytes]), status: { hit: kept.from } };
 
-    const asker = { caller: context.caller, query: {}, signal: context.signal };
+    const asker = { clientId: context.clientId, query: {}, signal: context.signal };
     const {
       logs,
       timestamps,
@@ -75,7 +75,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     const [node] = asked;
     return {
       body: formatList([bytes]),
-      status: { fwd: context.fresh ? "request" : "miss", stored: true },
+      status: { fwd: context.bypassCache ? "request" : "miss", stored: true },
       ...(node !== undefined && { node }),
     };
   };

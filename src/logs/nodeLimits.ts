@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
-import type { TooLarge } from "./limits.ts";
 import { MAX_SPAN_BLOCKS } from "./plan.ts";
+import type { TooLarge } from "./rangeTooLarge.ts";
 
 /** A size that is looked for: between the largest that worked and the smallest that failed, until they are close. */
 interface Search {
-  told: number | undefined;
-  works: number;
-  fails: number;
+  declared: number | undefined;
+  lowerBound: number;
+  upperBound: number;
 }
 
 interface Learned {
@@ -33,22 +33,22 @@ const TARGET_SPAN_BYTES = 2 * 1024 * 1024;
 const REMEMBERED_FILTERS = 1_000;
 const REMEMBERED_MS = 600_000;
 
-const createSearch = (): Search => ({ told: undefined, works: 0, fails: Number.POSITIVE_INFINITY });
+const createSearch = (): Search => ({ declared: undefined, lowerBound: 0, upperBound: Number.POSITIVE_INFINITY });
 
-const sizeOf = ({ told, works, fails }: Search): number => {
-  if (told !== undefined) return told;
-  if (fails === Number.POSITIVE_INFINITY) return fails;
-  return works * CLOSE_ENOUGH >= fails ? works : Math.max(1, Math.floor((works + fails) / 2));
+const sizeOf = ({ declared, lowerBound, upperBound }: Search): number => {
+  if (declared !== undefined) return declared;
+  if (upperBound === Number.POSITIVE_INFINITY) return upperBound;
+  return lowerBound * CLOSE_ENOUGH >= upperBound ? lowerBound : Math.max(1, Math.floor((lowerBound + upperBound) / 2));
 };
 
 const failedAt = (search: Search, size: number): void => {
-  if (search.told !== undefined && size <= search.told) search.told = undefined;
-  search.fails = Math.min(search.fails, size);
-  if (search.works >= search.fails) search.works = 0;
+  if (search.declared !== undefined && size <= search.declared) search.declared = undefined;
+  search.upperBound = Math.min(search.upperBound, size);
+  if (search.lowerBound >= search.upperBound) search.lowerBound = 0;
 };
 
 const workedAt = (search: Search, size: number): void => {
-  if (size < search.fails) search.works = Math.max(search.works, size);
+  if (size < search.upperBound) search.lowerBound = Math.max(search.lowerBound, size);
 };
 
 /** What each node's own messages taught, kept for that node alone. Lives as long as the process. */
@@ -62,18 +62,18 @@ export const createNodeLimits = () => {
     const known = nodes.get(name);
     if (known !== undefined) return known;
     const none = Number.POSITIVE_INFINITY;
-    const fresh = { blocks: createSearch(), addresses: none, topics: none, results: none, bytes: none };
-    nodes.set(name, fresh);
-    return fresh;
+    const bypassCache = { blocks: createSearch(), addresses: none, topics: none, results: none, bytes: none };
+    nodes.set(name, bypassCache);
+    return bypassCache;
   };
 
   const searchOf = ({ name }: Node, filterHash: string): Search => {
     const key = `${name} ${filterHash}`;
     const known = searches.get(key);
     if (known !== undefined) return known;
-    const fresh = createSearch();
-    searches.set(key, fresh);
-    return fresh;
+    const bypassCache = createSearch();
+    searches.set(key, bypassCache);
+    return bypassCache;
   };
 
   return {
@@ -128,7 +128,7 @@ export const createNodeLimits = () => {
         if (limit !== undefined) known[what] = Math.min(known[what], limit);
       } else if (what === "blocks") {
         // A limit as large as what was refused is off by one; a larger one is no help.
-        if (limit !== undefined && limit <= blocks) known.blocks.told = Math.max(1, Math.min(limit, blocks - 1));
+        if (limit !== undefined && limit <= blocks) known.blocks.declared = Math.max(1, Math.min(limit, blocks - 1));
         else failedAt(known.blocks, blocks);
       } else if ((what === "results" || what === "bytes") && limit !== undefined) {
         known[what] = Math.min(known[what], limit);

@@ -1,6 +1,6 @@
-import { blockRead, stateBlock } from "./blockReads.ts";
+import { blockRead, stateBlock } from "./blockRead.ts";
+import { readAddress, readSlot, required } from "./paramSpec.ts";
 import { pendingStorage } from "./pendingReads.ts";
-import { readAddress, readSlot, required } from "./reader.ts";
 
 /** Contract 4.5: the slot's value, 32 bytes. */
 export const eth_getStorageAt = blockRead({

@@ -1,6 +1,6 @@
 import { NodeError } from "../core/node.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { isMissingBlock } from "../nodes/errors.ts";
+import { isMissingBlock } from "../nodes/errorKind.ts";
 
 /** What every state read of an unknown block is answered with (architecture.md, table of answers). */
 export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");

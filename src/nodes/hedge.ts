@@ -1,5 +1,5 @@
-import type { Answer } from "../core/source.ts";
-import { isEmpty } from "../verification/told.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import { isEmpty } from "../verification/responseBlock.ts";
 
 export interface HedgeOptions {
   readonly afterMs: number;
@@ -11,9 +11,9 @@ export interface Hedge {
   /** Asks `first`, and after a while `second` too; the first answer with something in it wins and the other is aborted. */
   run(
     signal: AbortSignal,
-    first: (signal: AbortSignal) => Promise<Answer>,
-    second: (signal: AbortSignal) => Promise<Answer>,
-  ): Promise<Answer>;
+    first: (signal: AbortSignal) => Promise<RpcResponse>,
+    second: (signal: AbortSignal) => Promise<RpcResponse>,
+  ): Promise<RpcResponse>;
 }
 
 /** Asking a second node when the first is slow, as long as that stays a small share of all reads. */
@@ -24,14 +24,14 @@ export const createHedge = ({ afterMs, maxShare }: HedgeOptions, onHedge: () => 
   return {
     run: async (signal, first, second) => {
       reads += 1;
-      const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+      const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
       const losers = new AbortController();
       const either = AbortSignal.any([signal, losers.signal]);
       let running = 1;
-      let empty: Answer | undefined;
+      let empty: RpcResponse | undefined;
 
       // An empty answer or an error does not win against one still to come.
-      const settle = (answer: Answer | undefined, error: unknown): void => {
+      const settle = (answer: RpcResponse | undefined, error: unknown): void => {
         running -= 1;
         const isGood = answer && !(answer.body instanceof Uint8Array && isEmpty(answer.body));
         empty ??= isGood ? undefined : answer;

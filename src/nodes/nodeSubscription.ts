@@ -1,5 +1,5 @@
 import { WebSocket } from "ws";
-import { createEndpoint } from "./endpoint.ts";
+import { parseNodeUrl } from "./nodeUrl.ts";
 
 export interface NodeSubscriptionOptions {
   readonly url: string;
@@ -42,7 +42,7 @@ const parse = (text: string): Message => {
 /** One subscription on a node's WebSocket, made again whenever it is lost, until the signal is aborted. */
 export const followSubscription = (options: NodeSubscriptionOptions): NodeSubscription => {
   const { signal, params, onResult, onTaken, onRefused, onClosed } = options;
-  const { headers } = createEndpoint(options.url, options.headers);
+  const { headers } = parseNodeUrl(options.url, options.headers);
   const bare = new URL(options.url);
   bare.username = "";
   bare.password = "";

@@ -1,5 +1,5 @@
 import { type Address, type Hash, isHash } from "../ethereum/hex.ts";
-import type { AcceptedNonces } from "./acceptedNonces.ts";
+import type { SubmittedNonces } from "./submittedNonces.ts";
 
 /** What replicas tell each other for a while. */
 export interface SharedValues {
@@ -11,9 +11,9 @@ export interface SharedValues {
 
 /** The accepted nonces of all replicas. */
 export interface SharedNonces {
-  accept(hash: Hash, sender: Address, nonce: bigint): void;
+  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void;
   /** As `AcceptedNonces.raise`, with what other replicas have sent. */
-  raise(sender: Address, nonce: bigint): Promise<bigint>;
+  advance(sender: Address, nonce: bigint): Promise<bigint>;
   /** No node knows this one any more. */
   drop(sender: Address, nonce: bigint): void;
 }
@@ -28,19 +28,19 @@ const decoder = new TextDecoder();
 const keyOf = (sender: Address, nonce: bigint): string => `accepted:${sender.toLowerCase()}:${nonce}`;
 
 /** One value a nonce, so that replicas never write over each other's; what was dropped is overwritten, as it would be learned again. */
-export const createSharedNonces = (nonces: AcceptedNonces, values: SharedValues): SharedNonces => ({
-  accept: (hash, sender, nonce) => {
-    nonces.accept(hash, sender, nonce);
+export const createSharedNonces = (nonces: SubmittedNonces, values: SharedValues): SharedNonces => ({
+  recordSubmitted: (hash, sender, nonce) => {
+    nonces.recordSubmitted(hash, sender, nonce);
     values.set(keyOf(sender, nonce), Buffer.from(hash), KEPT_SECONDS);
   },
-  raise: async (sender, nonce) => {
-    let next = nonces.raise(sender, nonce);
+  advance: async (sender, nonce) => {
+    let next = nonces.advance(sender, nonce);
     for (let learned = 0; learned < MAX_LEARNED; learned++) {
       const value = await values.get(keyOf(sender, next));
       const hash = value && decoder.decode(value);
       if (!isHash(hash)) break;
-      nonces.accept(hash, sender, next);
-      next = nonces.raise(sender, next);
+      nonces.recordSubmitted(hash, sender, next);
+      next = nonces.advance(sender, next);
     }
     return next;
   },

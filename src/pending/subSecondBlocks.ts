@@ -1,0 +1,12 @@
+import type { Heads } from "../core/heads.ts";
+
+const FAST_SPAN_BLOCKS = 10n;
+/** Ten blocks of 200 ms share two or three whole seconds; ten of a second do not. */
+const FAST_SPAN_SECONDS = 3n;
+
+/** The chain seals several times a second now, or says its time in milliseconds (flashblocks.md 0.1). */
+export const hasSubSecondBlocks = (heads: Heads): boolean => {
+  if (heads.header(heads.latest.number)?.timestampMs !== undefined) return true;
+  const earlier = heads.at(heads.latest.number - FAST_SPAN_BLOCKS);
+  return earlier !== undefined && heads.latest.timestamp - earlier.timestamp <= FAST_SPAN_SECONDS;
+};
