@@ -1,22 +1,22 @@
 import { hash, timingSafeEqual } from "node:crypto";
 
 export interface ApiKeys<K> {
-  /** The key that this text is, or undefined. */
+  /** Returns the key whose digest is that of `text`, undefined if there is none. */
   find(text: string): K | undefined;
 }
 
 /**
- * Only digests are kept. Every one of them is compared, each in constant time: how long that takes says nothing of how
- * near a guess was, or which key it was near to.
+ * Creates the lookup of API keys by their SHA-256 digests.
+ * Every digest is compared in constant time, so that timing reveals neither a near guess nor the key it resembles.
  */
 export const createApiKeys = <K extends { readonly sha256: string }>(keys: readonly K[]): ApiKeys<K> => {
   const digests = keys.map((key) => ({ key, digest: Buffer.from(key.sha256, "hex") }));
   return {
     find: (text) => {
-      const given = hash("sha256", text, "buffer");
-      let found: K | undefined;
-      for (const { key, digest } of digests) if (timingSafeEqual(given, digest)) found = key;
-      return found;
+      const textDigest = hash("sha256", text, "buffer");
+      let match: K | undefined;
+      for (const { key, digest } of digests) if (timingSafeEqual(textDigest, digest)) match = key;
+      return match;
     },
   };
 };

@@ -1,8 +1,8 @@
-/** Methods by name, or by the part before a `*`: `eth_getLogs`, `debug_*`. */
+/** Rules by method name or by prefix: `eth_getLogs`, `debug_*`. */
 export interface MethodRules {
-  /** Only these; all where it is missing. */
+  /** Allows only these methods. Default: all. */
   readonly allow?: readonly string[] | undefined;
-  /** Wins over `allow`. */
+  /** Forbids these methods, even if `allow` contains them. */
   readonly deny?: readonly string[] | undefined;
 }
 
@@ -12,7 +12,7 @@ const createMatch = (patterns: readonly string[]): ((method: string) => boolean)
   return (method) => names.has(method) || prefixes.some((prefix) => method.startsWith(prefix));
 };
 
-/** Undefined where nothing is forbidden. */
+/** Creates the check of one method name. Undefined if every method is allowed. */
 export const createMethodRules = ({ allow, deny = [] }: MethodRules): ((method: string) => boolean) | undefined => {
   if (allow === undefined && deny.length === 0) return undefined;
   const isAllowed = allow === undefined ? () => true : createMatch(allow);

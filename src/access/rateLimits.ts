@@ -4,104 +4,115 @@ import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimi
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
-/** So many calls in so many seconds. */
+/** A limit of calls in a window of seconds. */
 export interface Limit {
   readonly calls: number;
   readonly seconds: number;
 }
 
-/** Who a limit is for. */
+/** What calls are counted by. */
 export type LimitedBy = "key" | "address";
 
 export interface RateLimitsOptions {
-  /** Shared by the replicas; without it each process counts for itself. */
+  /** Replicas that share a Redis count together. Without it, each process counts alone. */
   readonly redis?: { readonly client: Redis | Cluster; readonly timeoutMs: number };
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 export interface RateLimits {
-  /** Counts one call. Rejects with RpcError (429) where the limit is used up. */
+  /** Counts one call. Rejects with RpcError (429) if the limit is exceeded. */
   take(by: LimitedBy, id: string, limit: Limit): Promise<void>;
 }
 
-/** After a failure the store is left alone for so long: calls must not queue up behind a Redis that hangs. */
+/** Pause after a failure of the store, so that calls do not queue behind a Redis that hangs. */
 const PAUSE_MS = 1_000;
 
-const isUsedUp = (error: unknown): error is RateLimiterRes => error instanceof RateLimiterRes;
+const isExceeded = (error: unknown): error is RateLimiterRes => error instanceof RateLimiterRes;
 
-const limited = ({ calls, seconds }: Limit, { msBeforeNext }: RateLimiterRes): RpcError =>
+const exceeded = ({ calls, seconds }: Limit, { msBeforeNext }: RateLimiterRes): RpcError =>
   new RpcError(CODES.RATE_LIMITED, `rate limit exceeded: ${calls} calls in ${seconds} s`, {
     status: 429,
     retryAfterSeconds: Math.max(1, Math.ceil(msBeforeNext / 1000)),
   });
 
-/** A store that fails limits nobody: what it should have counted is let through, and counted as a failure. */
-export const createRateLimits = ({ redis, telemetry }: RateLimitsOptions): RateLimits => {
-  const { log, metrics } = telemetry;
-  const limiters = new Map<string, RateLimiterAbstract>();
-  let pausedUntilMs = 0;
-  let isFailing = false;
+class StoredLimits implements RateLimits {
+  readonly #redis: RateLimitsOptions["redis"];
+  readonly #telemetry: RateLimitsOptions["telemetry"];
+  readonly #limiters = new Map<string, RateLimiterAbstract>();
+  #pausedUntilMs = 0;
+  #isFailing = false;
 
-  const createLimiter = (name: string, { calls, seconds }: Limit): RateLimiterAbstract => {
+  constructor({ redis, telemetry }: RateLimitsOptions) {
+    this.#redis = redis;
+    this.#telemetry = telemetry;
+  }
+
+  async take(by: LimitedBy, id: string, limit: Limit): Promise<void> {
+    if (performance.now() < this.#pausedUntilMs) {
+      this.#telemetry.metrics.limiterFailures.inc();
+      return;
+    }
+    try {
+      await this.#consume(this.#limiterOf(by, limit), id);
+      this.#recordSuccess();
+    } catch (error) {
+      if (!isExceeded(error)) return this.#recordFailure(error);
+      this.#recordSuccess();
+      throw exceeded(limit, error);
+    }
+  }
+
+  #limiterOf(by: LimitedBy, limit: Limit): RateLimiterAbstract {
+    const name = `${by}:${limit.calls}/${limit.seconds}`;
+    const limiter = this.#limiters.get(name) ?? this.#createLimiter(name, limit);
+    this.#limiters.set(name, limiter);
+    return limiter;
+  }
+
+  #createLimiter(name: string, { calls, seconds }: Limit): RateLimiterAbstract {
     const options = { keyPrefix: `forebay:limit:${name}`, points: calls, duration: seconds };
-    if (redis === undefined) return new RateLimiterMemory(options);
+    if (this.#redis === undefined) return new RateLimiterMemory(options);
     return new RateLimiterRedis({
       ...options,
-      storeClient: redis.client,
+      storeClient: this.#redis.client,
       rejectIfRedisNotReady: true,
-      // A caller over his limit costs Redis nothing more until his time is over.
+      // A client above its limit causes no more Redis commands until its window ends.
       inMemoryBlockOnConsumed: calls,
     });
-  };
-  const limiterOf = (by: LimitedBy, limit: Limit): RateLimiterAbstract => {
-    const name = `${by}:${limit.calls}/${limit.seconds}`;
-    const found = limiters.get(name) ?? createLimiter(name, limit);
-    limiters.set(name, found);
-    return found;
-  };
+  }
 
-  const failed = (err: unknown): void => {
-    metrics.limiterFailures.inc();
-    if (!isFailing) log.warn({ err }, "rate limits are not applied: their store failed");
-    isFailing = true;
-    pausedUntilMs = performance.now() + PAUSE_MS;
-  };
-  const worked = (): void => {
-    if (isFailing) log.info("rate limits are applied again");
-    isFailing = false;
-  };
-
-  const consume = async (limiter: RateLimiterAbstract, id: string): Promise<void> => {
-    if (redis === undefined) {
+  async #consume(limiter: RateLimiterAbstract, id: string): Promise<void> {
+    if (this.#redis === undefined) {
       await limiter.consume(id);
       return;
     }
+    const { timeoutMs } = this.#redis;
     const done = new AbortController();
-    const late = sleep(redis.timeoutMs, undefined, { signal: done.signal }).then(() => {
-      throw new Error(`Redis gave no answer within ${redis.timeoutMs} ms`);
+    const timeout = sleep(timeoutMs, undefined, { signal: done.signal }).then(() => {
+      throw new Error(`Redis did not respond within ${timeoutMs} ms`);
     });
     try {
-      await Promise.race([limiter.consume(id), late]);
+      await Promise.race([limiter.consume(id), timeout]);
     } finally {
-      late.catch(() => {});
+      // The abort below rejects the timeout, and nobody waits for it any more.
+      timeout.catch(() => undefined);
       done.abort();
     }
-  };
+  }
 
-  return {
-    take: async (by, id, limit) => {
-      if (performance.now() < pausedUntilMs) {
-        metrics.limiterFailures.inc();
-        return;
-      }
-      try {
-        await consume(limiterOf(by, limit), id);
-        worked();
-      } catch (error) {
-        if (!isUsedUp(error)) return failed(error);
-        worked();
-        throw limited(limit, error);
-      }
-    },
-  };
-};
+  #recordFailure(err: unknown): void {
+    const { log, metrics } = this.#telemetry;
+    metrics.limiterFailures.inc();
+    if (!this.#isFailing) log.warn({ err }, "rate limits are not applied: their store failed");
+    this.#isFailing = true;
+    this.#pausedUntilMs = performance.now() + PAUSE_MS;
+  }
+
+  #recordSuccess(): void {
+    if (this.#isFailing) this.#telemetry.log.info("rate limits are applied again");
+    this.#isFailing = false;
+  }
+}
+
+/** Creates rate limits in Redis or in memory. A call is allowed if the store fails, and the failure is counted. */
+export const createRateLimits = (options: RateLimitsOptions): RateLimits => new StoredLimits(options);

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from "node:net";
 
 const IPV4_IN_IPV6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
-/** `192.0.2.1:4711` and `[2001:db8::1]:4711`: some proxies add the port. */
+/** Some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 const WITH_PORT = /^(?:\[([^\]]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/;
 
 const normalize = (text: string): string | undefined => {
@@ -22,7 +22,7 @@ interface Network {
   readonly family: "ipv4" | "ipv6";
 }
 
-/** `10.0.0.0/8`, `2001:db8::/32` or one address; undefined for anything else. */
+/** Parses `10.0.0.0/8`, `2001:db8::/32` or a single address. Undefined for any other text. */
 export const parseNetwork = (text: string): Network | undefined => {
   const [address = "", prefix, ...rest] = text.split("/");
   const version = isIP(address);
@@ -33,8 +33,9 @@ export const parseNetwork = (text: string): Network | undefined => {
 };
 
 /**
- * The client's address. `X-Forwarded-For` is read from the right: each entry was written by the machine to its right, and is
- * believed as long as that machine is a trusted one. Anybody else can write what he likes into it.
+ * Creates the function that finds the client's address. It reads `X-Forwarded-For` from the right.
+ * The machine to the right of an entry wrote it. An entry is trusted if that machine is a trusted proxy.
+ * Any other machine can write any text into the header.
  */
 export const createTrustedProxies = (
   networks: readonly string[],
@@ -46,7 +47,7 @@ export const createTrustedProxies = (
   const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
   return (remote, forwarded) => {
-    // Every request comes by here; what the operating system tells needs no parsing but for its one odd form.
+    // Hot path: the operating system's address needs no parsing, except for the IPv4-mapped form.
     let address = remote.startsWith(MAPPED) ? remote.slice(MAPPED.length) : remote.toLowerCase();
     if (networks.length === 0 || forwarded === undefined) return address;
     for (const entry of forwarded.split(",").reverse()) {

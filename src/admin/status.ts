@@ -1,4 +1,4 @@
-/** What the status page shows, as `./status.json` carries it. Names only: no URL, header or key ever gets in. */
+/** The data of the status page, served as `./status.json`. It contains names, but no URL, header or key. */
 export interface Status {
   readonly version: string;
   readonly uptimeSeconds: number;
@@ -9,30 +9,30 @@ export interface Status {
 
 export interface ChainStatus {
   readonly name: string;
-  /** Decimal; null before a node told it. */
+  /** Null until a node has reported it. */
   readonly chainId: number | null;
   readonly latest: HeadStatus | null;
   readonly safe: HeadStatus | null;
   readonly finalized: HeadStatus | null;
   readonly pending: PendingStatus;
   readonly requestsPerSecond: number;
-  /** 0 to 1; null while nothing was looked up. */
+  /** From 0 to 1; null before the first lookup. */
   readonly hitRatio: number | null;
   readonly nodes: readonly NodeStatus[];
-  /** The last ten at most, newest first. */
+  /** Up to ten, newest first. */
   readonly flashblocks: readonly FlashblockStatus[];
 }
 
 export interface HeadStatus {
   readonly number: number;
-  /** By the block's own timestamp; null where its header is not at hand. */
+  /** Age by the block's own timestamp; null if its header is unknown. */
   readonly ageSeconds: number | null;
 }
 
 export interface PendingStatus {
   readonly mode: "live" | "unverified" | "degraded" | "stale" | "native" | "node" | "none";
   readonly number: number | null;
-  /** Since the last good message; null without a feed. */
+  /** Milliseconds since the last valid message; null without a feed. */
   readonly feedAgeMs: number | null;
 }
 
@@ -40,7 +40,7 @@ export interface NodeStatus {
   readonly name: string;
   readonly head: number | null;
   readonly lagBlocks: number | null;
-  /** True while the node is not asked. */
+  /** True while the node gets no requests. */
   readonly breakerOpen: boolean;
 }
 

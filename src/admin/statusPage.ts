@@ -4,11 +4,11 @@ import { STATUS_PAGE_STYLE } from "./statusPageStyle.ts";
 
 const sourceHash = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** Nothing but this page's own script and style may run, and it may ask nobody but us (CSP level 3, hash sources). */
+/** Allows only this page's script and style, and only requests to its own origin (CSP level 3, hash sources). */
 const POLICY = [
   "default-src 'none'",
   `script-src ${sourceHash(STATUS_PAGE_SCRIPT)}`,
-  // The bars' width is set through the CSSOM, which this allows; style attributes would be refused.
+  // This allows a width that the script sets through the CSSOM, but no style attributes.
   `style-src ${sourceHash(STATUS_PAGE_STYLE)}`,
   "connect-src 'self'",
   "img-src data:",
@@ -27,11 +27,11 @@ const PAGE = `<!doctype html>
 <body>
 <header><h1>forebay</h1><span id="about"></span><span id="state" role="status">connecting</span></header>
 <main></main>
-<noscript><p>This page is drawn by a script. The same as JSON: <a href="./status.json">status.json</a></p></noscript>
+<noscript><p>This page is drawn by a script. The same data as JSON: <a href="./status.json">status.json</a></p></noscript>
 <script>${STATUS_PAGE_SCRIPT}</script>
 </body>
 </html>
 `;
 
-/** `GET /` for a browser: one self-contained page that draws `./status.json` (`Status`). */
+/** Returns the HTML of `GET /` for a browser: one self-contained page that draws `./status.json` (see Status). */
 export const statusPage = (): string => PAGE;

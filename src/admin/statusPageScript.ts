@@ -1,13 +1,16 @@
-/** Plain browser JavaScript: draws `./status.json` once a second while the page is seen. Text goes in as text, never as HTML. */
+/**
+ * The browser's JavaScript. It draws `./status.json` once a second while the page is visible.
+ * It inserts all values as text and never as HTML.
+ */
 export const STATUS_PAGE_SCRIPT = `
 const POLL_MS = 1000, SAMPLES = 120;
 const MODES = { live: "good", native: "good", node: "", none: "", unverified: "warn", degraded: "warn", stale: "bad" };
 const history = new Map();
 const node = (name, attributes, ...children) => {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) if (value) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
 };
 const count = (value) => value === null ? "\\u2013" : value.toLocaleString("en");
 const age = (seconds) => {
@@ -27,7 +30,7 @@ const line = (values) => {
   svg.setAttribute("viewBox", "0 0 " + (SAMPLES - 1) + " 34");
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", "Requests a second, last two minutes");
+  svg.setAttribute("aria-label", "Requests per second, last two minutes");
   const drawn = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
   drawn.setAttribute("points", values.map((v, i) => (SAMPLES - values.length + i) + "," + (32 - 30 * v / top).toFixed(1)).join(" "));
   svg.append(drawn);
@@ -35,7 +38,7 @@ const line = (values) => {
 };
 const drawNodes = (nodes) => table(["Node", "Head", "Behind", ""], nodes.map((n) => node("tr", {},
   node("td", {}, n.name), node("td", {}, count(n.head)), node("td", {}, count(n.lagBlocks)),
-  node("td", { class: n.breakerOpen ? "bad" : "good" }, n.breakerOpen ? "not asked" : "asked"))));
+  node("td", { class: n.breakerOpen ? "bad" : "good" }, n.breakerOpen ? "suspended" : "in use"))));
 const drawFlashblocks = (flashblocks) => {
   const top = Math.max(1, ...flashblocks.map((f) => f.gasUsed));
   return table(["Flashblock", "Transactions", "Age", "Gas"], flashblocks.map((f) => {
@@ -56,13 +59,13 @@ const drawChain = (chain) => {
       node("span", { class: "mode " + MODES[pending.mode] }, "pending: " + pending.mode)),
     node("dl", {}, head("Latest", chain.latest), head("Safe", chain.safe), head("Finalized", chain.finalized),
       tile("Pending", count(pending.number), feed),
-      tile("Answered from cache", chain.hitRatio === null ? "\\u2013" : (100 * chain.hitRatio).toFixed(1) + " %"),
-      tile("Requests a second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0))),
+      tile("Cache hits", chain.hitRatio === null ? "\\u2013" : (100 * chain.hitRatio).toFixed(1) + " %"),
+      tile("Requests per second", chain.requestsPerSecond.toFixed(chain.requestsPerSecond < 10 ? 1 : 0))),
     line(samples),
     node("div", { class: "columns" }, node("div", {}, node("h3", {}, "Nodes"), drawNodes(chain.nodes)),
       ...(chain.flashblocks.length === 0 ? [] : [node("div", {}, node("h3", {}, "Last flashblocks"), drawFlashblocks(chain.flashblocks))])));
 };
-const say = (text, kind) => {
+const showState = (text, kind) => {
   const state = document.getElementById("state");
   state.textContent = text;
   state.className = kind;
@@ -75,9 +78,9 @@ const poll = async () => {
       const status = await response.json();
       document.getElementById("about").textContent = status.version + ", up " + age(status.uptimeSeconds).replace(" ago", "");
       document.querySelector("main").replaceChildren(...status.chains.map(drawChain));
-      say(status.draining ? "draining" : "serving", status.draining ? "warn" : "good");
+      showState(status.draining ? "draining" : "serving", status.draining ? "warn" : "good");
     } catch {
-      say("no answer, trying again", "bad");
+      showState("no response, retrying", "bad");
     }
   }
   setTimeout(poll, POLL_MS);

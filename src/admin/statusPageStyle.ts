@@ -1,4 +1,4 @@
-/** Calm in light and dark; colour only where something is not as it should be. */
+/** The page's style sheet, for light and dark mode. Colour marks only states that need attention. */
 export const STATUS_PAGE_STYLE = `
 :root {
   color-scheme: light dark;

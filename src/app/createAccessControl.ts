@@ -6,20 +6,22 @@ import { parseRedisUrl } from "../cache/redisUrl.ts";
 import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
-/** Who is let in, by the configuration in force. */
+/** Access control by the current configuration. */
 export interface AccessControl {
+  /** Authenticates a request. Throws RpcError if it is rejected. */
   authenticate(request: IncomingMessage): AuthenticatedRequest;
-  /** From now on these rules; what was counted so far stays counted. */
+  /** Replaces the rules for new requests. Counts of rate limits are preserved. */
   setRules(rules: Config["access"]): void;
   close(): void;
 }
 
+/** Creates access control with its rate limits, and their Redis connection if it is configured. */
 export const createAccessControl = ({ access: first, cache }: Config, telemetry: Telemetry): AccessControl => {
   const { log, metrics } = telemetry;
   const inMemory = createRateLimits({ telemetry });
   let shared: { readonly limits: RateLimits; close(): void } | undefined;
 
-  /** A connection of its own: what limits wait for must not wait behind large values of the cache. */
+  /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
   const connect = (url: string) => {
     const client = createRedisClient(parseRedisUrl(url));
     client.on("error", (err) => log.debug({ err }, "Redis connection error (rate limits)"));
@@ -31,13 +33,13 @@ export const createAccessControl = ({ access: first, cache }: Config, telemetry:
     shared ??= connect(cache.redis);
     return shared.limits;
   };
-  const create = (rules: Config["access"]): Access => createAccess({ ...rules, limits: limitsOf(rules), metrics });
+  const createRules = (rules: Config["access"]): Access => createAccess({ ...rules, limits: limitsOf(rules), metrics });
 
-  let access = create(first);
+  let access = createRules(first);
   return {
     authenticate: (request) => access.authenticate(request),
     setRules: (rules) => {
-      access = create(rules);
+      access = createRules(rules);
     },
     close: () => shared?.close(),
   };

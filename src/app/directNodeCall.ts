@@ -5,7 +5,10 @@ import type { Upstreams } from "./upstreams.ts";
 const TIMEOUT_MS = 5_000;
 const decoder = new TextDecoder();
 
-/** What forebay must know itself is read from a node, past table and cache. The result as JSON value. */
+/**
+ * Creates the call function of forebay itself. Its calls go to a node, without method table and cache.
+ * It returns the result as a JSON value. It rejects after TIMEOUT_MS.
+ */
 export const directNodeCall =
   (upstreams: Upstreams, view: () => View) =>
   async (method: string, params: readonly unknown[]): Promise<unknown> => {
@@ -20,6 +23,6 @@ export const directNodeCall =
       { ...createCall(method, params), retention: "never", canonicalParams: "" },
       context,
     );
-    if (!(body instanceof Uint8Array)) throw new Error(`${method} was answered with a stream`);
+    if (!(body instanceof Uint8Array)) throw new Error(`the response to ${method} is a stream`);
     return JSON.parse(decoder.decode(body));
   };

@@ -10,23 +10,30 @@ const decoder = new TextDecoder();
 
 const parse = (outcome: RpcResponse | NodeError): unknown => {
   if (outcome instanceof NodeError) return outcome;
-  return outcome.body instanceof Uint8Array ? JSON.parse(decoder.decode(outcome.body)) : new Error("a streamed value");
+  return outcome.body instanceof Uint8Array
+    ? JSON.parse(decoder.decode(outcome.body))
+    : new Error("the response is a stream");
 };
 
-const failed = (outcome: RpcResponse | NodeError): boolean => outcome instanceof NodeError && isRetryable(outcome.kind);
+const isRetryableFailure = (outcome: RpcResponse | NodeError): boolean =>
+  outcome instanceof NodeError && isRetryable(outcome.kind);
 
-/** State reads in one batch, from the best node; from another where that one fails or lacks the block. */
+/**
+ * Creates the function that reads state in one batch from the best node.
+ * It retries on the next node if a read fails or the node does not have the block.
+ * It returns one value or error per read, in order. It rejects with RpcError (503) if no node is available.
+ */
 export const createStateFetcher =
   (upstreams: Upstreams, timeoutMs: number): StateFetch =>
   async (calls) => {
     const reach = { signal: AbortSignal.timeout(timeoutMs), deadlineMs: performance.now() + timeoutMs };
     const heads = upstreams.heads.current();
-    if (heads === undefined) throw unavailable("no node has told its head yet");
+    if (heads === undefined) throw unavailable("no upstream node has reported a head yet");
     let last: readonly (RpcResponse | NodeError)[] | undefined;
     for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
       last = await node.batch(calls, reach);
-      if (!last.some(failed)) break;
+      if (!last.some(isRetryableFailure)) break;
     }
-    if (last === undefined) throw unavailable("no node can be asked for state");
+    if (last === undefined) throw unavailable("no upstream node is available for state");
     return last.map(parse);
   };

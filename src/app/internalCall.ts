@@ -6,20 +6,25 @@ import type { Handlers } from "../methods/handlers.ts";
 
 export interface InternalCallOptions {
   readonly handlers: Handlers;
-  /** Throws while no node has told its head. */
+  /** Returns the current view. Throws until a node has reported a head. */
   view(): View;
-  /** Reads what is pending too. Else what is sealed is meant, even where a pending block has the same hash. */
+  /** Reads pending blocks too. Otherwise only sealed blocks are read, even if a pending block has the same hash. */
   readonly atPending?: true;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-/** What is asked for subscribers is answered like any caller's question: by the table, through the cache. The text of its result. */
+/**
+ * Creates the call function of subscriptions. Its calls are handled like a client's: by the method table, through the
+ * cache.
+ * It returns the JSON text of the result, and rejects with RpcError.
+ */
 export const internalCall =
   ({ handlers, view, atPending, timeoutMs, signal }: InternalCallOptions) =>
   async (method: string, params: readonly unknown[]): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
-    if (handle === undefined) throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not known`);
+    if (handle === undefined)
+      throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not in the method table`);
     const { body } = await handle(createCall(method, params), {
       view: atPending ? view() : { heads: view().heads },
       deadlineMs: performance.now() + timeoutMs,

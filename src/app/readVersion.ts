@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Of the package that this file is part of. */
+/** Reads the version of the forebay package. */
 export const readVersion = (): string => {
   const manifest: { version?: unknown } = JSON.parse(
     readFileSync(new URL("../../package.json", import.meta.url), "utf8"),

@@ -4,19 +4,19 @@ import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 export interface ReloadOptions {
-  /** Looked at for changes; absent where everything came by flags. */
+  /** File to watch; undefined if there are only flags. */
   readonly file?: string | undefined;
-  /** How often. */
+  /** Period of the checks. */
   readonly pollMs?: number;
-  /** Throws ConfigError where the configuration is not valid. */
+  /** Reads the configuration. Throws ConfigError if it is invalid. */
   read(): Config;
-  /** Rejects with ConfigError where it cannot be put in force; then the old one still is. */
+  /** Applies the configuration. Rejects with ConfigError if it cannot; then the old one is still active. */
   apply(config: Config): Promise<void>;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 export interface Reload {
-  /** Reads and applies it now, changed or not. Never rejects. */
+  /** Reads and applies the configuration now, even if it is unchanged. Never rejects. */
   run(): Promise<void>;
   close(): void;
 }
@@ -24,8 +24,9 @@ export interface Reload {
 const DEFAULT_POLL_MS = 2_000;
 
 /**
- * A changed configuration is put in force without a restart, or refused whole. The file is looked at by `stat`, through
- * symbolic links: so the swap of links is seen by which Kubernetes changes a mounted ConfigMap, on any file system.
+ * Creates the reload of a changed configuration without a restart. An invalid configuration is rejected as a whole.
+ * The file is watched by `stat`, through symbolic links.
+ * Kubernetes swaps a link to change a mounted ConfigMap, and `stat` sees that on any file system.
  */
 export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_POLL_MS }: ReloadOptions): Reload => {
   const { log, metrics } = telemetry;
@@ -38,9 +39,9 @@ export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_PO
       return undefined;
     }
   };
-  let seen = file === undefined ? undefined : textOf(file);
+  let lastText = file === undefined ? undefined : textOf(file);
 
-  const once = async (): Promise<void> => {
+  const reload = async (): Promise<void> => {
     try {
       await apply(read());
       metrics.reloads.inc({ outcome: "applied" });
@@ -48,28 +49,28 @@ export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_PO
     } catch (error) {
       metrics.reloads.inc({ outcome: "refused" });
       if (error instanceof ConfigError) {
-        log.error({ faults: error.faults }, "configuration refused: the old one stays in force");
-      } else log.error({ err: error }, "configuration not applied: the old one stays in force");
+        log.error({ faults: error.faults }, "configuration rejected: the old one stays active");
+      } else log.error({ err: error }, "configuration not applied: the old one stays active");
     }
   };
-  /** One after another: each sees what the one before left in force. */
+  /** Runs reloads one at a time, so that each starts from the result of the last. */
   const run = (): Promise<void> => {
-    last = last.then(once);
+    last = last.then(reload);
     return last;
   };
 
   const onStat = (): void => {
     if (file === undefined) return;
     const text = textOf(file);
-    if (text === undefined || text === seen) return;
-    seen = text;
+    if (text === undefined || text === lastText) return;
+    lastText = text;
     void run();
   };
   if (file !== undefined) watchFile(file, { interval: pollMs, persistent: false }, onStat);
 
   return {
     run: () => {
-      if (file !== undefined) seen = textOf(file);
+      if (file !== undefined) lastText = textOf(file);
       return run();
     },
     close: () => {

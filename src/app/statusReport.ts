@@ -11,12 +11,12 @@ export interface StatusOptions {
   isDraining(): boolean;
 }
 
-/** However many look, counters are read so often. */
+/** The counters are read at most once in this time, whatever the number of viewers. */
 const MIN_PERIOD_MS = 900;
 
 const HITS: ReadonlySet<unknown> = new Set(["memory", "redis", "absent"]);
 
-/** The same for safe and finalized as for latest: the ring knows their times as long as it reaches so far. */
+/** The age is null if the block is older than the block ring. */
 const headStatus = (heads: Heads, block: BlockId | undefined): HeadStatus | null => {
   if (block === undefined) return null;
   const timestamp = heads.at(block.number)?.timestamp;
@@ -48,7 +48,8 @@ const nodeStatus = ({ upstreams }: ServedChain, heads: Heads | undefined): NodeS
     breakerOpen: !available,
   }));
 
-interface Counted {
+/** Sums per chain at one time. */
+interface Counts {
   readonly atMs: number;
   readonly requests: ReadonlyMap<unknown, number>;
   readonly lookups: ReadonlyMap<unknown, number>;
@@ -63,16 +64,16 @@ const byChain = (values: readonly Value[]): ReadonlyMap<unknown, number> => {
   return sums;
 };
 
-/** JSON text of the status page's data. */
+/** Creates the function that returns the JSON text of the status page's data. */
 export const createStatus = ({ version, metrics, chains, isDraining }: StatusOptions): (() => Promise<string>) => {
   let rates: ReadonlyMap<unknown, number> = new Map();
-  let last: Counted | undefined;
+  let last: Counts | undefined;
 
-  const count = async (): Promise<Counted> => {
+  const count = async (): Promise<Counts> => {
     const nowMs = performance.now();
     if (last !== undefined && nowMs - last.atMs < MIN_PERIOD_MS) return last;
     const [requests, lookups] = await Promise.all([metrics.requests.get(), metrics.cacheLookups.get()]);
-    const counted = {
+    const counts = {
       atMs: nowMs,
       requests: byChain(requests.values),
       lookups: byChain(lookups.values),
@@ -82,19 +83,19 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
     if (before !== undefined) {
       const seconds = (nowMs - before.atMs) / 1000;
       rates = new Map(
-        [...counted.requests].map(([chain, sum]) => [chain, (sum - (before.requests.get(chain) ?? 0)) / seconds]),
+        [...counts.requests].map(([chain, sum]) => [chain, (sum - (before.requests.get(chain) ?? 0)) / seconds]),
       );
     }
-    last = counted;
-    return counted;
+    last = counts;
+    return counts;
   };
 
-  const chainStatus = (chain: ServedChain, { lookups, hits }: Counted): ChainStatus => {
+  const chainStatus = (chain: ServedChain, { lookups, hits }: Counts): ChainStatus => {
     const { name, upstreams, views } = chain;
     const { chainId } = upstreams.genesis;
     const view = viewOf(chain);
     const heads = view?.heads;
-    const asked = lookups.get(name) ?? 0;
+    const lookupCount = lookups.get(name) ?? 0;
     return {
       name,
       chainId: chainId === 0n ? null : Number(chainId),
@@ -103,19 +104,19 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
       finalized: heads ? headStatus(heads, heads.finalized) : null,
       pending: pendingStatus(chain, view),
       requestsPerSecond: rates.get(name) ?? 0,
-      hitRatio: asked === 0 ? null : (hits.get(name) ?? 0) / asked,
+      hitRatio: lookupCount === 0 ? null : (hits.get(name) ?? 0) / lookupCount,
       nodes: nodeStatus(chain, heads),
       flashblocks: views.flashblocks.list(),
     };
   };
 
   return async () => {
-    const counted = await count();
+    const counts = await count();
     const status: Status = {
       version,
       uptimeSeconds: Math.round(process.uptime()),
       draining: isDraining(),
-      chains: chains().map((chain) => chainStatus(chain, counted)),
+      chains: chains().map((chain) => chainStatus(chain, counts)),
     };
     return JSON.stringify(status);
   };

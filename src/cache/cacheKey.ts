@@ -3,19 +3,19 @@ import type { Heads } from "../core/heads.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 
-/** Raised when the meaning of a key or the form of a kept value changes: old entries are then not found. */
+/** Increased when the meaning of keys or the form of values changes, so that old entries are misses. */
 const FORMAT_VERSION = 1;
 
-/** A subject above this length is replaced by its SHA-256: an attacker must not be able to make two of them meet. */
+/** Longer canonical params are replaced by their SHA-256, so that an attacker cannot make two keys collide. */
 const MAX_PARAMS_LENGTH = 128;
 
-/** What every key of a chain begins with. The genesis hash tells a restarted devnet from the one before. */
+/** Creates the prefix of a chain's keys. The genesis hash separates a restarted devnet from the one before. */
 export const createKeyPrefix = (chainId: bigint | number, genesisHash: Hash): string =>
   `forebay${FORMAT_VERSION}:${chainId}:${genesisHash.slice(2, 18).toLowerCase()}:`;
 
 /**
- * The key of a question, or undefined where its answer may not be kept. No part before the subject holds a colon, and a hashed
- * subject has another mark than a plain one: different questions never meet.
+ * Creates the key of a request, or undefined if its response must not be cached. Different requests never share a key:
+ * no part before the canonical params contains a colon, and `#` marks hashed params.
  */
 export const requestKey = (prefix: string, question: RpcRequest, heads: Heads): string | undefined => {
   const anchor = requestAnchor(question, heads);

@@ -12,7 +12,7 @@ import { scanTransactionHashes } from "./scanTransactionHashes.ts";
 export interface CachedOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
-  /** See `createKeyPrefix`. Read at every request: a chain may begin anew. */
+  /** See `createKeyPrefix`. It is read for every request, because a chain reset changes it. */
   readonly prefix: string;
   readonly memory: MemoryStore;
   readonly redis?: RedisStore;
@@ -20,68 +20,53 @@ export interface CachedOptions {
   readonly telemetry: Telemetry;
 }
 
-/** A larger answer is not searched for its transactions: that would hold the event loop. */
+/** A larger response is not searched for transaction hashes, because that would block the event loop. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
-/** What is kept only if the answer is known to be of the block with the key's hash. */
+/** Cached only if the response is verified to be of the block whose hash is in the key. */
 const REQUIRES_VERIFICATION: ReadonlySet<RetentionClass> = new Set(["recent", "recentState"]);
 
-/** Answers from memory, then from Redis, then from `source`, and keeps what may be kept. Architecture.md, idea 1. */
+/**
+ * Wraps a source with the cache: memory first, then Redis, then `source`. Caches responses by their retention class.
+ * See docs/architecture.md, invariant 1.
+ */
 export const cached = (source: RpcSource, options: CachedOptions): RpcSource => {
   const { memory, redis, absent } = options;
   const count = createLookupCounters(options);
   const { cacheAgeSeconds } = options.telemetry.metrics;
   const observeAge = (entry: CacheEntry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
 
-  const forward = async (
-    question: RpcRequest,
-    context: RequestContext,
-    fwd: "bypass" | "method",
-  ): Promise<RpcResponse> => {
-    const answer = await source.request(question, context);
-    return answer.status.hit === undefined ? { ...answer, status: { ...answer.status, fwd } } : answer;
+  const findAbsent = (question: RpcRequest, heads: Heads): RpcResponse | undefined => {
+    const answer = absent.get(question, heads);
+    if (answer !== undefined) count(question.retention, "absent");
+    return answer;
   };
 
-  const ask = async (key: string, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+  const findInRedis = async (
+    key: string,
+    retention: RetentionClass,
+    heads: Heads,
+  ): Promise<RpcResponse | undefined> => {
+    const entry = await redis?.get(key);
+    if (entry === undefined || !isValid(entry, retention, heads)) return undefined;
+    memory.set(key, entry);
+    count(retention, "redis");
+    observeAge(entry);
+    return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
+  };
+
+  const readOrFetch = async (key: string, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
     const { retention } = question;
     const { heads } = context.view;
     if (!context.bypassCache && redis !== undefined && isShared(retention)) {
-      const entry = await redis.get(key);
-      if (entry !== undefined && isValid(entry, retention, heads)) {
-        memory.set(key, entry);
-        count(retention, "redis");
-        observeAge(entry);
-        return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
-      }
+      const hit = await findInRedis(key, retention, heads);
+      if (hit !== undefined) return hit;
     }
     count(retention, context.bypassCache ? "bypass" : "miss");
-    const answer = await source.request(expecting(question, heads), context);
+    const answer = await source.request(withExpectation(question, heads, absent), context);
     if (answer.status.hit !== undefined) return answer;
-    const stored = keep(key, question, heads, answer);
+    const stored = storeAnswer(key, question, { heads, answer }, options);
     return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
-  };
-
-  /** A `null` for a transaction that exists is asked again. */
-  const expecting = (question: RpcRequest, heads: Heads): RpcRequest => {
-    const hash = String(question.params[0]);
-    if (question.retention !== "byTransaction" || !absent.isExpected(hash, heads)) return question;
-    return { ...question, nullIsError: true, isInKnownBlock: absent.isSealed(hash, heads) };
-  };
-
-  const keep = (key: string, question: RpcRequest, heads: Heads, answer: RpcResponse): boolean => {
-    const { retention } = question;
-    // `proven: false`: the node did not have the block, whatever it answered.
-    if (!(answer.body instanceof Uint8Array) || answer.verified === false) return false;
-    if (isNull(answer)) return retention === "byTransaction" && absent.add(question, heads);
-    const entry = createEntry(question, heads, answer.body, answer);
-    if (entry === undefined) return false;
-    if (retention === "recent" && answer.block && listsTransactions(question, answer.body))
-      absent.expectTransactions(scanTransactionHashes(answer.body), answer.block);
-    const inMemory = memory.set(key, entry);
-    const inRedis = redis !== undefined && isShared(retention);
-    if (inRedis) redis.set(key, entry, redisSeconds(entry));
-    if (inMemory || inRedis) options.telemetry.metrics.cacheStored.inc({ chain: options.chain, class: retention });
-    return inMemory || inRedis;
   };
 
   return {
@@ -89,28 +74,65 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
       const { retention } = question;
       const { heads } = context.view;
       const key = requestKey(options.prefix, question, heads);
-      if (key === undefined) return forward(question, context, retention === "never" ? "method" : "bypass");
+      if (key === undefined) return forward(source, question, context);
       if (!context.bypassCache) {
-        const kept = memory.get(key);
-        if (kept !== undefined && isValid(kept, retention, heads)) {
+        const entry = memory.get(key);
+        if (entry !== undefined && isValid(entry, retention, heads)) {
           count(retention, "memory");
-          observeAge(kept);
-          return Promise.resolve(kept);
+          observeAge(entry);
+          return Promise.resolve(entry);
         }
-        if (retention === "byTransaction") {
-          const answer = absent.get(question, heads);
-          if (answer !== undefined) {
-            count(retention, "absent");
-            return Promise.resolve(answer);
-          }
-        }
+        const absentAnswer = retention === "byTransaction" ? findAbsent(question, heads) : undefined;
+        if (absentAnswer !== undefined) return Promise.resolve(absentAnswer);
       }
-      return ask(key, question, context);
+      return readOrFetch(key, question, context);
     },
   };
 };
 
-/** The entry to keep, or undefined where the answer may not be kept. The key has been found with the same heads. */
+/** Requests from the source without the cache. */
+const forward = async (source: RpcSource, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+  const answer = await source.request(question, context);
+  if (answer.status.hit !== undefined) return answer;
+  return { ...answer, status: { ...answer.status, fwd: question.retention === "never" ? "method" : "bypass" } };
+};
+
+/** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
+const withExpectation = (question: RpcRequest, heads: Heads, absent: NegativeCache): RpcRequest => {
+  const hash = String(question.params[0]);
+  if (question.retention !== "byTransaction" || !absent.isExpected(hash, heads)) return question;
+  return { ...question, nullIsError: true, isInKnownBlock: absent.isSealed(hash, heads) };
+};
+
+/** Caches a response if that is allowed. Returns whether it is cached. `heads` are those of the key. */
+const storeAnswer = (
+  key: string,
+  question: RpcRequest,
+  { heads, answer }: { readonly heads: Heads; readonly answer: RpcResponse },
+  options: CachedOptions,
+): boolean => {
+  const { retention } = question;
+  const { body } = answer;
+  // An unverified response is of a node that did not have the block.
+  if (!(body instanceof Uint8Array) || answer.verified === false) return false;
+  if (isNull(answer)) return retention === "byTransaction" && options.absent.add(question, heads);
+  const entry = createEntry(question, heads, body, answer);
+  if (entry === undefined) return false;
+  if (retention === "recent" && answer.block && listsTransactions(question, body))
+    options.absent.expectTransactions(scanTransactionHashes(body), answer.block);
+  return storeEntry(key, entry, retention, options);
+};
+
+const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, options: CachedOptions): boolean => {
+  const { chain, memory, redis, telemetry } = options;
+  const inMemory = memory.set(key, entry);
+  const inRedis = redis !== undefined && isShared(retention);
+  if (inRedis) redis.set(key, entry, redisSeconds(entry));
+  if (inMemory || inRedis) telemetry.metrics.cacheStored.inc({ chain, class: retention });
+  return inMemory || inRedis;
+};
+
+/** Creates the cache entry, or undefined if the response must not be cached. `heads` are those of the key. */
 const createEntry = (
   question: RpcRequest,
   heads: Heads,
@@ -129,11 +151,14 @@ const createEntry = (
   return { body, block, final: heads.finalized !== undefined && block.number <= heads.finalized.number, storedAtMs };
 };
 
-/** A block, its receipts or its logs: a node that is behind may still call their transactions absent. */
+/**
+ * Whether the response is a block, its receipts or its logs.
+ * A node that is behind may return `null` for their transactions.
+ */
 const listsTransactions = ({ blockField }: RpcRequest, body: Uint8Array): boolean =>
   (blockField === "hash" || blockField === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
 
-/** The counters with their labels already looked up: a memory hit should cost less than finding them. */
+/** Creates the lookup counters. It looks their labels up once, because that costs more than a memory hit. */
 const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
   const counters = new Map<string, ReturnType<typeof telemetry.metrics.cacheLookups.labels>>();
   return (retention: RetentionClass, outcome: "memory" | "redis" | "absent" | "miss" | "bypass"): void => {

@@ -6,10 +6,10 @@ import { deflateBody } from "./deflateBody.ts";
 
 const HIT: CacheStatus = Object.freeze({ hit: "memory" });
 
-/** Told once the compressed form is kept too, with its size. */
-type OnGrowth = (key: string, kept: CachedResponse, bytes: number) => void;
+/** Called when the compressed body is cached too, with its size. */
+type OnGrowth = (key: string, entry: CachedResponse, bytes: number) => void;
 
-/** An entry in memory that is at once the answer of every hit on it. A class: a hundred thousand of these need no closures. */
+/** An entry in memory that is also the response of each hit. A class, because 100,000 entries need no closures. */
 export class CachedResponse implements CacheEntry, RpcResponse {
   readonly status: CacheStatus = HIT;
   readonly body: Uint8Array;
@@ -29,10 +29,11 @@ export class CachedResponse implements CacheEntry, RpcResponse {
     this.#onGrowth = onGrowth;
   }
 
+  /** Returns the compressed body. It is created once. */
   deflated(): Promise<Deflated> {
-    this.#deflated ??= deflateBody(this.body).then((form) => {
-      this.#onGrowth(this.#key, this, form.bytes.byteLength);
-      return form;
+    this.#deflated ??= deflateBody(this.body).then((deflated) => {
+      this.#onGrowth(this.#key, this, deflated.bytes.byteLength);
+      return deflated;
     });
     return this.#deflated;
   }

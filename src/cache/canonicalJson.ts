@@ -1,6 +1,6 @@
 /**
- * Canonical JSON text of a JSON value: object keys in code unit order, no white space, members that are undefined left out.
- * Equal values have equal texts, different ones never: a number too large for a double stays apart from `null`.
+ * Formats the canonical JSON text of a value: object keys in code unit order, no whitespace, no undefined members.
+ * Two values have the same text only if they are equal. A number too large for a double differs from `null`.
  */
 export const formatCanonical = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(formatCanonical).join(",")}]`;
@@ -17,6 +17,6 @@ const formatObject = (object: Readonly<Record<string, unknown>>): string => {
   return `{${members.join(",")}}`;
 };
 
-/** A list that is asked as a set (addresses, topics in one position): lower case, sorted, each once. */
+/** Returns a set's canonical list (addresses, topics of one position): lower case, sorted, without duplicates. */
 export const canonicalSet = (values: readonly string[]): string[] =>
   [...new Set(values.map((value) => value.toLowerCase()))].sort();

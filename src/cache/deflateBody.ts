@@ -1,7 +1,7 @@
 import { constants, crc32, deflateRaw } from "node:zlib";
 import type { Deflated } from "../jsonrpc/call.ts";
 
-/** Off the event loop. The flush at the end leaves the stream open at a byte boundary. */
+/** Compresses a body off the event loop. The final flush ends the open stream at a byte boundary (see Deflated). */
 export const deflateBody = (body: Uint8Array): Promise<Deflated> =>
   new Promise((resolve, reject) => {
     deflateRaw(body, { finishFlush: constants.Z_SYNC_FLUSH }, (err, bytes) => {

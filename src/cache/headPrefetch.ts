@@ -2,11 +2,11 @@ import type { HeadChange, Heads } from "../core/heads.ts";
 import type { RequestContext, RpcRequest, RpcSource } from "../core/rpcSource.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 
-/** Nobody who asked for the newest block longer ago is still waiting for the next one. */
-const ASKED_MS = 30_000;
+/** Prefetch stops if no client has read the newest block in this time. */
+const RECENT_USE_MS = 30_000;
 
 export interface HeadPrefetchOptions {
-  /** What most ask of a head. */
+  /** Returns the requests that clients send most for a new head. */
   readonly requestsOf: (heads: Heads) => {
     readonly receipts: RpcRequest;
     readonly block: RpcRequest;
@@ -17,41 +17,41 @@ export interface HeadPrefetchOptions {
 }
 
 export interface HeadPrefetch extends RpcSource {
-  /** To be called with every change of heads. */
+  /** Prefetches the new head. Call it on every change of heads. */
   onChange(change: HeadChange): void;
 }
 
 /**
- * Fetches a new head's receipts and block, the latter in the forms that were asked for, once, before the many who wait for it
- * ask. `source` is the cached one: what it answers is kept, and who asks meanwhile shares the request.
+ * Wraps the cached source with the prefetch of each new head: receipts, and the block in the variants that clients use.
+ * Clients that wait for the head then find it in the cache, or share the request in flight.
  */
 export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: HeadPrefetchOptions): HeadPrefetch => {
-  let askedMs = Number.NEGATIVE_INFINITY;
-  /** When each question of the newest block was asked, by its subject, which leaves the block out. */
-  const paramsOfTransactions = new Map<string, number>();
+  let lastUseMs = Number.NEGATIVE_INFINITY;
+  /** Time of the last use of each variant of the newest block, by canonical params (without the block). */
+  const lastUses = new Map<string, number>();
 
-  const note = ({ block, canonicalParams, blockField }: RpcRequest, { view }: RequestContext): void => {
+  const recordUse = ({ block, canonicalParams, blockField }: RpcRequest, { view }: RequestContext): void => {
     if (block === undefined || block.number !== view.heads.latest.number) return;
-    askedMs = performance.now();
-    if (blockField === "hash") paramsOfTransactions.set(canonicalParams, askedMs);
+    lastUseMs = performance.now();
+    if (blockField === "hash") lastUses.set(canonicalParams, lastUseMs);
   };
-  const wasAsked = ({ canonicalParams }: RpcRequest): boolean =>
-    performance.now() - (paramsOfTransactions.get(canonicalParams) ?? Number.NEGATIVE_INFINITY) <= ASKED_MS;
+  const isInUse = ({ canonicalParams }: RpcRequest): boolean =>
+    performance.now() - (lastUses.get(canonicalParams) ?? Number.NEGATIVE_INFINITY) <= RECENT_USE_MS;
 
   return {
     request: (question, context) => {
-      note(question, context);
+      recordUse(question, context);
       return source.request(question, context);
     },
     onChange: ({ heads, to }) => {
-      if (to.length === 0 || performance.now() - askedMs > ASKED_MS) return;
+      if (to.length === 0 || performance.now() - lastUseMs > RECENT_USE_MS) return;
       const { receipts, block, fullBlock } = requestsOf(heads);
-      const forms = [block, fullBlock].filter(wasAsked);
+      const variants = [block, fullBlock].filter(isInUse);
       const context = contextOf(heads);
-      for (const question of [receipts, ...(forms.length > 0 ? forms : [block])]) {
+      for (const question of [receipts, ...(variants.length > 0 ? variants : [block])]) {
         source.request(question, context).catch((err: unknown) => {
-          // Whoever asks next gets the error, or a better answer.
-          log.debug({ err, method: question.method }, "warm-up failed");
+          // The next client's request retries.
+          log.debug({ err, method: question.method }, "head prefetch failed");
         });
       }
     },

@@ -4,32 +4,33 @@ import { CachedResponse } from "./cachedResponse.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 
 /**
- * What an entry costs beside key and body: its objects, its places in the map and in the list, and the allocator's own.
- * Held against resident memory by test/long/cache-memory.ts.
+ * Cost of an entry without key and body: its objects, map and list slots, and the allocator's overhead.
+ * test/long/cache-memory.ts compares it with resident memory.
  */
 const ENTRY_BYTES = 1_024;
 
-/** One answer may not push out most of the others. */
+/** Limit of one entry as a share of the cache, so that it does not evict most of the others. */
 const MAX_SHARE = 1 / 8;
 
-/** A body that is part of a larger buffer is copied when the rest, which it would keep alive, is more than this share of it. */
+/** A body in a larger buffer is copied if the rest of the buffer exceeds this share of the body. */
 const MAX_SLACK_SHARE = 1 / 16;
 
-/** Entries bounded in bytes; what was used longest ago goes first. One for all chains. */
+/** The memory tier: an LRU cache that is limited in bytes. All chains share it. */
 export interface MemoryStore {
   get(key: string): CachedResponse | undefined;
-  /** False where the entry is too large to be kept. */
+  /** Caches an entry. Returns false if it is too large. */
   set(key: string, entry: CacheEntry): boolean;
   readonly bytes: number;
   readonly entries: number;
 }
 
 export interface MemoryStoreOptions {
-  /** 0 keeps nothing. */
+  /** 0 disables the cache. */
   readonly maxBytes: number;
   readonly telemetry: Telemetry;
 }
 
+/** Creates the memory tier. */
 export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): MemoryStore => {
   if (maxBytes < ENTRY_BYTES) return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
   const { cacheBytes, cacheEntries, cacheEvictions } = telemetry.metrics;
@@ -46,20 +47,20 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
     cacheEntries.set(lru.size);
   };
 
-  const grow = (key: string, kept: CachedResponse, bytes: number) => {
-    if (lru.peek(key) !== kept) return;
-    // lru-cache counts a size anew only for another value.
+  const grow = (key: string, entry: CachedResponse, bytes: number) => {
+    if (lru.peek(key) !== entry) return;
+    // lru-cache updates a size only if the value changes. Delete the entry first.
     lru.delete(key);
-    lru.set(key, kept, { size: entryBytes(key, kept.body) + bytes });
+    lru.set(key, entry, { size: entryBytes(key, entry.body) + bytes });
     report();
   };
 
   const set = (key: string, entry: CacheEntry): boolean => {
     const body = ownBytes(entry.body);
-    const kept = new CachedResponse(key, entry, body, grow);
-    lru.set(key, kept, { size: entryBytes(key, body) });
+    const cachedResponse = new CachedResponse(key, entry, body, grow);
+    lru.set(key, cachedResponse, { size: entryBytes(key, body) });
     report();
-    return lru.peek(key) === kept;
+    return lru.peek(key) === cachedResponse;
   };
 
   return {
@@ -76,6 +77,9 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
 
 const entryBytes = (key: string, body: Uint8Array): number => ENTRY_BYTES + key.length + body.buffer.byteLength;
 
-/** The bytes without the rest of a shared buffer: a small result must not keep a whole batch's, or a pool's, alive. */
+/**
+ * Returns bytes that do not keep a much larger shared buffer alive, such as that of a whole batch.
+ * Copies them if needed.
+ */
 const ownBytes = (bytes: Uint8Array): Uint8Array =>
   bytes.buffer.byteLength - bytes.byteLength <= bytes.byteLength * MAX_SLACK_SHARE ? bytes : new Uint8Array(bytes);

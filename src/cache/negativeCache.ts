@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 
-/** A `null` lives as long as the view, but no longer than this. */
+/** A `null` is cached until the head changes, but no longer than this. */
 const ABSENT_MS = 1_000;
 const MAX_ABSENT = 10_000;
 
@@ -12,31 +12,33 @@ const NULL: RpcResponse = Object.freeze({
 });
 
 /**
- * `null` for a transaction or its receipt, so that wallets that poll for one cost little. Nothing is said to be absent that was
- * sent through forebay in the last minute, or that a block of the view lists.
+ * The negative cache: `null` for a transaction or its receipt, so that polling wallets cost little.
+ * It has no entry for a transaction that forebay forwarded in the last minute, or that a block of the view lists.
  */
 export interface NegativeCache {
+  /** Returns the cached `null`. */
   get(question: RpcRequest, heads: Heads): RpcResponse | undefined;
-  /** False where a `null` is not believed. */
+  /** Caches a `null`. Returns false if the transaction is expected to exist. */
   add(question: RpcRequest, heads: Heads): boolean;
-  /** These transactions exist: they were sent through forebay, or that block lists them. Drops what says that they do not. */
+  /** Records that transactions exist: they were sent through forebay, or `block` lists them. Evicts their `null`. */
   expectTransactions(hashes: Iterable<string>, block?: BlockId): void;
-  /** Whether a `null` for that transaction should be asked again on another node. */
+  /** Whether a `null` for the transaction must be retried on another node. */
   isExpected(hash: string, heads: Heads): boolean;
-  /** Whether a block of the view lists it: a `null` is then a machine's that has not got the block yet. */
+  /** Whether a block of the view lists the transaction. Then only a node without that block returns `null`. */
   isSealed(hash: string, heads: Heads): boolean;
 }
 
 interface AbsentTransaction {
-  /** The head of the view that the answers were given at. */
+  /** Hash of the head when the responses were cached. */
   readonly head: string;
   readonly paramsOfTransactions: Set<string>;
 }
 
+/** Creates the negative cache of one chain. Hashes may be in any case. */
 export const createNegativeCache = (): NegativeCache => {
   const absent = new LRUCache<string, AbsentTransaction>({ max: MAX_ABSENT, ttl: ABSENT_MS, ttlResolution: 0 });
-  const sent = createExpected<true>();
-  const sealed = createExpected<BlockId>();
+  const sent = new ExpectedHashes<true>();
+  const sealed = new ExpectedHashes<BlockId>();
   const isSealed = (hash: string, heads: Heads): boolean => {
     const block = sealed.get(hash);
     return block !== undefined && heads.at(block.number)?.hash === block.hash;
@@ -45,17 +47,17 @@ export const createNegativeCache = (): NegativeCache => {
 
   return {
     get: (question, heads) => {
-      const found = absent.get(transactionHash(question));
-      return found?.head === heads.latest.hash && found.paramsOfTransactions.has(question.canonicalParams)
+      const entry = absent.get(transactionHash(question));
+      return entry?.head === heads.latest.hash && entry.paramsOfTransactions.has(question.canonicalParams)
         ? NULL
         : undefined;
     },
     add: (question, heads) => {
       const hash = transactionHash(question);
       if (isExpected(hash, heads)) return false;
-      const found = absent.get(hash);
-      // The oldest answer decides how long all of them live: that errs on the side of asking.
-      if (found?.head === heads.latest.hash) found.paramsOfTransactions.add(question.canonicalParams);
+      const entry = absent.get(hash);
+      // The oldest response sets the expiry of all. The others expire too early, which costs only a request.
+      if (entry?.head === heads.latest.hash) entry.paramsOfTransactions.add(question.canonicalParams);
       else absent.set(hash, { head: heads.latest.hash, paramsOfTransactions: new Set([question.canonicalParams]) });
       return true;
     },
@@ -72,33 +74,34 @@ export const createNegativeCache = (): NegativeCache => {
   };
 };
 
-/** Every method that is asked by transaction takes its hash first. */
+/** The transaction hash is the first parameter of all methods by transaction. */
 const transactionHash = (question: RpcRequest): string => String(question.params[0]).toLowerCase();
 
-/** So long, and at most twice as long, a node that has not yet heard of a transaction is not believed when forebay has. */
+/** Ignore a node's `null` for a transaction for 1 to 2 times this time after forebay learned of it. */
 const EXPECTED_MS = 60_000;
 const MAX_EXPECTED = 50_000;
 
-/** Two maps that take turns: cheaper than a time for each of many hashes. */
-const createExpected = <V>() => {
-  let newer = new Map<string, V>();
-  let older = new Map<string, V>();
-  let sinceMs = performance.now();
-  const turn = () => {
-    const ageMs = performance.now() - sinceMs;
-    if (ageMs < EXPECTED_MS && newer.size < MAX_EXPECTED) return;
-    older = ageMs < 2 * EXPECTED_MS ? newer : new Map();
-    newer = new Map();
-    sinceMs = performance.now();
-  };
-  return {
-    set: (hash: string, value: V): void => {
-      turn();
-      newer.set(hash, value);
-    },
-    get: (hash: string): V | undefined => {
-      turn();
-      return newer.get(hash) ?? older.get(hash);
-    },
-  };
-};
+/** Values by hash. Two maps rotate: that is cheaper than an expiry time for each of many hashes. */
+class ExpectedHashes<V> {
+  #newer = new Map<string, V>();
+  #older = new Map<string, V>();
+  #sinceMs = performance.now();
+
+  set(hash: string, value: V): void {
+    this.#rotate();
+    this.#newer.set(hash, value);
+  }
+
+  get(hash: string): V | undefined {
+    this.#rotate();
+    return this.#newer.get(hash) ?? this.#older.get(hash);
+  }
+
+  #rotate(): void {
+    const ageMs = performance.now() - this.#sinceMs;
+    if (ageMs < EXPECTED_MS && this.#newer.size < MAX_EXPECTED) return;
+    this.#older = ageMs < 2 * EXPECTED_MS ? this.#newer : new Map();
+    this.#newer = new Map();
+    this.#sinceMs = performance.now();
+  }
+}

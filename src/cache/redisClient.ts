@@ -2,29 +2,32 @@ import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis"
 import type { RedisAddress } from "./redisUrl.ts";
 
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A connection that owes an answer for so long is made anew: what waits on it is given up, and the server may have moved. */
+/**
+ * A connection with an unanswered command is replaced after this time.
+ * Its commands fail, and the server may have moved.
+ */
 const SILENCE_TIMEOUT_MS = 1_000;
 const RETRY_STEP_MS = 50;
 const MAX_RETRY_MS = 1_000;
 const MAX_REDIRECTIONS = 3;
 
 export interface RedisTls {
-  /** PEM of the authorities to trust; default: those of Node (NODE_EXTRA_CA_CERTS adds to them). */
+  /** PEM of the trusted authorities. Default: those of Node.js, and of NODE_EXTRA_CA_CERTS. */
   readonly ca?: string;
 }
 
-/** Grows to a second and never ends; the jitter keeps replicas apart. */
+/** Returns the delay of retry `times`. It grows to one second, and retries never end. Jitter spreads the replicas. */
 const retryDelayMs = (times: number): number =>
   Math.min(times * RETRY_STEP_MS, MAX_RETRY_MS) * (0.5 + Math.random() / 2);
 
-/** ioredis's types want a reply mapping of undefined left out. */
+/** The types of ioredis do not allow an undefined `replyMapping`. */
 type Options = Omit<RedisOptions, "replyMapping">;
 
-/** Nothing waits for a connection and nothing is sent twice: a command that cannot be sent now is a miss. */
-const createOptions = (place: RedisAddress, tls: RedisTls): Options => ({
-  ...(place.username !== undefined && { username: place.username }),
-  ...(place.password !== undefined && { password: place.password }),
-  ...(place.tls && { tls: { ...tls } }),
+/** Commands are neither queued nor repeated. A command that cannot be sent at once is a cache miss. */
+const createOptions = (deployment: RedisAddress, tls: RedisTls): Options => ({
+  ...(deployment.username !== undefined && { username: deployment.username }),
+  ...(deployment.password !== undefined && { password: deployment.password }),
+  ...(deployment.tls && { tls: { ...tls } }),
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
@@ -33,42 +36,43 @@ const createOptions = (place: RedisAddress, tls: RedisTls): Options => ({
   retryStrategy: retryDelayMs,
 });
 
-export const createRedisClient = (place: RedisAddress, tls: RedisTls = {}): Redis | Cluster => {
-  const options = createOptions(place, tls);
-  switch (place.kind) {
+/** Creates the client of a Redis deployment. It connects in the background and reconnects forever. */
+export const createRedisClient = (deployment: RedisAddress, tls: RedisTls = {}): Redis | Cluster => {
+  const options = createOptions(deployment, tls);
+  switch (deployment.kind) {
     case "single":
-      return new Redis({ ...options, ...place.hosts[0], db: place.db });
+      return new Redis({ ...options, ...deployment.hosts[0], db: deployment.db });
     case "sentinel":
       return new Redis({
         ...options,
-        db: place.db,
-        name: place.name ?? "",
-        sentinels: place.hosts.map(({ host, port }) => ({ host, port })),
+        db: deployment.db,
+        name: deployment.name ?? "",
+        sentinels: deployment.hosts.map(({ host, port }) => ({ host, port })),
         sentinelRetryStrategy: retryDelayMs,
-        // ioredis's own detector can end the client for good when a failover comes while it resolves the master.
+        // The detector of ioredis can end the client for good if a failover happens while it resolves the master.
         failoverDetector: false,
-        ...(place.sentinelPassword !== undefined && { sentinelPassword: place.sentinelPassword }),
-        ...(place.tls && { enableTLSForSentinelMode: true, sentinelTLS: { ...tls } }),
-        // The master that we knew is a replica now: ask the sentinels again.
+        ...(deployment.sentinelPassword !== undefined && { sentinelPassword: deployment.sentinelPassword }),
+        ...(deployment.tls && { enableTLSForSentinelMode: true, sentinelTLS: { ...tls } }),
+        // The old master is a replica now. Ask the sentinels for the new one.
         reconnectOnError: ({ message }) => message.startsWith("READONLY"),
       });
     case "cluster":
-      return createCluster(place, options);
+      return createCluster(deployment, options);
   }
 };
 
-const createCluster = (place: RedisAddress, options: Options): Cluster => {
+const createCluster = (deployment: RedisAddress, options: Options): Cluster => {
   const { retryStrategy: _, enableOfflineQueue: __, ...redisOptions } = options;
   const clusterOptions: Omit<ClusterOptions, "redisOptions"> = {
     enableOfflineQueue: false,
     maxRedirections: MAX_REDIRECTIONS,
     clusterRetryStrategy: retryDelayMs,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-    // Names of a certificate are host names: they must not be looked up first.
-    ...(place.tls && { dnsLookup: (host, callback) => callback(null, host) }),
+    // Certificates contain host names, so that the client must not replace them by addresses.
+    ...(deployment.tls && { dnsLookup: (host, callback) => callback(null, host) }),
   };
   return new Cluster(
-    place.hosts.map(({ host, port }) => ({ host, port })),
+    deployment.hosts.map(({ host, port }) => ({ host, port })),
     { ...clusterOptions, redisOptions },
   );
 };

@@ -1,9 +1,9 @@
-/** Where Redis is, and how it is deployed. */
+/** Hosts, kind and credentials of a Redis deployment. */
 export interface RedisAddress {
   readonly kind: "single" | "sentinel" | "cluster";
-  /** The servers; the sentinels, where there are some. */
+  /** The sentinels, if `kind` is `sentinel`; otherwise the servers. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
-  /** Of the master that the sentinels watch. */
+  /** Name of the master that the sentinels monitor. */
   readonly name?: string;
   readonly db: number;
   readonly tls: boolean;
@@ -18,12 +18,24 @@ const HOST_FORM = /^(?<host>\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(?<port>\d{1,5}))?$/
 const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 
-/** The URL itself is in no message: it may hold a password. */
+/** No message contains the URL, because it may contain a password. */
 const invalid = (reason: string): Error => new Error(`Redis URL: ${reason}`);
 
+/** Parses master name and database. Throws if the path does not fit the kind of deployment. */
+const parsePath = (text: string, kind: RedisAddress["kind"]): Pick<RedisAddress, "name" | "db"> => {
+  const parts = text.split("/").filter((part) => part !== "");
+  const name = kind === "sentinel" ? parts.shift() : undefined;
+  if (kind === "sentinel" && name === undefined) throw invalid("the master's name is missing after the sentinels");
+  const db = Number(parts.shift() ?? 0);
+  if (!Number.isInteger(db) || db < 0 || parts.length > 0) throw invalid("the database must be a number");
+  if (kind === "cluster" && db !== 0) throw invalid("a cluster has only database 0");
+  return { db, ...(name !== undefined && { name: decode(name) }) };
+};
+
 /**
- * `redis://host:port/db`, `redis+sentinel://h1,h2/name` (or `/name/db`), `redis+cluster://h1,h2`, each with `user:password@`
- * before the hosts where needed; `rediss` for TLS; `?sentinelPassword=` where the sentinels have their own.
+ * Parses a Redis URL: `redis://host:port/db`, `redis+sentinel://h1,h2/name` (or `/name/db`), `redis+cluster://h1,h2`.
+ * `user:password@` may precede the hosts. `rediss` selects TLS. `?sentinelPassword=` is the password of the sentinels.
+ * Throws an error without the URL.
  */
 export const parseRedisUrl = (url: string): RedisAddress => {
   const groups = URL_FORM.exec(url)?.groups;
@@ -32,22 +44,14 @@ export const parseRedisUrl = (url: string): RedisAddress => {
   const kind = groups.kind === "sentinel" || groups.kind === "cluster" ? groups.kind : "single";
   const hosts = parseHosts(groups.hosts ?? "", kind === "sentinel" ? SENTINEL_PORT : REDIS_PORT);
   if (kind === "single" && hosts.length > 1) throw invalid("several hosts need +sentinel or +cluster");
-
-  const path = (groups.path ?? "").split("/").filter((part) => part !== "");
-  const name = kind === "sentinel" ? path.shift() : undefined;
-  if (kind === "sentinel" && name === undefined) throw invalid("the master's name is missing after the sentinels");
-  const db = Number(path.shift() ?? 0);
-  if (!Number.isInteger(db) || db < 0 || path.length > 0) throw invalid("the database must be a number");
-  if (kind === "cluster" && db !== 0) throw invalid("a cluster has only database 0");
-
+  const path = parsePath(groups.path ?? "", kind);
   const [username, password] = parseUser(groups.user ?? "");
   const sentinelPassword = new URLSearchParams(groups.query ?? "").get("sentinelPassword");
   return {
     kind,
     hosts,
-    db,
+    ...path,
     tls: groups.tls === "s",
-    ...(name !== undefined && { name: decode(name) }),
     ...(username !== "" && { username }),
     ...(password !== "" && { password }),
     ...(sentinelPassword !== null && { sentinelPassword }),

@@ -4,8 +4,9 @@ import { formatData, type Hash } from "../ethereum/hex.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 
 /*
- * A value: magic, version, flags, milliseconds since 1970, length of the plain body, block number, block hash, checksum, body.
- * The checksum covers the key too: bytes that are foreign, cut short, or another key's are no value.
+ * A value: magic, version, flags, milliseconds since 1970, length of the plain body, block number, block hash,
+ * checksum, body.
+ * The checksum covers the key too, so that foreign or truncated bytes and values of another key are rejected.
  */
 const MAGIC = 0xfbca;
 const VERSION = 1;
@@ -15,16 +16,17 @@ const HAS_BLOCK = 4;
 const HEADER_BYTES = 60;
 const CHECKSUM_AT = 56;
 
-/** Below this the time that compressing takes is worth more than the bytes. */
+/** A smaller body is not compressed: the time costs more than the bytes. */
 const COMPRESS_BYTES = 4_096;
-/** What is inflated at once; above it off the event loop. */
+/** A larger body is decompressed off the event loop. */
 const INLINE_BYTES = 65_536;
-/** Fastest: the bytes are on their way to the same network, and are mostly hex. */
+/** The fastest level: Redis is in the same network, and the bytes are mostly hex. */
 const LEVEL = 1;
 
 const deflateAsync = promisify(deflateRaw);
 const inflateAsync = promisify(inflateRaw);
 
+/** Encodes an entry for Redis. */
 export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffer> => {
   const isLarge = entry.body.byteLength >= COMPRESS_BYTES;
   const payload = isLarge ? await deflateAsync(entry.body, { level: LEVEL }) : entry.body;
@@ -43,7 +45,9 @@ export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffe
   return value;
 };
 
-/** Undefined for anything that `encodeValue` did not make for this key. */
+/**
+ * Decodes a value. Returns undefined if `encodeValue` did not create it for this key. Rejects if decompression fails.
+ */
 export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntry | undefined> => {
   if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || value[2] !== VERSION) return undefined;
   if (value.readUInt32BE(CHECKSUM_AT) !== checksum(key, value)) return undefined;

@@ -1,11 +1,11 @@
-/** Members that hold a transaction's hash in a block with whole transactions, and in receipts. */
-const MARKS = ['"hash":"0x', '"transactionHash":"0x'];
+/** Members with a transaction hash, in blocks with whole transactions and in receipts. */
+const MEMBERS = ['"hash":"0x', '"transactionHash":"0x'];
 const LIST = '"transactions":["0x';
 const DIGITS = 64;
 
 /**
- * The hashes of the transactions that a block or its receipts list, found in the text without parsing it: 64 digits behind a
- * known member. It may find a hash that is no transaction's (the block's own), which harms nobody, and misses spaced-out JSON.
+ * Scans the JSON text of a block or its receipts for transaction hashes. A hash is 64 digits after a known member.
+ * The result may contain the block's own hash, which is harmless. It is incomplete for JSON with whitespace.
  */
 export const scanTransactionHashes = (body: Uint8Array): Set<string> => {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -14,8 +14,10 @@ export const scanTransactionHashes = (body: Uint8Array): Set<string> => {
     hashes.add(`0x${bytes.toString("latin1", start, start + DIGITS).toLowerCase()}`);
     return start + DIGITS;
   };
-  for (const mark of MARKS) {
-    for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, at + mark.length)) addAt(at + mark.length);
+  for (const member of MEMBERS) {
+    for (let at = bytes.indexOf(member); at >= 0; at = bytes.indexOf(member, at + member.length)) {
+      addAt(at + member.length);
+    }
   }
   let at = bytes.indexOf(LIST);
   if (at >= 0) {

@@ -9,25 +9,27 @@ interface Stored {
   readonly from: "memory" | "redis";
 }
 
-/** Memory, then Redis, by key: for rooms that have their own rules of what is true, as logs have for segments. */
+/** Reads memory, then Redis, by key. For callers that validate entries themselves, such as the segments of logs. */
 export interface TieredStore {
-  /** One for each key, in their order. Never rejects. */
+  /** Returns one value per key, in the order of the keys. Never rejects. */
   get(keys: readonly string[]): Promise<readonly (Stored | undefined)[]>;
+  /** Caches a value, in Redis too if its retention class is shared. */
   set(key: string, bytes: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void;
 }
 
 export interface TieredStoreOptions {
-  /** See `createKeyPrefix`. Read at every call: a chain may begin anew. */
+  /** See `createKeyPrefix`. It is read for every call, because a chain reset changes it. */
   readonly prefix: string;
   readonly memory: MemoryStore;
   readonly redis?: RedisStore;
 }
 
+/** Creates the store of one chain. */
 export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
   const { memory, redis } = options;
   const getOne = async (key: string): Promise<Stored | undefined> => {
-    const kept = memory.get(key);
-    if (kept !== undefined) return { bytes: kept.body, from: "memory" };
+    const inMemory = memory.get(key);
+    if (inMemory !== undefined) return { bytes: inMemory.body, from: "memory" };
     const entry = await redis?.get(key);
     if (entry === undefined) return undefined;
     memory.set(key, entry);

@@ -5,17 +5,19 @@ type NodeConfig = ChainConfig["nodes"][number];
 
 const TIMEOUT_MS = 5_000;
 
+/** Result of the check of one node. */
 interface Checked {
   readonly chain: string;
   readonly node: string;
   readonly chainId?: number;
   readonly head?: number;
   readonly milliseconds?: number;
-  /** Why the node cannot be used; never holds its URL. */
+  /** Reason why the node cannot be used. Never contains its URL. */
   readonly fault?: string;
 }
 
-const ask = async ({ url, headers }: NodeConfig, method: string): Promise<unknown> => {
+/** Sends one request without params. Rejects if the response has no result. */
+const requestResult = async ({ url, headers }: NodeConfig, method: string): Promise<unknown> => {
   const target = new URL(url);
   const credentials =
     target.username === ""
@@ -33,41 +35,43 @@ const ask = async ({ url, headers }: NodeConfig, method: string): Promise<unknow
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] }),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  const answer: unknown = await body.json().catch(() => undefined);
-  if (typeof answer === "object" && answer !== null && "result" in answer) return answer.result;
-  throw new Error(`${method} was answered with HTTP ${statusCode} and no result`);
+  const response: unknown = await body.json().catch(() => undefined);
+  if (typeof response === "object" && response !== null && "result" in response) return response.result;
+  throw new Error(`the response to ${method} has HTTP status ${statusCode} and no result`);
 };
 
-/** The error's own words without what may hold a URL. */
-const reason = (error: unknown): string => {
-  if (!(error instanceof Error)) return "no answer";
+/** Formats an error without any URL. */
+const formatReason = (error: unknown): string => {
+  if (!(error instanceof Error)) return "no response";
   if ("code" in error && typeof error.code === "string") return error.code;
   return error.name === "TimeoutError"
-    ? `no answer within ${TIMEOUT_MS} ms`
+    ? `no response within ${TIMEOUT_MS} ms`
     : error.message.replace(/https?:\S+/g, "its URL");
 };
 
 const checkNode = async (chain: ChainConfig, node: NodeConfig, name: string): Promise<Checked> => {
   const startMs = performance.now();
   try {
-    const chainId = Number(await ask(node, "eth_chainId"));
+    const chainId = Number(await requestResult(node, "eth_chainId"));
     const milliseconds = Math.round(performance.now() - startMs);
-    const head = Number(await ask(node, "eth_blockNumber"));
-    const wrong = chain.chainId !== undefined && chain.chainId !== chainId;
+    const head = Number(await requestResult(node, "eth_blockNumber"));
+    const isWrongChain = chain.chainId !== undefined && chain.chainId !== chainId;
     return {
       chain: chain.name,
       node: name,
       chainId,
       head,
       milliseconds,
-      ...(wrong && { fault: `its chain id is ${chainId}, the configuration says ${chain.chainId}` }),
+      ...(isWrongChain && { fault: `its chain id is ${chainId}, the configuration says ${chain.chainId}` }),
     };
   } catch (error) {
-    return { chain: chain.name, node: name, fault: reason(error) };
+    return { chain: chain.name, node: name, fault: formatReason(error) };
   }
 };
 
-/** Asks every node of the configuration for its chain and head. Nodes of one chain must agree on the chain id. */
+/**
+ * Checks chain id and head of every configured node. The nodes of one chain must have the same chain id. Never rejects.
+ */
 export const checkNodes = async (config: Config): Promise<readonly Checked[]> => {
   const results = await Promise.all(
     config.chains.map(async (chain) => {
@@ -85,6 +89,7 @@ export const checkNodes = async (config: Config): Promise<readonly Checked[]> =>
   return results.flat();
 };
 
+/** Formats the result of one node as a line of text. */
 export const formatChecked = ({ chain, node, chainId, head, milliseconds, fault }: Checked): string =>
   fault === undefined
     ? `ok    ${chain}/${node}: chain ${chainId}, head ${head}, ${milliseconds} ms`

@@ -1,7 +1,7 @@
 import type { Config } from "./schema.ts";
 
 const MASK = "***";
-/** Everything a URL holds beside its scheme and hosts may be a secret: credentials, path, query. */
+/** Every part of a URL except scheme and hosts may be secret: credentials, path, query. */
 const URL_FORM = /^([a-z][a-z0-9+]*:\/\/)(?:[^/]*@)?([^/?#]*)(.*)$/s;
 
 const maskUrl = (text: string): string => {
@@ -15,9 +15,9 @@ const mask = (value: unknown, key: string): unknown => {
   if (typeof value === "string") return maskUrl(value);
   if (Array.isArray(value)) return value.map((item: unknown) => mask(item, ""));
   if (typeof value !== "object" || value === null) return value;
-  const hidden = key === "headers";
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, hidden ? MASK : mask(item, name)]));
+  const isHidden = key === "headers";
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, isHidden ? MASK : mask(item, name)]));
 };
 
-/** The configuration as it may be shown to whoever can reach the ops port. */
+/** Formats the configuration as JSON without secrets, for the ops port. */
 export const formatMasked = (config: Config): string => JSON.stringify(mask(config, ""), null, 2);

@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { type Config, configSchema } from "./schema.ts";
 
-/** All faults of a configuration at once, each with its path. */
+/** The error of an invalid configuration. It lists all faults, each with its path. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly faults: readonly string[];
@@ -36,11 +36,14 @@ const OPTIONS = {
 
 export interface Arguments {
   readonly command: "serve" | "check" | "schema" | "help" | "version";
-  /** Flags, and environment variables where a flag is not given. */
+  /** Values of the flags. An environment variable replaces a missing flag. */
   readonly values: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 }
 
-/** `FOREBAY_UPSTREAM_WS` stands for `--upstream-ws`; lists are separated by commas. Throws ConfigError. */
+/**
+ * Parses command, flags and environment variables. `FOREBAY_UPSTREAM_WS` is the variable of `--upstream-ws`.
+ * Commas separate the items of a list. Throws ConfigError.
+ */
 export const readArguments = (argv: readonly string[], environment: Environment): Arguments => {
   let parsed: ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true; args: string[] }>>;
   try {
@@ -53,7 +56,7 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   if (values.version === true) return { command: "version", values };
   const [command = "serve", ...rest] = positionals;
   if ((command !== "serve" && command !== "check" && command !== "schema") || rest.length > 0) {
-    throw new ConfigError([`unknown command ${positionals.join(" ")}: want serve, check or schema`]);
+    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected serve, check or schema`]);
   }
   const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
     const text = environment[`FOREBAY_${name.replaceAll("-", "_").toUpperCase()}`];
@@ -65,7 +68,7 @@ export const readArguments = (argv: readonly string[], environment: Environment)
 
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
-/** `${NAME}` and `${NAME:-default}` in every string of a parsed file. */
+/** Replaces `${NAME}` and `${NAME:-default}` in every string of a parsed file. */
 const substitute = (value: unknown, environment: Environment, path: string, faults: string[]): unknown => {
   if (typeof value === "string") {
     return value.replace(VARIABLE, (_, name: string, fallback: string | undefined) => {
@@ -92,13 +95,13 @@ const readFile = (file: string, environment: Environment): Record<string, unknow
   try {
     content = substitute(parse(readFileSync(file, "utf8")), environment, "", faults);
   } catch (error) {
-    // What follows the first line is an excerpt of the file, which may hold secrets.
+    // The lines after the first are an excerpt of the file, which may contain secrets.
     const [reason] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
     throw new ConfigError([`${file}: ${reason}`]);
   }
   if (faults.length > 0) throw new ConfigError(faults);
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw new ConfigError([`${file}: want a mapping with the key "chains"`]);
+    throw new ConfigError([`${file}: expected a mapping with the key "chains"`]);
   }
   return { ...content };
 };
@@ -116,7 +119,7 @@ const oneChain = ({ values }: Arguments): Record<string, unknown> => {
 
 const SCALAR = /^(?:true|false|(?:0|[1-9]\d*)(?:\.\d+)?)$/;
 
-/** `value` with the text at `path` read as the number or boolean that it spells. */
+/** Returns a copy of `value` whose text at the path is parsed as a number or boolean. */
 const typedAt = (value: unknown, [key, ...rest]: readonly PropertyKey[]): unknown => {
   if (key === undefined) return typeof value === "string" && SCALAR.test(value) ? JSON.parse(value) : value;
   if (Array.isArray(value)) return value.map((item: unknown, index) => (index === key ? typedAt(item, rest) : item));
@@ -126,7 +129,10 @@ const typedAt = (value: unknown, [key, ...rest]: readonly PropertyKey[]): unknow
   );
 };
 
-/** Flags and variables are text: where the schema wants something else, it is what they spell. */
+/**
+ * Validates a configuration.
+ * A text is parsed as number or boolean if the schema requires that, for flags and variables.
+ */
 const parseConfig = (raw: unknown) => {
   const result = configSchema.safeParse(raw);
   if (result.success) return result;
@@ -136,9 +142,9 @@ const parseConfig = (raw: unknown) => {
 
 const section = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
 
-/** Flags win over the file. Throws ConfigError that names every fault. */
-export const readConfig = (given: Arguments, environment: Environment): Config => {
-  const { values } = given;
+/** Reads the configuration. Flags override the file. Throws ConfigError with all faults. */
+export const readConfig = (args: Arguments, environment: Environment): Config => {
+  const { values } = args;
   const file = typeof values.config === "string" ? values.config : undefined;
   if (file === undefined && values.upstream === undefined) {
     throw new ConfigError(["give --upstream URL or --config FILE (forebay --help)"]);
@@ -146,7 +152,7 @@ export const readConfig = (given: Arguments, environment: Environment): Config =
   if (file !== undefined && values.upstream !== undefined) {
     throw new ConfigError(["give either --upstream or --config, not both"]);
   }
-  const raw = file === undefined ? oneChain(given) : readFile(file, environment);
+  const raw = file === undefined ? oneChain(args) : readFile(file, environment);
   const flags = {
     server: {
       host: values.host,
@@ -158,8 +164,8 @@ export const readConfig = (given: Arguments, environment: Environment): Config =
     log: { level: values["log-level"] },
   };
   for (const [key, part] of Object.entries(flags)) {
-    const set = Object.entries(part).filter(([, value]) => value !== undefined);
-    if (set.length > 0) raw[key] = { ...section(raw[key]), ...Object.fromEntries(set) };
+    const present = Object.entries(part).filter(([, value]) => value !== undefined);
+    if (present.length > 0) raw[key] = { ...section(raw[key]), ...Object.fromEntries(present) };
   }
   const result = parseConfig(raw);
   if (result.success) return result.data;
@@ -173,5 +179,5 @@ const formatPath = (path: readonly PropertyKey[]): string =>
     "",
   ) || "(top level)";
 
-/** What editors and the chart read: the input side of the schema, defaults filled in. */
+/** Formats the JSON schema for editors and the Helm chart: the input side, with defaults. */
 export const formatSchema = (): string => JSON.stringify(z.toJSONSchema(configSchema, { io: "input" }), null, 2);

@@ -1,6 +1,6 @@
 import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 
-/** The values that the header is built from come from closed sets, except `detail`: a string of RFC 8941 is printable ASCII. */
+/** Formats a string of RFC 8941, section 3.3.3, which is printable ASCII. Only `detail` is free text. */
 const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g, "?").replace(/["\\]/g, "\\$&")}"`;
 
 const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string => {
@@ -13,7 +13,7 @@ const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string
   return text;
 };
 
-/** A batch is told as one: a hit if all of it is, else why nodes were asked, and how many of it were hits. */
+/** A batch is a hit if all its calls are. Otherwise `fwd` has the reason, and `detail` the number of hits. */
 const formatMany = (statuses: readonly CacheStatus[], errors: number): string => {
   const hits = statuses.filter(({ hit }) => hit !== undefined).length;
   const calls = statuses.length + errors;
@@ -24,7 +24,7 @@ const formatMany = (statuses: readonly CacheStatus[], errors: number): string =>
   return `forebay; fwd=${reasons.size === 1 ? [...reasons].join() : "miss"}; ${detail}`;
 };
 
-/** The Cache-Status header (RFC 9211) of one response; `errors` are the calls of a batch that have no answer. */
+/** Formats the Cache-Status header (RFC 9211) of one response. `errors` is the number of failed calls of a batch. */
 export const formatCacheStatus = (answers: readonly Pick<RpcResponse, "status">[], errors = 0): string => {
   const [first] = answers;
   if (first === undefined) return errors === 0 ? "forebay" : "forebay; detail=error";

@@ -4,10 +4,10 @@ import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } fro
 
 export type Encoding = "br" | "gzip";
 
-/** Below this an answer is sent as it is. */
+/** A smaller response is not compressed. */
 export const MIN_COMPRESSED_BYTES = 1024;
 
-/** Fast levels: logs shrink nine times at the lowest already, and the thread pool is shared with DNS and files. */
+/** Fast levels: logs shrink to a ninth at the lowest, and the thread pool is shared with DNS and files. */
 const GZIP = { level: 1 };
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 
@@ -19,7 +19,9 @@ const parseWeight = (parameters: readonly string[]): number => {
   return weight === undefined ? 1 : Math.min(Number(weight), 1);
 };
 
-/** The encoding that an Accept-Encoding header likes best (RFC 9110 section 12.5.3); none where it likes none of ours. */
+/**
+ * Chooses the encoding that an Accept-Encoding header prefers (RFC 9110, section 12.5.3). Undefined for no encoding.
+ */
 export const chooseEncoding = (accept: string | undefined): Encoding | undefined => {
   if (accept === undefined || accept === "") return undefined;
   const weights = new Map<string, number>();
@@ -35,9 +37,10 @@ export const chooseEncoding = (accept: string | undefined): Encoding | undefined
   return brotliWeight >= gzipWeight ? "br" : "gzip";
 };
 
-/** In the thread pool, off the event loop. */
+/** Compresses in the thread pool, off the event loop. */
 export const compress = (bytes: Uint8Array, encoding: Encoding): Promise<Buffer> =>
   encoding === "br" ? brotliAsync(bytes, BROTLI) : gzipAsync(bytes, GZIP);
 
+/** Creates the compressor of a stream. */
 export const createCompressor = (encoding: Encoding): Transform =>
   encoding === "br" ? createBrotliCompress(BROTLI) : createGzip(GZIP);

@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 export interface Cors {
-  /** Flat list of header names and values for every answer. */
+  /** Returns the headers of any response, as a flat list of names and values. */
   headers(origin: string | undefined): readonly string[];
+  /** Returns the headers of the response to a preflight, as a flat list. */
   preflight(headers: IncomingHttpHeaders): readonly string[];
 }
 
@@ -11,26 +12,32 @@ const MAX_AGE_SECONDS = 7_200;
 
 const NONE: readonly string[] = [];
 
-/** Header names only: what comes back is what was asked for, and nothing else gets into our answer. */
+/** Header names only. The requested list is copied into the response, so that it must not contain anything else. */
 const HEADER_NAMES = /^[\w\-, ]{1,1000}$/;
 
-/** Programs that are no browsers send no Origin and need none of it. `*` for anyone without credentials; a list for those origins alone, with credentials. */
+/**
+ * Creates the CORS headers. `*` allows any origin without credentials; a list allows these origins with credentials.
+ * Programs that are not browsers send no Origin and need no CORS headers.
+ */
 export const createCors = (origins: "*" | readonly string[]): Cors => {
-  const anyone = ["Access-Control-Allow-Origin", "*", ...EXPOSED];
-  const nobody = ["Vary", "Origin"];
+  const anyOrigin = ["Access-Control-Allow-Origin", "*", ...EXPOSED];
+  const noOrigin = ["Vary", "Origin"];
 
   const headers = (origin: string | undefined): readonly string[] => {
-    if (origins === "*") return origin === undefined ? NONE : anyone;
-    if (origin === undefined || !origins.includes(origin)) return nobody;
-    return [...nobody, "Access-Control-Allow-Origin", origin, "Access-Control-Allow-Credentials", "true", ...EXPOSED];
+    if (origins === "*") return origin === undefined ? NONE : anyOrigin;
+    if (origin === undefined || !origins.includes(origin)) return noOrigin;
+    return [...noOrigin, "Access-Control-Allow-Origin", origin, "Access-Control-Allow-Credentials", "true", ...EXPOSED];
   };
 
-  const preflight = ({ origin, "access-control-request-headers": asked }: IncomingHttpHeaders): readonly string[] => [
+  const preflight = ({
+    origin,
+    "access-control-request-headers": requested,
+  }: IncomingHttpHeaders): readonly string[] => [
     ...headers(origin),
     "Access-Control-Allow-Methods",
     "POST, GET, OPTIONS",
     "Access-Control-Allow-Headers",
-    asked !== undefined && HEADER_NAMES.test(asked) ? asked : "content-type",
+    requested !== undefined && HEADER_NAMES.test(requested) ? requested : "content-type",
     "Access-Control-Max-Age",
     String(MAX_AGE_SECONDS),
   ];

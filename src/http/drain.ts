@@ -2,17 +2,17 @@ import type { HttpServer } from "./httpServer.ts";
 
 export interface DrainOptions {
   readonly server: HttpServer;
-  /** How long load balancers get to see /readyz and to send their traffic elsewhere. */
+  /** Waits until load balancers have seen /readyz and send their traffic elsewhere. */
   delay(): Promise<unknown>;
-  /** How long requests in flight may take after that. */
+  /** Limit for requests in flight after the delay. */
   readonly timeoutMs: number;
-  /** Makes /readyz say 503. */
+  /** Makes /readyz return 503. */
   markUnready(): void;
 }
 
 /**
- * Unready at once; everything is still answered, with `Connection: close`, until `delay` is over; then the listener
- * closes and requests in flight end. Resolves when nothing is left.
+ * Drains the server. /readyz fails at once. Responses carry `Connection: close` during `delay`. Then the listener closes.
+ * Resolves when no request is in flight.
  */
 export const drain = async ({ server, delay, timeoutMs, markUnready }: DrainOptions): Promise<void> => {
   markUnready();

@@ -1,6 +1,7 @@
 /**
- * Resolves when this turn of the event loop has read all that came; one promise for all who ask in the turn. Answers that are then
- * written one after the other wake their readers once: a write between two reads costs its caller more than the answer itself.
+ * Creates a function whose promise resolves when this turn of the event loop has read all sockets.
+ * Calls in one turn share the promise. Responses that are written together wake their readers once.
+ * A write between two reads costs more than the response itself.
  */
 export const createEndOfTick = (): (() => Promise<void>) => {
   let ending: Promise<void> | undefined;

@@ -4,15 +4,15 @@ import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 
-/** What an endpoint may know of the HTTP request beside its body. */
+/** The HTTP request of a call, without its body. */
 export interface EndpointRequest {
   readonly requestId: string;
-  /** One string a client, for fairness and limits. */
+  /** Identifies the client for fairness and limits. */
   readonly clientId: string;
-  /** What he may call; undefined: everything. */
+  /** Throws RpcError for a method that the client may not call. Undefined if it may call all methods. */
   readonly authorize?: AuthenticatedRequest["authorize"];
   readonly headers: IncomingHttpHeaders;
-  /** Aborted when the caller has left. Made when it is first read: an answer from memory never needs it. */
+  /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
 }
 
@@ -22,54 +22,55 @@ export interface EndpointResponse {
   readonly chunks: readonly Chunk[];
   /** Value of the Cache-Status header (see formatCacheStatus). */
   readonly cacheStatus: string;
-  /** Value of x-forebay-pending, where `pending` was asked. */
+  /** Value of x-forebay-pending, for calls at `pending`. */
   readonly pending?: string | undefined;
 }
 
-/** Where requests go that are no JSON-RPC. */
+/** Passes requests through that are not JSON-RPC. */
 export interface PassThrough {
   web(request: IncomingMessage, response: ServerResponse): void;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   close(): void;
 }
 
-/** What stands behind one path. `handle` rejects with RpcError where the whole request is refused. */
+/** The JSON-RPC service of one path. */
 export interface Endpoint {
+  /** Handles a body. Rejects with RpcError if the whole request is invalid. */
   handle(body: Uint8Array, request: EndpointRequest): Promise<EndpointResponse>;
-  /** Takes WebSockets; they are passed through without it. */
+  /** Serves WebSockets. Without this method, they are passed through. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedRequest): void;
   readonly passthrough?: PassThrough | undefined;
 }
 
-/** A caller's own id is kept if it cannot spoil a log or a header. */
+/** Accepted ids of clients: characters that are safe in a log and in a header. */
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
-/** W3C Trace Context, section 3.2. */
+/** W3C Trace Context, section 3.2: https://www.w3.org/TR/trace-context/#traceparent-header */
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Undefined where there is none, or none that may be passed on. */
+/** Reads the traceparent header. Undefined if it is missing or invalid. */
 export const readTraceparent = ({ traceparent }: IncomingHttpHeaders): string | undefined =>
   typeof traceparent === "string" && TRACEPARENT.test(traceparent) ? traceparent : undefined;
 
-/** Ids of requests: the caller's own, else one that no other replica gives. */
+/** Creates the source of request ids: the client's x-request-id, else an id that is unique among replicas. */
 export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) => {
   const prefix = randomBytes(6).toString("hex");
   let count = 0;
-  return ({ "x-request-id": given }) => {
-    if (typeof given === "string" && REQUEST_ID.test(given)) return given;
+  return ({ "x-request-id": header }) => {
+    if (typeof header === "string" && REQUEST_ID.test(header)) return header;
     count++;
     return `${prefix}-${count.toString(36)}`;
   };
 };
 
-/** A class for the sake of its getter: see LazyCall in jsonrpc/envelope. */
+/** A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
 export class HttpEndpointRequest implements EndpointRequest {
   readonly requestId: string;
   readonly clientId: string;
   readonly authorize: AuthenticatedRequest["authorize"];
   readonly headers: IncomingHttpHeaders;
   #controller: AbortController | undefined;
-  #left = false;
+  #hasLeft = false;
 
   constructor(
     request: IncomingMessage,
@@ -85,14 +86,14 @@ export class HttpEndpointRequest implements EndpointRequest {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.#left) this.#controller.abort();
+      if (this.#hasLeft) this.#controller.abort();
     }
     return this.#controller.signal;
   }
 
-  /** The caller has left before its answer was written. */
+  /** Records that the client disconnected before its response was written. */
   leave(): void {
-    this.#left = true;
+    this.#hasLeft = true;
     this.#controller?.abort();
   }
 }

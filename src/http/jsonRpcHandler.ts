@@ -12,27 +12,29 @@ import {
   type EndpointResponse,
   HttpEndpointRequest,
 } from "./endpoint.ts";
-import { createHttpCounts } from "./httpCounts.ts";
+import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
 import { readBody } from "./readBody.ts";
 import { writeResponse } from "./writeResponse.ts";
 
 export interface JsonRpcHandlerOptions {
   readonly maxBodyBytes: number;
   readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
-  /** Flat list of names and values that every answer to this request has. */
+  /** Returns the header names and values of every response to this request, in one flat list. */
   commonHeaders(request: IncomingMessage): readonly string[];
-  /** Told every POST when it is over. */
+  /** Called at the end of every POST. */
   onEnd?(request: EndpointRequest, response: ServerResponse, startMs: number): void;
-  /** Told what went wrong outside a call, and which connections broke on the way. */
+  /** Called with errors outside a call, and with connections that broke while a response was written. */
   onError(error: unknown, requestId: string): void;
 }
 
-/** How long a body that is too large is read on, so that its sender gets to read the answer instead of a reset. */
+/**
+ * Time to discard the rest of a body that is too large. Without it, the sender gets a reset instead of the response.
+ */
 const LINGER_MS = 2_000;
 
 const REFUSED = "forebay; detail=refused";
 
-const refused = (error: RpcError): EndpointResponse => ({ ...errorResult(error), cacheStatus: REFUSED });
+const rejected = (error: RpcError): EndpointResponse => ({ ...errorResult(error), cacheStatus: REFUSED });
 
 const wrongType = (): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, "Invalid request: Content-Type must be application/json, not encoded", {
@@ -40,39 +42,107 @@ const wrongType = (): RpcError =>
   });
 
 export interface JsonRpcHandler {
-  (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void;
-  /** Answers without reading the body. */
+  /** Reads the body up to the limit, calls the endpoint and writes its response. */
+  handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void;
+  /** Responds with an error without reading the body. */
   refuse(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
 }
 
-/** JSON-RPC over POST: reads the body up to the limit, asks the endpoint, writes. */
-export const createJsonRpcHandler = ({
-  maxBodyBytes,
-  metrics,
-  commonHeaders,
-  onEnd,
-  onError,
-}: JsonRpcHandlerOptions): JsonRpcHandler => {
-  const nextRequestId = createRequestIds();
-  const counts = createHttpCounts(metrics);
-  const turnEnd = createEndOfTick();
+class PostHandler implements JsonRpcHandler {
+  readonly #options: JsonRpcHandlerOptions;
+  readonly #nextRequestId = createRequestIds();
+  readonly #counts: HttpCounts;
+  readonly #endOfTick = createEndOfTick();
 
-  const headersOf = (request: IncomingMessage, requestId: string, cacheStatus: string): string[] => [
-    "Content-Type",
-    "application/json",
-    "Cache-Status",
-    cacheStatus,
-    "x-request-id",
-    requestId,
-    ...commonHeaders(request),
-  ];
+  constructor(options: JsonRpcHandlerOptions) {
+    this.#options = options;
+    this.#counts = createHttpCounts(options.metrics);
+  }
 
-  /** The answer is sent at once, the connection ends when the sender has seen it. */
-  const refuseLarge = (request: IncomingMessage, response: ServerResponse, requestId: string): void => {
+  handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
+    const endpointRequest = new HttpEndpointRequest(request, this.#nextRequestId(request.headers), admitted);
+    const startMs = performance.now();
+    this.#counts.begin();
+    response.once("close", () => {
+      this.#counts.end();
+      if (!response.writableFinished) endpointRequest.leave();
+      this.#options.onEnd?.(endpointRequest, response, startMs);
+    });
+    this.#answer(endpoint, request, response, endpointRequest).catch((error) => {
+      // Part of the response may be sent. Break the connection, so that the client does not take it for the whole.
+      response.destroy();
+      this.#options.onError(error, endpointRequest.requestId);
+    });
+  }
+
+  refuse(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
+    const body = Buffer.concat(errorResult(error).chunks);
+    const headers = this.#headersOf(request, this.#nextRequestId(request.headers), REFUSED);
+    // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
+    if (error.status === 401) headers.push("WWW-Authenticate", "Bearer");
+    this.#counts.answered(error.status);
+    response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
+  }
+
+  #headersOf(request: IncomingMessage, requestId: string, cacheStatus: string): string[] {
+    return [
+      "Content-Type",
+      "application/json",
+      "Cache-Status",
+      cacheStatus,
+      "x-request-id",
+      requestId,
+      ...this.#options.commonHeaders(request),
+    ];
+  }
+
+  async #answer(
+    endpoint: Endpoint,
+    request: IncomingMessage,
+    response: ServerResponse,
+    endpointRequest: HttpEndpointRequest,
+  ): Promise<void> {
+    const { maxBodyBytes, metrics } = this.#options;
+    const {
+      "content-type": type,
+      "content-encoding": encoding = "identity",
+      "accept-encoding": acceptEncoding,
+    } = request.headers;
+    let answer: EndpointResponse;
+    if (encoding === "identity" && isJsonContentType(type)) {
+      const body = await readBody(request, maxBodyBytes);
+      if (body === "aborted") return;
+      if (body === "tooLarge") return this.#rejectTooLarge(request, response, endpointRequest.requestId);
+      metrics.requestBytes.observe(body.length);
+      try {
+        answer = await endpoint.handle(body, endpointRequest);
+      } catch (error) {
+        answer = this.#rejectedBy(error, endpointRequest);
+      }
+    } else answer = rejected(wrongType());
+    const { status, retryAfterSeconds, chunks, pending } = answer;
+    const headers = this.#headersOf(request, endpointRequest.requestId, answer.cacheStatus);
+    if (pending !== undefined) headers.push("x-forebay-pending", pending);
+    if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
+    this.#counts.answered(status);
+    await this.#endOfTick();
+    response.statusCode = status;
+    metrics.responseBytes.observe(await writeResponse(response, headers, chunks, acceptEncoding));
+  }
+
+  #rejectedBy(error: unknown, { requestId }: HttpEndpointRequest): EndpointResponse {
+    if (error instanceof RpcError) return rejected(error);
+    this.#options.onError(error, requestId);
+    return rejected(new RpcError(CODES.INTERNAL, "Internal error"));
+  }
+
+  /** Sends the response at once. Ends the connection after the sender had time to read it. */
+  #rejectTooLarge(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+    const { maxBodyBytes } = this.#options;
     const error = new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBodyBytes} bytes`);
     const body = Buffer.concat(errorResult(error).chunks);
-    const headers = headersOf(request, requestId, REFUSED);
-    counts.answered(400);
+    const headers = this.#headersOf(request, requestId, REFUSED);
+    this.#counts.answered(400);
     response.writeHead(400, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
     const end = (): void => {
       clearTimeout(timer);
@@ -80,73 +150,8 @@ export const createJsonRpcHandler = ({
     };
     const timer = setTimeout(end, LINGER_MS);
     request.once("end", end).once("close", end).resume();
-  };
+  }
+}
 
-  const fail = (error: unknown, { requestId }: HttpEndpointRequest): EndpointResponse => {
-    if (error instanceof RpcError) return refused(error);
-    onError(error, requestId);
-    return refused(new RpcError(CODES.INTERNAL, "Internal error"));
-  };
-
-  const answer = async (
-    endpoint: Endpoint,
-    request: IncomingMessage,
-    response: ServerResponse,
-    asker: HttpEndpointRequest,
-  ): Promise<void> => {
-    const {
-      "content-type": type,
-      "content-encoding": encoding = "identity",
-      "accept-encoding": accepted,
-    } = request.headers;
-    let given: EndpointResponse;
-    if (encoding === "identity" && isJsonContentType(type)) {
-      const body = await readBody(request, maxBodyBytes);
-      if (body === "aborted") return;
-      if (body === "tooLarge") return refuseLarge(request, response, asker.requestId);
-      metrics.requestBytes.observe(body.length);
-      try {
-        given = await endpoint.handle(body, asker);
-      } catch (error) {
-        given = fail(error, asker);
-      }
-    } else given = refused(wrongType());
-    const { status, retryAfterSeconds, chunks, pending } = given;
-    const headers = headersOf(request, asker.requestId, given.cacheStatus);
-    if (pending !== undefined) headers.push("x-forebay-pending", pending);
-    if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
-    counts.answered(status);
-    await turnEnd();
-    metrics.responseBytes.observe(await writeResponse(response, status, headers, chunks, accepted));
-  };
-
-  const post = (
-    endpoint: Endpoint,
-    request: IncomingMessage,
-    response: ServerResponse,
-    admitted: AuthenticatedRequest,
-  ): void => {
-    const asker = new HttpEndpointRequest(request, nextRequestId(request.headers), admitted);
-    const startMs = performance.now();
-    counts.begin();
-    response.once("close", () => {
-      counts.end();
-      if (!response.writableFinished) asker.leave();
-      onEnd?.(asker, response, startMs);
-    });
-    answer(endpoint, request, response, asker).catch((error) => {
-      // Something was sent already: what is incomplete must not look whole.
-      response.destroy();
-      onError(error, asker.requestId);
-    });
-  };
-  const refuse: JsonRpcHandler["refuse"] = (error, request, response) => {
-    const body = Buffer.concat(errorResult(error).chunks);
-    const headers = headersOf(request, nextRequestId(request.headers), REFUSED);
-    // RFC 9110, section 15.5.2; browsers do not ask their user for a bearer token.
-    if (error.status === 401) headers.push("WWW-Authenticate", "Bearer");
-    counts.answered(error.status);
-    response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
-  };
-  return Object.assign(post, { refuse });
-};
+/** Creates the handler of JSON-RPC over POST. */
+export const createJsonRpcHandler = (options: JsonRpcHandlerOptions): JsonRpcHandler => new PostHandler(options);

@@ -5,16 +5,16 @@ import type { PassThrough } from "./endpoint.ts";
 
 export interface PassThroughOptions {
   readonly target: string;
-  /** Nothing came back for so long. */
+  /** Limit for the time without a byte from the target. */
   readonly timeoutMs: number;
-  /** Told why the target could not be asked; its address stays with us. */
+  /** Called if the target cannot be reached. The response does not contain its address. */
   onError(error: Error): void;
 }
 
 const BAD_GATEWAY = "the target of this path cannot be reached\n";
 const BAD_GATEWAY_HEAD = "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/** Hands on what is no JSON-RPC, WebSockets included, without reading it. */
+/** Creates the proxy for requests that are not JSON-RPC, WebSockets included. It does not read them. */
 export const createPassThroughHandler = ({ target, timeoutMs, onError }: PassThroughOptions): PassThrough => {
   const agent = target.startsWith("https:") ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
   const proxy = httpProxy.createProxyServer({ target, changeOrigin: true, agent, proxyTimeout: timeoutMs, xfwd: true });

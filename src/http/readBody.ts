@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 
 const EMPTY = Buffer.alloc(0);
 
-/** The request's body; `tooLarge` as soon as that is known, `aborted` where the caller left before its end. */
+/** Reads the request's body. Resolves with `tooLarge` at the limit, and with `aborted` if the client disconnects. */
 export const readBody = (request: IncomingMessage, maxBytes: number): Promise<Buffer | "tooLarge" | "aborted"> => {
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) return Promise.resolve("tooLarge");
   return new Promise((resolve) => {
@@ -12,7 +12,7 @@ export const readBody = (request: IncomingMessage, maxBytes: number): Promise<Bu
     request.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > maxBytes) {
-        // What still comes is read and thrown away (see refuseLarge).
+        // The listener stays and discards the remaining chunks.
         rest = undefined;
         resolve("tooLarge");
       } else if (first === undefined) first = chunk;

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Log } from "../telemetry/telemetry.ts";
 import type { EndpointRequest } from "./endpoint.ts";
 
-/** One line a request, at debug alone. */
+/** Creates the request log: one line per request, at level debug. */
 export const createRequestLog =
   (log: Log) =>
   ({ requestId, clientId }: EndpointRequest, response: ServerResponse, startMs: number): void => {

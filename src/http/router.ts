@@ -1,16 +1,17 @@
 import type { Endpoint, PassThrough } from "./endpoint.ts";
 
 export interface Route {
-  /** The path of a request's target, without query and trailing slash. */
+  /** Path of the request's target, without query and trailing slash. */
   readonly path: string;
-  /** What answers JSON-RPC at this very path. */
+  /** Endpoint of exactly this path. */
   readonly endpoint: Endpoint | undefined;
-  /** Where anything else goes, and the target it has there. */
+  /** Proxy for requests that are not JSON-RPC. */
   readonly passthrough: PassThrough | undefined;
+  /** Target of the request at the proxy. */
   readonly target: string;
 }
 
-/** `GET http://host/path` is allowed too (RFC 9112 section 3.2.2). */
+/** Returns path and query of a target, which may be an absolute URL (RFC 9112, section 3.2.2). */
 const originForm = (target: string): string => {
   if (target.startsWith("/")) return target;
   if (!URL.canParse(target)) return "/";
@@ -18,10 +19,13 @@ const originForm = (target: string): string => {
   return pathname + search;
 };
 
-/** Decides by the path alone. Below `/<name>/` the chain's own passthrough is asked, without that prefix. */
+/**
+ * Creates the router, which decides by the path alone.
+ * Paths below `/<name>/` use the proxy of that chain, without the prefix.
+ */
 export const createRouter = (routes: ReadonlyMap<string, Endpoint>) => {
-  const slow = (given: string): Route => {
-    const target = originForm(given);
+  const parse = (requestTarget: string): Route => {
+    const target = originForm(requestTarget);
     const [bare = "/"] = target.split("?", 1);
     const path = bare.length > 1 && bare.endsWith("/") ? bare.slice(0, -1) : bare;
     const prefix = `/${path.split("/", 2)[1] ?? ""}`;
@@ -36,6 +40,6 @@ export const createRouter = (routes: ReadonlyMap<string, Endpoint>) => {
           target: rest.startsWith("/") ? rest : `/${rest}`,
         };
   };
-  const known = new Map([...routes.keys()].map((path) => [path, slow(path)]));
-  return (target: string): Route => known.get(target) ?? slow(target);
+  const parsed = new Map([...routes.keys()].map((path) => [path, parse(path)]));
+  return (target: string): Route => parsed.get(target) ?? parse(target);
 };

@@ -1,15 +1,16 @@
 import { crc32 } from "node:zlib";
 import type { Deflated } from "../jsonrpc/call.ts";
 
-/** RFC 1952 section 2.3: magic, deflate, no flags, no time, unknown system. */
+/** RFC 1952, section 2.3: magic, deflate, no flags, no time, unknown system. */
 const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
 const MAX_STORED_BYTES = 0xffff;
 const POLYNOMIAL = 0xedb88320;
 
 /**
- * The gzip of `before`, a compressed body and `after`, without compressing anything: the plain bytes go into stored blocks
- * (RFC 1951 section 3.2.4) around the body's own. One member, because browsers read no second one. Brotli has no such form:
- * its stream header and distance ring do not start again inside a stream.
+ * Creates the gzip of `before`, a compressed body and `after` without compressing.
+ * The plain bytes go into stored blocks (RFC 1951, section 3.2.4) around the blocks of the body.
+ * There is one gzip member, because browsers do not read a second one.
+ * Brotli has no such form: its stream header and distance ring cannot restart inside a stream.
  */
 export const spliceGzip = (before: Uint8Array, body: Deflated, after: Uint8Array): Buffer => {
   const trailer = Buffer.allocUnsafe(8);
@@ -33,11 +34,14 @@ const storedBlocks = (bytes: Uint8Array, isLast: boolean): Uint8Array[] => {
   return blocks;
 };
 
-/** The CRC of two pieces from the CRC of each, as zlib's crc32_combine has it: the first is moved by the second's length. */
+/**
+ * Computes the CRC of two joined parts from their CRCs, as zlib's crc32_combine does.
+ * It shifts the first CRC by the length of the second part.
+ */
 const combineCrc32 = (first: number, second: number, secondLength: number): number =>
   (multiply(powerOfX(secondLength * 8), first) ^ second) >>> 0;
 
-/** Product of two polynomials over GF(2) modulo the CRC's, bits reversed as in the CRC. */
+/** Multiplies two polynomials over GF(2) modulo the CRC's polynomial. Bits are reversed, as in the CRC. */
 const multiply = (one: number, other: number): number => {
   let product = 0;
   let shifted = other;

@@ -3,21 +3,21 @@ import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 
 export interface TrackedEndpoint {
   readonly endpoint: Endpoint;
-  /** Resolves when no request is under way, streams included. To be asked when no new ones come. */
+  /** Resolves when no request is in flight, streams included. Call it after the last request has arrived. */
   idle(): Promise<void>;
 }
 
-/** Knows when the last request has ended: what stands behind it can then be closed. */
+/** Wraps an endpoint and counts its requests in flight, so that its chain can be closed after the last one. */
 export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
-  let open = 0;
+  let inFlight = 0;
   let waiting: (() => void)[] = [];
   const end = (): void => {
-    open--;
-    if (open > 0) return;
+    inFlight--;
+    if (inFlight > 0) return;
     for (const resolve of waiting) resolve();
     waiting = [];
   };
-  const watched = async function* (stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const tracked = async function* (stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     try {
       yield* stream;
     } finally {
@@ -25,7 +25,7 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
     }
   };
   const handle: Endpoint["handle"] = async (body, request) => {
-    open++;
+    inFlight++;
     let answer: EndpointResponse;
     try {
       answer = await endpoint.handle(body, request);
@@ -39,14 +39,14 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
     }
     const chunks = answer.chunks.map((chunk): Chunk => {
       if (!isStream(chunk)) return chunk;
-      open++;
-      return watched(chunk);
+      inFlight++;
+      return tracked(chunk);
     });
     end();
     return { ...answer, chunks };
   };
   return {
     endpoint: { ...endpoint, handle },
-    idle: () => (open === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    idle: () => (inFlight === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
   };
 };

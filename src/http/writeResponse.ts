@@ -3,17 +3,15 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
 import { discardStream } from "../jsonrpc/responseStream.ts";
-import { chooseEncoding, compress, createCompressor, MIN_COMPRESSED_BYTES } from "./compression.ts";
+import { chooseEncoding, compress, createCompressor, type Encoding, MIN_COMPRESSED_BYTES } from "./compression.ts";
 
-/** Up to here one copy is cheaper than several writes; a larger answer is compressed piece by piece. */
+/** Up to this size, one copy is cheaper than several writes. A larger response is compressed as a stream. */
 const MAX_JOINED_BYTES = 1024 * 1024;
 
-/** Up to here header and body go as one string: one system call instead of a vector of pieces. */
+/** Up to this size, header and body are one string: one system call instead of a vector of buffers. */
 const MAX_STRING_BYTES = 64 * 1024;
 
-const VARY = ["Vary", "Accept-Encoding"];
-
-const isBytes = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
+const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
 const lengthOf = (chunks: readonly Uint8Array[]): number => {
   let bytes = 0;
@@ -21,28 +19,18 @@ const lengthOf = (chunks: readonly Uint8Array[]): number => {
   return bytes;
 };
 
-/** One string with the header in front is one write. Latin-1 both ways leaves the bytes as they are. */
-const writeSmall = (
-  response: ServerResponse,
-  status: number,
-  headers: string[],
-  chunks: readonly Uint8Array[],
-): number => {
+/** Writes header and body as one string. Latin-1 leaves the bytes unchanged. */
+const writeSmall = (response: ServerResponse, headers: string[], chunks: readonly Uint8Array[]): number => {
   const bytes = Buffer.concat(chunks);
   headers.push("Content-Length", String(bytes.length));
-  response.writeHead(status, headers).end(bytes.toString("latin1"), "latin1");
+  response.writeHead(response.statusCode, headers).end(bytes.toString("latin1"), "latin1");
   return bytes.length;
 };
 
-const writeWhole = (
-  response: ServerResponse,
-  status: number,
-  headers: string[],
-  chunks: readonly Uint8Array[],
-): number => {
+const writeLarge = (response: ServerResponse, headers: string[], chunks: readonly Uint8Array[]): number => {
   const length = lengthOf(chunks);
   headers.push("Content-Length", String(length));
-  response.writeHead(status, headers);
+  response.writeHead(response.statusCode, headers);
   response.cork();
   for (const chunk of chunks) response.write(chunk);
   response.uncork();
@@ -50,13 +38,12 @@ const writeWhole = (
   return length;
 };
 
-/** Back-pressure is the pipeline's; an error breaks the connection, so that nothing incomplete parses. */
+/** `pipeline` applies back-pressure. An error breaks the connection, so that an incomplete response does not parse. */
 const writeStream = async (
   response: ServerResponse,
-  status: number,
   headers: string[],
   chunks: readonly Chunk[],
-  encoding: ReturnType<typeof chooseEncoding>,
+  encoding: Encoding | undefined,
 ): Promise<number> => {
   let bytes = 0;
   const read = async function* (): AsyncGenerator<Uint8Array> {
@@ -67,45 +54,62 @@ const writeStream = async (
       }
     }
   };
-  response.writeHead(status, headers);
+  response.writeHead(response.statusCode, headers);
   const source = Readable.from(read(), { objectMode: false });
   if (encoding === undefined) await pipeline(source, response);
   else await pipeline(source, createCompressor(encoding), response);
   return bytes;
 };
 
-/** Writes a response body and ends it; the bytes before compression. Rejects where the connection broke on the way. */
+/** Compresses in the thread pool and writes. Returns the length of the plain bytes. */
+const writeCompressed = async (
+  response: ServerResponse,
+  headers: string[],
+  chunks: readonly Uint8Array[],
+  encoding: Encoding,
+): Promise<number> => {
+  const plain = Buffer.concat(chunks);
+  const compressed = await compress(plain, encoding);
+  if (!response.destroyed) writeLarge(response, headers, [compressed]);
+  return plain.length;
+};
+
+const discardStreams = async (chunks: readonly Chunk[]): Promise<void> => {
+  for (const chunk of chunks) if (isStream(chunk)) await discardStream(chunk);
+};
+
+/**
+ * Writes a response with the status `response.statusCode` and ends it.
+ * Appends to `headers`, a flat list of names and values.
+ * Returns the body's bytes before compression, 0 if the client has disconnected.
+ * Rejects if the connection breaks while a stream is written.
+ */
 export const writeResponse = async (
   response: ServerResponse,
-  status: number,
   headers: string[],
   chunks: readonly Chunk[],
   acceptEncoding: string | undefined,
 ): Promise<number> => {
   if (response.destroyed) {
-    for (const chunk of chunks) if (isStream(chunk)) await discardStream(chunk);
+    await discardStreams(chunks);
     return 0;
   }
   if (chunks.length === 0) {
-    response.writeHead(status, headers).end();
+    response.writeHead(response.statusCode, headers).end();
     return 0;
   }
-  const whole = isBytes(chunks);
-  const length = whole ? lengthOf(chunks) : Number.POSITIVE_INFINITY;
-  if (whole && length < MIN_COMPRESSED_BYTES) return writeSmall(response, status, headers, chunks);
+  const whole = isWhole(chunks) ? chunks : undefined;
+  const length = whole === undefined ? Number.POSITIVE_INFINITY : lengthOf(whole);
+  if (whole !== undefined && length < MIN_COMPRESSED_BYTES) return writeSmall(response, headers, whole);
 
-  headers.push(...VARY);
+  headers.push("Vary", "Accept-Encoding");
   const encoding = chooseEncoding(acceptEncoding);
-  if (encoding !== undefined) headers.push("Content-Encoding", encoding);
-  if (!whole || (encoding !== undefined && length > MAX_JOINED_BYTES)) {
-    return writeStream(response, status, headers, chunks, encoding);
+  if (encoding !== undefined) {
+    headers.push("Content-Encoding", encoding);
+    return whole === undefined || length > MAX_JOINED_BYTES
+      ? writeStream(response, headers, chunks, encoding)
+      : writeCompressed(response, headers, whole, encoding);
   }
-  if (encoding === undefined) {
-    return length <= MAX_STRING_BYTES
-      ? writeSmall(response, status, headers, chunks)
-      : writeWhole(response, status, headers, chunks);
-  }
-  const compressed = await compress(Buffer.concat(chunks), encoding);
-  if (!response.destroyed) writeWhole(response, status, headers, [compressed]);
-  return length;
+  if (whole === undefined) return writeStream(response, headers, chunks, encoding);
+  return length <= MAX_STRING_BYTES ? writeSmall(response, headers, whole) : writeLarge(response, headers, whole);
 };

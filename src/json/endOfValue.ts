@@ -1,8 +1,11 @@
-/** More levels than this are refused (architecture.md, answers): recursion below stays far from the stack's end. */
+/**
+ * Limit of nested containers (docs/answers.md, Requests). It keeps the recursion below far from the end of the stack.
+ */
 export const MAX_DEPTH = 256;
 
-/** What stands in place of a position: the text is no JSON (RFC 8259), or it is nested too deeply. */
+/** Returned instead of a position if the text is not JSON (RFC 8259). */
 const INVALID = -1;
+/** Returned instead of a position if the text exceeds MAX_DEPTH. */
 export const TOO_DEEP = -2;
 
 export const QUOTE = 0x22;
@@ -23,9 +26,12 @@ const TRUE = [0x74, 0x72, 0x75, 0x65];
 const FALSE = [0x66, 0x61, 0x6c, 0x73, 0x65];
 const NULL = [0x6e, 0x75, 0x6c, 0x6c];
 
+/** Scans the value at `at`. Returns the position after it, or an error as `endOfValue` does. */
 export type Scan = (bytes: Uint8Array, at: number, depth: number) => number;
+/** Called with the positions of a key, quotes included, and of its value. */
 export type OnMember = (keyAt: number, keyEnd: number, valueAt: number, valueEnd: number) => void;
 
+/** Returns the position of the first byte from `from` that is not JSON whitespace. */
 export const skipSpace = (bytes: Uint8Array, from: number): number => {
   let at = from;
   for (;;) {
@@ -40,7 +46,7 @@ const isDigit = (byte: number | undefined): boolean => byte !== undefined && byt
 const isHexDigit = (byte: number | undefined): boolean =>
   isDigit(byte) || (byte !== undefined && (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 
-/** `at` is the backslash; the position of the escape's last byte. */
+/** Returns the position of the last byte of the escape whose backslash is at `at`. */
 const endOfEscape = (bytes: Uint8Array, at: number): number => {
   switch (bytes[at + 1]) {
     case QUOTE:
@@ -62,7 +68,7 @@ const endOfEscape = (bytes: Uint8Array, at: number): number => {
 
 const endOfString = (bytes: Uint8Array, start: number): number => {
   for (let at = start + 1; ; at++) {
-    // Past the end reads as 0, a control character: no string holds one.
+    // A read past the end gives 0. That is a control character, which is invalid in a string.
     const byte = bytes[at] ?? 0;
     if (byte === QUOTE) return at + 1;
     if (byte < 0x20) return INVALID;
@@ -95,7 +101,7 @@ const endOfLiteral = (bytes: Uint8Array, at: number, literal: readonly number[])
   return at + literal.length;
 };
 
-/** `scan` reads one item; it is how a batch looks into its calls in the same pass. */
+/** Returns the position after an array. `scan` reads each item, so that a batch parses its calls in the same pass. */
 export const endOfArray = (bytes: Uint8Array, start: number, depth: number, scan: Scan = endOfValue): number => {
   if (depth > MAX_DEPTH) return TOO_DEEP;
   let at = skipSpace(bytes, start + 1);
@@ -110,6 +116,7 @@ export const endOfArray = (bytes: Uint8Array, start: number, depth: number, scan
   }
 };
 
+/** Returns the position after an object. Calls `onMember` for each member, in order. */
 export const endOfObject = (bytes: Uint8Array, start: number, depth: number, onMember?: OnMember): number => {
   if (depth > MAX_DEPTH) return TOO_DEEP;
   let at = skipSpace(bytes, start + 1);
@@ -131,7 +138,10 @@ export const endOfObject = (bytes: Uint8Array, start: number, depth: number, onM
   }
 };
 
-/** The position after the JSON value that begins at `at`, or INVALID or TOO_DEEP. `depth` is the level a container here would have. */
+/**
+ * Returns the position after the JSON value at `at`, or a negative number: INVALID or TOO_DEEP.
+ * `depth` is the nesting level of this value if it is a container.
+ */
 export function endOfValue(bytes: Uint8Array, at: number, depth: number): number {
   switch (bytes[at]) {
     case QUOTE:

@@ -1,29 +1,35 @@
-/** One JSON-RPC call, as it came or as it goes out. `paramsText` is the UTF-8 JSON text of `params`, the caller's own where it is his. */
+/**
+ * One JSON-RPC call. `paramsText` is the UTF-8 JSON text of `params`: the client's own bytes if the call is a client's.
+ */
 export interface Call {
   readonly method: string;
   readonly params: readonly unknown[];
   readonly paramsText: Uint8Array;
 }
 
-/** What answers a call: `body` is UTF-8 JSON text of the `result`, spliced into a response and never parsed on the way. */
+/**
+ * The reply to a call. `body` is the UTF-8 JSON text of the `result`. It is spliced into a response without parsing.
+ */
 export interface Reply {
   readonly body: Uint8Array | AsyncIterable<Uint8Array>;
-  /** The body compressed, where that is kept beside it: see `spliceGzip`. */
+  /** Returns the compressed body, if it is cached beside the body: see `spliceGzip`. */
   readonly deflated?: () => Promise<Deflated>;
 }
 
-/** Bytes as a raw DEFLATE stream (RFC 1951) that ends at a byte boundary and has no last block, so that more can follow. */
+/**
+ * A raw DEFLATE stream (RFC 1951). It ends at a byte boundary without a final block, so that more blocks can follow.
+ */
 export interface Deflated {
   readonly bytes: Uint8Array;
-  /** Of the plain bytes. */
+  /** CRC-32 of the plain bytes. */
   readonly crc32: number;
-  /** Of the plain bytes. */
+  /** Number of plain bytes. */
   readonly length: number;
 }
 
 const encoder = new TextEncoder();
 
-/** A call of our own; `params` must be JSON values (quantities already hex). */
+/** Creates a call of forebay itself. `params` are JSON values; quantities are hex strings. */
 export const createCall = (method: string, params: readonly unknown[]): Call => ({
   method,
   params,

@@ -8,7 +8,7 @@ import { CODES, RpcError } from "./rpcError.ts";
 
 export type Handler<C, R extends Reply> = (call: Call, context: C) => Promise<R>;
 
-/** What a caller got for one call. Exactly one of `reply` and `error` is set; a stream's reply is told when it begins. */
+/** The outcome of one call. Exactly one of `reply` and `error` is set. A stream is reported after its first chunk. */
 export interface Outcome<C, R extends Reply> {
   readonly call: Call;
   readonly context: C;
@@ -19,17 +19,17 @@ export interface Outcome<C, R extends Reply> {
 
 export interface DispatchOptions<C, R extends Reply> {
   lookup(method: string): Handler<C, R> | undefined;
-  /** Throws or rejects where this call may not be made. */
+  /** Throws or rejects with RpcError if the client may not make this call. */
   authorize?(call: Call, context: C): Promise<void> | undefined;
-  /** Answers what `lookup` does not know. */
+  /** Handles methods that `lookup` does not know. */
   readonly forward: Handler<C, R>;
   readonly maxBatch: number;
-  /** Of the whole response; `Infinity` for none. */
+  /** Limit of the whole response; `Infinity` for none. */
   readonly maxResponseBytes: number;
-  /** Calls of one batch that run at the same time. */
+  /** Calls of one batch in flight at a time. */
   readonly concurrency?: number;
   onOutcome?(outcome: Outcome<C, R>): void;
-  /** Told every error that is no RpcError: the caller hears only "Internal error". */
+  /** Called with errors that are not RpcError. The client gets only "Internal error". */
   onError(error: unknown, call: Call): void;
 }
 
@@ -37,7 +37,7 @@ export type Dispatch<C, R extends Reply> = (body: Uint8Array, context: C) => Pro
 
 const DEFAULT_CONCURRENCY = 64;
 
-/** JSON-RPC 2.0 over one request body: calls in, response bytes out. Knows nothing of Ethereum or HTTP. */
+/** Creates the JSON-RPC 2.0 dispatcher. It turns a request body into calls, and their results into response bytes. */
 export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
   const { forward, maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
 
@@ -58,13 +58,13 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
       const allowed = options.authorize?.(call, context);
       if (allowed !== undefined) await allowed;
       const handle = options.lookup(call.method) ?? forward;
-      const given = await handle(call, context);
-      body = given.body;
+      const handled = await handle(call, context);
+      body = handled.body;
       if (isStream(body)) {
         body = await readFirstChunk(body, maxResponseBytes);
         if (id === undefined) await discardStream(body);
       } else if (body.length > maxResponseBytes) throw tooLarge(maxResponseBytes);
-      reply = given;
+      reply = handled;
     } catch (thrown) {
       error = toRpcError(thrown, call);
     }
@@ -84,10 +84,10 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     if (envelope.batch || first === undefined) {
       return runBatch(envelope.items, (item) => run(item, context), { concurrency, maxResponseBytes });
     }
-    const answered = await run(first, context);
-    const { id, reply, error } = answered;
+    const completed = await run(first, context);
+    const { id, reply, error } = completed;
     if (id === undefined) return noContent;
     if (error !== undefined) return errorResult(error, id);
-    return { status: 200, chunks: formatCompleted(answered), replies: reply === undefined ? [] : [reply], errors: [] };
+    return { status: 200, chunks: formatCompleted(completed), replies: reply === undefined ? [] : [reply], errors: [] };
   };
 };

@@ -3,22 +3,23 @@ import { NULL_ID } from "./envelope.ts";
 import { type Chunk, formatErrorResponse } from "./formatResponse.ts";
 import type { RpcError } from "./rpcError.ts";
 
-/** The answer to one request body. */
+/** The response to one request body. */
 export interface DispatchResult<R extends Reply> {
-  /** HTTP status: a single call's error has its own, a batch is 200. */
+  /** HTTP status: 200 for a batch, that of the error for a single failed call. */
   readonly status: number;
   readonly retryAfterSeconds?: number | undefined;
-  /** The response in order; empty where nothing is to be answered (status 204). */
+  /** The response in order; empty for notifications (status 204). */
   readonly chunks: readonly Chunk[];
-  /** The replies in it; of a batch that streams, those that were there before its first byte. */
+  /** The replies in the response. For a batch that streams: only those before its first byte. */
   readonly replies: readonly R[];
-  /** The errors that calls were answered with besides; of a batch that streams, as above. */
+  /** The errors in the response. For a batch that streams: only those before its first byte. */
   readonly errors: readonly RpcError[];
 }
 
-/** The batch or the call held nothing but notifications (JSON-RPC 2.0 sections 4.1 and 6). */
+/** The response to notifications only (JSON-RPC 2.0, sections 4.1 and 6). */
 export const noContent: DispatchResult<never> = { status: 204, chunks: [], replies: [], errors: [] };
 
+/** Creates the response of a single error. The default id is `null`. */
 export const errorResult = (
   error: RpcError,
   id: Uint8Array = NULL_ID,

@@ -13,7 +13,9 @@ import {
 import type { Call } from "./call.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 
-/** One request object. `id` holds its bytes as they came; without one it is a notification, which is never answered. */
+/**
+ * One request object. `id` is its unchanged bytes. A request without an id is a notification, which gets no response.
+ */
 export type Item =
   | { readonly id: Uint8Array | undefined; readonly call: Call }
   | { readonly id: Uint8Array | undefined; readonly error: RpcError };
@@ -23,7 +25,7 @@ export interface Envelope {
   readonly items: readonly Item[];
 }
 
-/** The id of an answer to something whose own id cannot be told (JSON-RPC 2.0 section 5). */
+/** The id of a response if the request's id cannot be read (JSON-RPC 2.0, section 5). */
 export const NULL_ID: Uint8Array = Buffer.from("null");
 const NO_PARAMS = Buffer.from("[]");
 
@@ -36,8 +38,9 @@ const textOf = (body: Buffer, at: number, end: number): string => {
 };
 
 /**
- * Params stay text until somebody looks at them: what is answered from their text alone is never parsed.
- * A class, because V8 makes a new hidden class for every object literal that has a getter: that cost more than all the rest.
+ * A call that parses its params on first use. Many responses need only their text.
+ * A class, because V8 creates a hidden class for every object literal with a getter.
+ * That cost more than the rest of parsing.
  */
 class LazyCall implements Call {
   readonly method: string;
@@ -70,7 +73,7 @@ const startsWith = (body: Buffer, at: number, expected: string): boolean => {
   return true;
 };
 
-/** The text of a key; the four that count are known by their bytes, without making a string of them. */
+/** Returns the text of a key. The four known keys are recognised by their bytes, without creating a string. */
 const keyOf = (body: Buffer, at: number, end: number): string => {
   const length = end - at - 2;
   if (length === 2 && startsWith(body, at + 1, "id")) return "id";
@@ -80,7 +83,7 @@ const keyOf = (body: Buffer, at: number, end: number): string => {
   return textOf(body, at, end);
 };
 
-/** Where the values of one request object stand; -1 for none. */
+/** The positions of a request object's values; -1 for a missing value. */
 interface Spans {
   idAt: number;
   idEnd: number;
@@ -95,7 +98,10 @@ interface Spans {
 const isString = (body: Buffer, at: number): boolean => at >= 0 && body[at] === QUOTE;
 const isNull = (body: Buffer, at: number): boolean => body[at] === 0x6e;
 
-/** String, number or null (JSON-RPC 2.0 section 4); the value is valid JSON, so that its first byte tells. */
+/**
+ * Whether a value is a string, a number or null (JSON-RPC 2.0, section 4).
+ * In valid JSON, its first byte shows the type.
+ */
 const isId = (body: Buffer, at: number): boolean => {
   const byte = body[at] ?? 0;
   return byte === QUOTE || byte === 0x6e || byte === 0x2d || (byte >= 0x30 && byte <= 0x39);
@@ -113,7 +119,7 @@ const toItem = (body: Buffer, spans: Spans): Item => {
   if (!isVersion2(body, spans)) return { id: id ?? NULL_ID, error: invalidRequest('jsonrpc must be "2.0"') };
   if (!isString(body, methodAt)) return { id: id ?? NULL_ID, error: invalidRequest("method must be a string") };
   const method = textOf(body, methodAt, methodEnd);
-  // geth and reth take `null` for no parameters.
+  // geth and reth accept `null` instead of an empty list.
   if (paramsAt < 0 || isNull(body, paramsAt)) return { id, call: new LazyCall(method, NO_PARAMS, 0, NO_PARAMS.length) };
   if (body[paramsAt] === OPEN_BRACKET) return { id, call: new LazyCall(method, body, paramsAt, paramsEnd) };
   if (body[paramsAt] === OPEN_BRACE)
@@ -121,7 +127,7 @@ const toItem = (body: Buffer, spans: Spans): Item => {
   return { id: id ?? NULL_ID, error: invalidRequest("params must be an array") };
 };
 
-/** Reads the request at `start` into `items`. Duplicate keys: the last wins. Unknown keys are ignored. */
+/** Adds the request at `start` to `items`. The last of duplicate keys wins. Unknown keys are ignored. */
 const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): number => {
   if (body[start] !== OPEN_BRACE) {
     items.push({ id: NULL_ID, error: invalidRequest("not an object") });
@@ -160,7 +166,7 @@ const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): nu
   return end;
 };
 
-/** A request body, read in one pass over its bytes. Throws RpcError where nothing in it can be answered singly. */
+/** Parses a request body in one pass over its bytes. Throws RpcError if no call in it can get its own response. */
 export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => {
   const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!isUtf8(body)) throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");

@@ -1,11 +1,13 @@
 import { CODES, RpcError } from "./rpcError.ts";
 
+/** Creates the error of a response above the limit. */
 export const tooLarge = (maxBytes: number): RpcError =>
   new RpcError(CODES.RESPONSE_TOO_LARGE, `response is larger than ${maxBytes} bytes`);
 
 /**
- * The stream with its first chunk read, so that what fails before the first byte is still an error in the answer.
- * Afterwards an error breaks the connection: nothing incomplete parses.
+ * Reads the first chunk of a stream, so that a failure before the first byte is still an error response.
+ * A later error breaks the connection, so that an incomplete response does not parse.
+ * Returns the whole stream. Rejects, then or later, with `tooLarge` above `maxBytes`.
  */
 export const readFirstChunk = async (
   stream: AsyncIterable<Uint8Array>,
@@ -34,7 +36,7 @@ export const readFirstChunk = async (
   return { [Symbol.asyncIterator]: () => ({ next, return: end }) };
 };
 
-/** Nobody will read this stream. It is begun all the same: a generator that never ran does not clean up. */
+/** Discards a stream that nobody will read. Reads one chunk, because a generator that never ran does not clean up. */
 export const discardStream = async (stream: AsyncIterable<Uint8Array>): Promise<void> => {
   for await (const _ of stream) return;
 };

@@ -1,4 +1,7 @@
-/** Every code that forebay itself gives. Sources: JSON-RPC 2.0 section 5.1, EIP-1474, geth's internal/ethapi/errors.go. */
+/**
+ * All codes of forebay's own errors.
+ * Sources: JSON-RPC 2.0, section 5.1; EIP-1474; geth, internal/ethapi/errors.go.
+ */
 export const CODES = {
   PARSE: -32700,
   INVALID_REQUEST: -32600,
@@ -12,17 +15,17 @@ export const CODES = {
 } as const;
 
 export interface RpcErrorOptions {
-  /** JSON value; absent means that the error has no `data`. */
+  /** JSON value of `data`; undefined for no `data`. */
   readonly data?: unknown;
-  /** HTTP status of a single call; a batch is always 200. */
+  /** HTTP status if the call is not part of a batch. A batch always has 200. */
   readonly status?: number;
   readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
-  /** UTF-8 JSON text of the whole error object, where a node gave it: it is passed on byte for byte. */
+  /** UTF-8 JSON text of a node's error object. It is forwarded byte for byte. */
   readonly text?: Uint8Array;
 }
 
-/** The one error that reaches a caller as it is; anything else is logged and goes out as "Internal error". */
+/** The only error that a client sees unchanged. Any other error is logged and returned as "Internal error". */
 export class RpcError extends Error {
   override readonly name: string = "RpcError";
   readonly code: number;
@@ -41,10 +44,12 @@ export class RpcError extends Error {
   }
 }
 
+/** Creates the error of an invalid parameter. */
 export const invalidParams = (message: string): RpcError => new RpcError(CODES.INVALID_PARAMS, message);
 
-/** Nothing can answer now: no node, or too much waiting. */
+/** Creates the error (503) for an overload or if no node is available. */
 export const unavailable = (message: string, retryAfterSeconds = 1): RpcError =>
   new RpcError(CODES.INTERNAL, message, { status: 503, retryAfterSeconds });
 
+/** Creates the error (504) of a node that did not respond in time. */
 export const upstreamTimeout = (message: string): RpcError => new RpcError(CODES.INTERNAL, message, { status: 504 });

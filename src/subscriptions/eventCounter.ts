@@ -1,6 +1,8 @@
-/** Numbers what happens on a chain, so that a subscription is told what came after it, and nothing else. */
+/** Numbers the events of a chain, so that a subscription gets only the events after its own start. */
 export interface EventCounter {
+  /** Number of the newest event; 0 before the first. */
   readonly current: number;
+  /** Counts an event and returns its number. */
   next(): number;
 }
 

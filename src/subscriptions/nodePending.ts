@@ -1,9 +1,9 @@
 import type { Ask } from "./sealedLogs.ts";
 import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
 
-/** The node's own pending block, where there is no feed and the chain is not native. */
+/** The node's own pending block. It is used if there is no feed and the chain is not native. */
 export interface NodePendingSource {
-  /** `pending` is answered by a node now. */
+  /** Whether a node answers at `pending` now. */
   isServing(): boolean;
   /** Reads at `pending`. */
   readonly ask: Ask;
@@ -13,19 +13,22 @@ export interface NodePendingOptions extends NodePendingSource {
   wantsLogs(): boolean;
   wantsBlocks(): boolean;
   onLogs(logs: readonly SubscribedLog[]): void;
-  /** The text of a block with its transactions, or `null`. */
+  /** Called with the JSON text of the block with its transactions, or `null`. */
   onBlock(body: Uint8Array): void;
 }
 
-/** The contract's cadence of pre-confirmed updates. */
+/** Pre-confirmed updates are at most 200 ms late. */
 const PERIOD_MS = 200;
 
-/** Looks at the node's pending block while somebody subscribes to it: one question for all of them, never two at a time. */
+/**
+ * Polls the node's pending block while there is a subscription: one request for all of them, never two at a time.
+ * The first poll is one period after the start.
+ */
 export const createNodePending = (options: NodePendingOptions): { close(): void } => {
   const { ask } = options;
-  let looking = false;
+  let isPolling = false;
 
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     if (options.wantsLogs()) {
       options.onLogs(parseLogs(await ask("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }])));
     }
@@ -33,13 +36,13 @@ export const createNodePending = (options: NodePendingOptions): { close(): void 
   };
 
   const timer = setInterval(() => {
-    if (looking || !(options.wantsLogs() || options.wantsBlocks()) || !options.isServing()) return;
-    looking = true;
-    look()
-      // What was missed comes with the next look, or with the sealed block.
-      .catch(() => {})
+    if (isPolling || !(options.wantsLogs() || options.wantsBlocks()) || !options.isServing()) return;
+    isPolling = true;
+    poll()
+      // The next poll or the sealed block delivers what this one missed.
+      .catch(() => undefined)
       .finally(() => {
-        looking = false;
+        isPolling = false;
       });
   }, PERIOD_MS);
   timer.unref();

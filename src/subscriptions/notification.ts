@@ -1,10 +1,10 @@
-/** An event's message, serialised once: only the subscription's id differs from one receiver to the next. */
+/** The message of one event. It is serialised once; only the subscription's id differs between receivers. */
 export interface Notification {
-  /** The message for one subscription, as the fragments of one WebSocket message. */
+  /** Returns the fragments of the WebSocket message for one subscription. */
   render(id: Buffer): readonly Buffer[];
 }
 
-/** All ids have this length: `0x` and 16 bytes. */
+/** Length of every id: `0x` and 16 bytes in hex. */
 const ID_LENGTH = 34;
 
 const HEAD = Buffer.from('{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"');
@@ -12,7 +12,7 @@ const BEFORE_RESULT = Buffer.from('","result":');
 const END = Buffer.from("}}");
 const EMPTY_ID = Buffer.alloc(ID_LENGTH);
 
-/** A body as large as this is sent as a fragment that all receivers share; a smaller one costs less to copy. */
+/** A larger body is a fragment that all receivers share. A smaller body is cheaper to copy. */
 const SHARED_ABOVE_BYTES = 16 * 1024;
 
 const withId = (template: Buffer, id: Buffer): Buffer => {
@@ -22,7 +22,7 @@ const withId = (template: Buffer, id: Buffer): Buffer => {
   return copy;
 };
 
-/** `body` is the UTF-8 JSON text of the result. */
+/** Creates the notification of one event. `body` is the UTF-8 JSON text of the result. */
 export const createNotification = (body: Uint8Array): Notification => {
   if (body.length > SHARED_ABOVE_BYTES) {
     const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT]);

@@ -9,31 +9,32 @@ import { broadcast, type Subscription } from "./subscriber.ts";
 export interface PendingLogsOptions {
   readonly index: LogIndex<Subscription>;
   readonly events: EventCounter;
-  /** `since` of the subscription that began last. */
+  /** Returns `since` of the newest subscription. */
   newest(): number;
   onDelivered(count: number): void;
 }
 
 /**
- * Each log once, as early as it is known: pre-confirmed, or with the sealed block where it was not (native mode, a gap in the feed, a
- * subscription that began in between). What was told and is not in the sealed block is taken back.
+ * Sends each log once, as early as possible: when it is pre-confirmed, else with the sealed block.
+ * The sealed block has new logs in native mode, after a gap in the feed, and for subscriptions that began in between.
+ * A log that was sent and is not in the sealed block is sent again with `removed: true`.
  */
 export interface PendingLogs {
   onPending(change: PendingChange): void;
-  /** All logs of a node's own pending block so far. */
+  /** Takes all logs of a node's own pending block. */
   onNodePending(logs: readonly SubscribedLog[]): void;
   onSealed(block: SealedBlockLogs): void;
   onUnsealed(block: SealedBlockLogs): void;
 }
 
-/** A log that subscriptions older than `event` have been told. */
-interface Told {
+/** A log that was sent to all subscriptions older than `event`. */
+interface SentLog {
   readonly event: number;
-  /** Until its block is sealed: from then on the block's own logs are at hand. */
+  /** Undefined once its block is sealed: then the block's own logs are used. */
   readonly log: SubscribedLog | undefined;
 }
 
-/** A reorganisation of more blocks than this takes nothing back. */
+/** A reorganisation of more blocks removes no logs. */
 const MAX_BLOCKS = 128n;
 
 const OPEN = Buffer.from("[");
@@ -51,38 +52,41 @@ const logsOf = ({ block, fromTransaction, toTransaction }: PendingExtension): re
       body: (removed) => block.formatLog(log, removed),
     }));
 
+/** Creates the delivery of `pendingLogs` subscriptions. */
 export const createPendingLogs = ({ index, events, newest, onDelivered }: PendingLogsOptions): PendingLogs => {
-  const told = new Map<bigint, Map<string, Told>>();
+  /** Sent logs by block number and log key. */
+  const sentLogs = new Map<bigint, Map<string, SentLog>>();
 
-  const toldOf = (number: bigint): Map<string, Told> => {
-    const known = told.get(number) ?? new Map<string, Told>();
-    told.set(number, known);
-    return known;
+  const sentLogsOf = (number: bigint): Map<string, SentLog> => {
+    const ofBlock = sentLogs.get(number) ?? new Map<string, SentLog>();
+    sentLogs.set(number, ofBlock);
+    return ofBlock;
   };
 
-  const send = (log: SubscribedLog, removed: boolean, isMeant: (since: number) => boolean): void => {
-    const receivers = [...index.match(log)].filter(({ since }) => isMeant(since));
+  const send = (log: SubscribedLog, removed: boolean, isReceiver: (since: number) => boolean): void => {
+    const receivers = [...index.match(log)].filter(({ since }) => isReceiver(since));
     if (receivers.length > 0) onDelivered(broadcast(createNotification(log.body(removed)), receivers));
   };
 
-  const takeBack = (number: bigint, key: string, sealed?: SubscribedLog): void => {
-    const { event = 0, log = sealed } = told.get(number)?.get(key) ?? {};
-    told.get(number)?.delete(key);
-    if (log) send(log, true, (since) => since < event);
-  };
-
-  const tell = (logs: readonly SubscribedLog[], event: number): void => {
+  const sendNew = (logs: readonly SubscribedLog[], event: number): void => {
     for (const log of logs) {
-      const known = toldOf(log.number);
-      if (known.has(log.key)) continue;
-      known.set(log.key, { event, log });
+      const ofBlock = sentLogsOf(log.number);
+      if (ofBlock.has(log.key)) continue;
+      ofBlock.set(log.key, { event, log });
       send(log, false, (since) => since < event);
     }
   };
 
-  const takeBackBodies = (bodies: readonly Body[]): void => {
+  /** Sends the log with `removed: true` to the subscriptions that got it. `sealed` is the log of the sealed block. */
+  const sendRemoved = (number: bigint, key: string, sealed?: SubscribedLog): void => {
+    const { event = 0, log = sealed } = sentLogs.get(number)?.get(key) ?? {};
+    sentLogs.get(number)?.delete(key);
+    if (log) send(log, true, (since) => since < event);
+  };
+
+  const sendRemovedBodies = (bodies: readonly Body[]): void => {
     for (const { number, key } of bodies.flatMap((body) => parseLogs(Buffer.concat([OPEN, body, CLOSE])))) {
-      takeBack(number, key);
+      sendRemoved(number, key);
     }
   };
 
@@ -90,24 +94,24 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
     onPending: ({ removed, extended }) => {
       if (index.size === 0) return;
       const event = events.next();
-      takeBackBodies(removed);
-      for (const extension of extended) tell(logsOf(extension), event);
+      sendRemovedBodies(removed);
+      for (const extension of extended) sendNew(logsOf(extension), event);
     },
-    // A log that is no longer there may have been left out by a node that failed: the sealed block will tell.
-    onNodePending: (logs) => tell(logs, events.next()),
+    // A failing node may leave a log out. The sealed block decides which logs are removed.
+    onNodePending: (logs) => sendNew(logs, events.next()),
     onSealed: ({ block: { number }, logs, event }) => {
-      const known = toldOf(number);
-      const sealed = new Set(logs.map(({ key }) => key));
-      for (const key of [...known.keys()].filter((each) => !sealed.has(each)).reverse()) takeBack(number, key);
+      const ofBlock = sentLogsOf(number);
+      const sealedKeys = new Set(logs.map(({ key }) => key));
+      for (const key of [...ofBlock.keys()].filter((each) => !sealedKeys.has(each)).reverse()) sendRemoved(number, key);
       for (const log of logs) {
-        const before = known.get(log.key)?.event ?? 0;
-        if (newest() >= before) send(log, false, (since) => since >= before && since < event);
-        known.set(log.key, { event: Math.max(before, event), log: undefined });
+        const sentEvent = ofBlock.get(log.key)?.event ?? 0;
+        if (newest() >= sentEvent) send(log, false, (since) => since >= sentEvent && since < event);
+        ofBlock.set(log.key, { event: Math.max(sentEvent, event), log: undefined });
       }
-      for (const old of told.keys()) if (old < number - MAX_BLOCKS) told.delete(old);
+      for (const old of sentLogs.keys()) if (old < number - MAX_BLOCKS) sentLogs.delete(old);
     },
     onUnsealed: ({ block: { number }, logs }) => {
-      for (const log of logs.toReversed()) takeBack(number, log.key, log);
+      for (const log of logs.toReversed()) sendRemoved(number, log.key, log);
     },
   };
 };

@@ -8,12 +8,12 @@ type Fields = Readonly<Record<string, unknown>>;
 export interface SealedTransaction {
   readonly hash: string;
   readonly transaction: Fields;
-  /** Its logs at least. */
+  /** The receipt, or only its `logs`. */
   readonly receipt: Fields;
 }
 
 export interface SealedTransactions {
-  /** The block with its transactions, as the nodes give it. */
+  /** The node's JSON text of the block with its transactions. */
   readonly body: Body;
   readonly transactions: readonly SealedTransaction[];
 }
@@ -24,7 +24,7 @@ const isFields = (value: unknown): value is Fields => typeof value === "object" 
 const parse = (text: Uint8Array): unknown => JSON.parse(decoder.decode(text));
 const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 
-/** The number and the transactions of a block as nodes give it; no number for `null`. */
+/** Parses number and transactions of a node's block. The number is undefined if the block is `null`. */
 export const parseTransactions = (
   body: Body,
 ): { readonly number: bigint | undefined; readonly transactions: readonly Fields[] } => {
@@ -36,7 +36,7 @@ export const parseTransactions = (
   };
 };
 
-/** Receipts by transaction; from a node that does not give all receipts of a block, their logs alone. */
+/** Reads the receipts by transaction hash. Reads only their logs if the node does not support eth_getBlockReceipts. */
 const readReceipts = async (ask: Ask, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
   try {
     const receipts = listOf(parse(await ask("eth_getBlockReceipts", [blockHash])));
@@ -47,12 +47,12 @@ const readReceipts = async (ask: Ask, blockHash: Hash): Promise<ReadonlyMap<unkn
     return new Map(
       Map.groupBy(logs, ({ transactionHash }) => transactionHash)
         .entries()
-        .map(([hash, of]) => [hash, { logs: of }]),
+        .map(([hash, logsOfTransaction]) => [hash, { logs: logsOfTransaction }]),
     );
   }
 };
 
-/** A sealed block whole; receipts are asked for only where they are wanted. */
+/** Reads a sealed block with its transactions, and with its receipts if they are wanted. Rejects if a read fails. */
 export const readSealedTransactions = async (
   ask: Ask,
   hash: Hash,

@@ -2,13 +2,14 @@ import { randomBytes } from "node:crypto";
 import { formatData } from "../ethereum/hex.ts";
 import type { Notification } from "./notification.ts";
 
-/** One connection, as far as subscriptions know it. */
+/** A connection that has subscriptions. */
 export interface Subscriber {
-  /** Its subscriptions by id, with what ends each. */
+  /** Functions that end a subscription, by its id. */
   readonly subscriptions: Map<string, () => void>;
   readonly isOpen: boolean;
+  /** Sends an event as fragments of one message. */
   notify(fragments: readonly Buffer[]): void;
-  /** Tells why and ends it: something that was subscribed to can not be delivered. */
+  /** Closes the connection with a reason, because an event cannot be delivered. */
   close(code: number, reason: string): void;
 }
 
@@ -16,20 +17,20 @@ export interface Subscription {
   readonly id: string;
   readonly idBytes: Buffer;
   readonly subscriber: Subscriber;
-  /** Events after this one are its own (see EventCount). */
+  /** The subscription gets the events after this one (see EventCounter). */
   readonly since: number;
 }
 
-/** As geth gives them: 16 random bytes. */
+/** Creates a subscription with an id of 16 random bytes, as geth does. */
 export const createSubscription = (subscriber: Subscriber): Omit<Subscription, "since"> => {
   const id = formatData(randomBytes(16));
   return { id, idBytes: Buffer.from(id, "latin1"), subscriber };
 };
 
-/** Sends one event to many; returns to how many. */
-export const broadcast = (message: Notification, to: Iterable<Subscription>): number => {
+/** Sends one event to all receivers and returns their number. */
+export const broadcast = (message: Notification, receivers: Iterable<Subscription>): number => {
   let count = 0;
-  for (const { idBytes, subscriber } of to) {
+  for (const { idBytes, subscriber } of receivers) {
     subscriber.notify(message.render(idBytes));
     count++;
   }

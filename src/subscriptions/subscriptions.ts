@@ -8,70 +8,95 @@ import { parseWanted } from "./subscriptionKinds.ts";
 
 export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
   readonly heads: EventHubOptions["heads"] & {
-    /** Somebody waits for new heads. */
+    /** Marks the chain as in use, so that its heads are polled at the full rate. */
     markActive(): void;
   };
   readonly limits: LogFilterLimits;
-  /** Of one connection. */
+  /** Limit of one connection. */
   readonly maxSubscriptions: number;
 }
 
-/** A call that came over a WebSocket. */
+/** The context of a call over a WebSocket. */
 export interface SocketContext extends RequestContext {
   readonly subscriber: Subscriber;
+  /** Calls `then` after the response is sent. */
   onAnswered(then: () => void): void;
 }
 
 /** eth_subscribe and eth_unsubscribe on one chain. */
 export interface Subscriptions {
+  /** Returns the handler of eth_subscribe or eth_unsubscribe, undefined for any other method. */
   lookup(method: string): Handler<SocketContext, RpcResponse> | undefined;
   close(): void;
 }
 
-/** Below the time after which a chain counts as idle. */
-const TOUCH_MS = 10_000;
+/** Shorter than the time after which a chain counts as idle. */
+const MARK_ACTIVE_MS = 10_000;
 const TRY_AGAIN_LATER = 1013;
 
-const answer = (value: unknown): RpcResponse => ({
+const createAnswer = (value: unknown): RpcResponse => ({
   body: Buffer.from(JSON.stringify(value)),
   status: { hit: "local" },
 });
 
+/** Counts the subscriptions of each connection. Calls `markActive` regularly if there is one. */
+class ActiveSubscribers {
+  readonly #counts = new Map<Subscriber, number>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(markActive: () => void) {
+    this.#timer = setInterval(() => {
+      if (this.#counts.size > 0) markActive();
+    }, MARK_ACTIVE_MS);
+    this.#timer.unref();
+  }
+
+  get connections(): readonly Subscriber[] {
+    return [...this.#counts.keys()];
+  }
+
+  change(subscriber: Subscriber, by: 1 | -1): void {
+    const count = (this.#counts.get(subscriber) ?? 0) + by;
+    if (count > 0) this.#counts.set(subscriber, count);
+    else this.#counts.delete(subscriber);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+const unsubscribe: Handler<SocketContext, RpcResponse> = async ({ params: [id] }, { subscriber }) => {
+  if (typeof id !== "string") throw invalidParams("expected a subscription's id");
+  const end = subscriber.subscriptions.get(id);
+  if (end === undefined) throw new RpcError(CODES.SERVER, "subscription not found");
+  end();
+  return createAnswer(true);
+};
+
+/** Creates the subscriptions of one chain. */
 export const createSubscriptions = (options: SubscriptionsOptions): Subscriptions => {
   const { chain, heads, limits, maxSubscriptions } = options;
   const { log, metrics } = options.telemetry;
-  /** With how many subscriptions. */
-  const subscribers = new Map<Subscriber, number>();
+  const subscribers = new ActiveSubscribers(() => heads.markActive());
 
   const events = createEventHub({
     ...options,
     onMissed: (blocks) => {
-      if (subscribers.size > 0)
-        log.warn({ chain, blocks: Number(blocks) }, "blocks were missed; subscribers are closed");
-      for (const subscriber of [...subscribers.keys()]) {
-        subscriber.close(TRY_AGAIN_LATER, `${blocks} blocks were missed`);
-      }
+      const { connections } = subscribers;
+      if (connections.length > 0)
+        log.warn({ chain, blocks: Number(blocks) }, "closing subscribers: blocks were missed");
+      for (const subscriber of connections) subscriber.close(TRY_AGAIN_LATER, `${blocks} blocks were missed`);
     },
   });
-
-  const touching = setInterval(() => {
-    if (subscribers.size > 0) heads.markActive();
-  }, TOUCH_MS);
-  touching.unref();
-
-  const count = (subscriber: Subscriber, change: 1 | -1): void => {
-    const left = (subscribers.get(subscriber) ?? 0) + change;
-    if (left > 0) subscribers.set(subscriber, left);
-    else subscribers.delete(subscriber);
-  };
 
   const subscribe: Handler<SocketContext, RpcResponse> = async ({ params }, { subscriber, onAnswered }) => {
     const wanted = parseWanted(params, limits);
     const { subscriptions } = subscriber;
     const labels = { chain, kind: wanted.kind };
-    const place = await events.register(wanted);
+    const registration = await events.register(wanted);
     if (subscriptions.size >= maxSubscriptions) {
-      place.end();
+      registration.end();
       throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
     }
     const subscription = createSubscription(subscriber);
@@ -79,31 +104,23 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     let hasBegun = false;
     const end = (): void => {
       if (!subscriptions.delete(id)) return;
-      place.end();
+      registration.end();
       if (!hasBegun) return;
       metrics.subscriptions.dec(labels);
-      count(subscriber, -1);
+      subscribers.change(subscriber, -1);
     };
     subscriptions.set(id, end);
     if (!subscriber.isOpen) end();
     onAnswered(() => {
-      // It may have ended before it began.
+      // The subscription can end before its id is sent.
       if (!subscriptions.has(id)) return;
       hasBegun = true;
-      place.begin({ ...subscription, since: events.current });
+      registration.begin({ ...subscription, since: events.current });
       metrics.subscriptions.inc(labels);
-      count(subscriber, 1);
+      subscribers.change(subscriber, 1);
       heads.markActive();
     });
-    return answer(id);
-  };
-
-  const unsubscribe: Handler<SocketContext, RpcResponse> = async ({ params: [id] }, { subscriber }) => {
-    if (typeof id !== "string") throw invalidParams("expected a subscription's id");
-    const end = subscriber.subscriptions.get(id);
-    if (end === undefined) throw new RpcError(CODES.SERVER, "subscription not found");
-    end();
-    return answer(true);
+    return createAnswer(id);
   };
 
   const handlers = new Map([
@@ -113,7 +130,7 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
   return {
     lookup: (method) => handlers.get(method),
     close: () => {
-      clearInterval(touching);
+      subscribers.close();
       events.close();
     },
   };

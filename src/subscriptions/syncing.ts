@@ -8,13 +8,16 @@ export interface SyncingOptions {
   onDelivered(count: number): void;
 }
 
-/** A node's sync changes over minutes. */
+/** A node synchronises for minutes, so that a longer period is enough. */
 const PERIOD_MS = 10_000;
 
-/** As geth tells it: `{syncing: true, status}` and `false`, when it changes. The nodes are asked while somebody listens. */
+/**
+ * Sends `{syncing: true, status}` or `false` to subscriptions when the state changes, in geth's form.
+ * Requests eth_syncing only while there is a subscription.
+ */
 export const createSyncing = ({ audience, ask, onDelivered }: SyncingOptions): { close(): void } => {
   let last = "false";
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     const text = new TextDecoder().decode(await ask("eth_syncing", []));
     if (text === last) return;
     last = text;
@@ -22,8 +25,8 @@ export const createSyncing = ({ audience, ask, onDelivered }: SyncingOptions): {
     onDelivered(broadcast(createNotification(Buffer.from(body)), audience));
   };
   const timer = setInterval(() => {
-    // A node that does not answer has not said that anything changed.
-    if (audience.size > 0) look().catch(() => {});
+    // A failed request does not report a change. The next poll retries.
+    if (audience.size > 0) poll().catch(() => undefined);
   }, PERIOD_MS);
   timer.unref();
   return { close: () => clearInterval(timer) };

@@ -5,16 +5,16 @@ import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { Log } from "./telemetry.ts";
 
 const SLOW_SECONDS = 1;
-/** One line a kind in this time; it says how many were left out. */
+/** At most one line of each kind is logged in this time. It has the number of skipped lines. */
 const SAMPLE_MS = 1_000;
 const MAX_METHOD_LENGTH = 64;
 
 type CallOutcome = Outcome<Pick<RequestContext, "clientId" | "requestId" | "signal">, RpcResponse>;
 
-/** Ours or a node's fault, not the caller's. */
+/** Whether forebay or a node failed, and not the client. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
 
-/** Calls that were slow or failed, sampled: what an outage looks like is told by a few lines as well as by a million. */
+/** Creates the log of slow and failed calls. Lines are sampled: a few show an outage as well as a million. */
 export const createCallLog = (chain: string, log: Log) => {
   const sampled = (text: string) => {
     let nextMs = Number.NEGATIVE_INFINITY;

@@ -4,7 +4,7 @@ import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "./telemetry.ts";
 
-/** What a client received, as a metric label; who `left` did not wait for it. */
+/** The result of a call as a metric label. `left`: the client disconnected before the result. */
 export const OUTCOMES = [
   "ok",
   "left",
@@ -19,7 +19,7 @@ export const OUTCOMES = [
 ] as const;
 type OutcomeLabel = (typeof OUTCOMES)[number];
 
-const label = (error: RpcError | undefined, { signal }: Pick<RequestContext, "signal">): OutcomeLabel => {
+const outcomeLabel = (error: RpcError | undefined, { signal }: Pick<RequestContext, "signal">): OutcomeLabel => {
   if (error === undefined) return "ok";
   if (signal.aborted) return "left";
   if (error.status === 503) return "unavailable";
@@ -40,22 +40,22 @@ const label = (error: RpcError | undefined, { signal }: Pick<RequestContext, "si
   }
 };
 
-/** Counts and times every call; the children of a metric are looked up once. */
+/** Creates the metrics of calls: counts and durations. Labels are looked up once. */
 export const createCallMetrics = (chain: string, methodLabel: (method: string) => string, metrics: Metrics) => {
   const counters = new Map<string, ReturnType<Metrics["requests"]["labels"]>>();
   const timers = new Map<string, ReturnType<Metrics["requestSeconds"]["labels"]>>();
-  const found = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const getOrCreate = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
     const existing = map.get(key);
     if (existing !== undefined) return existing;
-    const made = make();
-    map.set(key, made);
-    return made;
+    const created = create();
+    map.set(key, created);
+    return created;
   };
   return ({ call, context, error, reply, seconds }: Outcome<Pick<RequestContext, "signal">, RpcResponse>): void => {
     const method = methodLabel(call.method);
-    const outcome = label(error, context);
-    found(counters, method + outcome, () => metrics.requests.labels({ chain, method, outcome })).inc();
-    found(timers, method, () => metrics.requestSeconds.labels({ chain, method })).observe(seconds);
+    const outcome = outcomeLabel(error, context);
+    getOrCreate(counters, method + outcome, () => metrics.requests.labels({ chain, method, outcome })).inc();
+    getOrCreate(timers, method, () => metrics.requestSeconds.labels({ chain, method })).observe(seconds);
     if (reply?.pending !== undefined) metrics.pendingAnswers.inc({ chain, mode: reply.pending });
   };
 };

@@ -1,6 +1,9 @@
 import { Gauge, type Registry } from "prom-client";
 
-/** Removes the gauges' series of what is served no more: their last value would be shown, and alerted on, for ever. */
+/**
+ * Removes the gauge series of a chain or node that is no longer served.
+ * Otherwise its last value stays in dashboards and alerts.
+ */
 export const removeMetricSeries = async (registry: Registry, chain: string, node?: string): Promise<void> => {
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);

@@ -4,21 +4,26 @@ import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
 
 export interface SendQueueOptions {
   readonly socket: WebSocket;
-  /** What the WebSocket writes to: the messages of one turn of the event loop leave in one system call. */
+  /**
+   * The stream below the WebSocket.
+   * It is corked, so that the messages of one turn of the event loop are one system call.
+   */
   readonly stream: Duplex;
-  /** Bytes that may wait for the reader before more is sent unasked. */
+  /** Limit for unsent bytes. Above it, the reader counts as too slow for more events. */
   readonly maxBufferBytes: number;
-  /** The reader has fallen behind: nothing more is sent. */
+  /** Called if the reader is too slow. No event is sent after that. */
   onSlow(): void;
 }
 
-/** What goes out on one connection. */
+/** Sends the events and responses of one connection. */
 export interface SendQueue {
-  /** An event, as fragments of one message. Never waits: a reader that does not keep up is given up. */
+  /** Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up. */
   notify(fragments: readonly Buffer[]): void;
-  /** An answer. Resolves when it has been handed to the system, or the connection is gone. */
+  /** Sends a response. Resolves when the bytes are written, or when the connection is closed. */
   answer(chunks: readonly Chunk[]): Promise<void>;
 }
+
+type Message = readonly Buffer[];
 
 const TEXT = { binary: false, compress: false };
 const MORE = { ...TEXT, fin: false };
@@ -27,91 +32,108 @@ const INTERNAL_ERROR = 1011;
 
 const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
-export const createSendQueue = ({ socket, stream, maxBufferBytes, onSlow }: SendQueueOptions): SendQueue => {
-  let isCorked = false;
-  let isSlow = false;
-  /** Events that wait for the end of an answer that is sent in fragments: another message may not come between (RFC 6455 section 5.4). */
-  let held: (readonly Buffer[])[] | undefined;
-  let heldBytes = 0;
-  let streamed: Promise<void> = Promise.resolve();
-
-  const uncork = (): void => {
-    isCorked = false;
-    stream.uncork();
+class ConnectionQueue implements SendQueue {
+  readonly #options: SendQueueOptions;
+  readonly #socket: WebSocket;
+  #isCorked = false;
+  #isSlow = false;
+  /**
+   * Events that wait for the end of a response that is sent in fragments. Fragments of two messages must not mix
+   * (RFC 6455, section 5.4). Undefined if no such response is being sent.
+   */
+  #buffered: Message[] | undefined;
+  #bufferedBytes = 0;
+  /** The last response that is sent in fragments. Never rejects. */
+  #lastStreamed: Promise<void> = Promise.resolve();
+  readonly #uncork = (): void => {
+    this.#isCorked = false;
+    this.#options.stream.uncork();
   };
 
-  const giveUp = (): void => {
-    isSlow = true;
-    held = undefined;
-    onSlow();
-  };
+  constructor(options: SendQueueOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+  }
 
-  /** What waited before this turn of the event loop is the reader's fault; what this turn adds is not. */
-  const cork = (): boolean => {
-    if (isCorked) return true;
-    if (socket.bufferedAmount > maxBufferBytes) return false;
-    isCorked = true;
-    stream.cork();
-    process.nextTick(uncork);
+  notify(fragments: Message): void {
+    if (this.#isSlow || this.#socket.readyState !== this.#socket.OPEN) return;
+    if (this.#buffered !== undefined) this.#buffer(this.#buffered, fragments);
+    else if (this.#cork()) this.#send(fragments);
+    else this.#abort();
+  }
+
+  async answer(chunks: readonly Chunk[]): Promise<void> {
+    if (this.#buffered === undefined && isWhole(chunks)) {
+      await this.#sendFragment(Buffer.concat(chunks), LAST);
+      return;
+    }
+    // Buffer from now on, so that no event is sent between this response and the one before.
+    this.#buffered ??= [];
+    const sent = this.#lastStreamed.then(() => this.#sendStream(chunks));
+    this.#lastStreamed = sent.catch(() => undefined);
+    await sent;
+  }
+
+  /**
+   * Returns false if bytes of earlier turns exceed the limit. Bytes of this turn do not count: no reader is that fast.
+   */
+  #cork(): boolean {
+    if (this.#isCorked) return true;
+    if (this.#socket.bufferedAmount > this.#options.maxBufferBytes) return false;
+    this.#isCorked = true;
+    this.#options.stream.cork();
+    process.nextTick(this.#uncork);
     return true;
-  };
+  }
 
-  const send = (fragments: readonly Buffer[]): void => {
-    for (const [at, fragment] of fragments.entries()) socket.send(fragment, at < fragments.length - 1 ? MORE : LAST);
-  };
+  #send(fragments: Message): void {
+    const last = fragments.length - 1;
+    for (const [index, fragment] of fragments.entries()) this.#socket.send(fragment, index < last ? MORE : LAST);
+  }
 
-  const hold = (waiting: (readonly Buffer[])[], fragments: readonly Buffer[]): void => {
-    for (const { length } of fragments) heldBytes += length;
-    if (heldBytes > maxBufferBytes) giveUp();
-    else waiting.push(fragments);
-  };
+  #buffer(messages: Message[], fragments: Message): void {
+    for (const { length } of fragments) this.#bufferedBytes += length;
+    if (this.#bufferedBytes > this.#options.maxBufferBytes) this.#abort();
+    else messages.push(fragments);
+  }
 
-  const release = (): void => {
-    const waiting = held ?? [];
-    held = undefined;
-    heldBytes = 0;
-    for (const fragments of waiting) send(fragments);
-  };
+  #flush(): void {
+    const messages = this.#buffered ?? [];
+    this.#buffered = undefined;
+    this.#bufferedBytes = 0;
+    for (const fragments of messages) this.#send(fragments);
+  }
 
-  /** False when the connection is gone. */
-  const sent = (bytes: Uint8Array, options: typeof LAST): Promise<boolean> =>
-    new Promise((resolve) => {
-      socket.send(bytes, options, (error) => resolve(!error));
+  #abort(): void {
+    this.#isSlow = true;
+    this.#buffered = undefined;
+    this.#options.onSlow();
+  }
+
+  /** Resolves when the bytes are written: false if the connection is closed. */
+  #sendFragment(bytes: Uint8Array, options: typeof LAST): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#socket.send(bytes, options, (error) => resolve(!error));
     });
+  }
 
-  const sendStream = async (chunks: readonly Chunk[]): Promise<void> => {
-    held ??= [];
+  async #sendStream(chunks: readonly Chunk[]): Promise<void> {
+    this.#buffered ??= [];
     try {
       for (const chunk of chunks) {
-        for await (const part of isStream(chunk) ? chunk : [chunk]) if (!(await sent(part, MORE))) return;
+        for await (const part of isStream(chunk) ? chunk : [chunk]) {
+          if (!(await this.#sendFragment(part, MORE))) return;
+        }
       }
-      await sent(Buffer.alloc(0), LAST);
+      await this.#sendFragment(Buffer.alloc(0), LAST);
     } catch (error) {
-      // What is incomplete must not look whole.
-      socket.close(INTERNAL_ERROR, "the answer broke off");
+      // Close the connection, so that the client does not take part of a response for the whole.
+      this.#socket.close(INTERNAL_ERROR, "the response is incomplete");
       throw error;
     }
-    release();
-  };
+    this.#flush();
+  }
+}
 
-  return {
-    notify: (fragments) => {
-      if (isSlow || socket.readyState !== socket.OPEN) return;
-      if (held !== undefined) hold(held, fragments);
-      else if (cork()) send(fragments);
-      else giveUp();
-    },
-    answer: async (chunks) => {
-      if (held === undefined && isWhole(chunks)) {
-        await sent(Buffer.concat(chunks), LAST);
-        return;
-      }
-      // From now on, so that nothing comes between it and the one before.
-      held ??= [];
-      streamed = streamed.then(() => sendStream(chunks));
-      const turn = streamed;
-      streamed = turn.catch(() => {});
-      await turn;
-    },
-  };
-};
+/** Creates the send queue of one WebSocket connection. */
+export const createSendQueue = (options: SendQueueOptions): SendQueue => new ConnectionQueue(options);

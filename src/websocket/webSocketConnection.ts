@@ -1,20 +1,20 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { WebSocket } from "ws";
+import type { RawData, WebSocket } from "ws";
 import type { EndpointRequest } from "../http/endpoint.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
-import { createSendQueue } from "./sendQueue.ts";
+import { createSendQueue, type SendQueue } from "./sendQueue.ts";
 
 export interface WebSocketRequest extends EndpointRequest {
   readonly subscriber: Subscriber;
-  /** `then` is called when the answer to this message has been sent: a subscription's events come after its id. */
+  /** Calls `then` after the response to this message is sent, so that a subscription's events follow its id. */
   onAnswered(then: () => void): void;
 }
 
-/** Answers one message; rejects with RpcError where the whole of it is refused. */
+/** Handles one message. Rejects with RpcError if the whole message is invalid. */
 export type HandleMessage = (
   body: Uint8Array,
   request: WebSocketRequest,
@@ -23,7 +23,7 @@ export type HandleMessage = (
 export interface WebSocketConnectionOptions {
   readonly socket: WebSocket;
   readonly stream: Duplex;
-  /** The request that was upgraded. */
+  /** The upgrade request. */
   readonly request: IncomingMessage;
   readonly requestId: string;
   readonly handle: HandleMessage;
@@ -33,127 +33,172 @@ export interface WebSocketConnectionOptions {
 }
 
 export interface WebSocketConnection {
-  /** No call is being answered, nothing is subscribed to, and the last call is as long ago. */
+  /** Whether there is no call in flight, no subscription, and no call in the last `forMs`. */
   isIdle(forMs: number): boolean;
-  /** Ends a connection that has not answered the ping before. */
+  /** Sends a ping. Terminates the connection if it did not answer the last one. */
   ping(): void;
-  /** Reads no more messages. */
+  /** Discards all further messages. */
   stop(): void;
-  /** Resolves when nothing is being answered. */
+  /** Resolves when no call is in flight. */
   settled(): Promise<void>;
   close(code: number, reason: string): void;
   terminate(): void;
   readonly closed: Promise<void>;
 }
 
-/** Messages of one connection that are answered at the same time; then it is not read until one is done. */
+/** Messages of one connection in flight at a time. At this number, reading pauses until one is handled. */
 const MAX_IN_FLIGHT = 64;
 const TRY_AGAIN_LATER = 1013;
 
-export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketConnection => {
-  const { socket, request, requestId, handle, onError } = options;
-  const { headers } = request;
-  const clientId = request.socket.remoteAddress ?? "unknown";
-  const left = new AbortController();
-  const closed = Promise.withResolvers<void>();
-  const subscriptions = new Map<string, () => void>();
-  let settling: (() => void) | undefined;
-  let inFlight = 0;
-  let isStopped = false;
-  let isAlive = true;
-  let lastCallMs = performance.now();
+class ServedConnection implements WebSocketConnection {
+  readonly closed: Promise<void>;
+  readonly #options: WebSocketConnectionOptions;
+  readonly #socket: WebSocket;
+  readonly #caller: string;
+  readonly #outbox: SendQueue;
+  readonly #subscriber: Subscriber;
+  readonly #subscriptions = new Map<string, () => void>();
+  /** Aborted when the connection is closed. */
+  readonly #controller = new AbortController();
+  #onIdle: (() => void) | undefined;
+  #inFlight = 0;
+  #isStopped = false;
+  #isAlive = true;
+  #lastCallMs = performance.now();
 
-  const leave = (): void => {
-    for (const end of [...subscriptions.values()]) end();
-    subscriptions.clear();
-  };
-  const close = (code: number, reason: string): void => {
-    leave();
-    socket.close(code, reason);
-    // The other side's close frame must be read.
-    if (socket.isPaused) socket.resume();
-  };
-  const outbox = createSendQueue({
-    ...options,
-    onSlow: () => {
-      options.onSlow();
-      close(TRY_AGAIN_LATER, "the reader is too slow");
-    },
-  });
-  const subscriber: Subscriber = {
-    subscriptions,
-    get isOpen() {
-      return socket.readyState === socket.OPEN;
-    },
-    notify: outbox.notify,
-    close,
-  };
+  constructor(options: WebSocketConnectionOptions) {
+    this.#options = options;
+    this.#socket = options.socket;
+    this.#caller = options.request.socket.remoteAddress ?? "unknown";
+    this.#outbox = createSendQueue({
+      ...options,
+      onSlow: () => {
+        options.onSlow();
+        this.close(TRY_AGAIN_LATER, "the reader is too slow");
+      },
+    });
+    this.#subscriber = this.#createSubscriber();
+    this.closed = this.#listen();
+  }
 
-  const run = async (body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> => {
+  isIdle(forMs: number): boolean {
+    return this.#inFlight === 0 && this.#subscriptions.size === 0 && performance.now() - this.#lastCallMs > forMs;
+  }
+
+  ping(): void {
+    if (!this.#isAlive) this.#socket.terminate();
+    this.#isAlive = false;
+    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  settled(): Promise<void> {
+    if (this.#inFlight === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  close(code: number, reason: string): void {
+    this.#endSubscriptions();
+    this.#socket.close(code, reason);
+    // Read again, else the client's close frame stays unread.
+    if (this.#socket.isPaused) this.#socket.resume();
+  }
+
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  #createSubscriber(): Subscriber {
+    const socket = this.#socket;
+    return {
+      subscriptions: this.#subscriptions,
+      get isOpen() {
+        return socket.readyState === socket.OPEN;
+      },
+      notify: (fragments) => this.#outbox.notify(fragments),
+      close: (code, reason) => this.close(code, reason),
+    };
+  }
+
+  /** Resolves when the connection is closed. */
+  #listen(): Promise<void> {
+    this.#socket.on("message", (data) => this.#onMessage(data));
+    this.#socket.on("pong", () => {
+      this.#isAlive = true;
+    });
+    // The close code reports the error to the client: 1009 for a message that is too large.
+    this.#socket.on("error", () => undefined);
+    return new Promise((resolve) => {
+      this.#socket.once("close", () => {
+        this.#endSubscriptions();
+        this.#controller.abort();
+        resolve();
+      });
+    });
+  }
+
+  #endSubscriptions(): void {
+    for (const end of [...this.#subscriptions.values()]) end();
+    this.#subscriptions.clear();
+  }
+
+  #onMessage(data: RawData): void {
+    this.#isAlive = true;
+    if (this.#isStopped) return;
+    this.#lastCallMs = performance.now();
+    this.#inFlight++;
+    if (this.#inFlight >= MAX_IN_FLIGHT) this.#socket.pause();
+    this.#answer(toBytes(data))
+      .catch((error: unknown) => {
+        if (!this.#controller.signal.aborted) this.#options.onError(error, this.#options.requestId);
+      })
+      .finally(() => this.#onHandled());
+  }
+
+  #onHandled(): void {
+    this.#inFlight--;
+    if (this.#inFlight < MAX_IN_FLIGHT && this.#socket.isPaused && !this.#isStopped) this.#socket.resume();
+    if (this.#inFlight === 0) this.#onIdle?.();
+  }
+
+  async #answer(body: Uint8Array): Promise<void> {
+    const afterwards: (() => void)[] = [];
+    const chunks = await this.#handle(body, (then) => afterwards.push(then));
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (chunks.length > 0) await this.#outbox.answer(chunks);
+    for (const then of afterwards) then();
+  }
+
+  async #handle(body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> {
+    const { request, requestId, handle, onError } = this.#options;
     try {
-      const asker = { requestId, clientId, headers, signal: left.signal, subscriber, onAnswered };
-      return (await handle(body, asker)).chunks;
+      const { chunks } = await handle(body, {
+        requestId,
+        clientId: this.#caller,
+        headers: request.headers,
+        signal: this.#controller.signal,
+        subscriber: this.#subscriber,
+        onAnswered,
+      });
+      return chunks;
     } catch (error) {
       if (error instanceof RpcError) return errorResult(error).chunks;
       onError(error, requestId);
       return errorResult(new RpcError(CODES.INTERNAL, "Internal error")).chunks;
     }
-  };
+  }
+}
 
-  const answer = async (body: Uint8Array): Promise<void> => {
-    const begin: (() => void)[] = [];
-    const chunks = await run(body, (then) => begin.push(then));
-    if (socket.readyState !== socket.OPEN) return;
-    if (chunks.length > 0) await outbox.answer(chunks);
-    for (const then of begin) then();
-  };
-
-  const settle = (): void => {
-    inFlight--;
-    if (inFlight < MAX_IN_FLIGHT && socket.isPaused && !isStopped) socket.resume();
-    if (inFlight === 0) settling?.();
-  };
-
-  socket.on("message", (data) => {
-    isAlive = true;
-    if (isStopped) return;
-    lastCallMs = performance.now();
-    inFlight++;
-    if (inFlight >= MAX_IN_FLIGHT) socket.pause();
-    const body = Array.isArray(data) ? Buffer.concat(data) : data instanceof ArrayBuffer ? Buffer.from(data) : data;
-    answer(body)
-      .catch((error: unknown) => left.signal.aborted || onError(error, requestId))
-      .finally(settle);
-  });
-  socket.on("pong", () => {
-    isAlive = true;
-  });
-  // What was wrong is told to the other side by the close code (1009 for a message that is too large).
-  socket.on("error", () => undefined);
-  socket.once("close", () => {
-    leave();
-    left.abort();
-    closed.resolve();
-  });
-
-  return {
-    isIdle: (forMs) => inFlight === 0 && subscriptions.size === 0 && performance.now() - lastCallMs > forMs,
-    ping: () => {
-      if (!isAlive) socket.terminate();
-      isAlive = false;
-      if (socket.readyState === socket.OPEN) socket.ping();
-    },
-    stop: () => {
-      isStopped = true;
-    },
-    settled: () =>
-      inFlight === 0
-        ? Promise.resolve()
-        : new Promise((resolve) => {
-            settling = resolve;
-          }),
-    close,
-    terminate: () => socket.terminate(),
-    closed: closed.promise,
-  };
+const toBytes = (data: RawData): Uint8Array => {
+  if (Array.isArray(data)) return Buffer.concat(data);
+  return data instanceof ArrayBuffer ? Buffer.from(data) : data;
 };
+
+/** Serves JSON-RPC on an open WebSocket until it is closed. */
+export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketConnection =>
+  new ServedConnection(options);

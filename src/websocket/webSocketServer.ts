@@ -7,99 +7,121 @@ import type { Metrics } from "../telemetry/telemetry.ts";
 import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
 
 export interface WebSocketServerOptions {
-  /** Size of one message at most. */
+  /** Limit of one message. */
   readonly maxBodyBytes: number;
   readonly maxWebSockets: number;
-  /** Bytes that may wait for a reader before its connection is closed. */
+  /** Limit for the unsent bytes of a connection. Above it, the connection is closed. */
   readonly webSocketBufferBytes: number;
   readonly webSocketPingMs: number;
   readonly webSocketIdleMs: number;
   readonly corsOrigins: "*" | readonly string[];
   readonly metrics: Pick<Metrics, "webSockets" | "slowClosed">;
-  /** Told what went wrong outside a call. */
+  /** Called with errors outside a call. */
   onError(error: unknown, requestId: string): void;
 }
 
 /** All WebSocket connections of the process. */
 export interface WebSockets {
+  /** Upgrades a request. Rejects it with 403 for a foreign origin, and with 503 above `maxWebSockets`. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer, handle: HandleMessage): void;
-  /** Takes no more calls; those in flight end, in `timeoutMs` at most, and each connection is closed with 1001. */
+  /** Accepts no more calls and waits up to `timeoutMs` for those in flight. Then closes each connection with 1001. */
   close(timeoutMs: number): Promise<void>;
 }
 
 const GOING_AWAY = 1001;
-/** For the other side to answer the close frame. */
+/** Time for the client to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
-const refuse = (socket: Duplex, status: string): void => {
+const reject = (socket: Duplex, status: string): void => {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 };
 
-export const createWebSocketServer = (options: WebSocketServerOptions): WebSockets => {
-  const { corsOrigins, maxWebSockets, metrics, webSocketIdleMs } = options;
-  const server = new WebSocketServer({
-    noServer: true,
-    maxPayload: options.maxBodyBytes,
-    // Deflating each message for each reader costs more memory and time than it saves.
-    perMessageDeflate: false,
-    clientTracking: false,
-  });
-  const connections = new Set<WebSocketConnection>();
-  const nextRequestId = createRequestIds();
-  let closing = false;
+class ConnectionSet implements WebSockets {
+  readonly #options: WebSocketServerOptions;
+  readonly #server: WebSocketServer;
+  readonly #connections = new Set<WebSocketConnection>();
+  readonly #nextRequestId = createRequestIds();
+  readonly #timer: NodeJS.Timeout;
+  #isClosing = false;
 
-  const isAllowed = (origin: string | undefined): boolean =>
-    corsOrigins === "*" || origin === undefined || corsOrigins.includes(origin);
+  constructor(options: WebSocketServerOptions) {
+    this.#options = options;
+    this.#server = new WebSocketServer({
+      noServer: true,
+      maxPayload: options.maxBodyBytes,
+      // Compressing each message for each reader costs more memory and time than it saves.
+      perMessageDeflate: false,
+      clientTracking: false,
+    });
+    this.#timer = setInterval(() => this.#closeIdle(), options.webSocketPingMs);
+    this.#timer.unref();
+  }
 
-  const sweep = (): void => {
-    for (const connection of connections) {
-      if (connection.isIdle(webSocketIdleMs)) connection.close(GOING_AWAY, "idle");
+  accept(request: IncomingMessage, stream: Duplex, head: Buffer, handle: HandleMessage): void {
+    const status = this.#findRejection(request);
+    if (status !== undefined) {
+      reject(stream, status);
+      return;
+    }
+    this.#server.handleUpgrade(request, stream, head, (socket) => {
+      const connection = openWebSocket({
+        socket,
+        stream,
+        request,
+        handle,
+        requestId: this.#nextRequestId(request.headers),
+        maxBufferBytes: this.#options.webSocketBufferBytes,
+        onSlow: () => this.#options.metrics.slowClosed.inc(),
+        onError: this.#options.onError,
+      });
+      this.#connections.add(connection);
+      this.#report();
+      socket.once("close", () => {
+        this.#connections.delete(connection);
+        this.#report();
+      });
+    });
+  }
+
+  async close(timeoutMs: number): Promise<void> {
+    this.#isClosing = true;
+    clearInterval(this.#timer);
+    const ended = new AbortController();
+    // An abort ends the wait early.
+    const timeout = wait(timeoutMs, undefined, { signal: ended.signal }).catch(() => undefined);
+    await Promise.all(
+      [...this.#connections].map(async (connection) => {
+        connection.stop();
+        await Promise.race([connection.settled(), timeout]);
+        connection.close(GOING_AWAY, "going away");
+        await Promise.race([connection.closed, wait(Math.min(timeoutMs, CLOSE_GRACE_MS), undefined, { ref: false })]);
+        connection.terminate();
+      }),
+    );
+    ended.abort();
+    this.#server.close();
+  }
+
+  /** Returns the HTTP status of a request that must not be upgraded. */
+  #findRejection({ headers: { origin } }: IncomingMessage): string | undefined {
+    const { corsOrigins, maxWebSockets } = this.#options;
+    if (corsOrigins !== "*" && origin !== undefined && !corsOrigins.includes(origin)) return "403 Forbidden";
+    const isFull = this.#isClosing || this.#connections.size >= maxWebSockets;
+    return isFull ? "503 Service Unavailable" : undefined;
+  }
+
+  /** Closes idle connections and sends a ping to the others. */
+  #closeIdle(): void {
+    for (const connection of this.#connections) {
+      if (connection.isIdle(this.#options.webSocketIdleMs)) connection.close(GOING_AWAY, "idle");
       else connection.ping();
     }
-  };
-  const timer = setInterval(sweep, options.webSocketPingMs);
-  timer.unref();
+  }
 
-  return {
-    accept: (request, stream, head, handle) => {
-      if (!isAllowed(request.headers.origin)) return refuse(stream, "403 Forbidden");
-      if (closing || connections.size >= maxWebSockets) return refuse(stream, "503 Service Unavailable");
-      server.handleUpgrade(request, stream, head, (socket) => {
-        const connection = openWebSocket({
-          socket,
-          stream,
-          request,
-          handle,
-          requestId: nextRequestId(request.headers),
-          maxBufferBytes: options.webSocketBufferBytes,
-          onSlow: () => metrics.slowClosed.inc(),
-          onError: options.onError,
-        });
-        connections.add(connection);
-        metrics.webSockets.set(connections.size);
-        socket.once("close", () => {
-          connections.delete(connection);
-          metrics.webSockets.set(connections.size);
-        });
-      });
-    },
-    close: async (timeoutMs) => {
-      closing = true;
-      clearInterval(timer);
-      const left = [...connections];
-      const ended = new AbortController();
-      const late = wait(timeoutMs, undefined, { signal: ended.signal }).catch(() => {});
-      await Promise.all(
-        left.map(async (connection) => {
-          connection.stop();
-          await Promise.race([connection.settled(), late]);
-          connection.close(GOING_AWAY, "going away");
-          await Promise.race([connection.closed, wait(Math.min(timeoutMs, CLOSE_GRACE_MS), undefined, { ref: false })]);
-          connection.terminate();
-        }),
-      );
-      ended.abort();
-      server.close();
-    },
-  };
-};
+  #report(): void {
+    this.#options.metrics.webSockets.set(this.#connections.size);
+  }
+}
+
+/** Creates the WebSocket server of the process. */
+export const createWebSocketServer = (options: WebSocketServerOptions): WebSockets => new ConnectionSet(options);

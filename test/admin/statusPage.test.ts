@@ -111,7 +111,7 @@ test("a browser draws the status and keeps it live", { skip: BROWSER === "" && "
     "91.4 %",
     "feed 0.1 s ago",
     "30 min ago",
-    "not asked",
+    "suspended",
     "<img src=x",
   ]) {
     assert.ok(text.includes(part), `${part} in ${text}`);
@@ -128,7 +128,7 @@ test("a browser draws the status and keeps it live", { skip: BROWSER === "" && "
   }
 
   failing = true;
-  await page.getByText("no answer, trying again").waitFor();
+  await page.getByText("no response, retrying").waitFor();
   failing = false;
   await page.getByText("serving").waitFor();
   assert.deepEqual(faults, []);

@@ -1,0 +1,85 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Metrics } from "../telemetry/telemetry.ts";
+
+export const PLAIN = "text/plain";
+const HTML = "text/html";
+const JSON_TYPE = "application/json";
+
+/** A short response that is not JSON-RPC. */
+export interface PlainResponse {
+  readonly status: number;
+  readonly type: typeof PLAIN | typeof HTML | typeof JSON_TYPE;
+  readonly text: string;
+  /** Value of the Allow header; no header by default. */
+  readonly allow?: string | undefined;
+}
+
+export interface InfoPagesOptions {
+  /** Returns the JSON text of `GET /`. */
+  about(): string;
+  /** HTML of `GET /` for a browser. */
+  readonly page?: string | undefined;
+  /** Returns the JSON text of `GET /status.json`. */
+  status?(): Promise<string>;
+  /** Returns the header names and values of every response, in one flat list. */
+  commonHeaders(request: IncomingMessage): readonly string[];
+  onError(error: unknown, requestId: string): void;
+  readonly metrics: Pick<Metrics, "httpResponses">;
+}
+
+export interface InfoPages {
+  /** Serves `GET /` and `GET /status.json`. Returns false for any other request. */
+  serve(path: string, request: IncomingMessage, response: ServerResponse): boolean;
+  /** Counts and writes one response. */
+  send(request: IncomingMessage, response: ServerResponse, plain: PlainResponse): void;
+}
+
+/** Creates the pages for everybody. They need no API key, because they contain no secret. */
+export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
+  const { page, status, commonHeaders, metrics } = options;
+
+  const send: InfoPages["send"] = (request, response, { status, type, text, allow }) => {
+    metrics.httpResponses.inc({ status });
+    const headers = [
+      "Content-Type",
+      type === HTML ? `${HTML}; charset=utf-8` : type,
+      "Content-Length",
+      String(Buffer.byteLength(text)),
+      ...commonHeaders(request),
+    ];
+    if (type === HTML) headers.push("Vary", "Accept");
+    if (type !== PLAIN) headers.push("Cache-Control", "no-store");
+    if (allow !== undefined) headers.push("Allow", allow);
+    response.writeHead(status, headers).end(request.method === "HEAD" ? undefined : text);
+  };
+
+  const sendAbout = (request: IncomingMessage, response: ServerResponse): void => {
+    const isBrowser = page !== undefined && request.headers.accept?.includes(HTML) === true;
+    if (isBrowser) send(request, response, { status: 200, type: HTML, text: page });
+    else send(request, response, { status: 200, type: JSON_TYPE, text: options.about() });
+  };
+
+  const sendStatus = (readStatus: () => Promise<string>, request: IncomingMessage, response: ServerResponse): void => {
+    readStatus().then(
+      (text) => send(request, response, { status: 200, type: JSON_TYPE, text }),
+      (error: unknown) => {
+        options.onError(error, "status.json");
+        send(request, response, { status: 500, type: PLAIN, text: "the status cannot be read\n" });
+      },
+    );
+  };
+
+  return {
+    serve: (path, request, response) => {
+      if (request.method !== "GET" && request.method !== "HEAD") return false;
+      if (path === "/") {
+        sendAbout(request, response);
+        return true;
+      }
+      if (path !== "/status.json" || status === undefined) return false;
+      sendStatus(status, request, response);
+      return true;
+    },
+    send,
+  };
+};
