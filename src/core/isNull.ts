@@ -1,6 +1,6 @@
 import type { RpcResponse } from "./rpcSource.ts";
 
-/** The answer is `null`: there is nothing, or the node has not got it. */
+/** Reports whether a response's result is `null`: the object does not exist, or the node does not have it. */
 export const isNull = ({ body }: Pick<RpcResponse, "body">): boolean =>
   body instanceof Uint8Array &&
   body.byteLength === 4 &&

@@ -1,32 +1,32 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
 
-/** An account at one moment. One that does not exist is undefined. */
+/** An account at one moment. An account that does not exist is `undefined`. */
 export interface AccountState {
   readonly nonce: bigint;
   readonly balance: bigint;
   readonly codeHash: Hash;
-  /** Known to have slots that are not zero; only accounts that have neither code nor nonce need it said (EIP-7610). */
+  /** The account has slots that are not zero. Only accounts without code and nonce need this flag (EIP-7610). */
   readonly hasStorage?: boolean;
 }
 
-/** State at one moment, read without waiting: what is not there at once is the reader's business (evm/knownState). */
+/** State at one moment, read synchronously. The implementation decides how to treat missing values (evm/knownState). */
 export interface StateReader {
   account(address: Address): AccountState | undefined;
   code(codeHash: Hash, address: Address): Uint8Array;
-  /** The slot's value, without leading zero bytes; empty for zero. */
+  /** Returns the value of a slot without leading zero bytes. Zero is empty. */
   storage(address: Address, slot: Hash): Uint8Array;
-  /** Hash of an ancestor of the block that the state is of. */
+  /** Returns the hash of an ancestor of the state's block. */
   blockHash(number: bigint): Hash;
 }
 
-/** What a run lacked. */
+/** Keys of state values, for example those that an execution misses. */
 export interface StateKeys {
   readonly accounts: readonly Address[];
   readonly slots: readonly (readonly [Address, Hash])[];
   readonly blockHashes: readonly bigint[];
 }
 
-/** What was found: plain data, sent between threads. */
+/** Fetched state values. They are plain data, so that threads can send them to each other. */
 export interface StateValues {
   readonly accounts: readonly (readonly [Address, AccountState | undefined])[];
   readonly codes: readonly (readonly [Hash, Uint8Array])[];
@@ -34,20 +34,21 @@ export interface StateValues {
   readonly blockHashes: readonly (readonly [bigint, Hash])[];
 }
 
-/** What one account was made to be; `undefined` as `account` means that it is gone. */
+/** The new values of one account. */
 export interface AccountChange {
+  /** `undefined`: the account was destroyed. */
   readonly account: AccountState | undefined;
-  /** Set where the code was written. */
+  /** Present if the code was written. */
   readonly code?: Uint8Array;
-  /** All slots but those in `slots` are zero: the account was created or destroyed. */
+  /** All slots outside `slots` are zero, because the account was created or destroyed. */
   readonly isCleared: boolean;
   readonly slots: readonly (readonly [Hash, Uint8Array])[];
 }
 
-/** What transactions wrote: plain data, sent between threads and stacked by the view. */
+/** The write set of transactions. It is plain data, so that threads can send it. The view stacks write sets. */
 export type StateChanges = ReadonlyMap<Address, AccountChange>;
 
-/** State at one moment for whoever can wait. Equal ids mean equal values, so that values may be kept under the id. */
+/** State at one moment, read asynchronously. Sources with equal ids return equal values, so values may be cached under the id. */
 export interface StateSource {
   readonly id: string;
   read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;

@@ -2,23 +2,26 @@ import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { BlockId, Heads } from "./heads.ts";
 import type { AccountChange } from "./stateReader.ts";
 
-/** What one request (a whole batch) reads everything from: immutable, swapped whole. */
+/** The snapshot from which one request (a whole batch) reads everything. It is immutable and replaced as a whole. */
 export interface View {
   readonly heads: Heads;
-  /** Absent where a chain has no pending room (tests, tools): as `pendingFrom: "latest"`. */
+  /** Absent if the chain has no pending state (tests, tools). Requests at `pending` are then answered as for `latest`. */
   readonly pending?: PendingView | undefined;
 }
 
-/** What `x-forebay-pending` says. */
+/** The value of the header `x-forebay-pending`. */
 export type PendingMode = "live" | "unverified" | "degraded" | "stale" | "native" | "node" | "none";
 
-/** Who answers at `pending`: this view, the newest sealed block as for `latest`, or the node's own `pending` (the tag is passed on). */
+/**
+ * The source of answers at `pending`: this view, or the newest sealed block as for `latest`.
+ * With `node`, the request is forwarded with its tag, and the node's own pending block answers.
+ */
 export type PendingSource = "view" | "latest" | "node";
 
-/** UTF-8 JSON text of one result, to be spliced into a response as it is. */
+/** UTF-8 JSON text of one result. Responses contain these bytes unchanged. */
 export type Body = Uint8Array;
 
-/** The environment that code sees in a pending block. Fees in wei, `timestamp` in seconds. */
+/** The block environment of code in a pending block. Fees are in wei, `timestamp` is in seconds. */
 export interface PendingEnvironment {
   readonly number: bigint;
   readonly timestamp: bigint;
@@ -31,90 +34,94 @@ export interface PendingEnvironment {
   readonly extraData: Data;
 }
 
-/** One log of a pending block; its place is known without its block's hash, which changes with every message. */
+/** One log of a pending block. It has no block hash, because that hash changes with every flashblock. */
 export interface PendingLog {
   readonly address: Address;
   readonly topics: readonly Hash[];
   readonly data: Data;
   readonly transactionHash: Hash;
   readonly transactionIndex: number;
-  /** In the whole block. */
+  /** Counts within the whole block, from 0. */
   readonly logIndex: number;
 }
 
 /**
- * A block being built, up to one message: immutable. Its hash is that message's, in the block, its receipts and its logs;
- * its transactions carry `blockHash: null`. Bodies are made when asked for and kept.
+ * A pending block up to one flashblock. It is immutable. Block, receipts and logs carry the hash of that flashblock;
+ * transactions carry `blockHash: null`. Bodies are formatted on first use and cached.
  */
 export interface PendingBlock extends BlockId {
-  /** Of the newest message. */
+  /** The index of the newest flashblock. */
   readonly index: number;
   readonly environment: PendingEnvironment;
   readonly gasUsed: bigint;
   readonly blobGasUsed: bigint;
   readonly transactionHashes: readonly Hash[];
-  /** Every field of the contract's 2.1: transactions whole, or their hashes. */
+  /** Returns the block with full transactions or with their hashes. Fields: docs/service.md, Block object. */
   body(fullTransactions: boolean): Body;
-  /** The transaction at that index, or undefined. */
+  /** Returns the transaction at an index, or `undefined`. */
   transaction(index: number): Body | undefined;
   receipt(index: number): Body | undefined;
-  /** All receipts, in order; undefined while one of them is not known (not executed, and not in the feed's metadata). */
+  /** Returns all receipts, in order. Returns `undefined` if one is missing: not executed yet, and not in the feed's metadata. */
   receipts(): Body | undefined;
-  /** In order; of the whole block, or from that transaction index on. */
+  /** Returns the logs in order, of the whole block or from a transaction index on. */
   logs(fromTransaction?: number): readonly PendingLog[];
   formatLog(log: PendingLog, removed?: boolean): Body;
 }
 
-/** What an account was made to be by the pending blocks; `code` is set where they changed it, else it is the code at the base block. */
+/** An account as the pending blocks wrote it. Without `code`, it has its code at the base block. */
 export type WrittenAccount = Omit<AccountChange, "slots">;
 
-/** The pre-confirmed chain above a sealed block, at one moment: immutable. */
+/** The pre-confirmed chain above a sealed block, at one moment. It is immutable. */
 export interface PendingView {
   readonly mode: PendingMode;
-  /** Block, index and hash of the newest message, or of the sealed block: two views with one id hold the same blocks. */
+  /** Number, index and hash of the newest flashblock, or of the sealed block. Views with equal ids contain the same blocks. */
   readonly id: string;
-  /** Who answers questions about blocks, transactions, receipts and logs at `pending`. */
+  /** The source of blocks, transactions, receipts and logs at `pending`. */
   readonly blocksFrom: PendingSource;
-  /** Who answers state reads, calls, estimates and simulations at `pending`; never a mix. */
+  /** The one source of state reads, calls, estimates and simulations at `pending`. */
   readonly stateFrom: PendingSource;
-  /** The sealed block that the pending blocks stand on. What they did not write has the value it has there, read by this hash. */
+  /** The sealed parent of the first pending block. Unwritten state has its value at this block and is read by this hash. */
   readonly base: BlockId;
-  /** Ascending, unbroken, all above `heads.latest` of the same View. Empty unless `blocksFrom` is `view`. */
+  /** Ascending, without gaps, all above `heads.latest` of the same View. Empty unless `blocksFrom` is `view`. */
   readonly blocks: readonly PendingBlock[];
-  /** The newest of `blocks`. */
+  /** The last of `blocks`. */
   readonly newest: PendingBlock | undefined;
 
-  /** Written in the pending blocks, or undefined: as at `base`. Only where `stateFrom` is `view`. */
+  /** Returns an account that the pending blocks wrote. Otherwise `undefined`: it is as at `base`. Needs `stateFrom: "view"`. */
   account(address: Address): WrittenAccount | undefined;
-  /** Written in the pending blocks, without leading zero bytes (empty for any other slot of a cleared account); undefined: as at `base`. */
+  /**
+   * Returns a slot that the pending blocks wrote, without leading zero bytes. Otherwise `undefined`: it is as at `base`.
+   * An unwritten slot of a cleared account is empty.
+   */
   storage(address: Address, slot: Hash): Uint8Array | undefined;
   /**
-   * The nonce for the next transaction: what the view wrote, or `stateNonce`, raised over the consecutive transactions of that sender that a node
-   * accepted through forebay. `stateNonce` is the nonce at `base`, or of whoever answers state.
+   * Returns the nonce for the next transaction: the view's nonce, or `stateNonce` if the view did not write it.
+   * Consecutive transactions of that sender that a node accepted through forebay advance it.
+   * `stateNonce` is the nonce at `base`, or that of the source in `stateFrom`.
    */
   nonce(address: Address, stateNonce: bigint): bigint;
 
-  /** Where a pre-confirmed transaction is. */
+  /** Returns the block and index of a pre-confirmed transaction. */
   find(transactionHash: Hash): { readonly block: PendingBlock; readonly index: number } | undefined;
-  /** A pending block by a hash that was given out in the last 10 s: each hash for its own prefix. */
+  /** Returns the pending block of a hash that forebay published in the last 10 s. Each hash identifies its own prefix of the block. */
   byHash(hash: Hash): PendingBlock | undefined;
 }
 
-/** Transactions of a block that a new view brought. */
+/** Transactions of a block that are new in a view. */
 export interface PendingExtension {
   readonly block: PendingBlock;
   readonly fromTransaction: number;
   /** Exclusive. */
   readonly toTransaction: number;
-  /** `logs`: the transactions were announced before, their logs are known only now. */
+  /** `logs`: the transactions were published before, and only their logs are new. */
   readonly brings: "transactions" | "logs";
 }
 
-/** What one new view brought; subscriptions are made from it. */
+/** The difference between a new view and the one before. Subscription notifications are created from it. */
 export interface PendingChange {
   readonly view: View;
-  /** Ascending; empty if the change was a head or a mode. */
+  /** Ascending. Empty if only the head or the mode changed. */
   readonly extended: readonly PendingExtension[];
-  /** Logs that were announced as pre-confirmed and are not any more: to be sent again, these bodies say `removed: true`. */
+  /** Logs that were published as pre-confirmed and no longer are. These bodies contain `removed: true` and must be sent. */
   readonly removed: readonly Body[];
 }

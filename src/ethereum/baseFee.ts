@@ -5,7 +5,7 @@ import { isForkActive, isOpForkActive, type Rules } from "./rules.ts";
 const INITIAL_BASE_FEE = 1_000_000_000n;
 const ETHEREUM_ELASTICITY = 2n;
 const ETHEREUM_DENOMINATOR = 8n;
-/** OP stack: what a chain begins with, since Canyon, and where extraData says zero. */
+/** Defaults of OP-stack chains since Canyon. They also replace zeros in extraData. */
 const OP_ELASTICITY = 6n;
 const OP_DENOMINATOR = 250n;
 const OP_DENOMINATOR_BEFORE_CANYON = 50n;
@@ -27,23 +27,27 @@ interface FeeRules {
   readonly minBaseFee: bigint;
 }
 
-/** What an OP-stack chain's own configuration says; extraData that says zero means these. */
+/** Fee parameters of an OP-stack chain's own configuration. They replace zeros in extraData. */
 export interface FeeDefaults {
   readonly elasticity: bigint;
   readonly denominator: bigint;
 }
 
-/** The base fee of the block after `parent`; `rules` are the parent's. */
+/**
+ * Returns the base fee of the block after `parent`, in wei. `rules` are those of the parent.
+ * Source: EIP-1559; on OP-stack chains the parameters of `feeRules`.
+ */
 export const nextBaseFee = (parent: FeeParent, rules: Rules, chain?: FeeDefaults): bigint => {
   const { baseFeePerGas: baseFee, gasLimit } = parent;
   if (baseFee === undefined) return INITIAL_BASE_FEE;
   const { elasticity, denominator, minBaseFee } = feeRules(parent, rules, chain);
   const used = usedGas(parent, rules);
   const target = gasLimit / elasticity;
-  return larger(step(baseFee, used, target, denominator), minBaseFee);
+  return larger(adjustBaseFee(baseFee, used, target, denominator), minBaseFee);
 };
 
-const step = (baseFee: bigint, used: bigint, target: bigint, denominator: bigint): bigint => {
+/** Moves the base fee towards the target. Above the target it rises by 1 wei or more. */
+const adjustBaseFee = (baseFee: bigint, used: bigint, target: bigint, denominator: bigint): bigint => {
   if (used === target || target === 0n) return baseFee;
   if (used < target) {
     const change = (baseFee * (target - used)) / target / denominator;
@@ -53,11 +57,17 @@ const step = (baseFee: bigint, used: bigint, target: bigint, denominator: bigint
   return baseFee + (change === 0n ? 1n : change);
 };
 
-/** Jovian: data counts as gas does (OP stack, specs/protocol/jovian/exec-engine.md). */
+/**
+ * Returns the gas that counts for the base fee. Since Jovian the larger of gas and data footprint counts.
+ * Source: https://specs.optimism.io/protocol/jovian/exec-engine.html
+ */
 const usedGas = ({ gasUsed, blobGasUsed }: FeeParent, rules: Rules): bigint =>
   isOpForkActive(rules, "jovian") && blobGasUsed > gasUsed ? blobGasUsed : gasUsed;
 
-/** Since Holocene the parent's extraData says them: version, denominator, elasticity, and since Jovian the least base fee. */
+/**
+ * Returns the fee parameters for the block after the parent. Since Holocene the parent's extraData contains them:
+ * version (1 byte), denominator (4), elasticity (4). Jovian adds the minimum base fee (8).
+ */
 const feeRules = ({ extraData }: FeeParent, rules: Rules, chain: FeeDefaults | undefined): FeeRules => {
   if (rules.op === undefined) {
     return { elasticity: ETHEREUM_ELASTICITY, denominator: ETHEREUM_DENOMINATOR, minBaseFee: 0n };

@@ -5,7 +5,7 @@ const GAS_PER_BLOB = 131_072n;
 /** EIP-7918 */
 const BLOB_BASE_COST = 8_192n;
 
-/** e to the power of numerator / denominator, times factor. EIP-4844, fake_exponential. */
+/** Returns `factor` times e to the power of `numerator` / `denominator`. Source: EIP-4844, `fake_exponential`. */
 const exponential = (factor: bigint, numerator: bigint, denominator: bigint): bigint => {
   let sum = 0n;
   let term = factor * denominator;
@@ -16,6 +16,7 @@ const exponential = (factor: bigint, numerator: bigint, denominator: bigint): bi
   return sum / denominator;
 };
 
+/** Returns the base fee per blob gas, in wei. Source: EIP-4844, `get_base_fee_per_blob_gas`. */
 export const blobBaseFee = (excessBlobGas: bigint, { updateFraction }: BlobSchedule): bigint =>
   exponential(MIN_BLOB_BASE_FEE, excessBlobGas, updateFraction);
 
@@ -25,7 +26,10 @@ export interface BlobParent {
   readonly baseFee: bigint;
 }
 
-/** EIP-4844, and from Osaka on EIP-7918: while blobs cost less than the gas to check them, the excess falls slower. */
+/**
+ * Returns the excess blob gas of the block after `parent`. Source: EIP-4844.
+ * With `hasReserve` (EIP-7918, since Osaka) the excess falls slower if blobs cost less than the gas to check them.
+ */
 export const nextExcessBlobGas = (parent: BlobParent, schedule: BlobSchedule, hasReserve: boolean): bigint => {
   const { target, max } = schedule;
   const excess = parent.excessBlobGas + parent.blobGasUsed;

@@ -4,39 +4,43 @@ import type { LogFilter } from "./logFilter.ts";
 
 const BLOOM_BYTES = 256;
 
-const MAX_REMEMBERED = 32_768;
-/** Addresses and topics repeat, and hashing one costs more than all the rest. */
-const remembered = new Map<Data, readonly [number, number, number]>();
+const MAX_MEMOIZED = 32_768;
+/** Memoizes a pure function: addresses and topics repeat, and their hash costs more than the rest of this file. */
+const memoizedBits = new Map<Data, readonly [number, number, number]>();
 
-/** The three bits of a value, as positions from the last byte's lowest bit. Yellow Paper, 4.3.1. */
+/** Returns the three bits of a value, as positions from the lowest bit of the last byte. Source: Yellow Paper, 4.3.1. */
 const bitsOf = (value: Data): readonly [number, number, number] => {
-  const known = remembered.get(value);
-  if (known !== undefined) return known;
+  const memoized = memoizedBits.get(value);
+  if (memoized !== undefined) return memoized;
   const hash = keccak256(parseData(value));
-  const bit = (at: number) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2047;
+  const bit = (offset: number) => (((hash[offset] ?? 0) << 8) | (hash[offset + 1] ?? 0)) & 2047;
   const bits = [bit(0), bit(2), bit(4)] as const;
-  if (remembered.size >= MAX_REMEMBERED) remembered.clear();
-  remembered.set(value, bits);
+  if (memoizedBits.size >= MAX_MEMOIZED) memoizedBits.clear();
+  memoizedBits.set(value, bits);
   return bits;
 };
 
+/** Returns an empty bloom, 256 bytes. */
 export const createBloom = (): Uint8Array => new Uint8Array(BLOOM_BYTES);
 
+/** Sets the bits of an address or a topic in `bloom`. */
 export const addToBloom = (bloom: Uint8Array, value: Data): void => {
   for (const bit of bitsOf(value)) {
-    const at = BLOOM_BYTES - 1 - (bit >> 3);
-    bloom[at] = (bloom[at] ?? 0) | (1 << (bit & 7));
+    const index = BLOOM_BYTES - 1 - (bit >> 3);
+    bloom[index] = (bloom[index] ?? 0) | (1 << (bit & 7));
   }
 };
 
+/** Reports whether `bloom` may contain an address or a topic. `false` is certain. */
 export const bloomContains = (bloom: Uint8Array, value: Data): boolean =>
   bitsOf(value).every((bit) => ((bloom[BLOOM_BYTES - 1 - (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0);
 
-/** Adds all of `other` to `bloom`. */
+/** Adds all bits of `other` to `bloom`. */
 export const orBloom = (bloom: Uint8Array, other: Uint8Array): void => {
-  for (let at = 0; at < BLOOM_BYTES; at++) bloom[at] = (bloom[at] ?? 0) | (other[at] ?? 0);
+  for (let index = 0; index < BLOOM_BYTES; index++) bloom[index] = (bloom[index] ?? 0) | (other[index] ?? 0);
 };
 
+/** Returns the bloom of the addresses and topics of `logs`. */
 export const bloomOfLogs = (
   logs: Iterable<{ readonly address: Address; readonly topics: readonly Hash[] }>,
 ): Uint8Array => {
@@ -48,7 +52,7 @@ export const bloomOfLogs = (
   return bloom;
 };
 
-/** False only where no log of the block can match. */
+/** Reports whether a log of the block may match the filter. `false` is certain. */
 export const bloomAdmits = (bloom: Uint8Array, filter: LogFilter): boolean =>
   admitsOneOf(bloom, filter.addresses) && filter.topics.every((position) => admitsOneOf(bloom, position));
 

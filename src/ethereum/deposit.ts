@@ -13,7 +13,10 @@ export interface Deposit {
   readonly input: Uint8Array;
 }
 
-/** The EIP-2718 bytes of a deposit, whose keccak is its hash. OP stack, specs/protocol/deposits.md. */
+/**
+ * Encodes a deposit as EIP-2718 bytes. Their keccak-256 is the transaction hash.
+ * Source: https://specs.optimism.io/protocol/deposits.html
+ */
 export const encodeDeposit = (deposit: Deposit): Uint8Array =>
   concatBytes([
     Uint8Array.of(DEPOSIT_TYPE),

@@ -2,8 +2,9 @@ const HASH_SIZE = 8_192;
 const MAX_DISTANCE = 8_192;
 const MAX_LITERAL = 32;
 const MAX_MATCH = 262;
-/** So many bytes at the end begin no match, and so many are in none. */
+/** No match begins within this number of bytes before the end. */
 const MIN_TAIL = 13;
+/** No match includes the last bytes of the input: this number of them. */
 const MATCH_TAIL = 4;
 
 const read24 = (bytes: Uint8Array, at: number): number =>
@@ -11,29 +12,39 @@ const read24 = (bytes: Uint8Array, at: number): number =>
 
 const hash = (value: number): number => ((Math.imul(value, 2_654_435_769) >>> 0) >> 19) & (HASH_SIZE - 1);
 
-const literals = (count: number): number => {
+/** Returns the encoded length of `count` literal bytes. */
+const literalsLength = (count: number): number => {
   const whole = Math.floor(count / MAX_LITERAL);
   const rest = count % MAX_LITERAL;
   return whole * (MAX_LITERAL + 1) + (rest > 0 ? rest + 1 : 0);
 };
 
-const matches = (length: number): number => {
+/** Returns the encoded length of a match of `length` bytes. */
+const matchEncodedLength = (length: number): number => {
   const whole = Math.floor((length - 1) / MAX_MATCH);
   const rest = (length - 1) % MAX_MATCH;
   return whole * 3 + (rest >= 6 ? 3 : 2);
 };
 
-/** How long `bytes` are when compressed by FastLZ (level 1): the OP stack's measure of a transaction's size since Fjord. */
+/** Counts the bytes after the first three that match at `reference` and `at`. The first different byte counts too, as in FastLZ. */
+const countMatched = (bytes: Uint8Array, reference: number, at: number): number => {
+  const limit = bytes.length - MATCH_TAIL - (at + 3);
+  let same = 0;
+  while (same < limit && bytes[reference + 3 + same] === bytes[at + 3 + same]) same++;
+  return same < limit ? same + 1 : same;
+};
+
+/**
+ * Returns the length of `bytes` after compression with FastLZ (level 1), in bytes.
+ * The OP stack estimates a transaction's size with it since Fjord.
+ * Source: https://specs.optimism.io/protocol/fjord/exec-engine.html#fjord-l1-cost-fee-changes-fastlz-estimator
+ */
 export const fastLzLength = (bytes: Uint8Array): number => {
   const seen = new Int32Array(HASH_SIZE);
   const limit = bytes.length - MIN_TAIL;
   let length = 0;
   let anchor = 0;
   let at = 2;
-  const take = (): void => {
-    seen[hash(read24(bytes, at))] = at;
-    at++;
-  };
   while (at < limit) {
     let distance = 0;
     let reference = 0;
@@ -49,17 +60,12 @@ export const fastLzLength = (bytes: Uint8Array): number => {
     } while (distance >= MAX_DISTANCE || value !== read24(bytes, reference));
     if (at >= limit) break;
     at--;
-    if (at > anchor) length += literals(at - anchor);
-    const most = bytes.length - MATCH_TAIL - (at + 3);
-    let same = 0;
-    while (same < most && bytes[reference + 3 + same] === bytes[at + 3 + same]) same++;
-    // The reference counts the byte that differs as well, where there is one.
-    const matched = same < most ? same + 1 : same;
-    length += matches(matched);
+    if (at > anchor) length += literalsLength(at - anchor);
+    const matched = countMatched(bytes, reference, at);
+    length += matchEncodedLength(matched);
     at += matched;
-    take();
-    take();
+    for (const end = at + 2; at < end; at++) seen[hash(read24(bytes, at))] = at;
     anchor = at;
   }
-  return length + literals(bytes.length - anchor);
+  return length + literalsLength(bytes.length - anchor);
 };

@@ -1,8 +1,10 @@
 import { createKeccak } from "hash-wasm";
 import { type Data, formatData } from "./hex.ts";
 
-// One WebAssembly instance a thread: six times as fast as JavaScript on short inputs, and synchronous once it is there.
+// Each thread has one WebAssembly instance. It is six times as fast as JavaScript on short inputs, and synchronous after its load.
 const hasher = await createKeccak(256);
 
+/** Returns the keccak-256 hash, 32 bytes. */
 export const keccak256 = (bytes: Uint8Array): Uint8Array => hasher.init().update(bytes).digest("binary");
+/** Returns the keccak-256 hash in hex. */
 export const keccak256Hex = (bytes: Uint8Array): Data => formatData(keccak256(bytes));

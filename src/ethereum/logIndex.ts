@@ -1,34 +1,38 @@
 import { canonicalLogFilter, type LogFilter } from "./logFilter.ts";
 
-/** What of a log filters look at; address and topics in lower case. */
+/** The fields of a log that filters compare. Address and topics are in lower case. */
 export interface MatchedLog {
   readonly address: string;
   readonly topics: readonly string[];
 }
 
-/** Who wants which logs. A log is tried only on filters that name its address or one of its topics, and on those that name none. */
+/**
+ * Finds the subscribers of a log. A log is compared with filters that contain its address or one of its topics.
+ * It is also compared with filters that contain no address and no topic.
+ */
 export interface LogIndex<T> {
   readonly size: number;
   add(filter: LogFilter, entry: T): void;
   delete(filter: LogFilter, entry: T): void;
-  /** Every entry whose filter matches the log, each once. */
+  /** Returns every entry whose filter matches the log, each once. */
   match(log: MatchedLog): Iterable<T>;
 }
 
-/** Entries with equal filters: matched once for all of them. */
+/** Entries with equal filters. Their filter is compared once for all of them. */
 interface Group<T> {
   readonly matches: (log: MatchedLog) => boolean;
   readonly keys: readonly string[];
   readonly entries: Set<T>;
 }
 
-type Buckets<T> = Map<string, Set<Group<T>>>;
-
-/** Under this key are filters that name nothing. */
+/** The key of filters without any address and topic. */
 const ANY = "any";
 const ADDRESS = "a";
 
-/** What a filter names, by dimension: any one of a dimension's keys is in every log that matches. Topics first: they are the rarer ones. */
+/**
+ * Returns the keys of a filter by dimension. A matching log has one key of each dimension.
+ * Topics come first, because they are rarer than addresses.
+ */
 const dimensionsOf = ({ addresses, topics }: LogFilter): readonly (readonly string[])[] =>
   [
     ...topics.map((position, at) => position.map((topic) => at + topic)).reverse(),
@@ -41,8 +45,8 @@ const keysOf = function* ({ address, topics }: MatchedLog): Generator<string> {
   for (const [at, topic] of topics.entries()) yield at + topic;
 };
 
-/** Filters may hold a thousand values each: they are looked up, not searched. */
-const matcherOf = ({ addresses, topics }: LogFilter): ((log: MatchedLog) => boolean) => {
+/** Compiles a filter. It uses sets, because a filter may contain a thousand values in each position. */
+const compileFilter = ({ addresses, topics }: LogFilter): ((log: MatchedLog) => boolean) => {
   const anyOf = new Set<string>(addresses);
   const positions = topics.map((position) => new Set<string>(position));
   return (log) =>
@@ -51,62 +55,67 @@ const matcherOf = ({ addresses, topics }: LogFilter): ((log: MatchedLog) => bool
     positions.every((position, at) => position.size === 0 || position.has(log.topics[at] ?? ""));
 };
 
-export const createLogIndex = <T>(): LogIndex<T> => {
-  const groups = new Map<string, Group<T>>();
-  const buckets: Buckets<T> = new Map();
-  let size = 0;
+class BucketLogIndex<T> implements LogIndex<T> {
+  readonly #groups = new Map<string, Group<T>>();
+  readonly #buckets = new Map<string, Set<Group<T>>>();
+  #size = 0;
 
-  const longest = (keys: readonly string[]): number =>
-    keys.reduce((most, key) => Math.max(most, buckets.get(key)?.size ?? 0), 0);
+  get size(): number {
+    return this.#size;
+  }
 
-  /** The dimension whose buckets are emptiest now: an address or topic that all filters share tells nothing. */
-  const chooseKeys = (filter: LogFilter): readonly string[] => {
+  add(filter: LogFilter, entry: T): void {
+    const text = canonicalLogFilter(filter);
+    const group = this.#groups.get(text) ?? this.#createGroup(filter);
+    this.#groups.set(text, group);
+    this.#size += group.entries.has(entry) ? 0 : 1;
+    group.entries.add(entry);
+  }
+
+  delete(filter: LogFilter, entry: T): void {
+    const text = canonicalLogFilter(filter);
+    const group = this.#groups.get(text);
+    if (!group?.entries.delete(entry)) return;
+    this.#size--;
+    if (group.entries.size > 0) return;
+    this.#groups.delete(text);
+    this.#removeGroup(group);
+  }
+
+  *match(log: MatchedLog): Generator<T> {
+    for (const key of keysOf(log)) {
+      for (const group of this.#buckets.get(key) ?? []) if (group.matches(log)) yield* group.entries;
+    }
+  }
+
+  /** Chooses the dimension with the smallest buckets. An address or topic that all filters share excludes no filter. */
+  #chooseKeys(filter: LogFilter): readonly string[] {
     const [first, ...others] = dimensionsOf(filter);
     if (first === undefined) return [ANY];
-    return others.reduce((best, keys) => (longest(keys) < longest(best) ? keys : best), first);
-  };
+    return others.reduce((best, keys) => (this.#longest(keys) < this.#longest(best) ? keys : best), first);
+  }
 
-  const createGroup = (filter: LogFilter): Group<T> => {
-    const group = { matches: matcherOf(filter), keys: chooseKeys(filter), entries: new Set<T>() };
+  #longest(keys: readonly string[]): number {
+    return keys.reduce((longest, key) => Math.max(longest, this.#buckets.get(key)?.size ?? 0), 0);
+  }
+
+  #createGroup(filter: LogFilter): Group<T> {
+    const group = { matches: compileFilter(filter), keys: this.#chooseKeys(filter), entries: new Set<T>() };
     for (const key of group.keys) {
-      const bucket = buckets.get(key) ?? new Set();
-      buckets.set(key, bucket.add(group));
+      const bucket = this.#buckets.get(key) ?? new Set();
+      this.#buckets.set(key, bucket.add(group));
     }
     return group;
-  };
+  }
 
-  const removeGroup = (group: Group<T>): void => {
+  #removeGroup(group: Group<T>): void {
     for (const key of group.keys) {
-      const bucket = buckets.get(key);
+      const bucket = this.#buckets.get(key);
       bucket?.delete(group);
-      if (bucket?.size === 0) buckets.delete(key);
+      if (bucket?.size === 0) this.#buckets.delete(key);
     }
-  };
+  }
+}
 
-  return {
-    get size() {
-      return size;
-    },
-    add: (filter, entry) => {
-      const text = canonicalLogFilter(filter);
-      const group = groups.get(text) ?? createGroup(filter);
-      groups.set(text, group);
-      size += group.entries.has(entry) ? 0 : 1;
-      group.entries.add(entry);
-    },
-    delete: (filter, entry) => {
-      const text = canonicalLogFilter(filter);
-      const group = groups.get(text);
-      if (!group?.entries.delete(entry)) return;
-      size--;
-      if (group.entries.size > 0) return;
-      groups.delete(text);
-      removeGroup(group);
-    },
-    match: function* (log) {
-      for (const key of keysOf(log)) {
-        for (const group of buckets.get(key) ?? []) if (group.matches(log)) yield* group.entries;
-      }
-    },
-  };
-};
+/** Creates an index of log filters. */
+export const createLogIndex = <T>(): LogIndex<T> => new BucketLogIndex<T>();

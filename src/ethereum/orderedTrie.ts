@@ -11,20 +11,20 @@ interface Leaf {
 }
 
 /**
- * Root of the trie that holds `values[index]` under rlp(index): transactionsRoot and receiptsRoot.
- * All keys are known beforehand and none is the beginning of another, so nodes are made once, from the leaves up.
+ * Returns the root of the trie with `values[index]` under rlp(index), as in `transactionsRoot` and `receiptsRoot`.
+ * No key is a prefix of another, so each node is encoded once, from the leaves up. Source: Yellow Paper, appendix D.
  */
 export const orderedTrieRoot = (values: readonly Uint8Array[]): Hash => {
   if (values.length === 0) return formatData(keccak256(EMPTY_STRING));
-  // In order of their keys: 0x01 to 0x7f, then 0x80 for zero, then 0x8180 and longer.
+  // Keys in order: 0x01 to 0x7f, then 0x80 (index zero), then 0x8180 and longer keys.
   const leaves = values.map((value, index) => ({ key: nibbles(encodeNumber(index)), value }));
   const [zero] = leaves.splice(0, 1);
   if (zero !== undefined) leaves.splice(127, 0, zero);
-  return formatData(keccak256(node(leaves, 0, leaves.length, 0)));
+  return formatData(keccak256(encodeNode(leaves, 0, leaves.length, 0)));
 };
 
-/** The node over leaves[from..to), whose keys agree below `depth`. */
-const node = (leaves: readonly Leaf[], from: number, to: number, depth: number): Uint8Array => {
+/** Encodes the node over leaves[from..to). Their keys have the first `depth` nibbles in common. */
+const encodeNode = (leaves: readonly Leaf[], from: number, to: number, depth: number): Uint8Array => {
   const first = leaves[from];
   const last = leaves[to - 1];
   if (first === undefined || last === undefined) throw new RangeError("a node has at least one leaf");
@@ -32,25 +32,25 @@ const node = (leaves: readonly Leaf[], from: number, to: number, depth: number):
   let fork = depth;
   while (first.key[fork] === last.key[fork]) fork++;
   if (fork > depth) {
-    return encodeList([path(first.key, depth, fork, false), reference(node(leaves, from, to, fork))]);
+    return encodeList([path(first.key, depth, fork, false), reference(encodeNode(leaves, from, to, fork))]);
   }
   const children: Uint8Array[] = [];
   let start = from;
   for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
     let end = start;
     while (end < to && leaves[end]?.key[depth] === nibble) end++;
-    children.push(end === start ? EMPTY_STRING : reference(node(leaves, start, end, depth + 1)));
+    children.push(end === start ? EMPTY_STRING : reference(encodeNode(leaves, start, end, depth + 1)));
     start = end;
   }
   children.push(EMPTY_STRING);
   return encodeList(children);
 };
 
-/** A node shorter than a hash stands in its parent itself. */
+/** Returns a node's reference in its parent: its hash, or the node itself if it is shorter than a hash. */
 const reference = (encoded: Uint8Array): Uint8Array =>
   encoded.length < 32 ? encoded : encodeBytes(keccak256(encoded));
 
-/** Hex-prefix encoding of key[from..to). Yellow Paper, appendix C. */
+/** Returns the hex-prefix encoding of key[from..to). Source: Yellow Paper, appendix C. */
 const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8Array => {
   const isOdd = (to - from) % 2 === 1;
   const flag = (isLeaf ? 2 : 0) + (isOdd ? 1 : 0);

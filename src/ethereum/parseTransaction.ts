@@ -18,17 +18,20 @@ import {
 } from "./transaction.ts";
 import { createReader, decodeList, type Item, type Reader } from "./transactionFields.ts";
 
-/** A transaction from its EIP-2718 bytes, or from what a blob transaction is sent as. Throws InvalidTransaction. */
+/**
+ * Parses a transaction from its EIP-2718 bytes, or a blob transaction from its network form with blobs.
+ * Throws InvalidTransaction.
+ */
 export const parseTransaction = (raw: Uint8Array): Transaction => {
   const first = raw[0];
   if (first === undefined) throw new InvalidTransaction("no bytes");
   if (first >= 0xc0) return parseLegacy(raw);
   const parse = PARSERS.get(first);
-  if (parse === undefined) throw new InvalidTransaction(`transaction type ${first} is not known`);
+  if (parse === undefined) throw new InvalidTransaction(`unsupported transaction type ${first}`);
   return parse(raw, decodeList(raw.subarray(1)));
 };
 
-const identity = (raw: Uint8Array) => ({ raw, hash: keccak256Hex(raw) });
+const rawAndHash = (raw: Uint8Array) => ({ raw, hash: keccak256Hex(raw) });
 
 const readCall = (read: Reader) => ({ gas: read.uint64(), to: read.to(), value: read.number(), input: read.bytes() });
 
@@ -77,19 +80,19 @@ const parseLegacy = (raw: Uint8Array): LegacyTransaction => {
   const gasPrice = read.number();
   const call = readCall(read);
   const v = read.number();
-  // EIP-155: v = 35 + 2 * chain id + parity; 27 and 28 before it.
+  // EIP-155: v = 35 + 2 * chain id + parity. Before EIP-155, v is 27 or 28.
   const isProtected = v >= 35n;
   if (!isProtected && v !== 27n && v !== 28n) throw new InvalidTransaction(`v is ${v}`);
   const chainId = isProtected ? (v - 35n) / 2n : undefined;
   const signature: Signature = { yParity: (v - 27n) % 2n === 0n ? 0 : 1, r: read.number(), s: read.number() };
-  return { type: 0, ...identity(raw), nonce, gasPrice, ...call, v, chainId, signature };
+  return { type: 0, ...rawAndHash(raw), nonce, gasPrice, ...call, v, chainId, signature };
 };
 
 const parseAccessList = (raw: Uint8Array, items: readonly Item[]): AccessListTransaction => {
   const read = createReader(items, 11);
   return {
     type: 1,
-    ...identity(raw),
+    ...rawAndHash(raw),
     chainId: read.number(),
     nonce: read.uint64(),
     gasPrice: read.number(),
@@ -101,17 +104,17 @@ const parseAccessList = (raw: Uint8Array, items: readonly Item[]): AccessListTra
 
 const parseDynamicFee = (raw: Uint8Array, items: readonly Item[]): DynamicFeeTransaction => {
   const read = createReader(items, 12);
-  return { type: 2, ...identity(raw), ...readDynamicFee(read), ...readSignature(read) };
+  return { type: 2, ...rawAndHash(raw), ...readDynamicFee(read), ...readSignature(read) };
 };
 
 const parseBlob = (raw: Uint8Array, items: readonly Item[]): BlobTransaction => {
   const [inner] = items;
-  // Sent with its blobs (EIP-4844, EIP-7594: [transaction, ...]) it is hashed without them.
+  // The network form is [transaction, ...blobs and proofs] (EIP-4844, EIP-7594). The hash is of the transaction alone.
   if (Array.isArray(inner)) return parseBlob(concatBytes([Uint8Array.of(3), RLP.encode(inner)]), inner);
   const read = createReader(items, 14);
   return {
     type: 3,
-    ...identity(raw),
+    ...rawAndHash(raw),
     ...readDynamicFee(read),
     maxFeePerBlobGas: read.number(),
     blobVersionedHashes: readHashes(read.list()),
@@ -121,14 +124,14 @@ const parseBlob = (raw: Uint8Array, items: readonly Item[]): BlobTransaction => 
 
 const parseSetCode = (raw: Uint8Array, items: readonly Item[]): SetCodeTransaction => {
   const read = createReader(items, 13);
-  return { type: 4, ...identity(raw), ...readDynamicFee(read), ...readAuthorizations(read), ...readSignature(read) };
+  return { type: 4, ...rawAndHash(raw), ...readDynamicFee(read), ...readAuthorizations(read), ...readSignature(read) };
 };
 
 const parseDeposit = (raw: Uint8Array, items: readonly Item[]): DepositTransaction => {
   const read = createReader(items, 8);
   return {
     type: DEPOSIT_TYPE,
-    ...identity(raw),
+    ...rawAndHash(raw),
     sourceHash: read.hash(),
     from: read.address(),
     to: read.to(),

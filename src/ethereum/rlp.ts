@@ -1,14 +1,14 @@
-import { parseData } from "./hex.ts";
+// RLP (Yellow Paper, appendix B) from encoded parts, so that unchanged bytes are encoded once.
 
-/** Encoding from parts that are encoded already, so that bytes which do not change are never encoded twice. */
+import { parseData } from "./hex.ts";
 
 const EMPTY = Uint8Array.of(0x80);
 
-/** Yellow Paper, appendix B: up to 55 bytes are told in the prefix itself. */
+/** Returns the bytes of the prefix for a payload of `length` bytes. Lengths up to 55 fit into the prefix byte. */
 export const prefixLength = (length: number): number =>
   length < 56 ? 1 : length < 0x100 ? 2 : length < 0x10000 ? 3 : length < 0x1000000 ? 4 : 5;
 
-/** Writes a prefix and returns where its payload begins. */
+/** Writes a prefix at `at` and returns the offset of its payload. `offset`: 0x80 for a string, 0xc0 for a list. */
 export const writePrefix = (into: Uint8Array, at: number, length: number, offset: 0x80 | 0xc0): number => {
   const size = prefixLength(length);
   if (size === 1) into[at] = offset + length;
@@ -19,12 +19,14 @@ export const writePrefix = (into: Uint8Array, at: number, length: number, offset
   return at + size;
 };
 
-/** How long a list with that payload is. */
+/** Returns the encoded length of a list, in bytes. */
 export const listLength = (payloadLength: number): number => prefixLength(payloadLength) + payloadLength;
 
+/** Returns the encoded length of a string, in bytes. */
 export const bytesLength = (bytes: Uint8Array): number =>
   bytes.length === 1 && (bytes[0] ?? 0) < 0x80 ? 1 : prefixLength(bytes.length) + bytes.length;
 
+/** Encodes a string. May return `bytes` itself. */
 export const encodeBytes = (bytes: Uint8Array): Uint8Array => {
   if (bytes.length === 0) return EMPTY;
   if (bytes.length === 1 && (bytes[0] ?? 0) < 0x80) return bytes;
@@ -33,15 +35,16 @@ export const encodeBytes = (bytes: Uint8Array): Uint8Array => {
   return encoded;
 };
 
-/** Minimal big-endian bytes; zero is the empty string. */
+/** Encodes a number. */
 export const encodeNumber = (value: bigint | number): Uint8Array => encodeBytes(numberBytes(value));
 
+/** Returns the minimal big-endian bytes of a number. Zero is empty. */
 export const numberBytes = (value: bigint | number): Uint8Array => {
   const digits = value.toString(16);
   return digits === "0" ? new Uint8Array(0) : parseData(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
 };
 
-/** A list of items that are encoded already. */
+/** Encodes a list of encoded items. */
 export const encodeList = (items: readonly Uint8Array[]): Uint8Array => {
   let length = 0;
   for (const item of items) length += item.length;
@@ -54,14 +57,15 @@ export const encodeList = (items: readonly Uint8Array[]): Uint8Array => {
   return encoded;
 };
 
+/** Joins byte arrays into a new one. */
 export const concatBytes = (parts: readonly Uint8Array[]): Uint8Array => {
   let length = 0;
   for (const part of parts) length += part.length;
-  const whole = new Uint8Array(length);
+  const joined = new Uint8Array(length);
   let at = 0;
   for (const part of parts) {
-    whole.set(part, at);
+    joined.set(part, at);
     at += part.length;
   }
-  return whole;
+  return joined;
 };

@@ -3,10 +3,10 @@ import type { Address, Hash } from "./hex.ts";
 export const DEPOSIT_TYPE = 0x7e;
 
 interface Body {
-  /** The EIP-2718 bytes as they stand in a block. */
+  /** The EIP-2718 bytes, as in a block. */
   readonly raw: Uint8Array;
   readonly hash: Hash;
-  /** null creates a contract. */
+  /** `null` creates a contract. */
   readonly to: Address | null;
   readonly value: bigint;
   readonly gas: bigint;
@@ -42,7 +42,7 @@ interface WithDynamicFee extends WithAccessList {
 export interface LegacyTransaction extends Signed {
   readonly type: 0;
   readonly gasPrice: bigint;
-  /** As signed: 27 or 28, or with the chain id in it (EIP-155). */
+  /** As signed: 27 or 28, or a value that contains the chain id (EIP-155). */
   readonly v: bigint;
   readonly chainId: bigint | undefined;
 }
@@ -66,7 +66,7 @@ export interface Authorization {
   readonly chainId: bigint;
   readonly address: Address;
   readonly nonce: bigint;
-  /** Any byte (EIP-7702): a wrong one makes this authorization void and leaves the transaction valid. */
+  /** Any byte (EIP-7702). A wrong value invalidates this authorization, but not the transaction. */
   readonly yParity: bigint;
   readonly r: bigint;
   readonly s: bigint;
@@ -84,7 +84,7 @@ export type SignedTransaction =
   | BlobTransaction
   | SetCodeTransaction;
 
-/** OP stack, specs/protocol/deposits.md: no signature, no nonce, no fee. */
+/** A deposit has no signature, no nonce and no fee. Source: https://specs.optimism.io/protocol/deposits.html */
 export interface DepositTransaction extends Body {
   readonly type: typeof DEPOSIT_TYPE;
   readonly sourceHash: Hash;
@@ -95,7 +95,7 @@ export interface DepositTransaction extends Body {
 
 export type Transaction = SignedTransaction | DepositTransaction;
 
-/** Bytes that are no transaction, or one of a type that is not known here. */
+/** The bytes are not a transaction, or forebay does not support its type. */
 export class InvalidTransaction extends Error {
   override readonly name = "InvalidTransaction";
 }

@@ -8,20 +8,20 @@ import type { StateOverlay } from "./stateOverlay.ts";
 
 const MAGIC = Uint8Array.of(0x05);
 const MAX_NONCE = 2n ** 64n - 1n;
-/** Half of secp256k1's order: EIP-2's rule for s. */
+/** Half of the order of secp256k1, the largest valid `s` (EIP-2). */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const DELEGATION = Uint8Array.of(0xef, 0x01, 0x00);
 const NOTHING = new Uint8Array(0);
-/** What an authorization costs too much where the account is there already. */
+/** The refund of an authorization if the account exists already: PER_EMPTY_ACCOUNT_COST - PER_AUTH_BASE_COST. */
 const EXISTING_REFUND = 12_500n;
 
 export interface Authorized {
   readonly refund: bigint;
-  /** Warm from now on, whether the authorization held or not. */
+  /** Addresses that become warm, including those of authorizations that were skipped after recovery. */
   readonly warm: readonly Address[];
 }
 
-/** EIP-7702: accounts take on the code of others. One that does not hold is passed over. */
+/** Delegates accounts to the code of others and returns the gas refund. Skips invalid authorizations. Source: EIP-7702. */
 export const applyAuthorizations = (
   state: StateOverlay,
   chainId: bigint,
@@ -44,6 +44,7 @@ export const applyAuthorizations = (
   return { refund, warm };
 };
 
+/** Recovers the account that signed an authorization. Returns `undefined` for another chain or an invalid signature. */
 const authorityOf = (authorization: Authorization, chainId: bigint): Address | undefined => {
   const { address, nonce, yParity, r, s } = authorization;
   if (authorization.chainId !== 0n && authorization.chainId !== chainId) return undefined;

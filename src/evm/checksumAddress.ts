@@ -3,7 +3,7 @@ import { keccak256 } from "../ethereum/keccak.ts";
 
 const encoder = new TextEncoder();
 
-/** Mixed case, as geth writes addresses in its messages (EIP-55). */
+/** Formats an address in mixed case, as geth does in its messages. Source: EIP-55. */
 export const checksumAddress = (address: Address): string => {
   const digits = address.slice(2);
   const hash = formatData(keccak256(encoder.encode(digits))).slice(2);

@@ -6,37 +6,43 @@ import { verifyKzgProof } from "./kzg.ts";
 
 const COMPRESSION_BYTES = 1;
 
-/** Public key (64 bytes) of a signature. The native module is 26 times as fast; where it fails to load, its own JavaScript takes over. */
-const recover = (digest: Uint8Array, v: bigint, r: Uint8Array, s: Uint8Array, chainId?: bigint): Uint8Array => {
+/**
+ * Returns the public key (64 bytes) of a signature. The native module is 26 times as fast as JavaScript.
+ * If the native module fails to load, `secp256k1` falls back to its own JavaScript.
+ */
+const recover: typeof recoverSlowly = (...signed) => {
+  const [digest, v, r, s, chainId] = signed;
   const recovery = recoveryId(v, chainId);
-  if (recovery !== 0 && recovery !== 1) return recoverSlowly(digest, v, r, s, chainId);
+  if (recovery !== 0 && recovery !== 1) return recoverSlowly(...signed);
   const signature = new Uint8Array(64);
   signature.set(r, 32 - r.length);
   signature.set(s, 64 - s.length);
   return secp256k1.ecdsaRecover(signature, recovery, digest, false).subarray(COMPRESSION_BYTES);
 };
 
-/** EIP-155 and what was before it; typed transactions say 0 or 1. */
+/** Returns the recovery id of `v`. Typed transactions have 0 or 1, legacy transactions the values of EIP-155 or 27 and 28. */
 const recoveryId = (v: bigint, chainId?: bigint): number => {
   if (v === 0n || v === 1n) return Number(v);
   return Number(chainId === undefined ? v - 27n : v - (chainId * 2n + 35n));
 };
 
-const unused = (): never => {
-  throw new Error("blobs are not made or checked here, only the point evaluation precompile needs KZG");
+/** Replaces functions that only create or verify blobs. The point evaluation precompile needs `verifyProof` alone. */
+const unsupported = (): never => {
+  throw new Error("unsupported KZG function: only verifyProof is available");
 };
 
+/** Fast implementations of the cryptography that the EVM library uses. */
 export const customCrypto: CustomCrypto = {
   keccak256,
   ecrecover: recover,
   kzg: {
     verifyProof: verifyKzgProof,
-    blobToKzgCommitment: unused,
-    computeBlobProof: unused,
-    verifyBlobProofBatch: unused,
-    computeCells: unused,
-    computeCellsAndProofs: unused,
-    recoverCellsAndProofs: unused,
-    verifyCellKzgProofBatch: unused,
+    blobToKzgCommitment: unsupported,
+    computeBlobProof: unsupported,
+    verifyBlobProofBatch: unsupported,
+    computeCells: unsupported,
+    computeCellsAndProofs: unsupported,
+    recoverCellsAndProofs: unsupported,
+    verifyCellKzgProofBatch: unsupported,
   },
 };

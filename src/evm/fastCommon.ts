@@ -1,27 +1,29 @@
 import { Common } from "@ethereumjs/common";
 
-/** The library's rules with look-ups by Set and Map: it searches arrays at each opcode. */
+/** The library's rules with lookups in a Set and a Map. The library itself searches arrays at each opcode. */
 export class FastCommon extends Common {
   #eips = new Set<number>();
-  #eipsOf: readonly number[] | undefined;
+  /** The library's array from which `#eips` was created. */
+  #eipsSource: readonly number[] | undefined;
   #params = new Map<string, bigint>();
-  #paramsOf: object | undefined;
+  /** The library's object from which `#params` is filled. */
+  #paramsSource: object | undefined;
 
   override isActivatedEIP(eip: number): boolean {
-    if (this.#eipsOf !== this._activatedEIPsCache) {
-      this.#eipsOf = this._activatedEIPsCache;
+    if (this.#eipsSource !== this._activatedEIPsCache) {
+      this.#eipsSource = this._activatedEIPsCache;
       this.#eips = new Set(this._activatedEIPsCache);
     }
     return this.#eips.has(eip);
   }
 
   override param(name: string): bigint {
-    if (this.#paramsOf !== this._paramsCache) {
-      this.#paramsOf = this._paramsCache;
+    if (this.#paramsSource !== this._paramsCache) {
+      this.#paramsSource = this._paramsCache;
       this.#params = new Map();
     }
-    const known = this.#params.get(name);
-    if (known !== undefined) return known;
+    const cached = this.#params.get(name);
+    if (cached !== undefined) return cached;
     const value = super.param(name);
     this.#params.set(name, value);
     return value;

@@ -6,7 +6,7 @@ const TRANSACTION_GAS = 21_000n;
 const CREATION_GAS = 32_000n;
 const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
-/** Before EIP-2028. */
+/** The cost before EIP-2028. */
 const OLD_BYTE_GAS = 68n;
 const ACCESS_ADDRESS_GAS = 2_400n;
 const ACCESS_SLOT_GAS = 1_900n;
@@ -17,12 +17,13 @@ const TOKENS_OF_BYTE = 4n;
 const WORD_BYTES = 32;
 
 export interface IntrinsicGas {
-  /** Paid before anything runs. */
+  /** Charged before execution. */
   readonly intrinsic: bigint;
-  /** Paid at least (EIP-7623). */
+  /** The minimum charge of the transaction (EIP-7623). Zero before Prague. */
   readonly floor: bigint;
 }
 
+/** Returns the intrinsic gas of a message. Source: Yellow Paper, 6.2; EIP-2028, EIP-2930, EIP-3860, EIP-7623, EIP-7702. */
 export const intrinsicGas = (engine: Engine, message: TransactionMessage): IntrinsicGas => {
   const { input, to } = message;
   let zeros = 0;

@@ -1,30 +1,39 @@
 import type { EVM } from "@ethereumjs/evm";
 
-interface Interpreter {
-  readonly _evm: EVM;
-  _getValidJumpDestinations(code: Uint8Array): object;
+/** Jump analyses by code. A code is the same object wherever it is called. */
+type Analyses = WeakMap<Uint8Array, object>;
+
+const ANALYSES = Symbol("jumpAnalyses");
+const ORIGINAL = Symbol("originalJumpAnalysis");
+
+interface MemoizingEvm extends EVM {
+  [ANALYSES]?: Analyses;
 }
 
-/** Of each EVM, since opcodes differ from fork to fork: by code, which is one object wherever it is called. */
-const analysesOf = new WeakMap<EVM, WeakMap<Uint8Array, object>>();
-const prepared = new WeakSet<object>();
+type Analyse = (this: Interpreter, code: Uint8Array) => object;
+
+interface Interpreter {
+  readonly _evm: MemoizingEvm;
+  _getValidJumpDestinations: Analyse & { [ORIGINAL]?: Analyse };
+}
 
 /**
- * The library analyses a code anew in every call, which takes longer than most calls do. Its interpreter is not exported; one that
- * runs leads to its class, which from then on remembers, for those EVMs alone that were given here.
+ * Memoizes the jump analyses of an EVM. The library analyses a code again in every call, which takes longer than most calls.
+ * The library does not export its interpreter, so this patches the class of a running one.
+ * The patch affects only EVMs that were passed here. Each EVM has its own analyses, because opcodes differ between forks.
  */
 export const keepJumpAnalyses = (evm: EVM, running: Interpreter): void => {
-  analysesOf.set(evm, new WeakMap());
+  (evm as MemoizingEvm)[ANALYSES] = new WeakMap();
   const prototype: Interpreter = Object.getPrototypeOf(running);
-  if (prepared.has(prototype)) return;
-  prepared.add(prototype);
-  const analyse = prototype._getValidJumpDestinations;
-  prototype._getValidJumpDestinations = function (code) {
-    const kept = analysesOf.get(this._evm);
-    const known = kept?.get(code);
-    if (known !== undefined) return known;
-    const analysis = analyse.call(this, code);
-    kept?.set(code, analysis);
+  const original = prototype._getValidJumpDestinations;
+  if (original[ORIGINAL] !== undefined) return;
+  const memoized: Analyse = function (code) {
+    const analyses = this._evm[ANALYSES];
+    const cached = analyses?.get(code);
+    if (cached !== undefined) return cached;
+    const analysis = original.call(this, code);
+    analyses?.set(code, analysis);
     return analysis;
   };
+  prototype._getValidJumpDestinations = Object.assign(memoized, { [ORIGINAL]: original });
 };

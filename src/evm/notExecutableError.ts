@@ -1,4 +1,4 @@
-/** What was asked for cannot be executed here, because it is native on that chain or not known: a node must answer. */
+/** forebay cannot execute the request, because it needs a native contract or an unknown feature. A node must answer it. */
 export class NotExecutableError extends Error {
   override readonly name = "NotExecutable";
 }

@@ -5,6 +5,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import {
   accessListCall,
+  type Listed,
   type PlainCall,
   parseAccessList,
   parsePrestate,
@@ -15,17 +16,17 @@ import {
 const MAX_CALLS = 16;
 const REFUSED = /not (found|available|supported|allowed|enabled|implemented)|unsupported|does not exist|disabled/i;
 
-/** Calls that are about to run, as the caller wrote them. */
+/** Calls that will be executed next, as the client wrote them. */
 export interface PrefetchHint {
   readonly calls: readonly PlainCall[];
   readonly stateOverrides: unknown;
 }
 
-/** What nodes foresee. */
-interface PredictedKeys {
-  /** Values as they are. */
+/** The state keys that nodes predict. */
+export interface PredictedKeys {
+  /** Predicted accounts and slots with their values. */
   readonly traced: readonly TracedAccount[];
-  /** Only what will be read: its values have to be asked for. */
+  /** Predicted keys without values. Their values must be fetched. */
   readonly listed: StateKeys;
 }
 
@@ -34,28 +35,34 @@ interface PrefetchPlan {
   read(outcomes: readonly unknown[]): PredictedKeys;
 }
 
-/** Two ways of asking nodes ahead. Both are tried with the first question; which of them works is remembered. */
-export const createPrefetch = (): ((block: Hash, wish: PrefetchHint) => PrefetchPlan) => {
-  const works = { trace: undefined as boolean | undefined, list: undefined as boolean | undefined };
+/** Whether the nodes support a method. `undefined` before the first clear outcome. */
+type Support = boolean | undefined;
+
+/**
+ * Creates a planner of state prefetches. A plan predicts the state of calls with `debug_traceCall` or `eth_createAccessList`.
+ * The first plan tries both methods. Later plans use the methods that nodes support.
+ */
+export const createPrefetch = (): ((block: Hash, hint: PrefetchHint) => PrefetchPlan) => {
+  const support: { trace: Support; list: Support } = { trace: undefined, list: undefined };
 
   return (block, { calls, stateOverrides }) => {
     const overridden = overriddenAddresses(stateOverrides);
-    // What an authorization does to an account, some nodes show as if it had been so before.
-    const some = calls.filter(({ authorizationList }) => authorizationList === undefined).slice(0, MAX_CALLS);
-    const traces = works.trace === false ? [] : some.map((call) => traceCall(block, call, stateOverrides));
-    // Where tracing works, it says more than a list does.
-    const hasList = works.trace !== true && works.list !== false;
-    const lists = hasList ? some.map((call) => accessListCall(block, call, stateOverrides)) : [];
+    // Some nodes report the effect of an authorization as if the account had been so before the call.
+    const plain = calls.filter(({ authorizationList }) => authorizationList === undefined).slice(0, MAX_CALLS);
+    const traces = support.trace === false ? [] : plain.map((call) => traceCall(block, call, stateOverrides));
+    // A trace contains more than an access list.
+    const usesLists = support.trace !== true && support.list !== false;
+    const lists = usesLists ? plain.map((call) => accessListCall(block, call, stateOverrides)) : [];
     return {
       calls: [...traces, ...lists],
       read: (outcomes) => {
         const fromTraces = outcomes.slice(0, traces.length);
         const fromLists = outcomes.slice(traces.length);
-        works.trace = learn(works.trace, fromTraces);
-        works.list = learn(works.list, fromLists);
-        // Overridden accounts are shown as the caller wants them, not as they are.
+        support.trace = updateSupport(support.trace, fromTraces);
+        support.list = updateSupport(support.list, fromLists);
+        // A trace reports overridden accounts with the overrides, not with their values in the state.
         const traced = fromTraces.flatMap(prestateOf).filter(({ address }) => !overridden.has(address));
-        return { traced, listed: keysOf(fromLists) };
+        return { traced, listed: listedKeys(fromLists) };
       },
     };
   };
@@ -64,8 +71,8 @@ export const createPrefetch = (): ((block: Hash, wish: PrefetchHint) => Prefetch
 const overriddenAddresses = (stateOverrides: unknown): ReadonlySet<string> =>
   new Set(Object.keys(stateOverrides ?? {}).map((address) => address.toLowerCase()));
 
-/** A call that fails says nothing about the method, one that is refused does. */
-const learn = (before: boolean | undefined, outcomes: readonly unknown[]): boolean | undefined => {
+/** Updates the support of a method. A call that fails does not change it, a call that is refused does. */
+const updateSupport = (before: Support, outcomes: readonly unknown[]): Support => {
   if (outcomes.some((outcome) => !(outcome instanceof Error))) return true;
   return outcomes.some(isRefused) ? false : before;
 };
@@ -77,21 +84,13 @@ const isRefused = (outcome: unknown): boolean => {
   return outcome.code === CODES.METHOD_NOT_FOUND || REFUSED.test(outcome.message);
 };
 
-/** Asking ahead is a favour: what cannot be read is asked for again when the run lacks it. */
-const prestateOf = (outcome: unknown): readonly TracedAccount[] => {
-  if (outcome instanceof Error) return [];
-  try {
-    return parsePrestate(outcome);
-  } catch {
-    return [];
-  }
-};
+const prestateOf = (outcome: unknown): readonly TracedAccount[] => parseOptional(outcome, parsePrestate);
 
-const keysOf = (outcomes: readonly unknown[]): StateKeys => {
+const listedKeys = (outcomes: readonly unknown[]): StateKeys => {
   const accounts = new Set<Address>();
   const slots = new Map<string, readonly [Address, Hash]>();
   for (const outcome of outcomes) {
-    for (const { address, slots: listed } of listOf(outcome)) {
+    for (const { address, slots: listed } of parseOptional<Listed>(outcome, parseAccessList)) {
       accounts.add(address);
       for (const slot of listed) slots.set(address + slot, [address, slot]);
     }
@@ -99,12 +98,13 @@ const keysOf = (outcomes: readonly unknown[]): StateKeys => {
   return { accounts: [...accounts], slots: [...slots.values()], blockHashes: [] };
 };
 
-const listOf = (outcome: unknown) => {
+/** Parses a prediction. The execution fetches what a prediction does not contain, so an invalid one counts as empty. */
+const parseOptional = <T>(outcome: unknown, parse: (value: unknown) => readonly T[]): readonly T[] => {
   if (outcome instanceof Error) return [];
   try {
-    return parseAccessList(outcome);
+    return parse(outcome);
   } catch {
-    // As above.
+    // The node's response has another form than its method defines.
     return [];
   }
 };

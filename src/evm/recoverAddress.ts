@@ -7,17 +7,18 @@ import type { SignedTransaction } from "../ethereum/transaction.ts";
 const PUBLIC_KEY_AT = 1;
 const ADDRESS_AT = 12;
 
-/** Undefined where the signature is none. */
+/** Recovers the address of a signer. Returns `undefined` for an invalid signature. */
 const recover = ({ digest, signature, recoveryId }: SignatureParts): Address | undefined => {
   try {
     const key = secp256k1.ecdsaRecover(signature, recoveryId, digest, false).subarray(PUBLIC_KEY_AT);
     return formatData(keccak256(key).subarray(ADDRESS_AT));
   } catch {
-    // What the caller sent is no point of the curve.
+    // The client's signature is not a point of the curve.
     return undefined;
   }
 };
 
+/** Recovers the address of a signer from `r` and `s` without padding. Returns `undefined` for an invalid signature. */
 export const recoverAddress = (
   digest: Uint8Array,
   recoveryId: 0 | 1,
@@ -31,5 +32,6 @@ export const recoverAddress = (
   return recover({ digest, signature, recoveryId });
 };
 
+/** Recovers the sender of a transaction. Returns `undefined` for an invalid signature. */
 export const recoverSender = (transaction: SignedTransaction): Address | undefined =>
   recover(signatureParts(transaction));

@@ -2,10 +2,10 @@ import type { BlockId } from "../core/heads.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { StateFetch } from "./nodeState.ts";
 
-/** Values that replicas share. It may fail, or forget: then it has none. */
+/** State values that replicas share. A value that was evicted or cannot be read is `undefined`. */
 export interface StateStore {
   get(key: string): Promise<Uint8Array | undefined>;
-  /** Nobody waits for it. */
+  /** Stores a value in the background. */
   set(key: string, value: Uint8Array): void;
 }
 
@@ -15,22 +15,22 @@ export interface StoredFetchOptions {
   isFinal(block: BlockId): boolean;
 }
 
-const KEPT = new Set(["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"]);
+const STORED_METHODS = new Set(["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"]);
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Of final blocks, what was fetched once is fetched by no replica again. */
+/** Wraps a state fetch with a store for final blocks. Replicas that share the store fetch each value once. */
 export const storedFetch =
   ({ fetch, store, isFinal }: StoredFetchOptions): StateFetch =>
   async (calls, block) => {
     if (!isFinal(block)) return fetch(calls, block);
-    const keys = calls.map((call) => (KEPT.has(call.method) ? keyOf(call, block) : undefined));
-    const held = await Promise.all(keys.map((key) => (key === undefined ? undefined : store.get(key))));
-    const missing = calls.filter((_, at) => held[at] === undefined);
+    const keys = calls.map((call) => (STORED_METHODS.has(call.method) ? keyOf(call, block) : undefined));
+    const stored = await Promise.all(keys.map((key) => (key === undefined ? undefined : store.get(key))));
+    const missing = calls.filter((_, at) => stored[at] === undefined);
     const fetched = missing.length === 0 ? [] : await fetch(missing, block);
     let next = 0;
     return calls.map((_, at) => {
-      const bytes = held[at];
+      const bytes = stored[at];
       if (bytes !== undefined) return JSON.parse(decoder.decode(bytes));
       const outcome = fetched[next++];
       const key = keys[at];
@@ -39,6 +39,6 @@ export const storedFetch =
     });
   };
 
-/** All that is asked but the block stands before it in `params`. */
+/** Returns the store key. The block is the last of `params`, and the key contains its hash instead. */
 const keyOf = ({ method, params }: Call, { hash }: BlockId): string =>
   ["state", hash, method, ...params.slice(0, -1)].join(":");

@@ -15,7 +15,7 @@ export type TransactionFault =
   | "floorGas"
   | "initCodeSize";
 
-/** A transaction that no block can hold. `message` is in geth's words (core/error.go). */
+/** The transaction is invalid in any block. `message` is geth's text (core/error.go). */
 export class TransactionError extends Error {
   override readonly name = "TransactionError";
   readonly fault: TransactionFault;

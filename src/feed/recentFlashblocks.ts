@@ -2,58 +2,66 @@ import type { Flashblock } from "./message.ts";
 
 export interface RecentFlashblock {
   readonly number: number;
-  /** Position in its block, from 0. */
+  /** The position in its block, from 0. */
   readonly index: number;
   readonly transactions: number;
-  /** Of this message alone. */
+  /** The gas of this flashblock alone. */
   readonly gasUsed: number;
   readonly ageMs: number;
 }
 
 export interface RecentFlashblocks {
   note(message: Flashblock): void;
-  /** Newest first. */
+  /** Returns the newest flashblocks, newest first. */
   list(): readonly RecentFlashblock[];
-  /** Since the last message; undefined before the first. */
+  /** The time since the newest flashblock. `undefined` before the first one. */
   readonly ageMs: number | undefined;
 }
 
-const MAX_KEPT = 10;
+const MAX_RECENT = 10;
 
-type Noted = Omit<RecentFlashblock, "ageMs"> & { readonly id: string; readonly total: bigint; readonly atMs: number };
+interface ReceivedFlashblock extends Omit<RecentFlashblock, "ageMs"> {
+  readonly payloadId: string;
+  /** The gas of its block up to this flashblock. */
+  readonly cumulativeGasUsed: bigint;
+  readonly receivedAtMs: number;
+}
 
-/** The newest messages of a feed, for people to look at. Several sockets bring each of them; the first one counts. */
+/**
+ * Stores the newest flashblocks of a feed for the status page.
+ * Several connections receive each flashblock, and only its first copy is stored.
+ */
 export const createRecentFlashblocks = (now: () => number = () => performance.now()): RecentFlashblocks => {
-  let noted: readonly Noted[] = [];
+  let recent: readonly ReceivedFlashblock[] = [];
   return {
     note: ({ payloadId, index, base, blockNumber, diff }) => {
-      if (noted.some((each) => each.id === payloadId && each.index >= index)) return;
-      const before = noted.find(({ id }) => id === payloadId);
+      if (recent.some((each) => each.payloadId === payloadId && each.index >= index)) return;
+      const before = recent.find((each) => each.payloadId === payloadId);
       const number = base?.blockNumber ?? blockNumber;
-      const next: Noted = {
-        id: payloadId,
+      const received: ReceivedFlashblock = {
+        payloadId,
         number: number === undefined ? (before?.number ?? 0) : Number(number),
         index,
         transactions: diff.transactions.length,
-        total: diff.gasUsed,
-        gasUsed: Number(diff.gasUsed - (before?.total ?? 0n)),
-        atMs: now(),
+        cumulativeGasUsed: diff.gasUsed,
+        gasUsed: Number(diff.gasUsed - (before?.cumulativeGasUsed ?? 0n)),
+        receivedAtMs: now(),
       };
-      noted = [next, ...noted].slice(0, MAX_KEPT);
+      recent = [received, ...recent].slice(0, MAX_RECENT);
     },
     list: () => {
       const nowMs = now();
-      return noted.map(({ number, index, transactions, gasUsed, atMs }) => ({
+      return recent.map(({ number, index, transactions, gasUsed, receivedAtMs }) => ({
         number,
         index,
         transactions,
         gasUsed,
-        ageMs: Math.round(nowMs - atMs),
+        ageMs: Math.round(nowMs - receivedAtMs),
       }));
     },
     get ageMs() {
-      const [newest] = noted;
-      return newest && Math.round(now() - newest.atMs);
+      const [newest] = recent;
+      return newest && Math.round(now() - newest.receivedAtMs);
     },
   };
 };

@@ -2,25 +2,30 @@ import { RpcError } from "../jsonrpc/rpcError.ts";
 import { SIMULATE_CODES } from "./codes.ts";
 import type { BlockStateCalls } from "./payload.ts";
 
-/** A block to be simulated, with its place in the chain. */
+/** A block to simulate, with its number and timestamp. */
 export interface PlannedBlock extends BlockStateCalls {
   readonly number: bigint;
   readonly timestamp: bigint;
-  /** Fills the room between two blocks that the caller asked for. */
+  /** The block fills a gap between two numbers that the client requested. */
   readonly isGap: boolean;
 }
 
 export interface PlanOptions {
-  /** Seconds from block to block where the caller says none. */
+  /** Seconds between blocks if the client sets no time. */
   readonly timeStep: bigint;
+  /** The largest distance of a block from the base block. */
   readonly maxBlocks: number;
-  /** Of the first block, where that is the pending one. */
+  /** The timestamp of the first block if it is the pending block. */
   readonly firstTimestamp?: bigint;
 }
 
 const GAP = { overrides: {}, states: [], calls: [], isGap: true };
 
-/** Numbers and times in order, and room between numbers filled with empty blocks. geth's rules and words (simulate.go, sanitizeChain). */
+/**
+ * Sets the number and timestamp of each block and fills gaps between numbers with empty blocks.
+ * Throws RpcError if the numbers or times are not in order, or if there are too many blocks.
+ * Source: geth's `sanitizeChain` (internal/ethapi/simulate.go), including the error texts.
+ */
 export const planBlocks = (
   base: { readonly number: bigint; readonly timestamp: bigint },
   blocks: readonly BlockStateCalls[],

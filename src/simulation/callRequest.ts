@@ -13,10 +13,10 @@ import {
   parseUint256,
 } from "./fields.ts";
 
-/** A call as the caller wants it; what is undefined gets a default when its turn comes. */
+/** A call as the client wrote it. Fields that are `undefined` get their defaults when the call is executed. */
 export interface CallRequest {
   readonly from: Address;
-  /** null creates a contract. */
+  /** `null` creates a contract. */
   readonly to: Address | null;
   readonly gas: bigint | undefined;
   readonly gasPrice: bigint | undefined;
@@ -35,12 +35,16 @@ export interface CallRequest {
 const NOTHING = new Uint8Array(0);
 const LAST_KNOWN_TYPE = 4n;
 
-export const parseCall = (value: unknown, place: string): CallRequest => {
-  const fields = parseFields(value, place) ?? {};
-  const at = (name: string) => `${place}.${name}`;
-  // Which of the known types it is follows from its other fields.
+/**
+ * Parses a call object. `path` is its location in the params, for error texts.
+ * Throws RpcError for invalid fields, and NotExecutableError for an unsupported transaction type.
+ */
+export const parseCall = (value: unknown, path: string): CallRequest => {
+  const fields = parseFields(value, path) ?? {};
+  const at = (name: string) => `${path}.${name}`;
+  // `type` is only validated. The other fields decide the type of the transaction.
   const type = parseUint64(fields.type, at("type")) ?? 0n;
-  if (type > LAST_KNOWN_TYPE) throw new NotExecutableError(`transaction type ${type} is not known`);
+  if (type > LAST_KNOWN_TYPE) throw new NotExecutableError(`unsupported transaction type ${type}`);
   return {
     from: parseAddress(fields.from, at("from")) ?? ZERO_ADDRESS,
     to: parseAddress(fields.to, at("to")) ?? null,
@@ -51,7 +55,7 @@ export const parseCall = (value: unknown, place: string): CallRequest => {
     maxFeePerBlobGas: parseUint256(fields.maxFeePerBlobGas, at("maxFeePerBlobGas")),
     value: parseUint256(fields.value, at("value")) ?? 0n,
     nonce: parseUint64(fields.nonce, at("nonce")),
-    // `input` wins over the older name.
+    // `input` takes precedence over `data`, its older name.
     input: parseBytes(fields.input, at("input")) ?? parseBytes(fields.data, at("data")) ?? NOTHING,
     accessList: parseList(fields.accessList, at("accessList"))?.map((entry) => parseAccess(entry, at("accessList"))),
     chainId: parseUint256(fields.chainId, at("chainId")),
@@ -62,31 +66,31 @@ export const parseCall = (value: unknown, place: string): CallRequest => {
   };
 };
 
-const parseHashes = (value: unknown, place: string): readonly Hash[] | undefined =>
-  parseList(value, place)?.map((entry) => required(parseHash(entry, place), place));
+const parseHashes = (value: unknown, path: string): readonly Hash[] | undefined =>
+  parseList(value, path)?.map((entry) => required(parseHash(entry, path), path));
 
-const parseAccess = (value: unknown, place: string): AccessListEntry => {
-  const fields = parseFields(value, place) ?? {};
+const parseAccess = (value: unknown, path: string): AccessListEntry => {
+  const fields = parseFields(value, path) ?? {};
   return {
-    address: required(parseAddress(fields.address, `${place}.address`), `${place}.address`),
-    storageKeys: parseHashes(fields.storageKeys, `${place}.storageKeys`) ?? [],
+    address: required(parseAddress(fields.address, `${path}.address`), `${path}.address`),
+    storageKeys: parseHashes(fields.storageKeys, `${path}.storageKeys`) ?? [],
   };
 };
 
-const parseAuthorization = (value: unknown, place: string): Authorization => {
-  const fields: Fields = parseFields(value, place) ?? {};
-  const number = (name: string) => parseUint256(fields[name], `${place}.${name}`) ?? 0n;
+const parseAuthorization = (value: unknown, path: string): Authorization => {
+  const fields: Fields = parseFields(value, path) ?? {};
+  const number = (name: string) => parseUint256(fields[name], `${path}.${name}`) ?? 0n;
   return {
     chainId: number("chainId"),
-    address: required(parseAddress(fields.address, `${place}.address`), `${place}.address`),
-    nonce: parseUint64(fields.nonce, `${place}.nonce`) ?? 0n,
+    address: required(parseAddress(fields.address, `${path}.address`), `${path}.address`),
+    nonce: parseUint64(fields.nonce, `${path}.nonce`) ?? 0n,
     yParity: fields.yParity === undefined ? number("v") : number("yParity"),
     r: number("r"),
     s: number("s"),
   };
 };
 
-const required = <T>(value: T | undefined, place: string): T => {
-  if (value === undefined) throw invalidParams(`${place} is missing`);
+const required = <T>(value: T | undefined, path: string): T => {
+  if (value === undefined) throw invalidParams(`${path} is missing`);
   return value;
 };

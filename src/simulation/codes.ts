@@ -1,4 +1,4 @@
-/** Codes of eth_simulateV1: execution-apis, src/eth/execute.yaml, and geth's internal/ethapi/errors.go. */
+/** The error codes of eth_simulateV1. Sources: execution-apis, src/eth/execute.yaml; geth, internal/ethapi/errors.go. */
 export const SIMULATE_CODES = {
   REVERTED: 3,
   VM_ERROR: -32015,

@@ -4,12 +4,13 @@ import { type StateOverlay, stripZeros } from "../evm/stateOverlay.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { AccountOverride } from "./payload.ts";
 
-const refuse = (address: Address, what: string) =>
+const overrideError = (address: Address, what: string) =>
   new RpcError(CODES.SERVER, `account ${checksumAddress(address)} ${what}`);
 
 /**
- * What the caller wants the state to be before a block's calls. geth's order and words (internal/ethapi/override).
- * Returns where precompiles stand now, for this block alone: by address, null where one was taken away.
+ * Applies the client's state overrides before the calls of a block. Throws RpcError for contradictory overrides.
+ * Returns the moved precompiles of this block by address, with `null` for an address that lost its precompile.
+ * Source of order and error texts: geth, internal/ethapi/override.
  */
 export const overrideState = (
   state: StateOverlay,
@@ -17,27 +18,27 @@ export const overrideState = (
   precompiles: readonly Address[],
 ): ReadonlyMap<Address, Address | null> => {
   const overridden = new Set(overrides.map(([address]) => address));
-  const standing = new Map<Address, Address>(precompiles.map((address) => [address, address]));
+  const precompileAt = new Map<Address, Address>(precompiles.map((address) => [address, address]));
   const moved = new Map<Address, Address | null>();
-  const taken = new Set<Address>();
+  const destinations = new Set<Address>();
   for (const [address, override] of overrides) {
-    if (taken.has(address)) throw refuse(address, "has already been overridden by a precompile");
-    const precompile = standing.get(address);
+    if (destinations.has(address)) throw overrideError(address, "has already been overridden by a precompile");
+    const precompile = precompileAt.get(address);
     const { movePrecompileTo: to } = override;
     if (to !== undefined) {
-      if (precompile === undefined) throw refuse(address, "is not a precompile");
-      if (overridden.has(to)) throw refuse(to, "is already overridden");
-      standing.set(to, precompile);
+      if (precompile === undefined) throw overrideError(address, "is not a precompile");
+      if (overridden.has(to)) throw overrideError(to, "is already overridden");
+      precompileAt.set(to, precompile);
       moved.set(to, precompile);
-      taken.add(to);
+      destinations.add(to);
     }
     if (precompile !== undefined) {
-      standing.delete(address);
+      precompileAt.delete(address);
       moved.set(address, null);
     }
     overrideAccount(state, address, override);
   }
-  // As if a transaction before had done it; accounts left empty stay.
+  // The overrides count as the writes of an earlier transaction. Empty accounts are not deleted.
   state.endTransaction(false);
   return moved;
 };
@@ -45,7 +46,7 @@ export const overrideState = (
 const overrideAccount = (state: StateOverlay, address: Address, override: AccountOverride): void => {
   const { nonce, balance, code } = override;
   if (override.state !== undefined && override.stateDiff !== undefined) {
-    throw refuse(address, "has both 'state' and 'stateDiff'");
+    throw overrideError(address, "has both 'state' and 'stateDiff'");
   }
   if (nonce !== undefined || balance !== undefined) {
     state.setAccount(address, nonce ?? state.nonceOf(address), balance ?? state.balanceOf(address));

@@ -7,11 +7,13 @@ import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import type { StateOverlay } from "../evm/stateOverlay.ts";
 import { systemCall } from "../evm/systemCalls.ts";
 
-/** EIP-7002 and EIP-7251 */
+/** The contract of EIP-7002. */
 const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
+/** The contract of EIP-7251. */
 const CONSOLIDATIONS: Address = "0x0000bbddc7ce488642fb579f8b00f3a590007251";
-/** EIP-6110: keccak("DepositEvent(bytes,bytes,bytes,bytes,bytes)"), and where its five fields stand in the data. */
+/** keccak("DepositEvent(bytes,bytes,bytes,bytes,bytes)"), the topic of EIP-6110. */
 const DEPOSIT_TOPIC = "0x649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5";
+/** Offset and length of the five fields in the data of a deposit event (EIP-6110). */
 const DEPOSIT_FIELDS: readonly (readonly [at: number, bytes: number])[] = [
   [192, 48],
   [288, 32],
@@ -21,11 +23,18 @@ const DEPOSIT_FIELDS: readonly (readonly [at: number, bytes: number])[] = [
 ];
 const NOTHING = new Uint8Array(0);
 
-/** What the execution layer asks of the consensus layer at a block's end, as one hash (EIP-7685). */
+interface RequestsContext {
+  readonly engine: Engine;
+  readonly state: StateOverlay;
+  readonly block: BlockEnvironment;
+}
+
+/**
+ * Collects the requests to the consensus layer at the end of a block and returns their hash. Writes `state`.
+ * `logs` are those of the whole block. Source: EIP-7685.
+ */
 export const runRequests = async (
-  engine: Engine,
-  state: StateOverlay,
-  block: BlockEnvironment,
+  { engine, state, block }: RequestsContext,
   logs: readonly LogEntry[],
   depositContract: Address | undefined,
 ): Promise<Hash> => {

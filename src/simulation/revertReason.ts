@@ -1,12 +1,12 @@
 import { formatData } from "../ethereum/hex.ts";
 
-/** Error(string) and Panic(uint256) of Solidity's ABI. */
+/** The selectors of Error(string) and Panic(uint256) in Solidity's ABI. */
 const ERROR = "0x08c379a0";
 const PANIC = "0x4e487b71";
 const WORD = 32;
 const SELECTOR = 4;
 
-/** geth's words (accounts/abi/abi.go). */
+/** The texts of geth (accounts/abi/abi.go). */
 const PANICS = new Map<bigint, string>([
   [0x00n, "generic panic"],
   [0x01n, "assert(false)"],
@@ -22,7 +22,7 @@ const PANICS = new Map<bigint, string>([
 
 const decoder = new TextDecoder();
 
-/** What a contract said when it reverted; undefined where that is no text. */
+/** Returns the reason text of a revert. Returns `undefined` if the data is not Error(string) or Panic(uint256). */
 export const revertReason = (data: Uint8Array): string | undefined => {
   const selector = formatData(data.subarray(0, SELECTOR));
   const body = data.subarray(SELECTOR);

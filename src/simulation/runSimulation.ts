@@ -9,16 +9,16 @@ import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
 
-/** A whole request of eth_simulateV1: plain data, sent to a worker. */
+/** A whole request of eth_simulateV1. It is plain data, so that it can be sent to a worker. */
 export interface SimulationInput {
   readonly paramsText: Uint8Array;
   readonly parent: ParentBlock;
   readonly forks: ChainForks;
   readonly profile: Profile;
   readonly errorShape: ErrorShape;
-  /** Seconds from block to block where the caller says none. */
+  /** Seconds between blocks if the client sets no time. */
   readonly timeStep: bigint;
-  /** Of the first block, where that is the pending one. */
+  /** The timestamp of the first block if it is the pending block. */
   readonly firstTimestamp?: bigint;
   readonly maxBlocks: number;
   readonly maxCalls: number;
@@ -27,7 +27,7 @@ export interface SimulationInput {
 
 const encoder = new TextEncoder();
 
-/** UTF-8 JSON text of the result. Throws RpcError. */
+/** Executes a simulation and returns the result as UTF-8 JSON text. Throws RpcError. Source: docs/service.md, eth_simulateV1. */
 export const runSimulation = async (
   input: SimulationInput,
   host: Pick<WorkerContext, "engine" | "withState">,
@@ -36,14 +36,14 @@ export const runSimulation = async (
   const blocks = await host.withState((reader) => simulate(input, payload, host, reader));
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
-  // The contract has one result for each entry; geth shows the blocks between them too.
-  const shown = profile === "geth" ? blocks : blocks.filter(({ isGap }) => !isGap);
+  // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).
+  const returned = profile === "geth" ? blocks : blocks.filter(({ isGap }) => !isGap);
   return encoder.encode(
-    JSON.stringify(shown.map(({ block }) => formatBlock(block, { errorShape, returnsFullTransactions }))),
+    JSON.stringify(returned.map(({ block }) => formatBlock(block, { errorShape, returnsFullTransactions }))),
   );
 };
 
-interface Shown {
+interface PlannedResult {
   readonly block: SimulatedBlock;
   readonly isGap: boolean;
 }
@@ -53,12 +53,12 @@ const simulate = async (
   payload: Payload,
   host: Pick<WorkerContext, "engine">,
   reader: StateReader,
-): Promise<readonly Shown[]> => {
+): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const planned = planBlocks(input.parent, payload.blocks, input);
   const state = new StateOverlay(reader);
   const budget = { left: input.gasCap };
-  const done: Shown[] = [];
+  const results: PlannedResult[] = [];
   const hashes = new Map<bigint, Hash>([[input.parent.number, input.parent.hash]]);
   let parent = input.parent;
   for (const plan of planned) {
@@ -77,9 +77,9 @@ const simulate = async (
     });
     hashes.set(plan.number, block.hash);
     parent = parentOf(block, parent);
-    done.push({ block, isGap: plan.isGap });
+    results.push({ block, isGap: plan.isGap });
   }
-  return done;
+  return results;
 };
 
 const parentOf = ({ header, hash }: SimulatedBlock, before: ParentBlock): ParentBlock => ({
@@ -91,7 +91,7 @@ const parentOf = ({ header, hash }: SimulatedBlock, before: ParentBlock): Parent
   gasUsed: header.gasUsed,
   difficulty: header.difficulty ?? 0n,
   mixHash: header.mixHash,
-  // geth's headers have none, but an OP-stack chain's fee rules stand there.
+  // Headers in geth's form have no extraData, but the fee rules of an OP-stack chain read it.
   extraData: header.extraData === "0x" ? before.extraData : header.extraData,
   baseFeePerGas: header.baseFeePerGas,
   blobGasUsed: header.blobGasUsed ?? 0n,

@@ -67,7 +67,7 @@ export const simulateBlock = async (
   const logs = calls.flatMap(({ result }) => result.logs.filter(({ isTransfer }) => !isTransfer));
   const hasRequests = profile === "geth" && rules.op === undefined && isForkActive(rules, "prague");
   const requestsHash = hasRequests
-    ? await runRequests(engine, state, environment, logs, place.forks.depositContract)
+    ? await runRequests({ engine, state, block: environment }, logs, place.forks.depositContract)
     : EMPTY_REQUESTS_HASH;
   const withdrawals = planned.overrides.withdrawals ?? [];
   for (const { address, amount } of withdrawals) state.addBalance(address, amount * WEI_PER_GWEI);

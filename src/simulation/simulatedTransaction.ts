@@ -5,19 +5,20 @@ import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/
 import { BLOB_TYPE, SET_CODE_TYPE, type TransactionMessage } from "../evm/transactionMessage.ts";
 
 const DYNAMIC_FEE_TYPE = 2;
-/** What geth derives from a legacy signature whose v is zero: (0 - 35) / 2 in 64 bits. */
+/** The chain id that geth derives from a legacy signature with `v` zero: (0 - 35) / 2 in 64 bits. */
 const UNSIGNED_LEGACY_CHAIN_ID = "0x7fffffffffffffee";
 
-/** A call as it stands in a simulated block: a transaction with a signature of zeros, whose hash is of just that. */
+/** A call as a transaction of a simulated block. Its signature is zero, and its hash includes that signature. */
 export interface SimulatedTransaction {
   readonly message: TransactionMessage;
   readonly raw: Uint8Array;
   readonly hash: Hash;
 }
 
-const data = (value: Data) => encodeBytes(parseData(value));
+const encodeData = (value: Data) => encodeBytes(parseData(value));
 const ZERO = encodeNumber(0);
 
+/** Encodes a message as a transaction with a signature of zeros. */
 export const simulatedTransaction = (message: TransactionMessage, chainId: bigint): SimulatedTransaction => {
   const raw = message.type === 0 ? encodeLegacy(message) : encodeTyped(message, chainId);
   return { message, raw, hash: formatData(keccak256(raw)) };
@@ -29,7 +30,7 @@ const encodeLegacy = (message: TransactionMessage): Uint8Array => {
     encodeNumber(nonce),
     encodeNumber(maxFeePerGas),
     encodeNumber(gas),
-    data(to ?? "0x"),
+    encodeData(to ?? "0x"),
     encodeNumber(value),
     encodeBytes(input),
     ZERO,
@@ -45,25 +46,25 @@ const encodeTyped = (message: TransactionMessage, chainId: bigint): Uint8Array =
     encodeNumber(message.maxPriorityFeePerGas),
     encodeNumber(message.maxFeePerGas),
     encodeNumber(message.gas),
-    data(message.to ?? "0x"),
+    encodeData(message.to ?? "0x"),
     encodeNumber(message.value),
     encodeBytes(message.input),
     encodeList(message.accessList.map(encodeAccess)),
   ];
   if (message.type === BLOB_TYPE) {
-    fields.push(encodeNumber(message.maxFeePerBlobGas), encodeList(message.blobVersionedHashes.map(data)));
+    fields.push(encodeNumber(message.maxFeePerBlobGas), encodeList(message.blobVersionedHashes.map(encodeData)));
   }
   if (message.type === SET_CODE_TYPE) fields.push(encodeList(message.authorizationList.map(encodeAuthorization)));
   return concatBytes([Uint8Array.of(message.type), encodeList([...fields, ZERO, ZERO, ZERO])]);
 };
 
 const encodeAccess = ({ address, storageKeys }: TransactionMessage["accessList"][number]) =>
-  encodeList([data(address), encodeList(storageKeys.map(data))]);
+  encodeList([encodeData(address), encodeList(storageKeys.map(encodeData))]);
 
 const encodeAuthorization = (authorization: TransactionMessage["authorizationList"][number]) => {
   const { chainId, address, nonce, yParity, r, s } = authorization;
   const [tail, head] = [[yParity, r, s].map(encodeNumber), encodeNumber(chainId)];
-  return encodeList([head, data(address), encodeNumber(nonce), ...tail]);
+  return encodeList([head, encodeData(address), encodeNumber(nonce), ...tail]);
 };
 
 export interface SimulatedPlace {
@@ -74,21 +75,21 @@ export interface SimulatedPlace {
   readonly chainId: bigint;
 }
 
-/** The execution API's transaction object, with the sender that the caller named. */
+/** Formats the transaction object of the execution API, with the sender of the client's call. */
 export const formatSimulated = (
   { message, hash }: SimulatedTransaction,
   transactionIndex: number,
-  place: SimulatedPlace,
+  block: SimulatedPlace,
 ): Record<string, unknown> => {
   const { type, from, to } = message;
   const isLegacy = type === 0;
   return {
-    blockHash: place.blockHash,
-    blockNumber: formatQuantity(place.blockNumber),
-    blockTimestamp: formatQuantity(place.blockTimestamp),
+    blockHash: block.blockHash,
+    blockNumber: formatQuantity(block.blockNumber),
+    blockTimestamp: formatQuantity(block.blockTimestamp),
     from,
     gas: formatQuantity(message.gas),
-    gasPrice: formatQuantity(isLegacy ? message.maxFeePerGas : effectivePrice(message, place.baseFee)),
+    gasPrice: formatQuantity(isLegacy ? message.maxFeePerGas : effectivePrice(message, block.baseFee)),
     hash,
     input: formatData(message.input),
     nonce: formatQuantity(message.nonce),
@@ -96,7 +97,7 @@ export const formatSimulated = (
     transactionIndex: formatQuantity(transactionIndex),
     value: formatQuantity(message.value),
     type: formatQuantity(type),
-    chainId: isLegacy ? UNSIGNED_LEGACY_CHAIN_ID : formatQuantity(place.chainId),
+    chainId: isLegacy ? UNSIGNED_LEGACY_CHAIN_ID : formatQuantity(block.chainId),
     v: "0x0",
     r: "0x0",
     s: "0x0",
@@ -132,7 +133,7 @@ const formatTyped = (message: TransactionMessage): Record<string, unknown> => ({
     : {}),
 });
 
-/** The type that fits the fields: legacy with a gas price, otherwise the newest that they need. */
+/** Returns the transaction type that the fields require: legacy if `gasPrice` is present, otherwise EIP-7702, EIP-4844 or EIP-1559. */
 export const typeOf = (fields: {
   readonly gasPrice: bigint | undefined;
   readonly blobVersionedHashes: readonly Hash[] | undefined;

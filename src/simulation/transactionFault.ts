@@ -13,6 +13,6 @@ const CODE_OF: Partial<Record<TransactionFault, number>> = {
   initCodeSize: SIMULATE_CODES.INIT_CODE_SIZE,
 };
 
-/** A call that no block can hold ends the whole request, in geth's words. */
+/** Creates the error of the whole request for a call that is invalid in any block. Code and text are those of geth. */
 export const transactionFault = (error: TransactionError, gas: bigint): RpcError =>
   new RpcError(CODE_OF[error.fault] ?? CODES.INTERNAL, `err: ${error.message} (supplied gas ${gas})`, { cause: error });
