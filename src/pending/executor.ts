@@ -42,7 +42,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
 
   function start(): Worker {
     const data: ExecutorData = { nativeContracts };
-    const started = new Worker(new URL(`executor.worker${extname(import.meta.url)}`, import.meta.url), {
+    const started = new Worker(new URL(`executorTask${extname(import.meta.url)}`, import.meta.url), {
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
     });

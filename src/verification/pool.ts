@@ -82,7 +82,7 @@ export class VerifyThreads implements VerifyPool {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL(`verify.worker${extname(import.meta.url)}`, import.meta.url), {
+    const worker = new Worker(new URL(`verificationTask${extname(import.meta.url)}`, import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
     const thread: Thread = { worker, loaded: loadedWorker(worker), waiting: new Map() };

@@ -7,7 +7,7 @@ import secp256k1 from "secp256k1";
 import { Agent, request } from "undici";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createWorkers } from "../../src/evm/workers.ts";
+import { createWorkers } from "../../src/evm/evmWorkers.ts";
 import { createSimulator, SIMULATE_WORKER } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";

@@ -5,7 +5,7 @@ import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
-import { createWorkers, MustForwardError } from "../../src/evm/workers.ts";
+import { createWorkers, MustForwardError } from "../../src/evm/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import {
   createSimulator,

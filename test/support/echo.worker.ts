@@ -1,4 +1,4 @@
-import { workerMain } from "../../src/evm/workerMain.ts";
+import { workerMain } from "../../src/evm/evmTask.ts";
 
 /** A run that gives its input back, and one that does not end. */
 workerMain({

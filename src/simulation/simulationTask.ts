@@ -1,4 +1,4 @@
-import { workerMain } from "../evm/workerMain.ts";
+import { workerMain } from "../evm/evmTask.ts";
 import { runAccessList, runCall, runEstimate } from "./callRuns.ts";
 import { runSimulation } from "./runSimulation.ts";
 

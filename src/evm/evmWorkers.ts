@@ -86,7 +86,7 @@ const createSeat = (): WorkerSlot => ({
 });
 
 /** A worker file beside `here`, with the ending that `here` has itself: .ts as written, .js as built. */
-export const workerFile = (here: string, name: string): URL => new URL(`${name}.worker${extname(here)}`, here);
+export const workerFile = (here: string, name: string): URL => new URL(`${name}${extname(here)}`, here);
 
 export const createWorkers = (options: WorkersOptions): Workers => {
   const { entry, size, maxWaiting = MAX_WAITING, onFailure, onDeadline, onThreads } = options;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateSource } from "../../src/core/stateReader.ts";
-import { createWorkers, workerFile } from "../../src/evm/workers.ts";
+import { createWorkers, workerFile } from "../../src/evm/evmWorkers.ts";
 
-const ENTRY = workerFile(import.meta.url, "../support/echo");
+const ENTRY = workerFile(import.meta.url, "../support/echo.worker");
 const source: StateSource = { id: "none", read: () => Promise.reject(new Error("no run reads state")) };
 
 const createPool = () => {
