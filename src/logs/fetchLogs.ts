@@ -13,7 +13,7 @@ import type { NodeLimits } from "./nodeLimits.ts";
 import { parseTooLarge } from "./rangeTooLarge.ts";
 import { type FetchContext, invalidAnswer, requestLogs, type TakeBytes } from "./requestLogs.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
-import { dropShortLogs } from "./topicCount.ts";
+import { dropShortLogs, withoutEmptyTail } from "./topicCount.ts";
 import { createVerifyLogs, type LogVerification, wrongLogs } from "./verifyLogs.ts";
 
 export interface Fetched {
@@ -144,7 +144,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       take,
     );
     const wrong = (message: string) => (verifies ? wrongLogs(node) : invalidAnswer(node, message));
-    const logs = readLogs(job, text, wrong, verifies ? createMatch(job.filter) : () => true);
+    const logs = readLogs(job, text, wrong, verifies ? createMatch(withoutEmptyTail(job.filter)) : () => true);
     if (job.blockHash === undefined) limits.worked(node, context.filterHash, blocksOf(job), logs.length, bytes);
     return logs;
   };
