@@ -1,13 +1,13 @@
 import { type Node, NodeError } from "../chain/node.ts";
 import type { CallContext, Question } from "../chain/source.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Asker } from "./spanSlots.ts";
 
-/** Takes note of bytes that came in; throws where there is no room for them. */
+/** Counts received bytes; throws if there is no room for them. */
 export type Take = (bytes: number) => void;
 
-/** What everything that is fetched for one query shares. */
+/** What all requests of one log query share. */
 export interface FetchContext extends CallContext {
   readonly asker: Asker;
   readonly filterHash: string;
@@ -17,38 +17,45 @@ export interface FetchContext extends CallContext {
 export const invalidAnswer = (node: Node, message: string): NodeError =>
   new NodeError("invalidAnswer", node.name, CODES.INTERNAL, message, { status: 503, retryAfterSeconds: 1 });
 
-/** Asks this one node, and no other; the text of its result. */
-export const askNode = async (
+/** Sends one call to this node only, and returns the text of the result. */
+const request = async (
   node: Node,
-  method: string,
-  params: readonly unknown[],
+  call: Call,
   context: CallContext,
-  take: Take = () => {},
+  countBytes: Take | undefined,
 ): Promise<Uint8Array> => {
-  const question: Question = { ...createCall(method, params), lifetime: "never", subject: "" };
+  const question: Question = { ...call, lifetime: "never", subject: "" };
   const { body } = await node.request(question, context);
   if (body instanceof Uint8Array) {
-    take(body.length);
+    countBytes?.(body.length);
     return body;
   }
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) {
-    take(chunk.length);
+    countBytes?.(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 };
 
+/** Sends one call to this node only, counts the bytes of the response, and returns the text of the result. */
+export const askNode = (
+  node: Node,
+  method: string,
+  params: readonly unknown[],
+  context: CallContext & Pick<FetchContext, "take">,
+): Promise<Uint8Array> => request(node, createCall(method, params), context, context.take);
+
 const decoder = new TextDecoder();
 
-/** The same for a small answer, parsed. */
+/** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
 export const readNode = async (
   node: Node,
   method: string,
   params: readonly unknown[],
   context: CallContext,
 ): Promise<unknown> => {
-  const text = decoder.decode(await askNode(node, method, params, context));
+  const text = decoder.decode(await request(node, createCall(method, params), context, undefined));
   try {
     return JSON.parse(text);
   } catch (cause) {

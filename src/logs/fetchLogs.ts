@@ -121,15 +121,15 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       context.take(more);
     };
     const blocks = job.blockHash === undefined ? job : { blockHash: job.blockHash };
-    const text = await askNode(
-      node,
-      "eth_getLogs",
-      [formatLogFilter(job.filter, blocks)],
-      { ...context, deadlineMs: performance.now() + spanTimeoutMs },
+    const text = await askNode(node, "eth_getLogs", [formatLogFilter(job.filter, blocks)], {
+      ...context,
+      deadlineMs: performance.now() + spanTimeoutMs,
       take,
-    );
+    });
     const logs = readLogs(node, job, text);
-    if (job.blockHash === undefined) limits.worked(node, context.filterHash, blocksOf(job), logs.length, bytes);
+    if (job.blockHash === undefined) {
+      limits.worked(node, context.filterHash, blocksOf(job), { logs: logs.length, bytes });
+    }
     return logs;
   };
 
