@@ -12,39 +12,39 @@ import { type Canonical, optional, type Read, type Reader, required } from "./re
 import { readParams } from "./readParams.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
-/** What is asked at a block: `recent` data commits to its block's hash; `state` is what the block left behind. */
+/** `block`: data of the block itself, which its hash commits to. `state`: the state after the block. */
 export type BlockReadKind = "block" | "state";
 
 export interface BlockRead {
   readonly name: string;
-  /** One of them is made by `blockNumberOrTag` or `blockNumberOrTagOrHash`. */
+  /** One of them is `blockNumberOrTag`, `blockNumberOrTagOrHash` or `stateBlock`. */
   readonly params: readonly Reader[];
   readonly kind: BlockReadKind;
-  /** The method that asks the same by the block's hash; without it `{blockHash}` takes the number's place (EIP-1898). */
+  /** The equivalent method by block hash. Without it, `{blockHash}` replaces the number (EIP-1898). */
   readonly byHashMethod?: string;
-  /** The question cannot be put by hash; the answer is kept if it holds the block's hash. */
+  /** The method has no form by hash. The response is cached if it contains the block's hash. */
   readonly numberOnly?: true;
   readonly tells?: Question["tells"];
-  /** A `null` at or below the head would be a missing block. */
+  /** At or below the head, `null` is an error, because the block exists. */
   readonly mustExist?: true;
-  /** The block may have nothing there: a `null` of the node's own pending block is its answer. */
+  /** `null` is a valid result at the node's pending block. */
   readonly mayLack?: true;
-  /** What the view answers at `pending`; without it, the node's own pending. */
+  /** Answers from the view at `pending`. Without it, the node's pending block answers. */
   readonly pending?: (read: PendingRead) => Promise<Answer>;
 }
 
-/** A read at `pending` that the view can answer. */
+/** The input of a read at `pending` that the view can answer. */
 export interface PendingRead {
   readonly asked: Asked;
   readonly values: readonly Canonical[];
   readonly pending: PendingView;
-  /** The same read at the sealed block that the pending ones stand on. */
+  /** Sends the same read at the view's base block. */
   atBase(): Promise<Answer>;
 }
 
 const READ_BLOCK = "block";
 
-/** Canonical texts of a block parameter: what `parseBlock` reads again without loss. */
+/** Formats a block parameter in its canonical form, which can be parsed again without loss. */
 const formatBlock = (block: BlockParameter): Canonical => {
   if ("tag" in block) return block.tag;
   if ("number" in block) return formatQuantity(block.number);
@@ -52,7 +52,7 @@ const formatBlock = (block: BlockParameter): Canonical => {
 };
 
 const readNumberOrTag: Read = (value, name) => formatBlock(parseBlockNumberOrTag(value, name));
-/** A bare hash stays one: not every node takes both forms. */
+/** A hash string stays a string, because not every node accepts both forms. */
 const readNumberOrTagOrHash: Read = (value, name) => {
   const block = parseBlockNumberOrTagOrHash(value, name);
   return typeof value === "string" && "hash" in block ? block.hash : formatBlock(block);
@@ -60,10 +60,20 @@ const readNumberOrTagOrHash: Read = (value, name) => {
 
 export const blockNumberOrTag: Reader = required(READ_BLOCK, readNumberOrTag);
 export const blockNumberOrTagOrHash: Reader = required(READ_BLOCK, readNumberOrTagOrHash);
-/** The block parameter may be left out: it is `latest` then (architecture.md, table of answers). */
+/** An optional block parameter; the default is `latest` (docs/answers.md, Blocks and pending). */
 export const stateBlock: Reader = optional(READ_BLOCK, readNumberOrTagOrHash, "latest");
 
-/** The method of one such entry. */
+/** One block read with its parameters. */
+export interface BlockReadInput {
+  readonly entry: BlockRead;
+  readonly values: readonly Canonical[];
+  /** Index of the block parameter in `values`. */
+  readonly position: number;
+  /** The block parameter. */
+  readonly parameter: BlockParameter;
+}
+
+/** Creates a method that reads at a block. */
 export const blockRead = (entry: BlockRead): Method => {
   const position = entry.params.findIndex(({ name }) => name === READ_BLOCK);
   return {
@@ -72,76 +82,89 @@ export const blockRead = (entry: BlockRead): Method => {
     atPending: entry.pending ? "view" : "node",
     answer: async (asked) => {
       const values = readParams(asked.call.params, entry.params);
-      const block = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);
+      const parameter = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);
+      const input: BlockReadInput = { entry, values, position, parameter };
       let { context } = asked;
-      let resolved = resolveBlock(block, context.view.heads);
+      let resolved = resolveBlock(parameter, context.view.heads);
       if (resolved.kind === "aboveHead") {
         const heads = await asked.chain.heads.refresh();
         if (heads !== context.view.heads) context = { ...context, view: { heads } };
-        resolved = resolveBlock(block, heads);
+        resolved = resolveBlock(parameter, heads);
       }
       const { reads } = asked.chain;
-      const at = (place: ResolvedBlock) => reads.request(questionAt(entry, values, position, block, place), context);
-      if (resolved.kind === "pending") return atPending(entry, asked, values, at);
+      const readAt = (block: ResolvedBlock) => reads.request(questionAt(input, block), context);
+      if (resolved.kind === "pending") return atPending(entry, asked, values, readAt);
       if (resolved.kind !== "recent")
-        return entry.kind === "state" ? at(resolved).catch(throwUnknownBlock) : at(resolved);
+        return entry.kind === "state" ? readAt(resolved).catch(throwUnknownBlock) : readAt(resolved);
       const answer = await inTrueView(asked.chain, context, (now) => {
-        const place = now === context ? resolved : resolveBlock(block, now.view.heads);
-        return reads.request(questionAt(entry, values, position, block, place), now);
+        const block = now === context ? resolved : resolveBlock(parameter, now.view.heads);
+        return reads.request(questionAt(input, block), now);
       });
-      // The view holds the block, so that `null` would be untrue.
+      // The block is in the view, so that `null` is wrong.
       if (entry.mustExist && isNull(answer)) throw headerNotFound();
       return answer;
     },
   };
 };
 
-/** The question of `entry` at a resolved block. */
-export const questionAt = (
-  entry: BlockRead,
-  values: readonly Canonical[],
-  position: number,
-  asked: BlockParameter,
-  block: ResolvedBlock,
-): Question => {
-  const put = (value: Canonical): Call => createCall(entry.name, values.with(position, value));
-  const subject = JSON.stringify([entry.name, values.with(position, null)]);
-  const rest = {
-    subject,
-    ...(entry.tells && { tells: entry.tells }),
-    ...(entry.mustExist && { mustExist: true }),
-  };
+/** Returns the request to the nodes, with its retention class, for a read at a resolved block. */
+export const questionAt = (input: BlockReadInput, block: ResolvedBlock): Question => {
   switch (block.kind) {
     case "pending":
     case "unsaid":
-      return { ...put(values[position] ?? null), lifetime: "never", subject };
-    case "hash": {
-      const call = put(values[position] ?? null);
-      // What is asked of a canonical block alone has no answer once the block is not.
-      if (entry.kind === "state" || canonicalOnly(asked)) return { ...call, lifetime: "never", subject };
-      return {
-        ...call,
-        lifetime: "byHash",
-        subject: JSON.stringify([entry.name, values.with(position, formatBlock(asked))]),
-      };
-    }
+      return { ...withParameter(input), lifetime: "never", subject: subjectOf(input) };
+    case "hash":
+      return atHash(input);
     case "aboveHead":
-      return { ...put(formatQuantity(block.number)), lifetime: "never", subject };
+      return { ...withBlock(input, formatQuantity(block.number)), lifetime: "never", subject: subjectOf(input) };
     case "unknown":
-      return { ...put(formatQuantity(block.number)), ...rest, lifetime: "never", block };
-    case "final":
-      if (canonicalOnly(asked)) return { ...put(formatBlock(asked)), ...rest, lifetime: "final", block };
-      return { ...put(formatQuantity(block.number)), ...rest, lifetime: "final", block };
-    case "recent": {
-      const lifetime = entry.kind === "state" ? "recentState" : "recent";
-      const byNumber = put(formatQuantity(block.number));
-      if (entry.numberOnly) return { ...byNumber, ...rest, lifetime, block };
-      const byHash = entry.byHashMethod
-        ? createCall(entry.byHashMethod, values.with(position, block.hash))
-        : put(canonicalOnly(asked) ? formatBlock(asked) : { blockHash: block.hash });
-      return { ...byNumber, ...rest, lifetime, block, byHash };
+      return { ...withBlock(input, formatQuantity(block.number)), ...commonFields(input), lifetime: "never", block };
+    case "final": {
+      const { parameter } = input;
+      const value = canonicalOnly(parameter) ? formatBlock(parameter) : formatQuantity(block.number);
+      return { ...withBlock(input, value), ...commonFields(input), lifetime: "final", block };
     }
+    case "recent":
+      return atRecent(input, block);
   }
 };
 
 const canonicalOnly = (block: BlockParameter): boolean => "hash" in block && block.requireCanonical;
+
+const withBlock = ({ entry, values, position }: BlockReadInput, value: Canonical): Call =>
+  createCall(entry.name, values.with(position, value));
+
+const withParameter = (input: BlockReadInput): Call => withBlock(input, input.values[input.position] ?? null);
+
+/** The canonical params without the block. */
+const subjectOf = ({ entry, values, position }: BlockReadInput): string =>
+  JSON.stringify([entry.name, values.with(position, null)]);
+
+const commonFields = (input: BlockReadInput): Pick<Question, "subject" | "tells" | "mustExist"> => ({
+  subject: subjectOf(input),
+  ...(input.entry.tells && { tells: input.entry.tells }),
+  ...(input.entry.mustExist && { mustExist: true }),
+});
+
+/** A read at a hash that is not in the block ring. */
+const atHash = (input: BlockReadInput): Question => {
+  const { entry, values, position, parameter } = input;
+  const call = withParameter(input);
+  // A read with requireCanonical has no result once the block is not canonical any more.
+  if (entry.kind === "state" || canonicalOnly(parameter)) {
+    return { ...call, lifetime: "never", subject: subjectOf(input) };
+  }
+  const subject = JSON.stringify([entry.name, values.with(position, formatBlock(parameter))]);
+  return { ...call, lifetime: "byHash", subject };
+};
+
+const atRecent = (input: BlockReadInput, block: Extract<ResolvedBlock, { readonly kind: "recent" }>): Question => {
+  const { entry, values, position, parameter } = input;
+  const lifetime = entry.kind === "state" ? "recentState" : "recent";
+  const byNumber = withBlock(input, formatQuantity(block.number));
+  if (entry.numberOnly) return { ...byNumber, ...commonFields(input), lifetime, block };
+  const byHash = entry.byHashMethod
+    ? createCall(entry.byHashMethod, values.with(position, block.hash))
+    : withBlock(input, canonicalOnly(parameter) ? formatBlock(parameter) : { blockHash: block.hash });
+  return { ...byNumber, ...commonFields(input), lifetime, block, byHash };
+};

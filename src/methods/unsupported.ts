@@ -1,7 +1,7 @@
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Method } from "./chain.ts";
 
-/** Subscriptions need a connection that stays. */
+/** Creates the HTTP form of a WebSocket method: it always throws. */
 export const overHttp = (name: string): Method => ({
   name,
   kept: "never",
