@@ -7,7 +7,7 @@ import type { Asker } from "./spanSlots.ts";
 /** Counts received bytes; throws if there is no room for them. */
 export type Take = (bytes: number) => void;
 
-/** What all requests of one log query share. */
+/** The context that all requests of one log query share. */
 export interface FetchContext extends CallContext {
   readonly asker: Asker;
   readonly filterHash: string;

@@ -20,7 +20,7 @@ class NoRoom extends Error {}
 /** Created once: an abort without a reason creates an error with a stack each time. */
 const ENDED = new Error("The fetch range has ended");
 
-/** What all queries of one chain share. */
+/** Dependencies that all queries of one chain share. */
 export interface CollectOptions {
   readonly store: SegmentStore;
   readonly fetchLogs: FetchLogs;
@@ -149,7 +149,8 @@ class LogCollector implements Collection {
   #schedule(): void {
     if (this.#failure !== undefined || this.#signal.aborted) return;
     const start = this.#isSending ? this.#next : this.#segments.firstRecent();
-    while (start >= 0 && this.#inFlight < this.#options.maxSpans && this.#startRange(start));
+    let isStarted = start >= 0;
+    while (isStarted && this.#inFlight < this.#options.maxSpans) isStarted = this.#startRange(start);
   }
 
   /** Fetches the next missing segments at or after `start`; returns false if there are none or there is no room. */
@@ -183,7 +184,7 @@ class LogCollector implements Collection {
   async #fetchRange(range: Span): Promise<void> {
     const blocks = blocksOf(range);
     let receivedBytes = 0;
-    const take = (bytes: number) => {
+    const countBytes = (bytes: number) => {
       receivedBytes += bytes;
       this.#segments.countHeld(bytes);
       if (this.#segments.heldBytes <= MAX_HELD_BYTES || range.from === range.to) return;
@@ -193,7 +194,7 @@ class LogCollector implements Collection {
     this.#inFlight++;
     this.#inFlightBlocks += blocks;
     try {
-      const fetched = await this.#request(range, take);
+      const fetched = await this.#request(range, countBytes);
       for (const node of fetched.nodes) this.#nodes.add(node);
       range.came(fetched);
     } catch (error) {

@@ -69,7 +69,8 @@ class FairScheduler implements SpanSlots {
 
   /** Grants slots while there are free ones, and starts the timer if requests still wait. */
   #dispatch(): void {
-    while (this.#total < this.#maxSlots && this.#runNext());
+    let isServed = true;
+    while (isServed && this.#total < this.#maxSlots) isServed = this.#runNext();
     clearTimeout(this.#timer);
     this.#timer = this.#clients.size > 0 ? setTimeout(() => this.#dispatch(), POLL_INTERVAL_MS) : undefined;
   }

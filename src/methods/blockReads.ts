@@ -96,9 +96,9 @@ export const blockRead = (entry: BlockRead): Method => {
       if (resolved.kind === "pending") return atPending(entry, asked, values, readAt);
       if (resolved.kind !== "recent")
         return entry.kind === "state" ? readAt(resolved).catch(throwUnknownBlock) : readAt(resolved);
-      const answer = await inTrueView(asked.chain, context, (now) => {
-        const block = now === context ? resolved : resolveBlock(parameter, now.view.heads);
-        return reads.request(questionAt(input, block), now);
+      const answer = await inTrueView(asked.chain, context, (current) => {
+        const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
+        return reads.request(questionAt(input, block), current);
       });
       // The block is in the view, so that `null` is wrong.
       if (entry.mustExist && isNull(answer)) throw headerNotFound();

@@ -43,19 +43,19 @@ interface Attempt {
 export const inTrueView = async (
   { heads }: Pick<Chain, "heads">,
   context: CallContext,
-  ask: Request,
+  request: Request,
 ): Promise<Answer> => {
   let answer: Answer | undefined;
   let failure: unknown;
   // The first attempt is inline, because a cache hit must not cost a further promise.
   try {
-    answer = await ask(context);
+    answer = await request(context);
     if (matchesView(answer, context.view.heads)) return answer;
   } catch (error) {
     if (!isMissing(error)) throw error;
     failure = error;
   }
-  return retryInNewView(heads, context, ask, { answer, error: failure });
+  return retryInNewView(heads, context, request, { answer, error: failure });
 };
 
 const retryInNewView = async (

@@ -3,7 +3,7 @@ import type { Canonical } from "./canonical.ts";
 import { RING_BLOCKS } from "./ring.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
-/** What background tasks of the head tracker share. */
+/** The context that background tasks of the head tracker share. */
 export interface Background {
   readonly canonical: Canonical;
   /** Resolves early when the first request after an idle time arrives, and when the chain is closed. */
