@@ -30,6 +30,7 @@ export const valuesSchema = z.strictObject({
   service: z.strictObject({
     type: z.enum(["ClusterIP", "NodePort", "LoadBalancer"]),
     port: positive.max(65_535),
+    sessionAffinity: z.enum(["", "ClientIP", "None"]),
     annotations: texts,
   }),
   ingress: z.strictObject({

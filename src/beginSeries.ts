@@ -1,5 +1,5 @@
 import type { FailureReason } from "./cache/redisHealth.ts";
-import type { NodeErrorKind } from "./chain/node.ts";
+import type { Check, NodeErrorKind } from "./chain/node.ts";
 import type { Lifetime } from "./chain/source.ts";
 import type { PendingMode } from "./chain/view.ts";
 import type { ChainConfig } from "./config.ts";
@@ -10,6 +10,7 @@ import type { Unproven } from "./pending/execution.ts";
 import type { Difference } from "./pending/reconcile.ts";
 import type { RunKind } from "./simulate/simulator.ts";
 import type { Metrics } from "./telemetry.ts";
+import { COMPUTED_CHECKS } from "./verify/evidence.ts";
 
 /** All members of a closed set: the compiler sees that none is missing. */
 const all = <T extends string>(set: Record<T, true>): readonly T[] => Object.keys(set) as T[];
@@ -38,7 +39,20 @@ const NODE_ERRORS = all<NodeErrorKind>({
   unauthorized: true,
   unreachable: true,
   invalidAnswer: true,
+  unverified: true,
   other: true,
+});
+const CHECKS = all<Check>({
+  json: true,
+  id: true,
+  status: true,
+  block: true,
+  transaction: true,
+  logs: true,
+  header: true,
+  transactions: true,
+  receipts: true,
+  depositReceipts: true,
 });
 const MODES = all<PendingMode>({
   live: true,
@@ -49,7 +63,7 @@ const MODES = all<PendingMode>({
   node: true,
   none: true,
 });
-const DECISIONS = all<Decision | MessageFault | "undecodable">({
+const DECISIONS = all<Decision | MessageFault | "undecodable" | "payloadEnd">({
   first: true,
   next: true,
   firstOfNextBlock: true,
@@ -58,6 +72,7 @@ const DECISIONS = all<Decision | MessageFault | "undecodable">({
   waiting: true,
   wrongParent: true,
   early: true,
+  unconfirmed: true,
   duplicate: true,
   old: true,
   tooFar: true,
@@ -67,9 +82,9 @@ const DECISIONS = all<Decision | MessageFault | "undecodable">({
   badBase: true,
   badDiff: true,
   undecodable: true,
+  payloadEnd: true,
 });
-const MISMATCHES = all<Unproven | Difference>({
-  transactions: true,
+const UNVERIFIED = all<Unproven>({
   gas: true,
   bloom: true,
   receiptsRoot: true,
@@ -78,8 +93,11 @@ const MISMATCHES = all<Unproven | Difference>({
   unexecutable: true,
   rejected: true,
   failed: true,
+  unreadable: true,
+  tooMuchState: true,
   late: true,
 });
+const DIFFERENCES = all<Difference>({ transactions: true, gas: true, bloom: true, receiptsRoot: true });
 const RUNS = all<RunKind>({ simulate: true, call: true, estimateGas: true, createAccessList: true });
 const REDIS_FAILURES = all<FailureReason | "corrupt">({
   timeout: true,
@@ -115,7 +133,7 @@ export const beginProcessSeries = (metrics: Metrics, hasRedis: boolean): void =>
   for (const outcome of ["applied", "refused"]) metrics.reloads.inc({ outcome }, 0);
   if (!hasRedis) return;
   for (const reason of REDIS_FAILURES) metrics.redisErrors.inc({ reason }, 0);
-  for (const operation of ["get", "set"]) metrics.redisSeconds.zero({ operation });
+  for (const operation of ["get", "set", "script"]) metrics.redisSeconds.zero({ operation });
 };
 
 const beginNode = (metrics: Metrics, chain: string, node: string): void => {
@@ -123,11 +141,15 @@ const beginNode = (metrics: Metrics, chain: string, node: string): void => {
   metrics.upstreamCalls.inc({ chain, node, method: "other" }, 0);
   metrics.upstreamSeconds.zero({ chain, node });
   metrics.upstreamSpanLimit.inc({ chain, node }, 0);
+  metrics.upstreamRejectedHeads.inc({ chain, node }, 0);
+  metrics.upstreamSuspended.inc({ chain, node }, 0);
+  for (const check of CHECKS) metrics.verifyFailures.inc({ chain, node, check }, 0);
 };
 
 const beginFeed = (metrics: Metrics, chain: string): void => {
   for (const decision of DECISIONS) metrics.feedMessages.inc({ chain, decision }, 0);
-  for (const what of MISMATCHES) metrics.pendingMismatches.inc({ chain, what }, 0);
+  for (const what of new Set([...UNVERIFIED, ...DIFFERENCES])) metrics.pendingMismatches.inc({ chain, what }, 0);
+  for (const cause of UNVERIFIED) metrics.pendingUnverified.inc({ chain, cause }, 0);
   for (const counter of [metrics.feedGaps, metrics.feedReconnects, metrics.pendingVanished]) counter.inc({ chain }, 0);
   metrics.pendingExecuteSeconds.zero({ chain });
 };
@@ -141,6 +163,8 @@ export const beginChainSeries = (metrics: Metrics, { name: chain, nodes, pending
     for (const outcome of LOOKUPS) metrics.cacheLookups.inc({ chain, class: lifetime, outcome }, 0);
   }
   for (const [index, { name = `node${index + 1}` }] of nodes.entries()) beginNode(metrics, chain, name);
+  for (const check of CHECKS) metrics.verifySkipped.inc({ chain, check }, 0);
+  for (const check of COMPUTED_CHECKS) metrics.verifyOff.set({ chain, check }, 0);
   for (const outcome of ["ok", "tooLarge"]) metrics.logSpans.inc({ chain, outcome }, 0);
   for (const source of ["cache", "node"]) metrics.logSegments.inc({ chain, source }, 0);
   for (const dimension of ["blocks", "addresses", "topics"]) metrics.logSplits.inc({ chain, dimension }, 0);

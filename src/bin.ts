@@ -62,7 +62,6 @@ const serve = async (given: Arguments): Promise<void> => {
   process.on("SIGTERM", stop).on("SIGINT", stop);
   process.on("SIGHUP", () => void reload.run());
   log.info({ listening: forebay.url, ops: forebay.opsUrl }, "listening");
-  await forebay.failed;
 };
 
 const main = async (): Promise<void> => {

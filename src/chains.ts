@@ -9,13 +9,11 @@ import type { Endpoint } from "./server/endpoint.ts";
 
 export interface ChainsOptions {
   readonly configs: readonly ChainConfig[];
-  readonly shared: Omit<Shared, "onFatal">;
+  readonly shared: Omit<Shared, "onWrongChain">;
   /** How long a replaced chain's requests may take to end. */
   readonly drainTimeoutMs: number;
   /** Told what is served from now on. */
   onRoutes(routes: ReadonlyMap<string, Endpoint>): void;
-  /** A served chain cannot go on. */
-  onFatal(error: unknown): void;
 }
 
 /** All chains of the process. */
@@ -42,8 +40,8 @@ interface Live {
   readonly chain: ServedChain;
   readonly endpoint: Endpoint;
   idle(): Promise<void>;
-  /** Rejects where its nodes turn out to be of another chain. */
-  readonly fatal: Promise<never>;
+  /** Rejects once one of its nodes is of another chain. */
+  readonly wrongChain: Promise<never>;
   isKnown: boolean;
   /** Another chain before it has the same chain id: said once. */
   hasSharedId: boolean;
@@ -59,19 +57,17 @@ export const createChains = (options: ChainsOptions): Chains => {
   let isClosed = false;
 
   const start = (config: ChainConfig): Live => {
-    const fatal = Promise.withResolvers<never>();
-    const chain = createChain(config, { ...shared, onFatal: fatal.reject });
+    const wrongChain = Promise.withResolvers<never>();
+    wrongChain.promise.catch(() => {});
+    const chain = createChain(config, { ...shared, onWrongChain: wrongChain.reject });
     const live: Live = {
       config,
       chain,
       ...countedEndpoint(chain.endpoint),
-      fatal: Promise.race([fatal.promise, chain.ready.then(() => fatal.promise)]),
+      wrongChain: wrongChain.promise,
       isKnown: false,
       hasSharedId: false,
     };
-    live.fatal.catch((error: unknown) => {
-      if (!isClosed && current.includes(live)) options.onFatal(error);
-    });
     chain.ready.then(
       () => {
         live.isKnown = true;
@@ -108,13 +104,14 @@ export const createChains = (options: ChainsOptions): Chains => {
     if (current.every(({ isKnown }) => isKnown)) ready.resolve();
   };
 
-  const untilReady = async ({ chain, fatal }: Live, path: string): Promise<void> => {
+  /** A new configuration with a node of another chain is refused; one in force has it suspended. */
+  const untilReady = async ({ chain, wrongChain }: Live, path: string): Promise<void> => {
     const late = new AbortController();
     const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: late.signal }).then(() => {
       throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
     });
     try {
-      await Promise.race([chain.ready, fatal, timeout]);
+      await Promise.race([chain.ready, wrongChain, timeout]);
     } catch (error) {
       throw new ConfigError([`${path}: ${message(error)}`]);
     } finally {

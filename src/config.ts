@@ -45,6 +45,7 @@ const logs = z.strictObject({
     .describe("Blocks of one query at most"),
   maxAddresses: count(1_000).describe("Addresses of one query at most"),
   maxTopics: count(1_000).describe("Topics in one position at most"),
+  maxFilters: count(1_000).describe("Polled filters of one client at most"),
 });
 
 const simulate = z.strictObject({
@@ -70,7 +71,7 @@ const simulate = z.strictObject({
     .int()
     .positive()
     .optional()
-    .describe("Worker threads; default: one less than the cores, at least one"),
+    .describe("Worker threads at most, started on first use; default: one less than the cores, from 1 to 4"),
 });
 
 const pending = z.strictObject({
@@ -90,7 +91,12 @@ const finality = z
 
 const chain = z.strictObject({
   name: name.describe("Path of this chain's endpoint"),
-  chainId: z.number().int().positive().optional().describe("Refuse to start on any other; default: what the nodes say"),
+  chainId: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Nodes of any other chain are suspended; default: what the first node that answers says, until restart"),
   nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
@@ -106,6 +112,12 @@ const chain = z.strictObject({
       "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
     ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
+  verify: z
+    .enum(["off", "cheap", "full"])
+    .default("full")
+    .describe(
+      "What is checked of a node's answer before it is served or kept: `cheap` its form and place, `full` also its hashes and roots",
+    ),
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),
   pending: pending.prefault({}),
@@ -137,7 +149,7 @@ const server = z.strictObject({
   host: z.string().default("127.0.0.1").describe("Address to listen on; 0.0.0.0 for all"),
   port: z.number().int().min(0).max(65_535).default(8545).describe("JSON-RPC over HTTP and WebSocket; 0 for any"),
   opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
-  opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz"),
+  opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /config"),
   keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
   maxBodyBytes: count(5 * 1024 * 1024).describe("Size of a request at most"),
   maxBatch: count(1_000).describe("Calls of one batch at most"),
@@ -156,6 +168,12 @@ const server = z.strictObject({
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
   drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
+  readiness: z
+    .union([z.enum(["any", "all"]), z.array(name).min(1)])
+    .default("any")
+    .describe(
+      "When `/readyz` begins to be 200. `any`: all chains are known, or 10 s after the start one is; `all`; or the chains of a list",
+    ),
   statusPage: z.boolean().default(true).describe("`GET /` shows a browser the chains, nodes by name and traffic"),
   drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),
 });
@@ -223,6 +241,15 @@ export const configSchema = z
   .refine(({ access: { limitStore }, cache: { redis } }) => limitStore === "memory" || redis !== undefined, {
     error: "limits in Redis need cache.redis",
     path: ["access", "limitStore"],
+  })
+  .superRefine(({ chains, server: { readiness } }, context) => {
+    if (typeof readiness === "string") return;
+    const names = chains.map((each) => each.name);
+    for (const [index, unknown] of readiness.entries()) {
+      if (names.includes(unknown)) continue;
+      const message = `no chain is named "${unknown}", chains are: ${names.join(", ")}`;
+      context.addIssue({ code: "custom", message, path: ["server", "readiness", index] });
+    }
   });
 
 export type Config = z.infer<typeof configSchema>;

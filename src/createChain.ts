@@ -9,11 +9,14 @@ import { createViews, noHead, type Views } from "./createViews.ts";
 import type { Call } from "./jsonrpc/call.ts";
 import { createDispatch, type Outcome } from "./jsonrpc/dispatch.ts";
 import { createFilters } from "./logs/filters.ts";
+import { createLocalFilters } from "./logs/localFilters.ts";
+import { createSharedFilters } from "./logs/sharedFilters.ts";
 import type { SpanSlots } from "./logs/spanSlots.ts";
 import { splitLogs } from "./logs/splitLogs.ts";
 import type { Chain } from "./methods/chain.ts";
 import { createHandlers, methodLabel } from "./methods/handlers.ts";
 import { pendingModeOf } from "./methods/pendingErrors.ts";
+import { receiptsOf } from "./methods/receiptsOf.ts";
 import { createOutcomes } from "./outcomes.ts";
 import { formatCacheStatus } from "./server/cacheStatus.ts";
 import { createCallLog } from "./server/callLog.ts";
@@ -24,6 +27,7 @@ import type { WebSockets } from "./server/webSockets.ts";
 import type { Telemetry } from "./telemetry.ts";
 import { createPendingTransactions } from "./upstream/pendingTransactions.ts";
 import { createUpstreams, type Upstreams } from "./upstream/upstreams.ts";
+import type { VerifyPool } from "./verify/pool.ts";
 
 /** What all chains of the process share. */
 export interface Shared {
@@ -31,11 +35,13 @@ export interface Shared {
   readonly redis: Redis | undefined;
   readonly logSlots: SpanSlots;
   readonly webSockets: WebSockets;
+  /** Threads that verify answers. */
+  readonly verifyPool: VerifyPool;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
-  /** A node turned out to be of another chain after the start. */
-  onFatal(error: Error): void;
+  /** A node is suspended because it is of another chain. */
+  onWrongChain(error: Error): void;
 }
 
 /** What a context holds of who asks. */
@@ -46,7 +52,7 @@ export interface ServedChain {
   readonly name: string;
   readonly upstreams: Upstreams;
   readonly views: Pick<Views, "view" | "flashblocks">;
-  /** Genesis, first head and rules are known. Rejects where nodes are not of one chain. */
+  /** Genesis, first head and rules are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   readonly endpoint: Endpoint;
   close(): Promise<void>;
@@ -67,7 +73,10 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
       attempts: config.upstream.attempts,
       maxResponseBytes,
       methodLabel,
-      onFatal: shared.onFatal,
+      onWrongChain: shared.onWrongChain,
+      verify: config.verify,
+      checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],
+      verifyPool: shared.verifyPool,
       ...(config.upstream.hedge && { hedge: config.upstream.hedge }),
       ...(config.chainId !== undefined && { chainId: config.chainId }),
       ...(config.blockTimeMs !== undefined && { blockTimeMs: config.blockTimeMs }),
@@ -76,9 +85,9 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
   );
   const ending = new AbortController();
   const kept = createReads(config, shared, upstreams, ending.signal);
-  const { reads, store, absent } = kept;
+  const { reads, store, absent, runScript } = kept;
   const views = createViews(config, upstreams, kept, telemetry);
-  const { maxBlocks, ...logLimits } = config.logs;
+  const { maxBlocks, maxFilters: maxPerClient, ...logLimits } = config.logs;
   const logs = splitLogs({
     chain: name,
     nodes: upstreams.nodes,
@@ -87,14 +96,23 @@ export const createChain = (config: ChainConfig, shared: Shared): ServedChain =>
     spansPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes,
+    verification: { verifier: upstreams.verifier, receiptsOf: receiptsOf(reads) },
     telemetry,
   });
   const chain: Chain = {
+    get chainId() {
+      return upstreams.genesis.chainId;
+    },
     reads,
     nodes: upstreams,
     heads: upstreams.heads,
     logs,
-    filters: createFilters({ logs }),
+    filters: createFilters({
+      logs,
+      local: createLocalFilters({ maxPerClient }),
+      shared: runScript && createSharedFilters({ maxPerClient, run: runScript }),
+      onLocal: (err) => log.debug({ err, chain: name }, "a new filter is not shared with other replicas"),
+    }),
     logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
     get execution() {
       return config.simulate.enabled ? views.execution : undefined;

@@ -11,7 +11,7 @@ import { storedFetch } from "./evm/storedFetch.ts";
 import { createWorkers } from "./evm/workers.ts";
 import { createFetchState } from "./fetchState.ts";
 import type { Executor } from "./pending/execution.ts";
-import { createExecutor } from "./pending/executor.ts";
+import { createExecutor, type ExecutorOptions } from "./pending/executor.ts";
 import { createSimulator, SIMULATE_WORKER, type Simulator } from "./simulate/simulator.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Upstreams } from "./upstream/upstreams.ts";
@@ -27,20 +27,22 @@ export interface Execution {
 
 const STATE_CACHE_BYTES = 64 * 1024 * 1024;
 const FETCH_TIMEOUT_MS = 5_000;
+/** Of each chain: many chains on a machine with many cores must not fill its memory. */
+const MAX_DEFAULT_WORKERS = 4;
 
 export interface ExecutionOptions {
   readonly config: ChainConfig;
-  readonly forks: ChainForks;
+  readonly rules: { readonly forks: ChainForks };
   readonly upstreams: Upstreams;
   /** Where state of final blocks is kept for all replicas. */
   readonly store: Store;
   readonly telemetry: Telemetry;
 }
 
-export const createExecution = ({ config, forks, upstreams, store, telemetry }: ExecutionOptions): Execution => {
+export const createExecution = ({ config, rules, upstreams, store, telemetry }: ExecutionOptions): Execution => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
-  const natives = nativeContracts(forks.chainId);
+  const nativesAt = (timestamp: bigint) => nativeContracts(rules.forks.chainId, timestamp);
   const { heads } = upstreams;
   const state = createNodeState({
     fetch: storedFetch({
@@ -56,19 +58,25 @@ export const createExecution = ({ config, forks, upstreams, store, telemetry }: 
     onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),
   });
   const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
-  const size = simulate.workers ?? Math.max(1, availableParallelism() - 1);
-  metrics.workers.set({ chain }, size);
+  const onRetry: ExecutorOptions["onRetry"] = ({ number, index }, cause) => {
+    metrics.pendingMismatches.inc({ chain, what: "unreadable" });
+    log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
+  };
+  const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
+  metrics.workers.set({ chain }, 0);
+  metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
   const workers = createWorkers({
     entry: SIMULATE_WORKER,
     size,
-    natives,
     onFailure,
+    onThreads: (threads) => metrics.workers.set({ chain }, threads),
     onDeadline: () => metrics.deadlineHits.inc({ chain }),
   });
   const simulator = createSimulator({
     workers,
-    forks,
+    forks: () => rules.forks,
+    nativesAt,
     profile: simulate.profile,
     errorShape: simulate.errorShape,
     maxBlocks: simulate.maxBlocks,
@@ -86,7 +94,15 @@ export const createExecution = ({ config, forks, upstreams, store, telemetry }: 
   });
   return {
     simulator,
-    executor: () => createExecutor({ forks, natives, stateAt: (base) => state.at(base), onFailure }),
+    executor: () =>
+      createExecutor({
+        forks: () => rules.forks,
+        // The feed is of the newest blocks.
+        natives: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
+        stateAt: state.at,
+        onFailure,
+        onRetry,
+      }),
     stateAt: (block, wish) => state.at(block, wish),
     close: async () => {
       await workers.close();

@@ -6,6 +6,7 @@ import type { Redis } from "./cache/redis.ts";
 import { createStore, type Store } from "./cache/store.ts";
 import { warmed } from "./cache/warm.ts";
 import { type Hash, ZERO_HASH } from "./chain/hex.ts";
+import type { RunScript } from "./chain/runScript.ts";
 import type { Source } from "./chain/source.ts";
 import type { ChainConfig } from "./config.ts";
 import { headQuestions } from "./methods/headQuestions.ts";
@@ -38,6 +39,8 @@ export interface Reads {
   readonly absent: Absent;
   /** Undefined where there is no Redis. */
   readonly sharedValues: SharedValues | undefined;
+  /** Runs scripts on keys of this chain; undefined where there is no Redis. */
+  readonly runScript: RunScript | undefined;
 }
 
 export const createReads = (config: ChainConfig, kept: Kept, upstreams: Upstreams, signal: AbortSignal): Reads => {
@@ -72,5 +75,7 @@ export const createReads = (config: ChainConfig, kept: Kept, upstreams: Upstream
     set: (key: string, body: Uint8Array, seconds: number) =>
       redis.set(keeping.prefix + key, { body, final: false, storedAtMs: Date.now() }, seconds),
   };
-  return { reads, store: createStore(keeping), absent, sharedValues };
+  const runScript: RunScript | undefined =
+    redis && ((script, key, args) => redis.run(script, keeping.prefix + key, args));
+  return { reads, store: createStore(keeping), absent, sharedValues, runScript };
 };

@@ -15,6 +15,7 @@ import { type RpcError, unavailable } from "./jsonrpc/rpcError.ts";
 import { createPending, type Pending } from "./pending/pending.ts";
 import type { Telemetry } from "./telemetry.ts";
 import type { Upstreams } from "./upstream/upstreams.ts";
+import { RulesWatch } from "./watchRules.ts";
 
 /** The views of one chain, and what executes on them: there once the nodes have told what chain it is. */
 export interface Views {
@@ -47,6 +48,7 @@ export const createViews = (
   const flashblocks = createRecentFlashblocks();
   let pending: Pending | undefined;
   let execution: Execution | undefined;
+  let rules: RulesWatch | undefined;
   let closed = false;
 
   const sealed = (): View => {
@@ -59,14 +61,28 @@ export const createViews = (
   const start = async (): Promise<void> => {
     await upstreams.ready;
     const { chainId } = upstreams.genesis;
-    const forks = await findForks(config.forks, chainId, ask).catch((error: unknown) => {
+    const found = await findForks(config.forks, chainId, ask).catch((error: unknown) => {
       log.warn({ err: error, chain }, "the chain's rules could not be read: nothing is executed here");
       return undefined;
     });
-    if (closed) return;
+    rules =
+      found &&
+      new RulesWatch({
+        ...found,
+        chain,
+        genesisHash: () => upstreams.genesis.hash,
+        heads: upstreams.heads,
+        ask,
+        telemetry,
+      });
+    await rules?.start();
+    if (closed) {
+      rules?.close();
+      return;
+    }
     const { feeds, maxMessageBytes } = options;
-    execution = forks && createExecution({ config, forks, upstreams, store, telemetry });
-    if (!forks) log.info({ chain }, "the chain's rules are not known: simulations go to a node");
+    execution = rules && createExecution({ config, rules, upstreams, store, telemetry });
+    if (!rules) log.info({ chain }, "the chain's rules are not known: simulations go to a node");
     pending = createPending({
       chain,
       mode: options.mode,
@@ -126,6 +142,7 @@ export const createViews = (
     raiseNonce: async (sender, nonce) => pending?.raiseNonce(sender, nonce) ?? nonce,
     close: async () => {
       closed = true;
+      rules?.close();
       await pending?.close();
       await execution?.close();
     },

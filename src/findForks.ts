@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { larger } from "./chain/bigintOrder.ts";
 import { chainForks } from "./chain/chainForks.ts";
 import { fixedForks, genesisForks } from "./chain/ethereumForks.ts";
 import { createOpForks } from "./chain/opForks.ts";
@@ -39,20 +40,50 @@ const shownBy = (block: unknown): OpFork | undefined => {
   return BY_SELECTOR.get(String(first.input).slice(0, 10));
 };
 
+type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
+
+/** Returns CLZ(1), which is 255 where the opcode is known: Osaka (EIP-7939). */
+const CLZ_CODE = "0x60011e5f5260205ff3";
+
+/** The newest fork that a node shows. Karst changes nothing in blocks, but it brings an opcode. */
+const readNewestFork = async (ask: Ask): Promise<OpFork | undefined> => {
+  const shown = shownBy(await ask("eth_getBlockByNumber", ["latest", true]));
+  if (shown !== "jovian") return shown;
+  const result = await ask("eth_call", [{ input: CLZ_CODE }, "latest"]).catch(() => undefined);
+  return typeof result === "string" && result.endsWith("ff") ? "karst" : "jovian";
+};
+
+/** A public chain whose newest forks have no time in the table: forks that its node shows are active since the last known one. */
+const withShownForks = (known: ChainForks, shown: OpFork | undefined): ChainForks => {
+  if (known.op === undefined || shown === undefined) return known;
+  const newest = Object.values(known.op).reduce(larger, 0n);
+  const upTo = opUpTo(known.chainId, shown).op ?? {};
+  const later = Object.keys(upTo).map((fork) => [fork, newest] as const);
+  return { ...known, op: { ...Object.fromEntries(later), ...known.op } };
+};
+
+/** Azul and Karst end the list of forks that the table knows. */
+const isUpToDate = ({ op }: ChainForks): boolean => op === undefined || op.azul !== undefined || op.karst !== undefined;
+
+export interface FoundForks {
+  readonly forks: ChainForks;
+  /** Whether these are the chain's own fork times. */
+  readonly hasTimes: boolean;
+}
+
 /**
  * The rules that hold on a chain: configured, known by its id, or shown by its newest block. Undefined: nothing is executed here,
  * since wrong rules give wrong answers.
  */
-export const findForks = async (
-  option: ForksOption,
-  chainId: bigint,
-  ask: (method: string, params: readonly unknown[]) => Promise<unknown>,
-): Promise<ChainForks | undefined> => {
+export const findForks = async (option: ForksOption, chainId: bigint, ask: Ask): Promise<FoundForks | undefined> => {
   if (option === "none") return undefined;
-  if (typeof option === "object") return readGenesis(option.genesis);
-  if (option !== "auto") return isOpFork(option) ? opUpTo(chainId, option) : fixedForks(chainId, option);
+  if (typeof option === "object") return { forks: readGenesis(option.genesis), hasTimes: true };
+  if (option !== "auto") {
+    return { forks: isOpFork(option) ? opUpTo(chainId, option) : fixedForks(chainId, option), hasTimes: false };
+  }
   const known = chainForks(chainId);
-  if (known) return known;
-  const shown = shownBy(await ask("eth_getBlockByNumber", ["latest", true]));
-  return shown && opUpTo(chainId, shown);
+  if (known !== undefined && isUpToDate(known)) return { forks: known, hasTimes: true };
+  const shown = await readNewestFork(ask);
+  if (known !== undefined) return { forks: withShownForks(known, shown), hasTimes: true };
+  return shown && { forks: opUpTo(chainId, shown), hasTimes: false };
 };

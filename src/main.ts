@@ -9,6 +9,7 @@ import type { ServedChain } from "./createChain.ts";
 import { createGate } from "./createGate.ts";
 import { createSpanSlots } from "./logs/spanSlots.ts";
 import { formatMasked } from "./maskConfig.ts";
+import { createReadiness } from "./readiness.ts";
 import { readVersion } from "./readVersion.ts";
 import { drain } from "./server/drain.ts";
 import { createHttpServer, type HttpServer } from "./server/http.ts";
@@ -18,6 +19,7 @@ import { statusPage } from "./server/statusPage.ts";
 import { createWebSockets } from "./server/webSockets.ts";
 import { createStatus } from "./status.ts";
 import type { Telemetry } from "./telemetry.ts";
+import { VerifyThreads } from "./verify/pool.ts";
 
 /** A running forebay: one process, one or more chains. */
 export interface Forebay {
@@ -26,8 +28,6 @@ export interface Forebay {
   readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
   /** Every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
-  /** Settles only by rejecting: the process cannot go on (a node of another chain). */
-  readonly failed: Promise<never>;
   /** Puts another configuration in force, or rejects with ConfigError and changes nothing. Ports and caches stay as they are. */
   reload(config: Config): Promise<void>;
   /** Architecture.md, server: unready at once, requests in flight end, then everything is closed. */
@@ -52,8 +52,6 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   const { server, cache } = config;
   const { log, metrics, registry } = telemetry;
   beginProcessSeries(metrics, cache.redis !== undefined);
-  const failure = Promise.withResolvers<never>();
-  failure.promise.catch(() => {});
 
   const memory = createMemory({ maxBytes: cache.memoryBytes, telemetry });
   const redis =
@@ -66,6 +64,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
+  const verifyPool = new VerifyThreads();
   const gate = createGate(config, telemetry);
   let http: HttpServer | undefined;
   const chains = createChains({
@@ -77,14 +76,13 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       server,
       logSlots,
       webSockets,
+      verifyPool,
       bypassHeader: cache.bypassHeader?.toLowerCase(),
     },
     drainTimeoutMs: server.drainTimeoutMs,
     onRoutes: (routes) => http?.setRoutes(routes),
-    onFatal: failure.reject,
   });
-  const ready = Promise.race([chains.ready, failure.promise]);
-  ready.catch(() => {});
+  const { ready } = chains;
   let inForce = config;
   let draining = false;
 
@@ -98,6 +96,12 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
         ...(chains.isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
       })),
     });
+  const readiness = createReadiness({
+    rule: server.readiness,
+    chains: () => chains.current,
+    isKnown: chains.isKnown,
+    isDraining: () => draining,
+  });
   const status = createStatus({
     version: readVersion(),
     metrics,
@@ -122,9 +126,11 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     host: server.opsHost,
     port: server.opsPort,
     registry,
-    ready: () => chains.current.every(chains.isKnown) && !draining,
+    readiness: readiness.report,
     measure: () => {
-      for (const { name: chain, upstreams } of chains.current) {
+      for (const served of chains.current) {
+        const { name: chain, upstreams } = served;
+        metrics.chainServing.set({ chain }, readiness.isServing(served) ? 1 : 0);
         const latest = upstreams.heads.current()?.latest;
         if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
       }
@@ -138,6 +144,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   };
   const closeRest = async (): Promise<void> => {
     await chains.close();
+    await verifyPool.close();
     gate.close();
     await redis?.close();
     await ops.close();
@@ -149,7 +156,6 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
       return chains.current;
     },
     ready,
-    failed: failure.promise,
     reload: async (next) => {
       const fixed = changedOptions(inForce, next);
       if (fixed.length > 0) log.warn({ options: fixed }, "these options change with a restart alone");

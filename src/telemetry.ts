@@ -93,7 +93,45 @@ const createMetrics = (registry: Registry) => {
     upstreamHead: gauge("upstream_head", "Newest block number that a node announced", "chain", "node"),
     upstreamLag: gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", "chain", "node"),
     upstreamBreaker: gauge("upstream_breaker_open", "1 while a node is not asked", "chain", "node"),
+    upstreamWrongChain: gauge(
+      "upstream_wrong_chain",
+      "1 while a node is suspended because it is of another chain",
+      "chain",
+      "node",
+    ),
+    upstreamRejectedHeads: counter(
+      "upstream_rejected_heads_total",
+      "Heads of a node that were not served because they could not be confirmed",
+      "chain",
+      "node",
+    ),
+    upstreamSuspended: gauge(
+      "upstream_suspended",
+      "1 while a node is asked only where no other can answer, because it gave a wrong answer",
+      "chain",
+      "node",
+    ),
     upstreamSpanLimit: gauge("upstream_span_limit_blocks", "Learned limit of a log range, 0 for none", "chain", "node"),
+
+    verifyFailures: counter(
+      "verify_failures_total",
+      "Answers of a node that were wrong and were not served, by check",
+      "chain",
+      "node",
+      "check",
+    ),
+    verifySkipped: counter(
+      "verify_skipped_total",
+      "Checks of served answers that could not be computed, by check",
+      "chain",
+      "check",
+    ),
+    verifyOff: gauge(
+      "verify_check_off",
+      "1 where a check is off because it failed on all nodes from the start",
+      "chain",
+      "check",
+    ),
 
     logSpans: counter("log_spans_total", "Spans asked from nodes by outcome", "chain", "outcome"),
     logSplits: counter("log_splits_total", "Spans halved, by what was halved", "chain", "dimension"),
@@ -105,6 +143,7 @@ const createMetrics = (registry: Registry) => {
       "chain",
     ),
 
+    chainServing: gauge("chain_serving", "1 while the chain is known and a node of it can be asked", "chain"),
     head: gauge("head", "Served head by tag", "chain", "tag"),
     headAgeSeconds: gauge("head_age_seconds", "Age of the served head by its own time", "chain"),
     reorgs: counter("reorgs_total", "Reorganisations", "chain"),
@@ -122,6 +161,12 @@ const createMetrics = (registry: Registry) => {
       "chain",
       "what",
     ),
+    pendingUnverified: counter(
+      "pending_unverified_total",
+      "Turns to an unverified view, whose state the node answers, by cause",
+      "chain",
+      "cause",
+    ),
     pendingVanished: counter("pending_vanished_total", "Pre-confirmed transactions that were not sealed", "chain"),
     pendingAnswers: counter("pending_answers_total", "Answers at pending by mode", "chain", "mode"),
     pendingExecuteSeconds: histogram("pending_execute_seconds", "Executing one flashblock", SECONDS, "chain"),
@@ -131,7 +176,9 @@ const createMetrics = (registry: Registry) => {
     simulateFetched: counter("simulate_fetched_total", "State values fetched from nodes", "chain"),
     simulateSeconds: histogram("simulate_seconds", "Duration of a run", SECONDS, "chain", "kind"),
     deadlineHits: counter("simulate_deadline_total", "Runs ended by their deadline", "chain"),
-    workers: gauge("workers", "Worker threads alive", "chain"),
+    rulesUnknown: gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", "chain"),
+    workers: gauge("workers", "Worker threads alive; they start on first use", "chain"),
+    workersMax: gauge("workers_max", "Worker threads at most", "chain"),
     workersBusy: gauge("workers_busy", "Worker threads with a run", "chain"),
 
     webSockets: gauge("websockets", "Open WebSocket connections"),

@@ -17,6 +17,13 @@ export const headsRow: Row = {
       queries: [value("max", "head_age_seconds", CHAIN, "chain", "instance")],
     },
     {
+      title: "Chains that are served",
+      description:
+        "1 while the chain is known and one of its nodes can be asked. 0: /readyz on the ops port names the reason.",
+      unit: "none",
+      queries: [value("min", "chain_serving", CHAIN, "chain", "instance")],
+    },
+    {
       title: "Heads of the nodes",
       description: "Newest block that each node announced.",
       unit: "none",

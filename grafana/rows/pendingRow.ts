@@ -40,17 +40,19 @@ export const pendingRow: Row = {
       queries: [rates("pending_answers_total", CHAIN, "mode")],
     },
     {
-      title: "Mismatches and vanished transactions",
-      description: "What was computed here and differed, and pre-confirmed transactions that no block holds.",
+      title: "Mismatches, unverified views and vanished transactions",
+      description:
+        "What was computed here and differed, turns to unverified views, pre-confirmed transactions that no block holds.",
       unit: "ops",
       queries: [
         rates("pending_mismatches_total", CHAIN, "what"),
+        named("unverified: {{cause}}", rates("pending_unverified_total", CHAIN, "cause")),
         named("vanished", rates("pending_vanished_total", CHAIN)),
       ],
     },
     {
       title: "Executing a flashblock",
-      description: "Above 100 ms a view is published unproven.",
+      description: "A message that takes longer than a block time is published unproven.",
       unit: "s",
       queries: [0.5, 0.99].map((share) => quantile(share, "pending_execute_seconds", CHAIN)),
     },

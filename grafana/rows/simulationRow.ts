@@ -29,10 +29,17 @@ export const simulationRow: Row = {
       ],
     },
     {
+      title: "Rules unknown",
+      description: "1: a fork is active that this version cannot execute, and nodes execute.",
+      unit: "short",
+      queries: [value("max", "rules_unknown", CHAIN, "chain")],
+    },
+    {
       title: "Workers",
-      description: "Alive and busy. All busy for long: runs wait, then clients hear 503.",
+      description: "At most, alive and busy. As many busy as there may be: runs wait, then clients get 503.",
       unit: "short",
       queries: [
+        named("{{chain}} at most", value("sum", "workers_max", CHAIN, "chain")),
         named("{{chain}} alive", value("sum", "workers", CHAIN, "chain")),
         named("{{chain}} busy", value("sum", "workers_busy", CHAIN, "chain")),
       ],

@@ -41,9 +41,35 @@ export const upstreamRow: Row = {
     },
     {
       title: "Nodes that are not asked",
-      description: "1 while a node's breaker is open.",
+      description: "1 while a node's breaker is open, or while it is suspended: wrong answers, or another chain.",
       unit: "none",
-      queries: [value("max", "upstream_breaker_open", NODE, "chain", "node")],
+      queries: [
+        named("{{chain}} {{node}} breaker", value("max", "upstream_breaker_open", NODE, "chain", "node")),
+        named("{{chain}} {{node}} suspended", value("max", "upstream_suspended", NODE, "chain", "node")),
+        named("{{chain}} {{node}} another chain", value("max", "upstream_wrong_chain", NODE, "chain", "node")),
+      ],
+    },
+    {
+      title: "Rejected heads by node",
+      description:
+        "Newest blocks that did not link to the served chain and that nothing confirmed. They are not served.",
+      unit: "short",
+      queries: [rates("upstream_rejected_heads_total", NODE, "chain", "node")],
+    },
+    {
+      title: "Wrong answers by node and check",
+      description: "Answers that failed verification and were not served. Any of them is worth a look at the node.",
+      unit: "ops",
+      queries: [rates("verify_failures_total", NODE, "node", "check")],
+    },
+    {
+      title: "Answers that could not be verified",
+      description: "Checks that could not be computed, and 1 for each check that is off on a chain.",
+      unit: "short",
+      queries: [
+        rates("verify_skipped_total", CHAIN, "chain", "check"),
+        named("{{chain}} {{check}} off", value("max", "verify_check_off", CHAIN, "chain", "check")),
+      ],
     },
   ],
 };

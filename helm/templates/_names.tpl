@@ -30,6 +30,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
+{{- define "forebay.hasRedis" -}}
+{{- if or .Values.redis.url .Values.redis.existingSecret.name (dig "cache" "redis" "" .Values.config) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Without Redis a polled filter lives in one replica: all requests of a client must go there. */}}
+{{- define "forebay.sessionAffinity" -}}
+{{- .Values.service.sessionAffinity | default (ternary "None" "ClientIP" (eq (include "forebay.hasRedis" .) "true")) -}}
+{{- end -}}
+
 {{- define "forebay.ownSecret" -}}
 {{- if or .Values.secrets .Values.redis.url -}}true{{- end -}}
 {{- end -}}

@@ -1,8 +1,10 @@
 import { Cluster, type Redis as Single } from "ioredis";
+import type { RunScript } from "../chain/runScript.ts";
 import type { Telemetry } from "../telemetry.ts";
 import type { Entry } from "./entry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
 import { createRedisHealth, type FailureReason, failureReason } from "./redisHealth.ts";
+import { createScripts } from "./redisScript.ts";
 import { parseRedisUrl } from "./redisUrl.ts";
 import { decodeValue, encodeValue } from "./redisValue.ts";
 
@@ -12,6 +14,7 @@ export interface Redis {
   get(key: string): Promise<Entry | undefined>;
   /** Returns at once; nobody waits for the outcome. */
   set(key: string, entry: Entry, seconds: number): void;
+  readonly run: RunScript;
   close(): void;
 }
 
@@ -165,6 +168,7 @@ export const createRedis = ({ url, timeoutMs, telemetry, tls }: RedisOptions): R
           writeBytesInFlight -= bytes;
         });
     },
+    run: createScripts(client, telemetry),
     close: () => {
       isClosed = true;
       clearTimeout(revival);

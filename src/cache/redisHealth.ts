@@ -51,7 +51,7 @@ export interface RedisHealth {
   isPaused(): boolean;
 }
 
-export const createRedisHealth = (operation: "get" | "set", { log, metrics }: Telemetry): RedisHealth => {
+export const createRedisHealth = (operation: "get" | "set" | "script", { log, metrics }: Telemetry): RedisHealth => {
   let isFailing = false;
   let failures = 0;
   let pausedUntilMs = 0;

@@ -33,7 +33,8 @@ export interface BlockHeader {
   readonly requestsHash?: Hash;
 }
 
-export const encodeHeader = (header: BlockHeader): Uint8Array => {
+/** `more` are fields of forks that BlockHeader does not have, encoded already. */
+export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = []): Uint8Array => {
   const data = (value: Data) => encodeBytes(parseData(value));
   const fields = [
     data(header.parentHash),
@@ -65,7 +66,7 @@ export const encodeHeader = (header: BlockHeader): Uint8Array => {
     if (field === undefined) break;
     fields.push(typeof field === "bigint" ? encodeNumber(field) : data(field));
   }
-  return encodeList(fields);
+  return encodeList([...fields, ...more]);
 };
 
 export const hashHeader = (header: BlockHeader): Hash => keccak256Hex(encodeHeader(header));

@@ -1,5 +1,5 @@
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import { type Hash, isHash, isQuantity } from "./hex.ts";
+import { type Hash, isHash, isQuantity, lowerPrefix } from "./hex.ts";
 
 export type BlockTag = "latest" | "pending" | "safe" | "finalized" | "earliest";
 
@@ -11,24 +11,34 @@ export type BlockParameter =
 
 const TAGS: ReadonlySet<unknown> = new Set(["latest", "pending", "safe", "finalized", "earliest"]);
 const isTag = (value: unknown): value is BlockTag => TAGS.has(value);
+
+/** A tag of the execution API, or undefined. `unsafe`, which OP-stack nodes also accept, is `latest`. */
+export const parseBlockTag = (value: unknown): BlockTag | undefined => {
+  if (value === "unsafe") return "latest";
+  return isTag(value) ? value : undefined;
+};
 const MAX_NUMBER = 2n ** 63n - 1n;
 
 /** Leading zeros are accepted (architecture.md, cache); numbers end at 2^63 - 1, as in geth. Throws -32602 naming `name`. */
 const parseBlockNumber = (value: unknown, name: string): bigint => {
   if (typeof value !== "string") throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
+  const hex = lowerPrefix(value);
   if (!/^0x/i.test(value)) throw invalidParams(`invalid ${name}: hex string without 0x prefix`);
-  if (!isQuantity(value)) throw invalidParams(`invalid ${name}: invalid hex string`);
-  const number = BigInt(value);
+  if (!isQuantity(hex)) throw invalidParams(`invalid ${name}: invalid hex string`);
+  const number = BigInt(hex);
   if (number > MAX_NUMBER) throw invalidParams(`invalid ${name}: block number larger than int64`);
   return number;
 };
 
-export const parseBlockNumberOrTag = (value: unknown, name: string): BlockParameter =>
-  isTag(value) ? { tag: value } : { number: parseBlockNumber(value, name) };
+export const parseBlockNumberOrTag = (value: unknown, name: string): BlockParameter => {
+  const tag = parseBlockTag(value);
+  return tag === undefined ? { number: parseBlockNumber(value, name) } : { tag };
+};
 
 /** Also a bare 32-byte hash, as geth and reth take it, and EIP-1898's objects. */
 export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): BlockParameter => {
-  if (isHash(value)) return { hash: lower(value), requireCanonical: false };
+  const bareHash = lowerPrefix(value);
+  if (isHash(bareHash)) return { hash: lower(bareHash), requireCanonical: false };
   if (typeof value !== "object" || value === null || Array.isArray(value)) return parseBlockNumberOrTag(value, name);
   const given: { [key: string]: unknown } = { ...value };
   // geth and its clients take null for what is not said.
@@ -44,8 +54,9 @@ export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): Block
     throw invalidParams(`invalid ${name}: requireCanonical must be a boolean`);
   }
   if (blockNumber !== undefined) return parseBlockNumberOrTag(blockNumber, `${name}.blockNumber`);
-  if (!isHash(blockHash)) throw invalidParams(`invalid ${name}: blockHash must be 32 bytes of hex`);
-  return { hash: lower(blockHash), requireCanonical: requireCanonical === true };
+  const hash = lowerPrefix(blockHash);
+  if (!isHash(hash)) throw invalidParams(`invalid ${name}: blockHash must be 32 bytes of hex`);
+  return { hash: lower(hash), requireCanonical: requireCanonical === true };
 };
 
 const lower = (hash: Hash): Hash => `0x${hash.slice(2).toLowerCase()}`;

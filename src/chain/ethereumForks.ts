@@ -1,5 +1,14 @@
+import { smaller } from "./bigintOrder.ts";
+import { ETHEREUM_FORK_TIMES } from "./forkTimes.ts";
 import { isAddress } from "./hex.ts";
-import type { Activation, BlobSchedule, ChainForks, EthereumFork } from "./rules.ts";
+import {
+  type Activation,
+  type BlobSchedule,
+  type ChainForks,
+  ETHEREUM_FORKS,
+  type EthereumFork,
+  OP_FORKS,
+} from "./rules.ts";
 
 const BLOBS: Partial<Record<EthereumFork, BlobSchedule>> = {
   cancun: { target: 3n, max: 6n, updateFraction: 3_338_477n },
@@ -9,71 +18,36 @@ const BLOBS: Partial<Record<EthereumFork, BlobSchedule>> = {
   bpo2: { target: 14n, max: 21n, updateFraction: 11_684_671n },
 };
 
-const blocks = (forks: readonly (readonly [EthereumFork, bigint])[]): Activation[] =>
-  forks.map(([fork, block]) => ({ fork, block }));
-const times = (forks: readonly (readonly [EthereumFork, bigint])[]): Activation[] =>
-  forks.map(([fork, timestamp]) => ({ fork, timestamp }));
-
-const MAINNET = [
-  ...blocks([
-    ["chainstart", 0n],
-    ["homestead", 1_150_000n],
-    ["tangerineWhistle", 2_463_000n],
-    ["spuriousDragon", 2_675_000n],
-    ["byzantium", 4_370_000n],
-    ["petersburg", 7_280_000n],
-    ["istanbul", 9_069_000n],
-    ["berlin", 12_244_000n],
-    ["london", 12_965_000n],
-    ["paris", 15_537_394n],
-  ]),
-  ...times([
-    ["shanghai", 1_681_338_455n],
-    ["cancun", 1_710_338_135n],
-    ["prague", 1_746_612_311n],
-    ["osaka", 1_764_798_551n],
-    ["bpo1", 1_765_290_071n],
-    ["bpo2", 1_767_747_671n],
-  ]),
-];
-const SEPOLIA = [
-  ...blocks([
-    ["london", 0n],
-    ["paris", 1_735_371n],
-  ]),
-  ...times([
-    ["shanghai", 1_677_557_088n],
-    ["cancun", 1_706_655_072n],
-    ["prague", 1_741_159_776n],
-    ["osaka", 1_760_427_360n],
-    ["bpo1", 1_761_017_184n],
-    ["bpo2", 1_761_607_008n],
-  ]),
-];
-const HOODI = [
-  ...blocks([["paris", 0n]]),
-  ...times([
-    ["cancun", 0n],
-    ["prague", 1_742_999_832n],
-    ["osaka", 1_761_677_592n],
-    ["bpo1", 1_762_365_720n],
-    ["bpo2", 1_762_955_544n],
-  ]),
-];
-
-const KNOWN = new Map([
-  [1n, MAINNET],
-  [11_155_111n, SEPOLIA],
-  [560_048n, HOODI],
-]);
+const isKnownFork = (name: string): name is EthereumFork => ETHEREUM_FORKS.some((fork) => fork === name);
 
 const MAINNET_DEPOSITS = "0x00000000219ab540356cbb839cbe05303d7705fa";
 
 /** Public networks; undefined for any other chain. */
 export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
-  const activations = KNOWN.get(chainId);
-  if (activations === undefined) return undefined;
-  return { chainId, activations, blobs: BLOBS, ...(chainId === 1n ? { depositContract: MAINNET_DEPOSITS } : {}) };
+  const row = ETHEREUM_FORK_TIMES.find((each) => BigInt(each.chainId) === chainId);
+  if (row === undefined) return undefined;
+  const blocks = Object.entries(row.blocks).map(([fork, block]) => ({ fork, block: BigInt(block) }));
+  const times = Object.entries(row.times).map(([fork, time]) => ({ fork, timestamp: BigInt(time) }));
+  return {
+    chainId,
+    ...activationsOf([...blocks, ...times]),
+    blobs: BLOBS,
+    forkIdBlocks: row.forkIdBlocks.map(BigInt),
+    ...(chainId === 1n ? { depositContract: MAINNET_DEPOSITS } : {}),
+  };
+};
+
+const isOpFork = (name: string): boolean => OP_FORKS.some((fork) => fork === name);
+
+type NamedActivation = Omit<Activation, "fork"> & { readonly fork: string };
+
+/** Activations of known forks, and the first time of a fork that is not known. */
+const activationsOf = (named: readonly NamedActivation[]): Pick<ChainForks, "activations" | "unknownFrom"> => {
+  const activations = named.flatMap(({ fork, ...when }) => (isKnownFork(fork) ? [{ ...when, fork }] : []));
+  const unknown = named.flatMap(({ fork, timestamp }) =>
+    isKnownFork(fork) || timestamp === undefined ? [] : [timestamp],
+  );
+  return unknown.length === 0 ? { activations } : { activations, unknownFrom: unknown.reduce(smaller) };
 };
 
 /** A chain that follows one fork from its first block: development chains. */
@@ -101,29 +75,34 @@ const GENESIS_BLOCKS: readonly (readonly [EthereumFork, string])[] = [
   ["london", "londonBlock"],
   ["paris", "mergeNetsplitBlock"],
 ];
-const GENESIS_TIMES: readonly (readonly [EthereumFork, string])[] = [
-  ["shanghai", "shanghaiTime"],
-  ["cancun", "cancunTime"],
-  ["prague", "pragueTime"],
-  ["osaka", "osakaTime"],
-  ["bpo1", "bpo1Time"],
-  ["bpo2", "bpo2Time"],
-];
+const GENESIS_TIME = /^(?<fork>\w+)Time$/;
 
 export const genesisForks = (config: GenesisConfig): ChainForks => {
-  const pick = (table: readonly (readonly [EthereumFork, string])[]) =>
-    table.flatMap(([fork, name]) => {
-      const value = config[name];
-      return typeof value === "number" ? [[fork, BigInt(value)] as const] : [];
-    });
+  const blocks = GENESIS_BLOCKS.flatMap(([fork, name]) => {
+    const block = config[name];
+    return typeof block === "number" ? [{ fork, block: BigInt(block) }] : [];
+  });
+  const times = Object.entries(config).flatMap(([name, time]) => {
+    const fork = GENESIS_TIME.exec(name)?.groups?.fork;
+    return fork === undefined || typeof time !== "number" ? [] : [{ fork, timestamp: BigInt(time) }];
+  });
   const { depositContractAddress } = config;
+  const isOp = config.optimism !== undefined;
+  const ofOp = isOp ? times.filter(({ fork }) => isOpFork(fork)) : [];
+  const others = times.filter((time) => !ofOp.includes(time));
   return {
     chainId: BigInt(config.chainId),
-    activations: [...blocks([["chainstart", 0n], ...pick(GENESIS_BLOCKS)]), ...times(pick(GENESIS_TIMES))],
+    ...activationsOf([{ fork: "chainstart", block: 0n }, ...blocks, ...others.sort(byTime)]),
+    ...(isOp ? { op: Object.fromEntries(ofOp.map(({ fork, timestamp }) => [fork, timestamp])) } : {}),
     blobs: { ...BLOBS, ...parseBlobSchedule(config.blobSchedule) },
     ...(isAddress(depositContractAddress) ? { depositContract: depositContractAddress } : {}),
   };
 };
+
+/** Forks of one moment are in the order of their names in ETHEREUM_FORKS. */
+const byTime = (one: NamedActivation, other: NamedActivation): number =>
+  Number((one.timestamp ?? 0n) - (other.timestamp ?? 0n)) || orderOf(one.fork) - orderOf(other.fork);
+const orderOf = (name: string): number => (ETHEREUM_FORKS as readonly string[]).indexOf(name);
 
 const parseBlobSchedule = (value: unknown): Partial<Record<EthereumFork, BlobSchedule>> => {
   const schedules: Partial<Record<EthereumFork, BlobSchedule>> = {};

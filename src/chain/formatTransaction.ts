@@ -8,6 +8,8 @@ export interface TransactionPlace {
   readonly blockHash: Hash | null;
   readonly blockNumber: bigint;
   readonly transactionIndex: number;
+  /** Where the chain's nodes give it. */
+  readonly blockTimestamp?: bigint;
   readonly baseFee?: bigint;
   /** From the receipt of a deposit, which has no nonce of its own. */
   readonly depositNonce?: bigint;
@@ -21,6 +23,7 @@ export const formatTransaction = (transaction: Transaction, place: TransactionPl
   const common = {
     blockHash: place.blockHash,
     blockNumber: formatQuantity(place.blockNumber),
+    ...(place.blockTimestamp === undefined ? {} : { blockTimestamp: formatQuantity(place.blockTimestamp) }),
     from: place.sender,
     gas: formatQuantity(transaction.gas),
     gasPrice: formatQuantity(effectiveGasPrice(transaction, place.baseFee)),

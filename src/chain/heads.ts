@@ -12,7 +12,7 @@ export interface RingBlock extends BlockId {
   readonly logsBloom: Uint8Array;
 }
 
-/** The header of a sealed block as a node's block answer has it, without its transactions. */
+/** The header of a sealed block, and its size, as a node's block answer has them. */
 export type HeaderFields = Readonly<Record<string, unknown>>;
 
 /**

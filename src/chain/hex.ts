@@ -17,6 +17,10 @@ export const isQuantity = (value: unknown): value is Quantity => typeof value ==
 export const isHash = (value: unknown): value is Hash => isData(value) && value.length === 66;
 export const isAddress = (value: unknown): value is Address => isData(value) && value.length === 42;
 
+/** Replaces the prefix `0X`, which geth also accepts from clients, by `0x`. Returns any other value unchanged. */
+export const lowerPrefix = (value: unknown): unknown =>
+  typeof value === "string" && value.startsWith("0X") ? `0x${value.slice(2)}` : value;
+
 export const formatQuantity = (value: bigint | number): Quantity => `0x${value.toString(16)}`;
 const viewOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 

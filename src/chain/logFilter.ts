@@ -1,13 +1,22 @@
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import type { BlockTag } from "./blockParameter.ts";
-import { type Address, formatQuantity, type Hash, type Hex, isAddress, isHash, isQuantity } from "./hex.ts";
+import { type BlockTag, parseBlockTag } from "./blockParameter.ts";
+import {
+  type Address,
+  formatQuantity,
+  type Hash,
+  type Hex,
+  isAddress,
+  isHash,
+  isQuantity,
+  lowerPrefix,
+} from "./hex.ts";
 
 export type BlockNumberOrTag = bigint | BlockTag;
 
 /** What logs are wanted, canonical: lower case, sorted, without duplicates. An empty list matches any. */
 export interface LogFilter {
   readonly addresses: readonly Address[];
-  /** By position; positions at the end that match any are left out. */
+  /** By position. A log matches only if it has at least as many topics as there are positions, empty ones included. */
   readonly topics: readonly (readonly Hash[])[];
 }
 
@@ -27,9 +36,6 @@ export interface LogFilterLimits {
   readonly maxTopics: number;
 }
 
-const TAGS: ReadonlySet<string> = new Set<BlockTag>(["earliest", "finalized", "safe", "latest", "pending"]);
-const isTag = (value: unknown): value is BlockTag => typeof value === "string" && TAGS.has(value);
-
 /** An EVM log has at most four topics (LOG4). */
 const MAX_TOPIC_POSITIONS = 4;
 const MAX_BLOCK_NUMBER = 2n ** 64n - 1n;
@@ -42,9 +48,11 @@ const lower = (value: Hex): Hex => `0x${value.slice(2).toLowerCase()}`;
 
 const parseBound = (value: unknown, name: string): BlockNumberOrTag | undefined => {
   if (value === undefined || value === null) return undefined;
-  if (isTag(value)) return value;
-  if (!isQuantity(value)) throw invalidParams(`${name}: expected a hex number or a block tag`);
-  const number = BigInt(value);
+  const tag = parseBlockTag(value);
+  if (tag !== undefined) return tag;
+  const hex = lowerPrefix(value);
+  if (!isQuantity(hex)) throw invalidParams(`${name}: expected a hex number or a block tag`);
+  const number = BigInt(hex);
   if (number > MAX_BLOCK_NUMBER) throw invalidParams(`${name}: block number larger than 64 bits`);
   return number;
 };
@@ -54,8 +62,9 @@ const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (values.length > maxAddresses) throw invalidParams(`address: more than ${maxAddresses} addresses`);
   const addresses = values.map((each) => {
-    if (!isAddress(each)) throw invalidParams("address: expected 20 bytes of hex, or a list of such");
-    return lower(each);
+    const hex = lowerPrefix(each);
+    if (!isAddress(hex)) throw invalidParams("address: expected 20 bytes of hex, or a list of such");
+    return lower(hex);
   });
   return canonical(addresses);
 };
@@ -66,8 +75,9 @@ const parsePosition = (value: unknown, position: number, maxTopics: number): Has
   // A null among alternatives makes the position match any, as geth reads it.
   if (values.includes(null)) return [];
   const topics = values.map((each) => {
-    if (!isHash(each)) throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
-    return lower(each);
+    const hex = lowerPrefix(each);
+    if (!isHash(hex)) throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
+    return lower(hex);
   });
   return canonical(topics);
 };
@@ -76,12 +86,11 @@ const parseTopics = (value: unknown, maxTopics: number): Hash[][] => {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw invalidParams("topics: expected a list");
   if (value.length > MAX_TOPIC_POSITIONS) throw invalidParams(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
-  const topics = value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
-  return topics.slice(0, topics.findLastIndex((position) => position.length > 0) + 1);
+  return value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
 };
 
 const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
-  const { blockHash } = value;
+  const blockHash = lowerPrefix(value.blockHash);
   if (blockHash !== undefined && blockHash !== null) {
     if (!isHash(blockHash)) throw invalidParams("blockHash: expected 32 bytes of hex");
     return { blockHash: lower(blockHash) };
@@ -115,16 +124,23 @@ export const formatLogFilter = (
   }),
 });
 
+/** The filter without the empty positions at its end: it also matches logs with fewer topics. The same object if it has none. */
+export const withoutWildcards = (filter: LogFilter): LogFilter => {
+  const length = filter.topics.findLastIndex((position) => position.length > 0) + 1;
+  return length === filter.topics.length ? filter : { ...filter, topics: filter.topics.slice(0, length) };
+};
+
 /** Equal filters have equal texts. */
 export const canonicalLogFilter = ({ addresses, topics }: LogFilter): string => JSON.stringify([addresses, topics]);
 
-/** `log` must have its address and topics in lower case. */
+/**
+ * Whether the filter matches a log, whose address and topics must be in lower case. A log with fewer topics than the filter
+ * has positions does not match (geth, eth/filters/filter.go, filterLogs).
+ */
 export const matchesLog = (
   { addresses, topics }: LogFilter,
   log: { readonly address: string; readonly topics: readonly string[] },
 ): boolean =>
+  topics.length <= log.topics.length &&
   (addresses.length === 0 || addresses.some((address) => address === log.address)) &&
-  topics.every(
-    (position, at) =>
-      at < log.topics.length && (position.length === 0 || position.some((each) => each === log.topics[at])),
-  );
+  topics.every((position, at) => position.length === 0 || position.some((each) => each === log.topics[at]));

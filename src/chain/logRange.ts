@@ -15,8 +15,10 @@ export interface LogRange {
 
 export interface LogRangeOptions {
   readonly heads: Heads;
-  /** The newest pending block of the view; undefined where `pending` stands for `latest`. */
+  /** The number of the newest pending block; undefined where `pending` stands for `latest`. */
   readonly pendingNumber?: bigint | undefined;
+  /** The pending block is a node's own, not the view's: only the tag selects it, no number does. */
+  readonly isNodePending?: boolean;
   /** Blocks of one query at most; undefined for any. */
   readonly maxBlocks?: number | undefined;
 }
@@ -45,18 +47,20 @@ export const refuseInverted = (
 
 /**
  * The rules of architecture.md's table of answers for getLogs. The pending blocks of a view are those above its head, up to
- * `pendingNumber`; a number among them is as good as the tag.
+ * `pendingNumber`; a number among them is as good as the tag. Any other number above the head is an error: that block may
+ * have logs later, and a client that pages by number would miss them.
  */
 export const resolveLogRange = (
   fromBlock: BlockNumberOrTag | undefined,
   toBlock: BlockNumberOrTag | undefined,
-  { heads, pendingNumber, maxBlocks }: LogRangeOptions,
+  { heads, pendingNumber, isNodePending = false, maxBlocks }: LogRangeOptions,
 ): LogRange => {
   const head = heads.latest.number;
   const top = pendingNumber !== undefined && pendingNumber > head ? pendingNumber : head;
   refuseInverted(fromBlock, toBlock);
+  const highest = isNodePending ? head : top;
   for (const bound of [fromBlock, toBlock]) {
-    if (typeof bound === "bigint" && bound > top) {
+    if (typeof bound === "bigint" && bound > highest) {
       throw invalidParams(`block range extends beyond current head block: requested ${bound}, head ${head}`);
     }
   }

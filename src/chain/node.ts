@@ -1,5 +1,5 @@
 import type { Call } from "../jsonrpc/call.ts";
-import { RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
 import type { Answer, CallContext, Source } from "./source.ts";
 
 /** What a node's failure means; peers.md 6.3, tested in this order. */
@@ -17,7 +17,21 @@ export type NodeErrorKind =
   | "unauthorized"
   | "unreachable"
   | "invalidAnswer"
+  | "unverified"
   | "other";
+
+/** What is checked of a node's answer; a metric label. The last four are computed, and depend on how a chain encodes. */
+export type Check =
+  | "json"
+  | "id"
+  | "status"
+  | "block"
+  | "transaction"
+  | "logs"
+  | "header"
+  | "transactions"
+  | "receipts"
+  | "depositReceipts";
 
 /** A node's own error, or that it gave none. Reaches the caller with the node's code, message and data. */
 export class NodeError extends RpcError {
@@ -29,6 +43,24 @@ export class NodeError extends RpcError {
     super(code, message, options);
     this.kind = kind;
     this.node = node;
+  }
+}
+
+/** A node's answer failed verification, or could not be verified. It is never served. */
+export class UnverifiedError extends NodeError {
+  override readonly name = "UnverifiedError";
+  readonly check: Check;
+  /** False where another node must answer first before this one is known to be wrong. */
+  readonly isLie: boolean;
+
+  constructor(node: string, check: Check, isLie: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
+    super("unverified", node, CODES.INTERNAL, `${node}: the upstream response failed verification (${check})`, {
+      status: 503,
+      retryAfterSeconds: 1,
+      ...options,
+    });
+    this.check = check;
+    this.isLie = isLie;
   }
 }
 
@@ -44,6 +76,8 @@ export interface Node extends Source {
   readonly available: boolean;
   /** The lowest block whose data the node was not seen to lack. */
   readonly oldest: bigint;
+  /** Its answer is known to be wrong: counted, named in the log, and the node is suspended. Each error once. */
+  convict?(error: UnverifiedError): void;
   /** Remember that data at and below this block is pruned there. */
   lacks(number: bigint): void;
   /** Several reads in as few HTTP requests as the node allows; one outcome for each, in their order. Never rejects. */

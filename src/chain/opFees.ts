@@ -1,7 +1,7 @@
 import { larger } from "./bigintOrder.ts";
 import { fastLzLength } from "./fastLz.ts";
 import { type Address, formatData, type Hash } from "./hex.ts";
-import { isOpForkActive, type Rules } from "./rules.ts";
+import { isOpForkActive, type OpFork, type Rules } from "./rules.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
 /** Predeploys, OP stack, specs/protocol/predeploys.md. */
@@ -32,6 +32,11 @@ const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
 
 const BEDROCK_SELECTOR = "0x015d8eb9";
+/** The selectors that name a fork; those before Isthmus say too little. OP stack, specs/protocol: isthmus and jovian l1-attributes. */
+const SELECTOR_FORKS: ReadonlyMap<string, OpFork> = new Map([
+  ["0x098999be", "isthmus"],
+  ["0x3db6be2b", "jovian"],
+]);
 const WORD = 32;
 
 const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
@@ -56,6 +61,10 @@ export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
   };
 };
 
+/** The fork whose rules for L1 fees the calldata of an L1-attributes deposit names: Jovian for later ones too. */
+export const l1AttributesFork = (calldata: Uint8Array): OpFork | undefined =>
+  SELECTOR_FORKS.get(formatData(calldata.subarray(0, 4)));
+
 const parseBedrock = (calldata: Uint8Array): L1Attributes => {
   const word = (at: number) => numberAt(calldata, 4 + at * WORD, 4 + (at + 1) * WORD);
   return {
@@ -71,17 +80,27 @@ const parseBedrock = (calldata: Uint8Array): L1Attributes => {
   };
 };
 
-/** From L1Block's storage; `read` gives a slot's value, with or without its leading zeros. */
-export const readL1Attributes = (read: (slot: Hash) => Uint8Array): L1Attributes => {
-  const word = (slot: number): Uint8Array => {
-    const value = read(`0x${slot.toString(16).padStart(64, "0")}`);
-    const padded = new Uint8Array(WORD);
-    padded.set(value, WORD - value.length);
-    return padded;
-  };
-  const whole = (slot: number) => numberAt(word(slot), 0, WORD);
-  const scalars = word(3);
-  const operator = word(8);
+/** Gives a slot's value, with or without its leading zeros. */
+type ReadSlot = (slot: Hash) => Uint8Array;
+
+const readWord = (read: ReadSlot, slot: number): Uint8Array => {
+  const value = read(`0x${slot.toString(16).padStart(64, "0")}`);
+  const padded = new Uint8Array(WORD);
+  padded.set(value, WORD - value.length);
+  return padded;
+};
+
+const OPERATOR_SLOT = 8;
+
+/** From L1Block's storage. */
+export const readFootprintScalar = (read: ReadSlot): bigint =>
+  footprintScalar(numberAt(readWord(read, OPERATOR_SLOT), 18, 20));
+
+/** From L1Block's storage. */
+export const readL1Attributes = (read: ReadSlot): L1Attributes => {
+  const whole = (slot: number) => numberAt(readWord(read, slot), 0, WORD);
+  const scalars = readWord(read, 3);
+  const operator = readWord(read, OPERATOR_SLOT);
   return {
     baseFee: whole(1),
     blobBaseFee: whole(7),
@@ -91,7 +110,7 @@ export const readL1Attributes = (read: (slot: Hash) => Uint8Array): L1Attributes
     scalar: whole(6),
     operatorFeeScalar: numberAt(operator, 20, 24),
     operatorFeeConstant: numberAt(operator, 24, 32),
-    daFootprintGasScalar: footprintScalar(numberAt(operator, 18, 20)),
+    daFootprintGasScalar: readFootprintScalar(read),
   };
 };
 
@@ -138,3 +157,6 @@ export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint
 /** Jovian: what a transaction counts for in its block's `blobGasUsed`. */
 export const dataFootprint = (l1: L1Attributes, raw: Uint8Array): bigint =>
   raw[0] === DEPOSIT_TYPE ? 0n : (estimateSize(raw) / MILLION) * l1.daFootprintGasScalar;
+
+/** Jovian: of a transaction that compresses to the smallest size that counts. */
+export const smallestFootprint = (scalar: bigint): bigint => (MIN_SIZE / MILLION) * scalar;

@@ -82,7 +82,6 @@ export interface ReceiptPlace extends Omit<TransactionPlace, "depositNonce" | "d
   readonly gasUsed: bigint;
   /** The index in the block of this receipt's first log. */
   readonly firstLogIndex: number;
-  readonly blockTimestamp?: bigint;
   /** More fields, as a chain's own nodes give them: L1 fees, blob gas. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }

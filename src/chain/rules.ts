@@ -20,7 +20,7 @@ export const ETHEREUM_FORKS = [
 ] as const;
 export type EthereumFork = (typeof ETHEREUM_FORKS)[number];
 
-/** The OP stack's forks, oldest first. Base's Azul is Karst by another name. */
+/** The OP stack's forks, oldest first. Base has Azul in Karst's place: Osaka with Jovian's limits of input. */
 export const OP_FORKS = [
   "bedrock",
   "regolith",
@@ -31,6 +31,7 @@ export const OP_FORKS = [
   "holocene",
   "isthmus",
   "jovian",
+  "azul",
   "karst",
 ] as const;
 export type OpFork = (typeof OP_FORKS)[number];
@@ -70,9 +71,30 @@ export interface ChainForks {
   readonly op?: OpForkTimes;
   /** EIP-6110 */
   readonly depositContract?: `0x${string}`;
+  /** Seconds from which the rules of this chain are not known here. */
+  readonly unknownFrom?: bigint;
+  /** Block numbers in the chain's fork id (EIP-2124). Undefined: the id cannot be computed. */
+  readonly forkIdBlocks?: readonly bigint[];
 }
 
+/** The rules of a block are not known here: a node must execute it. */
+export class UnknownRules extends Error {
+  override readonly name = "UnknownRules";
+}
+
+export const areRulesKnown = ({ unknownFrom }: ChainForks, timestamp: bigint): boolean =>
+  unknownFrom === undefined || timestamp < unknownFrom;
+
+/** Throws UnknownRules. */
 export const rulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): Rules => {
+  if (!areRulesKnown(forks, timestamp)) {
+    throw new UnknownRules(`the rules of chain ${forks.chainId} at time ${timestamp} are not known`);
+  }
+  return newestRulesAt(forks, number, timestamp);
+};
+
+/** The newest rules that are known for a block, also where its own are not. */
+export const newestRulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): Rules => {
   const { chainId, op } = forks;
   if (op !== undefined) return opRulesAt(chainId, op, timestamp);
   const isReached = (activation: Activation) =>
@@ -94,6 +116,7 @@ const ETHEREUM_OF: Record<OpFork, EthereumFork> = {
   holocene: "cancun",
   isthmus: "prague",
   jovian: "prague",
+  azul: "osaka",
   karst: "osaka",
 };
 

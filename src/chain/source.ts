@@ -26,6 +26,8 @@ export interface Question extends Call {
   readonly isSealed?: boolean;
   /** Never shared, retried or hedged: a write, or a method outside the table. */
   readonly write?: boolean;
+  /** The filter that is asked lives in the node of this name: no other node can answer. */
+  readonly filterOwner?: string;
 }
 
 /** Parameters of Cache-Status (RFC 9211). */

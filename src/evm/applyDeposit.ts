@@ -63,6 +63,7 @@ const refuse = (engine: Engine, state: StateOverlay, deposit: DepositTransaction
     maxUsedGas: gasUsed,
     blobGasUsed: 0n,
     logs: [],
+    capturedLogs: 0,
     nonce,
   };
 };

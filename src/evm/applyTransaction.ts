@@ -3,8 +3,15 @@ import type { Address, Hash } from "../chain/hex.ts";
 import { isForkActive } from "../chain/rules.ts";
 import type { AccessListEntry } from "../chain/transaction.ts";
 import { applyAuthorizations } from "./authorizations.ts";
-import { CONSENSUS_CHECKS, type Cost, checkTransaction, type TransactionChecks } from "./checkTransaction.ts";
+import {
+  CONSENSUS_CHECKS,
+  type Cost,
+  checkTransaction,
+  MAX_NONCE,
+  type TransactionChecks,
+} from "./checkTransaction.ts";
 import type { BlockEnvironment, Engine, EngineLog, MessageContext, MessageResult } from "./engine.ts";
+import { NONCE_OVERFLOW } from "./halt.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
@@ -36,6 +43,8 @@ export interface TransactionResult {
   readonly maxUsedGas: bigint;
   readonly blobGasUsed: bigint;
   readonly logs: readonly EngineLog[];
+  /** Number of logs that were captured, with those of frames that failed. */
+  readonly capturedLogs: number;
   readonly created?: Address;
   readonly accessed?: readonly AccessListEntry[];
 }
@@ -73,8 +82,10 @@ export const runTransaction = async (
   options: TransactionOptions,
 ): Promise<Ran> => {
   const { from, to, value, input, gas } = message;
+  const nonce = state.nonceOf(from);
+  if (to === null && nonce === MAX_NONCE) return refusedCreation(cost);
   // Wraps at the top where nonces are not checked, as geth's does.
-  state.setNonce(from, BigInt.asUintN(64, state.nonceOf(from) + 1n));
+  state.setNonce(from, BigInt.asUintN(64, nonce + 1n));
   const authorized = applyAuthorizations(state, engine.rules.chainId, message.authorizationList);
   const context = messageContext(engine, block, message, cost, options, authorized.warm);
   const result = await engine.run(state, { caller: from, to, value, data: input, gas: gas - cost.intrinsic }, context);
@@ -86,6 +97,7 @@ export const runTransaction = async (
     status: result.status,
     returnData: result.returnData,
     logs: result.logs,
+    capturedLogs: result.capturedLogs,
     destroyed: result.destroyed,
     ...(result.halt === undefined ? {} : { halt: result.halt }),
     ...(result.created === undefined ? {} : { created: result.created }),
@@ -93,6 +105,13 @@ export const runTransaction = async (
     gasUsed: larger(afterRefund, cost.floor),
     maxUsedGas: larger(used, cost.floor),
   };
+};
+
+/** geth's `create` (core/vm/evm.go): nothing runs, nothing changes, and only the intrinsic gas is used. */
+const refusedCreation = ({ intrinsic, floor }: Cost): Ran => {
+  const gasUsed = larger(intrinsic, floor);
+  const nothing = { returnData: new Uint8Array(0), logs: [], capturedLogs: 0, destroyed: [] };
+  return { ...nothing, status: "halt", halt: NONCE_OVERFLOW, gasUsed, maxUsedGas: gasUsed };
 };
 
 /** EIP-2929, EIP-2930 and EIP-3651: what is warm at the beginning. */

@@ -6,7 +6,8 @@ import type { StateOverlay } from "./stateOverlay.ts";
 import { TransactionError } from "./transactionError.ts";
 import { BLOB_TYPE, SET_CODE_TYPE, type TransactionMessage } from "./transactionMessage.ts";
 
-const MAX_NONCE = 2n ** 64n - 1n;
+export const MAX_NONCE = 2n ** 64n - 1n;
+const UINT256 = 2n ** 256n;
 const MAX_INIT_CODE_BYTES = 49_152;
 /** EIP-7825 */
 const MAX_TRANSACTION_GAS = 16_777_216n;
@@ -55,9 +56,12 @@ export const checkTransaction = (
   if (checks.sender) checkSender(engine, state, message);
   if (!isFree && engine.isActive(1559)) checkFees(block, message);
   const blobGas = BigInt(message.blobVersionedHashes.length) * GAS_PER_BLOB;
-  if (message.type === BLOB_TYPE) checkBlobs(engine, block, message, checks);
-  if (message.type === SET_CODE_TYPE) checkAuthorizations(message);
-  checkFunds(state, message, blobGas, extraCost);
+  if (message.isBlob ?? message.type === BLOB_TYPE) checkBlobs(engine, block, message, checks);
+  if (message.isSetCode ?? message.type === SET_CODE_TYPE) checkAuthorizations(message);
+  const hasFreeBlobs = checks.freeGas && message.maxFeePerBlobGas === 0n;
+  const blobFee = hasFreeBlobs ? 0n : blobGas * block.blobBaseFee;
+  const price = isFree ? 0n : gasPrice(engine, block, message);
+  checkFunds(state, message, { blobGas, charged: message.gas * price + blobFee, extraCost });
   const { intrinsic, floor } = intrinsicGas(engine, message);
   if (message.gas < intrinsic) {
     throw new TransactionError("intrinsicGas", `intrinsic gas too low: have ${message.gas}, want ${intrinsic}`);
@@ -74,12 +78,11 @@ export const checkTransaction = (
       `max initcode size exceeded: code size ${message.input.length} limit ${MAX_INIT_CODE_BYTES}`,
     );
   }
-  const hasFreeBlobs = checks.freeGas && message.maxFeePerBlobGas === 0n;
   return {
-    gasPrice: isFree ? 0n : gasPrice(engine, block, message),
+    gasPrice: price,
     isFree,
     blobGas,
-    blobFee: hasFreeBlobs ? 0n : blobGas * block.blobBaseFee,
+    blobFee,
     intrinsic,
     floor,
   };
@@ -166,10 +169,27 @@ const checkAuthorizations = ({ from, to, authorizationList }: TransactionMessage
   }
 };
 
-const checkFunds = (state: StateOverlay, message: TransactionMessage, blobGas: bigint, extraCost: bigint): void => {
+interface Charge {
+  readonly blobGas: bigint;
+  /** For gas and blobs, at their actual prices. */
+  readonly charged: bigint;
+  readonly extraCost: bigint;
+}
+
+const checkFunds = (
+  state: StateOverlay,
+  message: TransactionMessage,
+  { blobGas, charged, extraCost }: Charge,
+): void => {
   const { from, gas, maxFeePerGas, maxFeePerBlobGas, value } = message;
   const have = state.balanceOf(from);
   const want = gas * maxFeePerGas + blobGas * maxFeePerBlobGas + value + extraCost;
+  if (want >= UINT256 || charged >= UINT256) {
+    throw new TransactionError(
+      "insufficientFunds",
+      `insufficient funds for gas * price + value: address ${checksumAddress(from)} required balance exceeds 256 bits`,
+    );
+  }
   if (have >= want) return;
   throw new TransactionError(
     "insufficientFunds",

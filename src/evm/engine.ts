@@ -46,6 +46,8 @@ export interface MessageContext {
 export interface EngineLog extends LogEntry {
   /** Not a log but value that moved: an ERC-20 Transfer from ERC-7528's address. */
   readonly isTransfer: boolean;
+  /** Position among all logs that its message has captured, with those of frames that failed. */
+  readonly index: number;
 }
 
 export interface MessageResult {
@@ -58,6 +60,8 @@ export interface MessageResult {
   readonly refund: bigint;
   /** In order of execution; empty unless it succeeded. */
   readonly logs: readonly EngineLog[];
+  /** Number of logs that were captured, with those of frames that failed. */
+  readonly capturedLogs: number;
   readonly created?: Address;
   /** To be deleted at the end of the transaction. */
   readonly destroyed: readonly Address[];

@@ -1,87 +1,104 @@
 import { EVMError } from "@ethereumjs/evm";
+import { inputsOf, memoryAccesses, nameOfUndefined, RETURNDATACOPY } from "./opcodes.ts";
 
 const { errorMessages } = EVMError;
 const STACK_LIMIT = 1024;
-const INVALID = 0xfe;
+const UINT64 = 2n ** 64n;
+const WORD_BYTES = 32n;
+/** geth refuses to price more memory (core/vm/gas_table.go, memoryGasCost). */
+const MAX_PRICED_MEMORY = 0x1f_ffff_ffe0n;
+const FORMAT_PREFIX = 0xef;
+
+const OUT_OF_GAS = "out of gas";
+const GAS_OVERFLOW = "gas uint64 overflow";
+const CODE_STORE_OUT_OF_GAS = "contract creation code storage out of gas";
+const INVALID_CODE = "invalid code: must not begin with 0xef";
+const RETURN_DATA_OUT_OF_BOUNDS = "return data out of bounds";
+/** Creation from an account whose nonce cannot be increased (EIP-2681). */
+export const NONCE_OVERFLOW = "nonce uint64 overflow";
 
 /** geth's words (core/vm/errors.go) for the library's. */
 const HALTS = new Map<string, string>([
-  [errorMessages.CODESTORE_OUT_OF_GAS, "contract creation code storage out of gas"],
+  [errorMessages.CODESTORE_OUT_OF_GAS, CODE_STORE_OUT_OF_GAS],
   [errorMessages.CODESIZE_EXCEEDS_MAXIMUM, "max code size exceeded"],
-  [errorMessages.INVALID_JUMP, "invalid jump destination"],
-  [errorMessages.OUT_OF_RANGE, "return data out of bounds"],
+  [errorMessages.OUT_OF_RANGE, RETURN_DATA_OUT_OF_BOUNDS],
   [errorMessages.STATIC_STATE_CHANGE, "write protection"],
   [errorMessages.CREATE_COLLISION, "contract address collision"],
   [errorMessages.INSUFFICIENT_BALANCE, "insufficient balance for transfer"],
-  [errorMessages.INVALID_BYTECODE_RESULT, "invalid code: must not begin with 0xef"],
+  [errorMessages.INVALID_BYTECODE_RESULT, INVALID_CODE],
   [errorMessages.INITCODE_SIZE_VIOLATION, "max initcode size exceeded"],
 ]);
 
-interface Failed {
+/** The frame that failed, as its last opcode left it. */
+export interface Failed {
   readonly opCode: number;
-  readonly stack: { readonly length: number };
+  readonly stack: { readonly length: number; peek(count: number): bigint[] };
+  readonly gasLeft: bigint;
+  readonly returnBytes: Uint8Array;
+  readonly memoryWordCount: bigint;
+  readonly highestMemCost: bigint;
+  /** Set once the frame has returned. */
+  readonly returnValue?: Uint8Array | undefined;
 }
 
 /** What stopped a message, as geth words it. */
 export const describeHalt = (error: EVMError, failed: Failed | undefined): string => {
-  if (failed !== undefined) {
-    if (error.error === errorMessages.INVALID_OPCODE) return `invalid opcode: ${opcodeName(failed.opCode)}`;
-    if (error.error === errorMessages.STACK_UNDERFLOW) {
-      return `stack underflow (${failed.stack.length} <=> ${inputs(failed.opCode)})`;
-    }
-    if (error.error === errorMessages.STACK_OVERFLOW) {
-      return `stack limit reached ${failed.stack.length} (${STACK_LIMIT - 1})`;
-    }
+  // The library adds where it was.
+  if (error.error.startsWith(errorMessages.INVALID_JUMP)) return "invalid jump destination";
+  return (failed && describeByFrame(error, failed)) ?? HALTS.get(error.error) ?? error.error;
+};
+
+const describeByFrame = (error: EVMError, failed: Failed): string | undefined => {
+  const { opCode, stack, returnValue } = failed;
+  switch (error.error) {
+    case errorMessages.INVALID_OPCODE:
+      return `invalid opcode: ${nameOfUndefined(opCode)}`;
+    case errorMessages.STACK_UNDERFLOW:
+      return describeUnderflow(failed);
+    case errorMessages.STACK_OVERFLOW:
+      return `stack limit reached ${stack.length} (${STACK_LIMIT - 1})`;
+    case errorMessages.OUT_OF_GAS:
+      return returnValue?.length ? describeDeposit(returnValue) : describeOutOfGas(failed);
+    default:
+      return undefined;
   }
-  return HALTS.get(error.error) ?? error.error;
 };
 
-const opcodeName = (opCode: number): string =>
-  opCode === INVALID ? "INVALID" : `opcode 0x${opCode.toString(16)} not defined`;
+const describeUnderflow = ({ opCode, stack }: Failed): string =>
+  `stack underflow (${stack.length} <=> ${inputsOf(opCode)})`;
 
-/** How many words each opcode takes: Yellow Paper, appendix H.2, and later EIPs. */
-const INPUTS: readonly (readonly [from: number, to: number, inputs: number])[] = [
-  [0x01, 0x07, 2],
-  [0x08, 0x09, 3],
-  [0x0a, 0x0b, 2],
-  [0x10, 0x14, 2],
-  [0x15, 0x15, 1],
-  [0x16, 0x18, 2],
-  [0x19, 0x19, 1],
-  [0x1a, 0x1d, 2],
-  [0x1e, 0x1e, 1],
-  [0x20, 0x20, 2],
-  [0x31, 0x31, 1],
-  [0x35, 0x35, 1],
-  [0x37, 0x37, 3],
-  [0x39, 0x39, 3],
-  [0x3b, 0x3b, 1],
-  [0x3c, 0x3c, 4],
-  [0x3e, 0x3e, 3],
-  [0x3f, 0x40, 1],
-  [0x49, 0x49, 1],
-  [0x50, 0x51, 1],
-  [0x52, 0x53, 2],
-  [0x54, 0x54, 1],
-  [0x55, 0x55, 2],
-  [0x56, 0x56, 1],
-  [0x57, 0x57, 2],
-  [0x5c, 0x5c, 1],
-  [0x5d, 0x5d, 2],
-  [0x5e, 0x5e, 3],
-  [0xf0, 0xf0, 3],
-  [0xf1, 0xf2, 7],
-  [0xf3, 0xf3, 2],
-  [0xf4, 0xf4, 6],
-  [0xf5, 0xf5, 4],
-  [0xfa, 0xfa, 6],
-  [0xfd, 0xfd, 2],
-  [0xff, 0xff, 1],
-];
+/** The frame returned code, and there was no gas left to store it. */
+const describeDeposit = ([first]: Uint8Array): string =>
+  first === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;
 
-const inputs = (opCode: number): number => {
-  if (opCode >= 0x80 && opCode <= 0x8f) return opCode - 0x7f;
-  if (opCode >= 0x90 && opCode <= 0x9f) return opCode - 0x8e;
-  if (opCode >= 0xa0 && opCode <= 0xa4) return opCode - 0x9e;
-  return INPUTS.find(([from, to]) => opCode >= from && opCode <= to)?.[2] ?? 0;
+/** In geth's order (core/vm/interpreter.go): the stack, the memory's size, its price, and what the opcode itself checks. */
+const describeOutOfGas = (failed: Failed): string => {
+  const { opCode, stack, returnBytes } = failed;
+  const inputs = inputsOf(opCode);
+  if (stack.length < inputs) return describeUnderflow(failed);
+  const operands = stack.peek(inputs);
+  const ends = memoryAccesses(opCode, operands).flatMap(({ offset, length }) =>
+    length === 0n ? [] : [offset + length],
+  );
+  if (ends.some((end) => end > UINT64 - WORD_BYTES)) return GAS_OVERFLOW;
+  if (ends.some((end) => end > MAX_PRICED_MEMORY)) return `${OUT_OF_GAS}: ${GAS_OVERFLOW}`;
+  if (opCode !== RETURNDATACOPY) return OUT_OF_GAS;
+  const [, offset = 0n, length = 0n] = operands;
+  const isOutside = offset + length > BigInt(returnBytes.length);
+  return isOutside && copyGas(failed, ends[0] ?? 0n, length) <= failed.gasLeft ? RETURN_DATA_OUT_OF_BOUNDS : OUT_OF_GAS;
 };
+
+const COPY_BASE_GAS = 3n;
+const COPY_WORD_GAS = 3n;
+const MEMORY_WORD_GAS = 3n;
+const MEMORY_QUADRATIC_DIVISOR = 512n;
+
+/** What a copy into memory up to `end` costs. */
+const copyGas = ({ memoryWordCount, highestMemCost }: Failed, end: bigint, length: bigint): bigint => {
+  const copied = COPY_BASE_GAS + wordsOf(length) * COPY_WORD_GAS;
+  const words = wordsOf(end);
+  if (words <= memoryWordCount) return copied;
+  return copied + words * MEMORY_WORD_GAS + (words * words) / MEMORY_QUADRATIC_DIVISOR - highestMemCost;
+};
+
+const wordsOf = (bytes: bigint): bigint => (bytes + WORD_BYTES - 1n) / WORD_BYTES;

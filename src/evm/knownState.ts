@@ -1,23 +1,20 @@
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../chain/hex.ts";
-import type { AccountState, StateReader, StateValues } from "../chain/stateReader.ts";
+import type { AccountState, StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
+import { type Guesses, largeGuesses } from "./guesses.ts";
 import type { MissingState } from "./missingState.ts";
 import { NotExecutable } from "./notExecutable.ts";
 import { EMPTY_CODE_HASH } from "./stateOverlay.ts";
 
 const NOTHING = new Uint8Array(0);
-/**
- * Stands for a slot until its value came. Large, so that balances suffice; its low 160 bits are zero, so that packed flags are
- * off and an address is the zero address, whose code is empty.
- */
-const GUESSED_SLOT = Uint8Array.of(1, ...new Uint8Array(24));
-const GUESSED_ACCOUNT: AccountState = { nonce: 1n, balance: 1n << 128n, codeHash: EMPTY_CODE_HASH };
 
 /** Values of one state that came so far. */
 export interface KnownState {
   readonly size: number;
   add(values: StateValues): void;
   /** What is not known is guessed, and noted as missing: a run on guesses only tells what to fetch next. */
-  reader(missing: MissingState): StateReader;
+  reader(missing: MissingState, guesses?: Guesses): StateReader;
+  /** Those of the keys whose values are not known. */
+  lacking(keys: StateKeys): StateKeys;
 }
 
 /** An address whose code is native on that chain. */
@@ -36,6 +33,12 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
   const blockHashes = new Map<bigint, Hash>();
   let size = 0;
 
+  /** Codes may be dropped to make room. */
+  const lacksCode = (address: Address): boolean => {
+    const hash = accounts.get(address)?.codeHash;
+    return hash !== undefined && hash !== EMPTY_CODE_HASH && codes.get(hash) === undefined;
+  };
+
   const add = (values: StateValues): void => {
     for (const [hash, code] of values.codes) codes.set(hash, code);
     for (const [address, account] of values.accounts) accounts.set(address, account);
@@ -48,7 +51,7 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
     size += values.accounts.length + values.slots.length + values.blockHashes.length;
   };
 
-  const reader = (missing: MissingState): StateReader => ({
+  const reader = (missing: MissingState, guesses: Guesses = largeGuesses): StateReader => ({
     account: (address) => {
       if (isNative(address)) throw new NativeContract(`the code at ${address} is native`);
       missing.check();
@@ -56,11 +59,12 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
       if (account !== undefined || accounts.has(address)) return account;
       // A guessed slot leads to the zero address, which is not worth fetching for that.
       if (address !== ZERO_ADDRESS || missing.count === 0) missing.account(address);
-      return GUESSED_ACCOUNT;
+      return guesses.account;
     },
     code: (hash, address) => {
       const code = codes.get(hash);
       if (code !== undefined) return code;
+      if (hash === guesses.account.codeHash) return guesses.code;
       // It was dropped to make room; asking for the account brings it again.
       missing.account(address);
       return NOTHING;
@@ -68,9 +72,12 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
     storage: (address, slot) => {
       missing.check();
       const value = storage.get(address)?.get(slot);
-      if (value !== undefined) return value;
+      if (value !== undefined) {
+        guesses.saw(address, value);
+        return value;
+      }
       missing.slot(address, slot);
-      return GUESSED_SLOT;
+      return guesses.slot(address);
     },
     blockHash: (number) => {
       const hash = blockHashes.get(number);
@@ -86,5 +93,10 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
     },
     add,
     reader,
+    lacking: ({ accounts: addresses, slots, blockHashes: numbers }) => ({
+      accounts: addresses.filter((address) => !accounts.has(address) || lacksCode(address)),
+      slots: slots.filter(([address, slot]) => !storage.get(address)?.has(slot)),
+      blockHashes: numbers.filter((number) => !blockHashes.has(number)),
+    }),
   };
 };

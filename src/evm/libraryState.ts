@@ -46,7 +46,7 @@ export class LibraryState implements StateManagerInterface {
   modifyAccountFields(address: AddressBytes, fields: AccountFields): Promise<void> {
     const at = addressOf(address);
     const { nonce = this.#state.nonceOf(at), balance = this.#state.balanceOf(at) } = fields;
-    this.#state.setAccount(at, nonce, balance);
+    this.#state.setAccount(at, nonce, BigInt.asUintN(256, balance));
     return DONE;
   }
 

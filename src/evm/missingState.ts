@@ -4,10 +4,17 @@ import type { StateKeys } from "../chain/stateReader.ts";
 const MAX_KEYS = 1_000;
 /** Reads after the first guess: a run that goes on for longer was led astray, and what it asks for is not worth having. */
 const MAX_READS = 5_000;
+/** Consecutive slots that a run on guesses may read: more of them are a loop over a guessed length. */
+const MAX_CONSECUTIVE = 16;
 
 /** Stops a run that has guessed enough; what it lacked until then is asked for. */
 class GuessedEnough extends Error {
   override readonly name = "GuessedEnough";
+}
+
+/** Stops a run that may not guess at the first value that it lacks. */
+class LacksState extends Error {
+  override readonly name = "LacksState";
 }
 
 /** What a run asked for and was not there. */
@@ -25,6 +32,7 @@ export const createMissingState = (): MissingState => {
   const accounts = new Set<Address>();
   const slots = new Map<string, readonly [Address, Hash]>();
   const blockHashes = new Set<bigint>();
+  const loops = createLoopGuard();
   let reads = 0;
   const count = () => accounts.size + slots.size + blockHashes.size;
   return {
@@ -32,6 +40,8 @@ export const createMissingState = (): MissingState => {
       accounts.add(address);
     },
     slot: (address, slot) => {
+      if (slots.has(address + slot)) return;
+      loops.check(address, slot, count() === 0);
       slots.set(address + slot, [address, slot]);
     },
     blockHash: (number) => {
@@ -46,5 +56,49 @@ export const createMissingState = (): MissingState => {
       return count();
     },
     keys: () => ({ accounts: [...accounts], slots: [...slots.values()], blockHashes: [...blockHashes] }),
+  };
+};
+
+/** Throws GuessedEnough in a loop over consecutive slots that began after a guess. */
+const createLoopGuard = () => {
+  let last: { readonly address: Address; readonly slot: bigint } | undefined;
+  let length = 0;
+  let isExempt = false;
+  return {
+    check: (address: Address, hash: Hash, isFirst: boolean): void => {
+      const slot = BigInt(hash);
+      const continues = last?.address === address && last.slot + 1n === slot;
+      if (!continues) isExempt = isFirst;
+      length = continues ? length + 1 : 1;
+      last = { address, slot };
+      if (length > MAX_CONSECUTIVE && !isExempt) throw new GuessedEnough();
+    },
+  };
+};
+
+/** For a run that may not guess: the first missing value is recorded, then thrown as LacksState. */
+export const createStrictState = (): MissingState => {
+  const recorded = createMissingState();
+  const stop = (): never => {
+    throw new LacksState("a value is not known");
+  };
+  return {
+    account: (address) => {
+      recorded.account(address);
+      stop();
+    },
+    slot: (address, slot) => {
+      recorded.slot(address, slot);
+      stop();
+    },
+    blockHash: (number) => {
+      recorded.blockHash(number);
+      stop();
+    },
+    check: () => {},
+    get count() {
+      return recorded.count;
+    },
+    keys: recorded.keys,
   };
 };

@@ -35,6 +35,14 @@ const LIMITS: readonly (readonly [OpFork, ReadonlyMap<string, number>])[] = [
   ["granite", new Map([[PAIRING, 112_687]])],
 ];
 
+/** What op-geth says of a longer input (core/vm/contracts.go). */
+const TOO_LONG = new Map([
+  [PAIRING, "bad elliptic curve pairing input size"],
+  [G1_MSM, "g1 msm input size exceeds maximum"],
+  [G2_MSM, "g2 msm input size exceeds maximum"],
+  [BLS_PAIRING, "pairing input size exceeds maximum"],
+]);
+
 /** The precompiles of these rules: Ethereum's, and on the OP stack with its limits and P256VERIFY. */
 export const opPrecompiles = (rules: Rules, standard: Map<string, PrecompileFunc>): Map<string, PrecompileFunc> => {
   if (rules.op === undefined) return standard;
@@ -47,16 +55,16 @@ export const opPrecompiles = (rules: Rules, standard: Map<string, PrecompileFunc
       const precompile = precompiles.get(at);
       if (precompile === undefined || limited.has(at)) continue;
       limited.add(at);
-      precompiles.set(at, atMost(maxBytes, precompile));
+      precompiles.set(at, atMost(maxBytes, precompile, TOO_LONG.get(at) ?? "invalid input length"));
     }
   }
   return precompiles;
 };
 
 const atMost =
-  (maxBytes: number, precompile: PrecompileFunc): PrecompileFunc =>
+  (maxBytes: number, precompile: PrecompileFunc, fault: string): PrecompileFunc =>
   (input) =>
-    input.data.length > maxBytes ? fail(input, EVMError.errorMessages.INVALID_INPUT_LENGTH) : precompile(input);
+    input.data.length > maxBytes ? fail(input, fault as EVMError["error"]) : precompile(input);
 
 const fjordP256: PrecompileFunc = (input) => {
   if (input.gasLimit < FJORD_P256_GAS) return fail(input, EVMError.errorMessages.OUT_OF_GAS);

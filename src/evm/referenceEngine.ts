@@ -1,13 +1,5 @@
 import { Mainnet } from "@ethereumjs/common";
-import {
-  EVM,
-  type EVMError,
-  EVMMockBlockchain,
-  type EVMResult,
-  type Message as LibraryMessage,
-  NobleBN254,
-  type PrecompileFunc,
-} from "@ethereumjs/evm";
+import { type EVMError, EVMMockBlockchain, type EVMResult, NobleBN254, type PrecompileFunc } from "@ethereumjs/evm";
 import { Address as AddressBytes } from "@ethereumjs/util";
 import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
 import type { Rules } from "../chain/rules.ts";
@@ -16,92 +8,15 @@ import { customCrypto } from "./crypto.ts";
 import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, MessageResult } from "./engine.ts";
 import { FastCommon } from "./fastCommon.ts";
 import { describeHalt } from "./halt.ts";
-import { keepJumpAnalyses } from "./jumpAnalysis.ts";
 import { LibraryState } from "./libraryState.ts";
 import { opPrecompiles } from "./opPrecompiles.ts";
+import { withGethErrors } from "./precompileErrors.ts";
 import { StateOverlay } from "./stateOverlay.ts";
-import { isTransferLog, transferLog } from "./transferLog.ts";
-
-type LibraryLog = NonNullable<EVMResult["execResult"]["logs"]>[number];
-type CallMessage = Parameters<EVM["_executeCall"]>[0];
+import { type LibraryLog, TracingEvm } from "./tracingEvm.ts";
+import { isTransferLog } from "./transferLog.ts";
 
 const NOTHING = new Uint8Array(0);
-const JUMPDEST = 0x5b;
-const SELFDESTRUCT = 0xff;
 const NO_ANCESTOR = new Uint8Array(32);
-
-/** The library's EVM with the places where value moves among its logs. */
-class TracingEvm extends EVM {
-  tracesTransfers = false;
-
-  use(state: StateOverlay, precompiles: Map<string, PrecompileFunc>, block: BlockEnvironment): void {
-    const manager = new LibraryState(state);
-    this.stateManager = manager;
-    this._precompiles = precompiles;
-    // The journal is given its state only when it is made, and making an EVM costs more than a transfer.
-    Reflect.set(this.journal, "stateManager", manager);
-    this.journal.cleanJournal();
-    this.transientStorage.clear();
-    this.blockchain = blockHashes(block);
-  }
-
-  /** A contract's balance goes to another without a message. */
-  traceSelfDestructs(): void {
-    const entry = this._opcodeMap[SELFDESTRUCT];
-    if (entry === undefined) throw new Error("the library's opcode table changed");
-    const original = entry.opHandler;
-    entry.opHandler = (runState, common) => {
-      const { contract, address } = runState.env;
-      if (this.tracesTransfers && contract.balance > 0n && !runState.env.isStatic) {
-        const [beneficiary = 0n] = runState.stack.peek(1);
-        const to = parseData(`0x${BigInt.asUintN(160, beneficiary).toString(16).padStart(40, "0")}`);
-        runState.interpreter._result.logs.push(transferLog(address.bytes, to, contract.balance));
-      }
-      return original(runState, common);
-    };
-  }
-
-  /** From the first jump on. */
-  keepJumpAnalyses(): void {
-    const entry = this._opcodeMap[JUMPDEST];
-    if (entry === undefined) throw new Error("the library's opcode table changed");
-    const original = entry.opHandler;
-    entry.opHandler = (runState, common) => {
-      entry.opHandler = original;
-      keepJumpAnalyses(this, runState.interpreter);
-      return original(runState, common);
-    };
-  }
-
-  protected override async _executeCall(message: CallMessage): Promise<EVMResult> {
-    const result = await super._executeCall(message);
-    // CALLCODE sends value from an account to itself.
-    const isCallCode = message._codeAddress !== undefined;
-    if (!message.delegatecall && !isCallCode) this.#trace(message, message.to, result);
-    return result;
-  }
-
-  protected override async _executeCreate(message: LibraryMessage): Promise<EVMResult> {
-    const result = await super._executeCreate(message);
-    if (result.createdAddress !== undefined) this.#trace(message, result.createdAddress, result);
-    return result;
-  }
-
-  /** Before the frame's own logs; with them it is dropped if the frame fails. */
-  #trace(message: LibraryMessage, to: AddressBytes, { execResult }: EVMResult): void {
-    if (!this.tracesTransfers || message.value === 0n) return;
-    execResult.logs = [transferLog(message.caller.bytes, to.bytes, message.value), ...(execResult.logs ?? [])];
-  }
-}
-
-const blockHashes = (block: BlockEnvironment) => {
-  const getBlock = (number: number) => {
-    const hash = number < 0 ? NO_ANCESTOR : parseData(block.blockHash(BigInt(number)));
-    return Promise.resolve({ hash: () => hash });
-  };
-  const blockchain: EVMMockBlockchain = new EVMMockBlockchain();
-  return Object.assign(blockchain, { getBlock });
-};
 
 /** The engine of one set of rules, on the library's EVM. It runs one message at a time. */
 export const createReferenceEngine = (rules: Rules): Engine => {
@@ -116,9 +31,7 @@ export const createReferenceEngine = (rules: Rules): Engine => {
     blockchain: new EVMMockBlockchain(),
     bn254: new NobleBN254(),
   });
-  evm.traceSelfDestructs();
-  evm.keepJumpAnalyses();
-  const standard = opPrecompiles(rules, new Map(evm.precompiles));
+  const standard = opPrecompiles(rules, withGethErrors(evm.precompiles));
   const precompiles = [...standard.keys()].map((key): Address => `0x${key}`);
 
   const run = async (state: StateOverlay, message: Message, context: MessageContext): Promise<MessageResult> => {
@@ -139,7 +52,7 @@ export const createReferenceEngine = (rules: Rules): Engine => {
         blobVersionedHashes: [...context.blobVersionedHashes],
         skipNonceIncrement: true,
       });
-      const described = describe(result, common.isActivatedEIP(6780));
+      const described = describe(result, common.isActivatedEIP(6780), evm);
       const { accessList } = evm.journal;
       return accessList === undefined ? described : { ...described, accessed: describeAccess(accessList) };
     } finally {
@@ -185,9 +98,10 @@ const movePrecompiles = (
   return precompiles;
 };
 
-const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean): MessageResult => {
+const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean, evm: TracingEvm): MessageResult => {
   const { exceptionError, executionGasUsed, returnValue } = execResult;
-  if (exceptionError !== undefined) return describeFailure(execResult, exceptionError);
+  const { capturedLogs } = evm;
+  if (exceptionError !== undefined) return describeFailure(execResult, exceptionError, capturedLogs);
   const born = execResult.createdAddresses;
   // EIP-6780: only what this transaction created goes.
   const isDestroyed = (address: string) => !keepsOlder || born === undefined || born.has(address as Address);
@@ -196,23 +110,25 @@ const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean
     returnData: returnValue,
     gasUsed: executionGasUsed,
     refund: execResult.gasRefund ?? 0n,
-    logs: (execResult.logs ?? []).map(describeLog),
+    logs: (execResult.logs ?? []).map((log) => describeLog(log, evm.indexOf(log))),
+    capturedLogs,
     destroyed: [...(execResult.selfdestruct?.keys() ?? [])].filter(isDestroyed),
     ...(createdAddress === undefined ? {} : { created: formatData(createdAddress.bytes) }),
   };
 };
 
-const describeFailure = (result: EVMResult["execResult"], error: EVMError): MessageResult => {
-  const failed = { gasUsed: result.executionGasUsed, refund: 0n, logs: [], destroyed: [] };
+const describeFailure = (result: EVMResult["execResult"], error: EVMError, capturedLogs: number): MessageResult => {
+  const failed = { gasUsed: result.executionGasUsed, refund: 0n, logs: [], capturedLogs, destroyed: [] };
   if (error.error === "revert") return { ...failed, status: "revert", returnData: result.returnValue };
   return { ...failed, status: "halt", halt: describeHalt(error, result.runState), returnData: NOTHING };
 };
 
-const describeLog = (log: LibraryLog): EngineLog => ({
+const describeLog = (log: LibraryLog, index: number): EngineLog => ({
   address: formatData(log[0]),
   topics: log[1].map(formatData),
   data: formatData(log[2]),
   isTransfer: isTransferLog(log),
+  index,
 });
 
 const describeAccess = (accessed: ReadonlyMap<string, ReadonlySet<string>>): AccessListEntry[] =>

@@ -7,6 +7,8 @@ export type ToWorker =
       readonly id: number;
       readonly name: string;
       readonly stateId: string;
+      /** Addresses, or beginnings of addresses, whose code is native in that state's block. */
+      readonly natives: readonly string[];
       readonly input: unknown;
     }
   | { readonly kind: "values"; readonly id: number; readonly values: StateValues }

@@ -1,7 +1,7 @@
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
-import { type Address, type Hash, isAddress } from "../chain/hex.ts";
-import type { Rules } from "../chain/rules.ts";
+import type { Hash } from "../chain/hex.ts";
+import { type Rules, UnknownRules } from "../chain/rules.ts";
 import type { StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Engine } from "./engine.ts";
@@ -32,7 +32,6 @@ export const serveRuns = (runs: Runs): void => {
   const port = parentPort;
   if (port === null) throw new Error("runs are served in a worker thread");
   const engine = createEngines();
-  const isNative = nativeAddresses(workerData);
   const codes = new LRUCache<Hash, Uint8Array>({
     maxSize: MAX_CODE_BYTES,
     sizeCalculation: (code) => code.length * BYTES_OF_CODE_BYTE + 1,
@@ -42,15 +41,18 @@ export const serveRuns = (runs: Runs): void => {
 
   const send = (message: FromWorker) => port.postMessage(message);
 
-  const knownState = (stateId: string): KnownState => {
+  const knownState = (stateId: string, natives: readonly string[]): KnownState => {
     const known = states.get(stateId);
     if (known !== undefined && known.size < MAX_VALUES) return known;
-    const fresh = createKnownState({ codes, isNative });
+    const fresh = createKnownState({
+      codes,
+      isNative: (address) => natives.some((native) => address.startsWith(native)),
+    });
     states.set(stateId, fresh);
     return fresh;
   };
 
-  const execute = async ({ id, name, stateId, input }: ToWorker & { kind: "run" }): Promise<FromWorker> => {
+  const execute = async ({ id, name, stateId, natives, input }: ToWorker & { kind: "run" }): Promise<FromWorker> => {
     const run = runs[name];
     if (run === undefined) throw new Error(`no run is named ${name}`);
     let rounds = 0;
@@ -62,7 +64,7 @@ export const serveRuns = (runs: Runs): void => {
     const host: RunHost = {
       engine,
       onState: async (on) => {
-        const settled = await settle(knownState(stateId), fetch, on);
+        const settled = await settle(knownState(stateId, natives), fetch, on);
         rounds += settled.rounds;
         return settled.result;
       },
@@ -83,22 +85,11 @@ export const serveRuns = (runs: Runs): void => {
 };
 
 const describeError = (id: number, error: unknown): FromWorker => {
-  if (error instanceof NotExecutable) return { kind: "native", id, message: error.message };
+  if (error instanceof NotExecutable || error instanceof UnknownRules)
+    return { kind: "native", id, message: error.message };
   if (error instanceof RpcError) {
     const { code, message, data } = error;
     return { kind: "fault", id, fault: { code, message, ...(data === undefined ? {} : { data }) } };
   }
   return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-};
-
-export interface WorkerOptions {
-  /** Addresses, or beginnings of addresses, whose code is native on this chain. */
-  readonly natives: readonly string[];
-}
-
-const nativeAddresses = (data: unknown): ((address: Address) => boolean) => {
-  const { natives } = data as WorkerOptions;
-  const whole = new Set(natives.filter(isAddress));
-  const beginnings = natives.filter((native) => !isAddress(native));
-  return (address) => whole.has(address) || beginnings.some((beginning) => address.startsWith(beginning));
 };

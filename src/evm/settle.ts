@@ -3,8 +3,6 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";
 
-/** A run reads what earlier rounds led it to; each round brings everything that the one before lacked. */
-const MAX_ROUNDS = 64;
 /** Values that one run may have fetched for it: each is one to three calls to a node. */
 const MAX_FETCHED = 10_000;
 
@@ -14,14 +12,17 @@ export interface Settled<T> {
   readonly rounds: number;
 }
 
-/** Runs on what is known, and again whenever what it lacked has come, until it lacks nothing. */
+/**
+ * Runs on known state, fetches what is missing, and runs again until nothing is missing. The number of values is limited here;
+ * the time is limited by the caller's deadline.
+ */
 export const settle = async <T>(
   known: KnownState,
   fetch: (keys: StateKeys) => Promise<StateValues>,
   run: (state: StateReader) => Promise<T>,
 ): Promise<Settled<T>> => {
   let fetched = 0;
-  for (let rounds = 0; rounds <= MAX_ROUNDS; rounds++) {
+  for (let rounds = 0; ; rounds++) {
     const missing = createMissingState();
     const outcome = await attempt(run, known.reader(missing));
     if (missing.count === 0) {
@@ -33,7 +34,6 @@ export const settle = async <T>(
     // Whatever came of it came of guesses.
     known.add(await fetch(missing.keys()));
   }
-  throw tooMuch(`needs more than ${MAX_ROUNDS} rounds of fetching state`);
 };
 
 const tooMuch = (what: string): RpcError => new RpcError(CODES.INTERNAL, `execution aborted: it ${what}`);

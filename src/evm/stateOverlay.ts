@@ -139,9 +139,10 @@ export class StateOverlay {
     this.setAccount(address, nonce, this.balanceOf(address));
   }
 
+  /** Wraps at 2^256, as geth's does. */
   addBalance(address: Address, amount: bigint): void {
     const { nonce, balance } = this.#entry(address);
-    this.setAccount(address, nonce, balance + amount);
+    this.setAccount(address, nonce, BigInt.asUintN(256, balance + amount));
   }
 
   setCode(address: Address, code: Uint8Array): void {
@@ -231,6 +232,11 @@ export class StateOverlay {
   undo(): void {
     const mark = this.#checkpoints.pop() ?? 0;
     while (this.#undo.length > mark) this.#undo.pop()?.();
+  }
+
+  /** Undoes everything back to the first open checkpoint, and closes all of them. */
+  abandon(): void {
+    while (this.#checkpoints.length > 0) this.undo();
   }
 
   /** The end of a transaction: empty accounts that it touched are removed where EIP-161 holds, original values begin anew. */

@@ -4,7 +4,7 @@ import { endTransaction } from "./applyTransaction.ts";
 import type { BlockEnvironment, Engine } from "./engine.ts";
 import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
 
-const SYSTEM: Address = "0xfffffffffffffffffffffffffffffffffffffffe";
+export const SYSTEM: Address = "0xfffffffffffffffffffffffffffffffffffffffe";
 const SYSTEM_GAS = 30_000_000n;
 export const BEACON_ROOTS: Address = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
 export const BLOCK_HASHES: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";

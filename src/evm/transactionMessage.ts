@@ -18,6 +18,10 @@ export interface TransactionMessage {
   readonly maxFeePerBlobGas: bigint;
   readonly blobVersionedHashes: readonly Hash[];
   readonly authorizationList: readonly Authorization[];
+  /** Whether it is held to the rules of blob transactions. Default: by its type. */
+  readonly isBlob?: boolean;
+  /** Whether it is held to the rules of EIP-7702 transactions. Default: by its type. */
+  readonly isSetCode?: boolean;
 }
 
 export const BLOB_TYPE = 3;

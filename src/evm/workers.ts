@@ -4,13 +4,10 @@ import type { StateSource } from "../chain/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { endWorker, loadedWorker } from "./endWorker.ts";
 import type { FromWorker, ToWorker } from "./runMessages.ts";
-import type { WorkerOptions } from "./serveRuns.ts";
 
 const MAX_WAITING = 64;
 /** A thread that ended before it was ready would most likely do so again at once. */
 const RESTART_MS = 1_000;
-/** Threads beyond those that run: one that takes the place of a thread that was ended, while another starts. */
-const SPARES = 1;
 const MAX_HEAP_MIB = 512;
 
 /** A run cannot be done here, because code on that chain is not in the EVM: a node must answer. */
@@ -18,11 +15,14 @@ export class NotRunHere extends Error {
   override readonly name = "NotRunHere";
 }
 
-export interface WorkersOptions extends WorkerOptions {
+export interface WorkersOptions {
   /** A worker file, made by `workerFile`. */
   readonly entry: URL;
+  /** Threads at most. A thread starts when a run waits and no other thread is free. */
   readonly size: number;
   readonly maxWaiting?: number;
+  /** Called with the number of threads when it changes. */
+  readonly onThreads?: (threads: number) => void;
   /** Called when a run or a worker ended in a way that is a fault of ours. */
   readonly onFailure?: (error: Error) => void;
   /** Called when a run was ended by its deadline. */
@@ -34,6 +34,8 @@ export interface RunRequest {
   /** Plain data; `transfer` lists buffers that move instead of being copied. */
   readonly input: unknown;
   readonly source: StateSource;
+  /** Addresses, or beginnings of addresses, whose code is native in that block: a run that touches one is not run here. */
+  readonly natives: readonly string[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -43,7 +45,7 @@ export interface RunOutcome {
   readonly rounds: number;
 }
 
-/** A pool of threads that execute. They have no network: what a run lacks is asked from its StateSource, here. */
+/** A pool of threads that execute, started on first use. They have no network: what a run lacks is asked from its StateSource, here. */
 export interface Workers {
   /** Rejects with RpcError (503 where too many wait, the deadline, a run's own error), or with NotRunHere. */
   run(request: RunRequest): Promise<RunOutcome>;
@@ -63,6 +65,8 @@ interface Seat {
   worker: Worker | undefined;
   loaded: Promise<void>;
   isReady: boolean;
+  /** Its last thread ended early: the next one starts later. */
+  isResting: boolean;
   job: Job | undefined;
   id: number;
   endJob: (() => void) | undefined;
@@ -70,20 +74,33 @@ interface Seat {
   stateId: string | undefined;
 }
 
+const createSeat = (): Seat => ({
+  worker: undefined,
+  loaded: Promise.resolve(),
+  isReady: false,
+  isResting: false,
+  job: undefined,
+  id: 0,
+  endJob: undefined,
+  stateId: undefined,
+});
+
 /** A worker file beside `here`, with the ending that `here` has itself: .ts as written, .js as built. */
 export const workerFile = (here: string, name: string): URL => new URL(`${name}.worker${extname(here)}`, here);
 
 export const createWorkers = (options: WorkersOptions): Workers => {
-  const { entry, size, natives, maxWaiting = MAX_WAITING, onFailure, onDeadline } = options;
+  const { entry, size, maxWaiting = MAX_WAITING, onFailure, onDeadline, onThreads } = options;
   const queue: Job[] = [];
+  const seats = Array.from({ length: size }, createSeat);
   let isClosed = false;
   let lastId = 0;
 
   const post = (seat: Seat, message: ToWorker) => seat.worker?.postMessage(message);
 
+  const countThreads = (): void => onThreads?.(seats.filter(({ worker }) => worker !== undefined).length);
+
   const start = (seat: Seat): void => {
     const worker = new Worker(entry, {
-      workerData: { natives },
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
     seat.worker = worker;
@@ -94,6 +111,14 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     worker.on("error", (error) => lose(seat, worker, error));
     worker.on("exit", () => lose(seat, worker, new Error("a worker ended")));
     worker.unref();
+    countThreads();
+  };
+
+  /** One thread for each waiting run that no starting thread can take, as long as there are seats. */
+  const startMissing = (): void => {
+    const starting = seats.filter(({ worker, isReady }) => worker !== undefined && !isReady);
+    const empty = seats.filter(({ worker, isResting }) => worker === undefined && !isResting);
+    for (const seat of empty.slice(0, Math.max(0, queue.length - starting.length))) start(seat);
   };
 
   /** A thread that is gone is replaced; its run is answered. */
@@ -107,8 +132,11 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       return;
     }
     seat.worker = undefined;
+    seat.isResting = true;
+    countThreads();
     setTimeout(() => {
-      if (!isClosed) start(seat);
+      seat.isResting = false;
+      if (!isClosed) next();
     }, RESTART_MS).unref();
   };
 
@@ -176,22 +204,23 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       clearTimeout(timer);
       job.signal.removeEventListener("abort", leave);
     };
-    post(seat, { kind: "run", id: seat.id, name: job.name, stateId: job.source.id, input: job.input });
+    const { name, source, natives, input } = job;
+    post(seat, { kind: "run", id: seat.id, name, stateId: source.id, natives, input });
   };
 
   const busy = (): number => seats.filter(({ job }) => job !== undefined).length;
 
   const next = (): void => {
-    while (busy() < size) {
+    for (;;) {
       const idle = seats.filter(({ isReady, job }) => isReady && job === undefined);
       const [first] = idle;
-      if (first === undefined) return;
-      const job = queue.shift();
-      if (job === undefined) return;
+      const job = first && queue.shift();
+      if (first === undefined || job === undefined) break;
       job.endWaiting();
       // A thread that ran on this state already knows part of it.
       assign(idle.find(({ stateId }) => stateId === job.source.id) ?? first, job);
     }
+    startMissing();
   };
 
   /** Nobody waits longer for a turn than a run may take, nor for a caller who has left. */
@@ -216,21 +245,6 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     };
     queue.push(job);
   };
-
-  const seats: Seat[] = [];
-  for (let at = 0; at < size + SPARES; at++) {
-    const seat: Seat = {
-      worker: undefined,
-      loaded: Promise.resolve(),
-      isReady: false,
-      job: undefined,
-      id: 0,
-      endJob: undefined,
-      stateId: undefined,
-    };
-    start(seat);
-    seats.push(seat);
-  }
 
   return {
     run: (request) =>

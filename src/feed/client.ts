@@ -1,5 +1,5 @@
 import type { Telemetry } from "../telemetry.ts";
-import { connect } from "./connection.ts";
+import { connect, type EndReason } from "./connection.ts";
 import { decodeFrame } from "./frame.ts";
 import { type Flashblock, parseMessage } from "./message.ts";
 
@@ -25,14 +25,18 @@ export interface Feed {
 const PING_MS = 1_000;
 const PONG_DEADLINE_MS = 4_000;
 const MIN_BACKOFF_MS = 250;
-const MAX_BACKOFF_MS = 10_000;
+/** A feed that is back is used within a second, however long it was gone. */
+const MAX_BACKOFF_MS = 500;
+/** A server that refuses us is not asked that often. */
+const MAX_REFUSED_BACKOFF_MS = 10_000;
 
 /** No data for so long means that a feed is dead, whatever its socket says. */
 export const idleDeadlineMs = (blockTimeMs: number): number => Math.max(3 * blockTimeMs, 2_000);
 
-/** Doubles with each failure in a row; half of it is chance, so that a restarted feed is not met by all at once. */
-export const backoffMs = (failures: number, chance: number): number => {
-  const most = Math.min(MIN_BACKOFF_MS * 2 ** failures, MAX_BACKOFF_MS);
+/** Doubles with each failure in a row up to a bound. Half of it is chance, so that not all clients meet a restarted feed at once. */
+export const backoffMs = (failures: number, reason: EndReason, chance: number): number => {
+  const bound = reason === "refused" ? MAX_REFUSED_BACKOFF_MS : MAX_BACKOFF_MS;
+  const most = Math.min(MIN_BACKOFF_MS * 2 ** failures, bound);
   return most / 2 + (most / 2) * chance;
 };
 
@@ -48,8 +52,8 @@ const createSocket = (options: FeedOptions, url: string, position: number, onCou
   const receive = (bytes: Uint8Array): boolean => {
     const frame = decodeFrame(bytes, maxMessageBytes);
     const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
-    if ("fault" in parsed) {
-      metrics.feedMessages.inc({ chain, decision: parsed.fault });
+    if (!("message" in parsed)) {
+      metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
       return false;
     }
     if (failures > 0 || isDown) log.info({ chain, feed: position }, "feed delivers");
@@ -78,7 +82,7 @@ const createSocket = (options: FeedOptions, url: string, position: number, onCou
         if (!isDown) log.warn({ chain, feed: position, reason }, "feed lost");
         isDown = true;
         metrics.feedReconnects.inc({ chain });
-        retry = setTimeout(open, backoffMs(failures++, Math.random()));
+        retry = setTimeout(open, backoffMs(failures++, reason, Math.random()));
       },
     });
   };

@@ -12,10 +12,16 @@ export interface ConnectionOptions {
   /** True if the frame was a valid message. */
   readonly onFrame: (bytes: Uint8Array) => boolean;
   /** Once, with why; nothing else follows. */
-  readonly onEnd: (reason: "closed" | "silent" | "idle") => void;
+  readonly onEnd: (reason: EndReason) => void;
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
+/** `refused`: the server answered, and does not serve us (HTTP 4xx). */
+export type EndReason = "closed" | "silent" | "idle" | "refused";
+
+/** A packet that was lost while the network was down is sent again after 1, 2, 4 seconds; a new attempt is sooner. */
+const CONNECT_TIMEOUT_MS = 3_000;
+
+const isRefusal = (status: number | undefined): boolean => status !== undefined && status >= 400 && status < 500;
 
 const bytesOf = (data: Buffer | ArrayBuffer | Buffer[]): Uint8Array => {
   if (Array.isArray(data)) return Buffer.concat(data);
@@ -33,7 +39,7 @@ export const connect = (options: ConnectionOptions): (() => void) => {
   let dataAtMs = performance.now();
   let pongAtMs = performance.now();
 
-  const end = (reason: Parameters<ConnectionOptions["onEnd"]>[0]): void => {
+  const end = (reason: EndReason): void => {
     if (ended) return;
     ended = true;
     clearInterval(timer);
@@ -61,6 +67,7 @@ export const connect = (options: ConnectionOptions): (() => void) => {
     if (ended) return;
     if (options.onFrame(bytesOf(data))) dataAtMs = performance.now();
   });
+  socket.on("unexpected-response", (_request, { statusCode }) => end(isRefusal(statusCode) ? "refused" : "closed"));
   // An error is always followed by a close.
   socket.on("error", () => {});
   socket.on("close", () => end("closed"));

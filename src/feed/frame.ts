@@ -3,6 +3,8 @@ import { brotliDecompressSync } from "node:zlib";
 export type Frame = { readonly text: string } | { readonly refused: "tooLarge" | "undecodable" };
 
 const OPENING_BRACE = 0x7b;
+/** X Layer's feed begins each frame with it. A brotli stream that begins with this byte ends with it, empty (RFC 7932, 9.2). */
+const RECORD_SEPARATOR = 0x1e;
 const isWhitespace = (byte: number | undefined): boolean =>
   byte === 0x20 || (byte !== undefined && byte >= 9 && byte <= 13);
 
@@ -20,11 +22,12 @@ const isTooLong = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
 
 /**
- * The text of one WebSocket frame, text or binary. What does not begin with `{` after whitespace is brotli: proxies compress,
- * builders do not, and neither says so. `maxBytes` holds before and after decompression.
+ * Decodes one WebSocket frame, text or binary. After a record separator and whitespace, a frame that does not begin with `{` is
+ * brotli: proxies compress, builders do not, and neither says so. `maxBytes` limits the frame and the decompressed text.
  */
-export const decodeFrame = (bytes: Uint8Array, maxBytes: number): Frame => {
-  if (bytes.length > maxBytes) return { refused: "tooLarge" };
+export const decodeFrame = (frame: Uint8Array, maxBytes: number): Frame => {
+  if (frame.length > maxBytes) return { refused: "tooLarge" };
+  const bytes = frame[0] === RECORD_SEPARATOR ? frame.subarray(1) : frame;
   let start = 0;
   while (isWhitespace(bytes[start])) start++;
   if (start === bytes.length) return { refused: "undecodable" };

@@ -1,4 +1,5 @@
 import { type Address, type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../chain/hex.ts";
+import { type ListedAccount, parseAccessList } from "./accessList.ts";
 import { type Fields, isFields, Malformed, read } from "./read.ts";
 
 /** What only the first message of a block says. */
@@ -52,16 +53,24 @@ export interface Flashblock {
   readonly blockNumber: bigint | undefined;
   /** Of this message's transactions, by hash; undefined where the chain's metadata has none. */
   readonly receipts: ReadonlyMap<Hash, FlashblockReceipt> | undefined;
+  /** State that its transactions touch; empty where the chain does not say. */
+  readonly accessList: readonly ListedAccount[];
   /** `<block>-<index>` of the message sent before; undefined where the chain does not say. */
   readonly previous: string | undefined;
   /** Length of the message's text, for bounds. */
   readonly bytes: number;
+  /** When it arrived, in milliseconds of a clock that does not go back. */
+  readonly receivedMs?: number;
 }
 
 /** Why a message was dropped: a label of the metric. */
 export type MessageFault = "notJson" | "notAMessage" | "badBase" | "badDiff";
 
-export type ParsedMessage = { readonly message: Flashblock } | { readonly fault: MessageFault };
+/** `payloadEnd` says that no message of a block follows: the next block's index 0 says so too. */
+export type ParsedMessage =
+  | { readonly message: Flashblock }
+  | { readonly ignored: "payloadEnd" }
+  | { readonly fault: MessageFault };
 
 const parseBase = (value: unknown): FlashblockBase => {
   const base = read.fields(value);
@@ -185,6 +194,7 @@ const parseFields = (fields: Fields, bytes: number): Flashblock => {
     diff: attempt("badDiff", () => parseDiff(fields.diff)),
     blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
     receipts: parseReceipts(metadata.receipts),
+    accessList: parseAccessList(metadata, fields.diff),
     previous: parsePrevious(metadata.prev_flashblock_id),
     bytes,
   };
@@ -196,6 +206,11 @@ const unwrap = (value: unknown): unknown =>
     ? (Object.values(value).find((inner) => isFields(inner) && "payload_id" in inner) ?? value)
     : value;
 
+/** X Layer: a payload's id alone, or in an envelope named so (okx/xlayer-reth, crates/builder/src/broadcast/payload.rs). */
+const isPayloadEnd = (value: unknown, unwrapped: Fields): boolean =>
+  (isFields(value) && "OpFlashblockPayloadEnd" in value) ||
+  (isPayloadId(unwrapped.payload_id) && Object.keys(unwrapped).length === 1);
+
 /** A message of any version (flashblocks.md 1.2, 1.3, 1.9), or why it is none. Never throws: a feed's text is untrusted. */
 export const parseMessage = (text: string): ParsedMessage => {
   let value: unknown;
@@ -206,6 +221,7 @@ export const parseMessage = (text: string): ParsedMessage => {
   }
   const unwrapped = unwrap(value);
   if (!isFields(unwrapped)) return { fault: "notAMessage" };
+  if (isPayloadEnd(value, unwrapped)) return { ignored: "payloadEnd" };
   try {
     return { message: parseFields(unwrapped, text.length) };
   } catch (error) {

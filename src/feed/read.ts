@@ -29,6 +29,8 @@ export const read = {
     if (!isQuantity(value) || value.length > MAX_QUANTITY_LENGTH) throw new Malformed();
     return BigInt(value);
   },
+  /** A word that some write without leading zeros. */
+  slot: (value: unknown): Hash => `0x${read.quantity(value).toString(16).padStart(64, "0")}`,
   list: (value: unknown): readonly unknown[] => {
     if (!Array.isArray(value)) throw new Malformed();
     return value;

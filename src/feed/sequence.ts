@@ -1,6 +1,7 @@
 import type { BlockId } from "../chain/heads.ts";
 import type { Data, Hash } from "../chain/hex.ts";
-import type { Flashblock } from "./message.ts";
+import type { Flashblock, FlashblockBase } from "./message.ts";
+import { endsInPause } from "./pace.ts";
 
 /** One block that is being built, as its messages 0, 1, 2 ... without a hole. */
 export interface BlockMessages {
@@ -10,7 +11,7 @@ export interface BlockMessages {
   readonly messages: readonly Flashblock[];
 }
 
-/** What became of a message: a label of the metric. The first four change `blocks`; the next four are held, as they may fit later. */
+/** What became of a message: a label of the metric. The first four change `blocks`; the next five are held, as they may fit later. */
 export type Decision =
   | "first"
   | "next"
@@ -20,6 +21,7 @@ export type Decision =
   | "waiting"
   | "wrongParent"
   | "early"
+  | "unconfirmed"
   | "duplicate"
   | "old"
   | "tooFar"
@@ -38,19 +40,35 @@ export interface SequenceState {
   readonly held: readonly Held[];
   /** Messages that were replaced: a slower socket must not bring them back. */
   readonly retired: readonly Flashblock[];
+  /** Payloads of the newest blocks that the head has passed. */
+  readonly passed: readonly Data[];
+  /** A block was begun: from now on a block without its index 0 is a gap. */
+  readonly hasBegun: boolean;
+  /** Messages too far above the head were dropped after the newest that was taken. */
+  readonly hasDropped: boolean;
 }
 
 export interface SequenceLimits {
   /** Blocks above the head at most. */
   readonly maxDepth: number;
+  /** This chain pauses so long before a block begins. Undefined: not more than inside of blocks. */
+  readonly usualPauseMs?: number | undefined;
 }
 
-export const emptySequence: SequenceState = { blocks: [], held: [], retired: [] };
+export const emptySequence: SequenceState = {
+  blocks: [],
+  held: [],
+  retired: [],
+  passed: [],
+  hasBegun: false,
+  hasDropped: false,
+};
 
 const MAX_HELD_MESSAGES = 1_024;
 const MAX_HELD_BYTES = 32 * 1024 * 1024;
 const MAX_WRONG_PARENTS = 8;
 const MAX_RETIRED = 64;
+const MAX_PASSED = 16;
 const MAX_BLOCK_BYTES = 64 * 1024 * 1024;
 
 const isSame = (a: Flashblock, b: Flashblock): boolean =>
@@ -72,6 +90,17 @@ const numberOf = (state: SequenceState, message: Flashblock): bigint | undefined
     ?.blockNumber ??
   message.blockNumber;
 
+/** A block above all that are known, whose index 0 has not come. Before the first block we may have joined in the middle. */
+const isFirstLost = (
+  { hasBegun, held, blocks }: SequenceState,
+  { payloadId }: Flashblock,
+  number?: bigint,
+): boolean => {
+  const newest = blocks.at(-1)?.number;
+  if (!hasBegun || (newest !== undefined && number !== undefined && number <= newest)) return false;
+  return !held.some(({ message }) => message.index === 0 && message.payloadId === payloadId);
+};
+
 const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
   state.held.some(({ message }) => message.payloadId === block.payloadId && message.index >= block.messages.length);
 
@@ -89,28 +118,38 @@ const decideKnown = (block: BlockMessages, message: Flashblock): Decision => {
   return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
 };
 
-const decideFirst = (state: SequenceState, message: Flashblock, number: bigint, head: BlockId): Decision => {
+const decideFirst = (
+  state: SequenceState,
+  message: Flashblock & { readonly base: FlashblockBase },
+  head: BlockId,
+  { usualPauseMs }: SequenceLimits,
+): Decision => {
+  const { blockNumber: number, parentHash } = message.base;
   const known = state.blocks.find((block) => block.number === number);
   const parent = state.blocks.find((block) => block.number === number - 1n);
   if (number - 1n === head.number) {
-    if (message.base?.parentHash !== head.hash) return "wrongParent";
+    if (parentHash !== head.hash) return "wrongParent";
     return known ? "replacement" : "first";
   }
   if (!parent) return "early";
   if (isIncomplete(state, parent) || hasLost(parent, message)) return "gap";
+  // The head will show whether the block below is whole. A feed that names its predecessors has shown it by now.
+  if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) return "unconfirmed";
   return known ? "replacement" : "firstOfNextBlock";
 };
 
 /** What a message is, given what is known (flashblocks.md 1.7). Pure. */
-const decide = (state: SequenceState, message: Flashblock, head: BlockId, { maxDepth }: SequenceLimits): Decision => {
+const decide = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Decision => {
   const number = numberOf(state, message);
-  if (isRetired(state, message) || (number !== undefined && number <= head.number)) return "old";
-  if (number !== undefined && number > head.number + BigInt(maxDepth)) return "tooFar";
+  if (isRetired(state, message) || state.passed.includes(message.payloadId)) return "old";
+  if (number !== undefined && number <= head.number) return "old";
+  if (number !== undefined && number > head.number + BigInt(limits.maxDepth)) return "tooFar";
   if (state.held.some((held) => isSame(held.message, message))) return "duplicate";
   const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
   if (block) return decideKnown(block, message);
-  if (message.index > 0 || number === undefined) return "waiting";
-  return decideFirst(state, message, number, head);
+  const { base } = message;
+  if (!base) return isFirstLost(state, message, number) ? "gap" : "waiting";
+  return decideFirst(state, { ...message, base }, head, limits);
 };
 
 const append = (state: SequenceState, message: Flashblock): SequenceState => ({
@@ -124,7 +163,8 @@ const begin = (state: SequenceState, message: Flashblock): SequenceState => {
   if (!message.base) return state;
   const { blockNumber: number, parentHash } = message.base;
   const { payloadId } = message;
-  return { ...state, blocks: [...state.blocks, { number, payloadId, parentHash, messages: [message] }] };
+  const blocks = [...state.blocks, { number, payloadId, parentHash, messages: [message] }];
+  return { ...state, hasBegun: true, blocks };
 };
 
 /** Whatever followed what is replaced was built on it, and goes with it. */
@@ -156,20 +196,27 @@ const boundHeld = (held: readonly Held[]): readonly Held[] => {
   return start === 0 ? kept : kept.slice(start);
 };
 
-const isHeld = (decision: Decision): boolean =>
-  decision === "gap" || decision === "waiting" || decision === "wrongParent" || decision === "early";
+const HELD: ReadonlySet<Decision> = new Set(["gap", "waiting", "wrongParent", "early", "unconfirmed"]);
+const isHeld = (decision: Decision): boolean => HELD.has(decision);
 
-const take = (state: SequenceState, message: Flashblock, decision: Decision): SequenceState => {
+/** A message that does not say its number is of the block after those that are known. It is forgotten when the head passes that. */
+const hold = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
+  const blockNumber = numberOf(state, message) ?? (state.blocks.at(-1) ?? head).number + 1n;
+  return { ...state, held: boundHeld([...state.held, { message: { ...message, blockNumber }, decision }]) };
+};
+
+const take = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
+  const taken = { ...state, hasDropped: false };
   switch (decision) {
     case "next":
-      return append(state, message);
+      return append(taken, message);
     case "first":
     case "firstOfNextBlock":
-      return begin(state, message);
+      return begin(taken, message);
     case "replacement":
-      return replace(state, message);
+      return replace(taken, message);
     default:
-      return isHeld(decision) ? { ...state, held: boundHeld([...state.held, { message, decision }]) } : state;
+      return isHeld(decision) ? hold(state, message, decision, head) : state;
   }
 };
 
@@ -178,12 +225,13 @@ const release = (state: SequenceState, head: BlockId, limits: SequenceLimits): S
   for (const [position, { message }] of state.held.entries()) {
     const without = { ...state, held: state.held.toSpliced(position, 1) };
     const decision = decide(without, message, head, limits);
-    if (!isHeld(decision)) return release(take(without, message, decision), head, limits);
+    if (!isHeld(decision)) return release(take(without, message, decision, head), head, limits);
   }
-  const judged = state.held.map(({ message }, position) => ({
-    message,
-    decision: decide({ ...state, held: state.held.toSpliced(position, 1) }, message, head, limits),
-  }));
+  const judged = state.held.map(({ message, decision: before }, position): Held => {
+    const decision = decide({ ...state, held: state.held.toSpliced(position, 1) }, message, head, limits);
+    // On a branch that was given up: nothing leads to it, and nothing is missing.
+    return { message, decision: before === "wrongParent" && decision === "early" ? before : decision };
+  });
   return { ...state, held: judged };
 };
 
@@ -195,7 +243,7 @@ export interface Step {
 /** One message from any socket. The first of equal ones wins, so sockets fill each other's gaps. Pure. */
 export const receive = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Step => {
   const decision = decide(state, message, head, limits);
-  const taken = take(state, message, decision);
+  const taken = take(decision === "tooFar" ? { ...state, hasDropped: true } : state, message, decision, head);
   return { decision, state: taken.blocks === state.blocks ? taken : release(taken, head, limits) };
 };
 
@@ -206,9 +254,13 @@ export const follow = (state: SequenceState, head: BlockId, limits: SequenceLimi
   const fits = first === undefined || (first.number === head.number + 1n && first.parentHash === head.hash);
   const orphans = fits ? [] : above.flatMap(({ messages }) => messages);
   const held = [...state.held, ...orphans.map((message): Held => ({ message, decision: "wrongParent" }))];
-  return release({ ...state, blocks: fits ? above : [], held: boundHeld(held) }, head, limits);
+  const below = state.blocks.filter((block) => block.number <= head.number).map(({ payloadId }) => payloadId);
+  const passed = [...state.passed, ...below].slice(-MAX_PASSED);
+  return release({ ...state, passed, blocks: fits ? above : [], held: boundHeld(held) }, head, limits);
 };
 
-/** Something later is known, and what leads to it is missing. */
-export const isDegraded = ({ blocks, held }: SequenceState): boolean =>
-  blocks.length > 0 && held.some(({ decision }) => decision === "gap" || decision === "early");
+const MISSING: ReadonlySet<Decision> = new Set(["gap", "early", "unconfirmed"]);
+
+/** Something later is known, or was dropped, and what leads to it is missing. */
+export const isDegraded = ({ held, hasDropped }: SequenceState): boolean =>
+  hasDropped || held.some(({ decision }) => MISSING.has(decision));

@@ -1,4 +1,5 @@
 import { formatQuantity } from "../chain/hex.ts";
+import { canonicalLogFilter, withoutWildcards } from "../chain/logFilter.ts";
 import { type Node, NodeError } from "../chain/node.ts";
 import type { CallContext } from "../chain/source.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -7,6 +8,7 @@ import type { Job } from "./jobs.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import { areCanonical, coversRange, findSilentBlocks, holdsBlock, readBlockHash } from "./proveLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
+import { hashFilter } from "./segments.ts";
 
 interface Checked {
   readonly logs: readonly ScannedLog[];
@@ -31,6 +33,25 @@ interface Depth {
 }
 
 const lagging = (node: Node): NodeError => invalidAnswer(node, "The end of a range was left out");
+
+const hasWildcards = ({ filter }: Job): boolean => withoutWildcards(filter) !== filter;
+
+/**
+ * The silent blocks' logs with any number of topics, in one request. A bloom does not count topics: with a filter such as
+ * [Transfer, any, any, any] it admits nearly every block, and each block would be one request.
+ */
+const askWide = async (
+  { from, to, final, filter }: Job,
+  silent: readonly bigint[],
+  context: FetchContext,
+  fetchBlock: FetchBlock,
+): Promise<readonly ScannedLog[]> => {
+  const wide = withoutWildcards(filter);
+  const filterHash = hashFilter(canonicalLogFilter(wide));
+  const logs = await fetchBlock({ from, to, final, filter: wide }, { ...context, filterHash });
+  const blocks = new Set(silent.map(Number));
+  return logs.filter(({ block }) => blocks.has(block));
+};
 
 export const createCheckLogs = (): CheckLogs => {
   const depths = new Map<string, Depth>();
@@ -81,15 +102,23 @@ export const createCheckLogs = (): CheckLogs => {
     const askAgain = (number: bigint) => {
       const block = heads.at(number);
       if (block === undefined) return [];
-      const again: Job = { from: number, to: number, blockHash: block.hash, filter: job.filter, final: false };
+      const again: Job = {
+        ...{ from: number, to: number, blockHash: block.hash, filter: job.filter },
+        ...{ final: false, isAgain: true },
+      };
       // A final range is held against the node that gave it: a machine that lags does not know the block.
       return fetchBlock(job.final ? { ...again, node } : again, context);
     };
-    const silent = await Promise.all(findSilentBlocks(job, given, heads).map(askAgain)).catch((error: unknown) => {
+    const silent = findSilentBlocks(job, given, heads);
+    const asked =
+      !job.final && silent.length > 1 && hasWildcards(job)
+        ? [askWide(job, silent, context, fetchBlock)]
+        : silent.map(askAgain);
+    const answers = await Promise.all(asked).catch((error: unknown) => {
       if (error instanceof NodeError && error.kind === "missingData") throw lagging(node);
       throw error;
     });
-    const extra = silent.flat();
+    const extra = answers.flat();
     if (job.final) {
       if (extra.length > 0) throw lagging(node);
       return { logs: given, proven: true };

@@ -8,10 +8,13 @@ import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
 import { blocksOf, fitJob, halveJob, type Job } from "./jobs.ts";
 import { parseTooLarge } from "./limits.ts";
+import { createMatch } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 import type { Choice, SpanSlots } from "./spanSlots.ts";
+import { dropShortLogs } from "./topicCount.ts";
+import { convictOfLogs, createVerifyLogs, type LogVerification } from "./verifyLogs.ts";
 
 export interface Fetched {
   /** Ordered, each once. */
@@ -32,6 +35,8 @@ export interface FetchLogsOptions {
   readonly spansPerNode: (node: Node) => number;
   readonly checkLogs: CheckLogs;
   readonly fillTimestamps: FillTimestamps;
+  /** Undefined: what nodes answer is not held against filters, blooms and receipts. */
+  readonly verification: LogVerification | undefined;
   readonly spanTimeoutMs: number;
   /** Before nodes that failed are asked again; doubled each time. */
   readonly retryDelayMs?: number;
@@ -77,16 +82,23 @@ const isWithin = ({ from, to, blockHash }: Job, logs: readonly ScannedLog[]): bo
     ? logs.every(({ block }) => block >= from && block <= to)
     : logs.every(({ hash }) => hash === blockHash);
 
-const readLogs = (node: Node, job: Job, bytes: Uint8Array): readonly ScannedLog[] => {
+/** `wrong` makes the error of an answer that is not what was asked for. */
+const readLogs = (
+  job: Job,
+  bytes: Uint8Array,
+  wrong: (message: string) => NodeError,
+  matches: (log: ScannedLog) => boolean,
+): readonly ScannedLog[] => {
   let logs: readonly ScannedLog[] | undefined;
   try {
     logs = orderLogs(scanLogs(bytes));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw invalidAnswer(node, error.message);
+    throw wrong(error.message);
   }
-  if (logs === undefined) throw invalidAnswer(node, "Logs of two blocks with one number");
-  if (!isWithin(job, logs)) throw invalidAnswer(node, "Logs outside the range that was asked for");
+  if (logs === undefined) throw wrong("Logs of two blocks with one number");
+  if (!isWithin(job, logs)) throw wrong("Logs outside the range that was asked for");
+  if (!logs.every(matches)) throw wrong("Logs that the filter does not match");
   return logs;
 };
 
@@ -95,6 +107,8 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   const { chain, nodes, limits, slots, spansPerNode, checkLogs, fillTimestamps, spanTimeoutMs } = options;
   const { retryDelayMs = RETRY_DELAY_MS } = options;
   const { metrics } = options.telemetry;
+  const verifies = options.verification !== undefined && options.verification.verifier.level !== "off";
+  const verifyLogs = options.verification && createVerifyLogs(options.verification);
 
   const choose = (job: Job, filterHash: string, tried: ReadonlyMap<Node, unknown>): Choice => {
     const able = (job.node === undefined ? nodes : [job.node]).filter(
@@ -126,7 +140,8 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       deadlineMs: performance.now() + spanTimeoutMs,
       take,
     });
-    const logs = readLogs(node, job, text);
+    const wrong = (message: string) => (verifies ? convictOfLogs(node) : invalidAnswer(node, message));
+    const logs = readLogs(job, text, wrong, verifies ? createMatch(job.filter) : () => true);
     if (job.blockHash === undefined) {
       limits.worked(node, context.filterHash, blocksOf(job), { logs: logs.length, bytes });
     }
@@ -171,10 +186,12 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       }
       try {
         const given = await ask(node, job, context).finally(lease.release);
-        const { logs, proven } = await checkLogs(node, job, given, context, fetchBlock);
+        const checked = await checkLogs(node, job, given, context, fetchBlock);
+        const logs = dropShortLogs(job.filter, checked.logs);
+        await verifyLogs?.(node, job, logs, context);
         const timestamps = await fillTimestamps(logs, node, context);
         metrics.logSpans.inc({ chain, outcome: "ok" });
-        return { logs, timestamps, proven, nodes: new Set([node.name]) };
+        return { logs, timestamps, proven: checked.proven, nodes: new Set([node.name]) };
       } catch (error) {
         asker.signal.throwIfAborted();
         if (!(error instanceof NodeError)) throw error;

@@ -1,53 +1,55 @@
 import { randomBytes } from "node:crypto";
 import type { BlockId, Heads } from "../chain/heads.ts";
-import type { Hash, Hex } from "../chain/hex.ts";
-import type { LogFilter, LogQuery } from "../chain/logFilter.ts";
+import type { Hex } from "../chain/hex.ts";
+import type { LogQuery } from "../chain/logFilter.ts";
 import type { BlockRange } from "../chain/logRange.ts";
 import type { Answer, CallContext } from "../chain/source.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { blocksOf, stepOf } from "./filterStep.ts";
+import type { FilterAdvance, FilterCursor, FilterStore } from "./filterStore.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import { scanLogs } from "./scanLogs.ts";
 import type { SplitLogs } from "./splitLogs.ts";
 
 export interface FiltersOptions {
   readonly logs: SplitLogs;
-  /** A filter that nobody asks is forgotten. */
-  readonly expiryMs?: number;
-  readonly maxFilters?: number;
-  /** Eight hex digits, the first not zero: ids tell which replica made them. */
+  /** The filters of this process. */
+  readonly local: FilterStore;
+  /** The filters of all replicas, where they share a Redis. While it fails, new filters are local. */
+  readonly shared?: FilterStore | undefined;
+  /** Eight hex digits, the first not zero: ids show which replica made them. */
   readonly replica?: string;
-  readonly now?: () => number;
+  /** A new filter is local, because the shared store failed. */
+  readonly onLocal?: (error: unknown) => void;
 }
 
-/** Filters that callers poll. They live in this process: another replica answers "filter not found". */
+/** Filters that callers poll. */
 export interface Filters {
-  newLogFilter(query: LogQuery, heads: Heads): Hex;
-  newBlockFilter(heads: Heads): Hex;
-  /** What is new since the last time; logs of blocks that are no longer canonical come again with `removed: true`. */
+  newLogFilter(query: LogQuery, context: CallContext): Promise<Hex>;
+  newBlockFilter(context: CallContext): Promise<Hex>;
+  /** What is new since the last poll; logs of blocks that are no longer canonical come again with `removed: true`. */
   changes(id: unknown, context: CallContext): Promise<Answer>;
   /** What a filter of logs was made with. */
-  query(id: unknown): LogQuery;
-  uninstall(id: unknown): boolean;
+  query(id: unknown): Promise<LogQuery>;
+  uninstall(id: unknown): Promise<boolean>;
 }
 
-interface Filter {
-  /** Undefined: a filter of blocks. */
-  readonly query: LogQuery | undefined;
-  /** Blocks that were told of and may still be reorganised away, oldest first; at least the last one. */
-  told: readonly BlockId[];
-  /** The logs that were told of, by block hash, as they were given; undefined where there was no room for them. */
-  readonly logs: Map<Hash, Uint8Array | undefined>;
-  expiresAtMs: number;
-  /** One answer after another: each begins where the one before ended. */
-  turn: Promise<unknown>;
+interface Found {
+  readonly id: string;
+  readonly store: FilterStore;
+  readonly cursor: FilterCursor;
 }
 
-const EXPIRY_MS = 300_000;
-const MAX_FILTERS = 10_000;
-/** Logs of one filter that are remembered for a reorganisation; those beyond are asked for by block hash. */
-const MAX_REMEMBERED_BYTES = 1024 * 1024;
+interface Change {
+  readonly answer: Answer;
+  /** Undefined: there is nothing new. */
+  readonly advance: FilterAdvance | undefined;
+}
+
 /** Blocks below the head at its beginning that a filter knows of: where a reorganisation forks off. */
 const KNOWN_BLOCKS = 64n;
+/** Times that a poll begins again because another replica answered one meanwhile. */
+const MAX_ATTEMPTS = 5;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -56,37 +58,7 @@ const notFound = (): RpcError => new RpcError(CODES.SERVER, "filter not found");
 
 const createReplica = (): string => (0x10000000 + (randomBytes(4).readUInt32BE() % 0xf0000000)).toString(16);
 
-interface Step {
-  /** Told, and no longer canonical; oldest first. */
-  readonly gone: readonly BlockId[];
-  /** Still canonical. */
-  readonly stayed: readonly BlockId[];
-  readonly added: BlockRange | undefined;
-}
-
-/**
- * What a filter has to tell: how the chain that it told of differs from the view's. A block above the view's head (another
- * request had a newer view) is as good as the blocks below it.
- */
-const stepOf = (told: readonly BlockId[], heads: Heads): Step => {
-  const fork = told.findIndex(({ number, hash }) => (heads.at(number)?.hash ?? hash) !== hash);
-  const stayed = fork === -1 ? told : told.slice(0, fork);
-  const gone = fork === -1 ? [] : told.slice(fork);
-  const last = stayed.at(-1)?.number ?? (gone[0] ?? heads.latest).number - 1n;
-  const to = heads.latest.number;
-  return { gone, stayed, added: last < to ? { from: last + 1n, to } : undefined };
-};
-
-const blocksOf = ({ from, to }: BlockRange, heads: Heads): BlockId[] => {
-  const blocks: BlockId[] = [];
-  for (let number = from > heads.oldest ? from : heads.oldest; number <= to; number++) {
-    const block = heads.at(number);
-    if (block !== undefined) blocks.push({ number, hash: block.hash });
-  }
-  return blocks;
-};
-
-/** The logs of an answer as they are kept. */
+/** The logs of an answer as they are remembered. */
 const readAll = async ({ body }: Answer): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = [];
   if (body instanceof Uint8Array) chunks.push(body);
@@ -101,112 +73,160 @@ const markRemoved = (logs: Uint8Array): Uint8Array => {
 
 const local = (body: Uint8Array): Answer => ({ body, status: { hit: "local" } });
 
-export const createFilters = (options: FiltersOptions): Filters => {
-  const { expiryMs = EXPIRY_MS, maxFilters = MAX_FILTERS, replica = createReplica(), now = Date.now } = options;
-  const filters = new Map<string, Filter>();
+/** The blocks of a step that the filter's own bounds let through. */
+const within = (range: BlockRange | undefined, { blocks }: LogQuery): BlockRange | undefined => {
+  if (range === undefined || "blockHash" in blocks) return undefined;
+  const { fromBlock, toBlock } = blocks;
+  const from = typeof fromBlock === "bigint" && fromBlock > range.from ? fromBlock : range.from;
+  const to = typeof toBlock === "bigint" && toBlock < range.to ? toBlock : range.to;
+  return from <= to ? { from, to } : undefined;
+};
 
-  const forgetExpired = () => {
-    const at = now();
-    for (const [id, { expiresAtMs }] of filters) if (expiresAtMs <= at) filters.delete(id);
+/** The view says nothing of that block's place: logs of a block that is gone are read as they were. */
+const without = ({ number }: BlockId, heads: Heads): Heads => ({
+  latest: heads.latest,
+  safe: heads.safe,
+  finalized: heads.finalized,
+  oldest: heads.oldest,
+  at: (at) => (at === number ? undefined : heads.at(at)),
+  header: (at) => (at === number ? undefined : heads.header(at)),
+});
+
+const finalizedOf = ({ finalized }: Heads): bigint => finalized?.number ?? -1n;
+
+/** By block, where the block may still be reorganised away. */
+const logsByBlock = (logs: Uint8Array, heads: Heads): FilterAdvance["logs"] =>
+  [...Map.groupBy(scanLogs(logs), ({ hash }) => hash)].flatMap(([hash, group]) => {
+    const number = BigInt(group[0]?.block ?? 0);
+    const block = heads.at(number);
+    if (block?.hash !== hash || number <= finalizedOf(heads)) return [];
+    return [{ block: { number, hash: block.hash }, logs: joinLogs(group) }];
+  });
+
+/** One after another for each filter: each poll begins where the one before ended. */
+const createTurns = () => {
+  const last = new Map<string, Promise<unknown>>();
+  return <T>(id: string, run: () => Promise<T>): Promise<T> => {
+    const turn = (last.get(id) ?? Promise.resolve()).then(run, run);
+    last.set(id, turn);
+    const leave = () => {
+      if (last.get(id) === turn) last.delete(id);
+    };
+    turn.then(leave, leave);
+    return turn;
   };
+};
 
-  const add = (query: LogQuery | undefined, heads: Heads): Hex => {
-    forgetExpired();
-    if (filters.size >= maxFilters) throw unavailable("Too many filters");
+export const createFilters = (options: FiltersOptions): Filters => {
+  const { shared, replica = createReplica() } = options;
+  const inTurn = createTurns();
+
+  const add = async (query: LogQuery | undefined, { view: { heads }, caller }: CallContext): Promise<Hex> => {
     const id: Hex = `0x${replica}${randomBytes(12).toString("hex")}`;
-    const told = blocksOf({ from: heads.latest.number - KNOWN_BLOCKS, to: heads.latest.number }, heads);
-    filters.set(id, { query, told, logs: new Map(), expiresAtMs: now() + expiryMs, turn: Promise.resolve() });
+    const blocks = blocksOf({ from: heads.latest.number - KNOWN_BLOCKS, to: heads.latest.number }, heads);
+    const filter = { caller, query, blocks };
+    const isShared = await shared?.add(id, filter).catch((error: unknown) => {
+      options.onLocal?.(error);
+      return undefined;
+    });
+    if (!(isShared ?? (await options.local.add(id, filter)))) throw unavailable("Too many filters");
     return id;
   };
 
-  const find = (id: unknown): Filter => {
-    forgetExpired();
-    const filter = typeof id === "string" ? filters.get(id.toLowerCase()) : undefined;
-    if (filter === undefined) throw notFound();
-    filter.expiresAtMs = now() + expiryMs;
-    return filter;
+  const fail = (cause: unknown): never => {
+    throw new RpcError(CODES.INTERNAL, "the filter's state cannot be read now: poll again", {
+      status: 503,
+      retryAfterSeconds: 1,
+      cause,
+    });
   };
 
-  /** What is final cannot be reorganised away: it is forgotten, but for the last block. */
-  const tell = (filter: Filter, blocks: readonly BlockId[], heads: Heads) => {
-    const finalized = heads.finalized?.number ?? -1n;
-    filter.told = blocks.filter(({ number }, at) => number > finalized || at === blocks.length - 1);
-    const remembered = new Set(filter.told.map(({ hash }) => hash));
-    for (const hash of filter.logs.keys()) if (!remembered.has(hash)) filter.logs.delete(hash);
-  };
-
-  const remember = (filter: Filter, logs: Uint8Array, heads: Heads) => {
-    let bytes = filter.logs.values().reduce((sum, kept) => sum + (kept?.length ?? 0), 0);
-    for (const [hash, group] of Map.groupBy(scanLogs(logs), (log) => log.hash)) {
-      const number = BigInt(group[0]?.block ?? 0);
-      const block = heads.at(number);
-      if (block?.hash !== hash || number <= (heads.finalized?.number ?? -1n)) continue;
-      const kept = joinLogs(group);
-      const hasRoom = bytes + kept.length <= MAX_REMEMBERED_BYTES;
-      if (hasRoom) bytes += kept.length;
-      filter.logs.set(block.hash, hasRoom ? kept : undefined);
+  const find = async (given: unknown): Promise<Found> => {
+    if (typeof given !== "string") throw notFound();
+    const id = given.toLowerCase();
+    for (const store of shared === undefined ? [options.local] : [options.local, shared]) {
+      const cursor = await store.read(id).catch(fail);
+      if (cursor !== undefined) return { id, store, cursor };
     }
+    throw notFound();
   };
 
-  const goneLogs = async (filter: Filter, wanted: LogFilter, gone: readonly BlockId[], context: CallContext) => {
+  const askBlock = async (query: LogQuery, block: BlockId, context: CallContext): Promise<Uint8Array> => {
+    const view = { heads: without(block, context.view.heads) };
+    return readAll(await options.logs.request(query.filter, { blockHash: block.hash }, { ...context, view }));
+  };
+
+  const goneLogs = async ({ id, store }: Found, query: LogQuery, gone: readonly BlockId[], context: CallContext) => {
+    const reported = await store.logs(id, gone).catch(fail);
     const removed: Uint8Array[] = [];
-    for (const { hash } of gone) {
-      if (!filter.logs.has(hash)) continue;
-      const logs = filter.logs.get(hash) ?? (await askBlock(wanted, hash, context));
+    for (const [index, block] of gone.entries()) {
+      const known = reported[index];
+      if (known === undefined) continue;
+      const logs = known.length > 0 ? known : await askBlock(query, block, context);
       if (logs.length > 0) removed.push(markRemoved(logs));
     }
     return removed;
   };
 
-  const askBlock = async (wanted: LogFilter, blockHash: Hash, context: CallContext): Promise<Uint8Array> =>
-    readAll(await options.logs.request(wanted, { blockHash }, context));
-
-  const within = (range: BlockRange | undefined, query: LogQuery): BlockRange | undefined => {
-    if (range === undefined || "blockHash" in query.blocks) return undefined;
-    const { fromBlock, toBlock } = query.blocks;
-    const from = typeof fromBlock === "bigint" && fromBlock > range.from ? fromBlock : range.from;
-    const to = typeof toBlock === "bigint" && toBlock < range.to ? toBlock : range.to;
-    return from <= to ? { from, to } : undefined;
-  };
-
-  const logChanges = async (filter: Filter, query: LogQuery, context: CallContext): Promise<Answer> => {
+  /** Undefined where another replica answered a poll meanwhile. */
+  const changeOf = async (found: Found, context: CallContext): Promise<Change | undefined> => {
+    const { id, store, cursor } = found;
+    const { query, last, version } = cursor;
     const { heads } = context.view;
-    const { gone, stayed, added } = stepOf(filter.told, heads);
-    const removed = await goneLogs(filter, query.filter, gone, context);
-    const range = within(added, query);
-    const answer = range && (await options.logs.request(query.filter, range, context));
+    // Blocks below a canonical one are canonical too.
+    const isCanonical = last !== undefined && heads.at(last.number)?.hash === last.hash;
+    const reported = isCanonical ? [last] : await store.blocks(id, version).catch(fail);
+    if (reported === undefined) return undefined;
+    const { gone, stayed, added: range } = stepOf(reported, heads);
+    const added = range ? blocksOf(range, heads) : [];
+    const step = {
+      from: version,
+      stayed: isCanonical ? undefined : stayed.length,
+      added,
+      finalized: finalizedOf(heads),
+    };
+    const isNew = gone.length > 0 || added.length > 0;
+    if (query === undefined) {
+      const body = encoder.encode(JSON.stringify(added.map(({ hash }) => hash)));
+      return { answer: local(body), advance: isNew ? { ...step, logs: [] } : undefined };
+    }
+    const removed = await goneLogs(found, query, gone, context);
+    const wanted = within(range, query);
+    const answer = wanted && (await options.logs.request(query.filter, wanted, context));
     const fresh = answer ? await readAll(answer) : new Uint8Array();
-    tell(filter, [...stayed, ...(added ? blocksOf(added, heads) : [])], heads);
-    remember(filter, fresh, heads);
-    return { ...(answer ?? local(fresh)), body: formatList([...removed, fresh]) };
+    return {
+      answer: { ...(answer ?? local(fresh)), body: formatList([...removed, fresh]) },
+      advance: isNew ? { ...step, logs: logsByBlock(fresh, heads) } : undefined,
+    };
   };
 
-  const blockChanges = (filter: Filter, { heads }: CallContext["view"]): Answer => {
-    const { stayed, added } = stepOf(filter.told, heads);
-    const blocks = added ? blocksOf(added, heads) : [];
-    tell(filter, [...stayed, ...blocks], heads);
-    return local(encoder.encode(JSON.stringify(blocks.map(({ hash }) => hash))));
+  const poll = async (id: string, context: CallContext): Promise<Answer> => {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const found = await find(id);
+      const change = await changeOf(found, context);
+      if (change === undefined) continue;
+      const { answer, advance } = change;
+      if (advance === undefined || (await found.store.advance(found.id, advance).catch(fail))) return answer;
+    }
+    throw unavailable("the filter is polled through other replicas at the same time: poll again");
   };
 
   return {
-    newLogFilter: (query, heads) => add(query, heads),
-    newBlockFilter: (heads) => add(undefined, heads),
-
+    newLogFilter: (query, context) => add(query, context),
+    newBlockFilter: (context) => add(undefined, context),
     changes: async (id, context) => {
-      const filter = find(id);
-      const change = async () =>
-        filter.query === undefined ? blockChanges(filter, context.view) : logChanges(filter, filter.query, context);
-      const turn = filter.turn.then(change, change);
-      filter.turn = turn.catch(() => {});
-      return turn;
+      if (typeof id !== "string") throw notFound();
+      return inTurn(id.toLowerCase(), () => poll(id, context));
     },
-
-    query: (id) => {
-      const { query } = find(id);
+    query: async (id) => {
+      const { query } = (await find(id)).cursor;
       if (query === undefined) throw notFound();
       return query;
     },
-
-    uninstall: (id) => typeof id === "string" && filters.delete(id.toLowerCase()),
+    uninstall: async (id) => {
+      if (typeof id !== "string") return false;
+      const key = id.toLowerCase();
+      return (await options.local.remove(key)) || ((await shared?.remove(key).catch(fail)) ?? false);
+    },
   };
 };

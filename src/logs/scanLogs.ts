@@ -9,6 +9,9 @@ export interface ScannedLog {
   readonly hash: string;
   /** Whether the node gave `blockTimestamp`. */
   readonly timed: boolean;
+  /** Where the values of `address` and `topics` begin; -1 where the log has none. */
+  readonly address: number;
+  readonly topics: number;
 }
 
 const QUOTE = 0x22;
@@ -20,6 +23,8 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const SPACE = 0x20;
+const LOWER_A = 0x61;
+const LOWER_T = 0x74;
 
 /** Short strings are walked, the rest (a log's data) is left to memchr. */
 const WALKED_BYTES = 72;
@@ -83,6 +88,8 @@ const scanLog = (text: Buffer, start: number): ScannedLog => {
   let index = Number.NaN;
   let hash = "";
   let timed = false;
+  let address = -1;
+  let topics = -1;
   let at = skipSpace(text, start + 1);
   while (text[at] !== CLOSE_OBJECT) {
     if (text[at] !== QUOTE) throw malformed(at);
@@ -92,8 +99,11 @@ const scanLog = (text: Buffer, start: number): ScannedLog => {
     if (text[colon] !== COLON) throw malformed(colon);
     const value = skipSpace(text, colon + 1);
     const valueEnd = endOfValue(text, value);
-    // Four lengths stand for four names: most keys are told apart without reading them.
-    if (keyLength === 8 || keyLength === 9 || keyLength === 11 || keyLength === 14) {
+    // Six lengths stand for six names: most keys are told apart without reading them.
+    if (keyLength === 6 || keyLength === 7) {
+      if (text[at + 1] === LOWER_A) address = value;
+      else if (text[at + 1] === LOWER_T) topics = value;
+    } else if (keyLength === 8 || keyLength === 9 || keyLength === 11 || keyLength === 14) {
       const key = text.toString("latin1", at + 1, keyEnd);
       if (key === "blockNumber") block = readNumber(text, value, valueEnd);
       else if (key === "logIndex") index = readNumber(text, value, valueEnd);
@@ -107,7 +117,7 @@ const scanLog = (text: Buffer, start: number): ScannedLog => {
   if (!Number.isSafeInteger(block) || !Number.isSafeInteger(index) || hash.length !== 66) {
     throw new SyntaxError("A log without blockNumber, blockHash or logIndex");
   }
-  return { text, start, end: at + 1, block, index, hash, timed };
+  return { text, start, end: at + 1, block, index, hash, timed, address, topics };
 };
 
 /** The logs of `[a,b]`, or of `,a,b` as segments are kept. Throws a SyntaxError for anything that is not a list of sealed logs. */

@@ -16,8 +16,8 @@ interface Flight {
 const NOBODY = new Error("Nobody waits for this span any more");
 
 /** A recent span is checked against the view: only requests with the same head share it. */
-const keyOf = ({ from, to, filter, final, blockHash }: Job, { view }: FetchContext): string =>
-  [from, to, final || view.heads.latest.hash, blockHash, canonicalLogFilter(filter)].join(" ");
+const keyOf = ({ from, to, filter, final, blockHash, isAgain }: Job, { view }: FetchContext): string =>
+  [from, to, final || view.heads.latest.hash, blockHash, isAgain, canonicalLogFilter(filter)].join(" ");
 
 /** Equal spans in flight are fetched once, for as long as any of those who wait for them is there. */
 export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {

@@ -16,6 +16,7 @@ import { cutPieces, MAX_SPAN_BLOCKS, spanBlocks } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
 import { shareFetches } from "./shareFetches.ts";
 import type { SpanSlots } from "./spanSlots.ts";
+import type { LogVerification } from "./verifyLogs.ts";
 
 export interface SplitLogsOptions {
   /** The chain's name, for metrics. */
@@ -30,6 +31,8 @@ export interface SplitLogsOptions {
   readonly retryDelayMs?: number;
   /** Size of an answer at most; undefined for any. */
   readonly maxResponseBytes?: number | undefined;
+  /** Default: what nodes answer is not held against filters, blooms and receipts. */
+  readonly verification?: LogVerification;
   readonly telemetry: Telemetry;
 }
 
@@ -87,6 +90,7 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
     spansPerNode,
     checkLogs: createCheckLogs(),
     fillTimestamps: createFillTimestamps(),
+    verification: options.verification,
     spanTimeoutMs,
     ...(options.retryDelayMs !== undefined && { retryDelayMs: options.retryDelayMs }),
     telemetry,

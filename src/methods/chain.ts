@@ -12,6 +12,8 @@ import type { Simulator } from "../simulate/simulator.ts";
 
 /** What the methods of one chain are made of; `main` hands it over. */
 export interface Chain {
+  /** Configured, or returned by the first node that answered. */
+  readonly chainId: bigint;
   /** Cache in front of shared requests in front of the nodes. */
   readonly reads: Source;
   /** The nodes alone: writes, and methods outside the table. */

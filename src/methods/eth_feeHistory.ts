@@ -9,7 +9,9 @@ import { readParams } from "./readParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";
-const params = [required("blockCount", readCount), blockNumberOrTag, optional("rewardPercentiles", listOf(readNumber))];
+/** Nodes are sent a list: geth requires the parameter, and some nodes accept no `null`. */
+const percentiles = optional("rewardPercentiles", listOf(readNumber), []);
+const params = [required("blockCount", readCount), blockNumberOrTag, percentiles];
 
 /** It cannot be asked by hash nor does its answer hold one: above the finalized head it is kept until the next head. */
 export const eth_feeHistory: Method = {

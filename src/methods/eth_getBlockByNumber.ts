@@ -1,10 +1,12 @@
 import { type BlockRead, blockNumberOrTag, blockRead } from "./blockReads.ts";
 import { pendingBlock } from "./pendingReads.ts";
-import { readBoolean, required } from "./reader.ts";
+import { orNull, readBoolean, required } from "./reader.ts";
+
+export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
 
 export const blockByNumber: BlockRead = {
   name: "eth_getBlockByNumber",
-  params: [blockNumberOrTag, required("fullTransactions", readBoolean)],
+  params: [blockNumberOrTag, fullTransactions],
   kind: "block",
   byHashMethod: "eth_getBlockByHash",
   tells: "hash",

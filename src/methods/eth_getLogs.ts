@@ -58,8 +58,10 @@ const resolve = async (
   const isAbove = [fromBlock, toBlock].some((bound) => typeof bound === "bigint" && bound > top);
   const latest = isAbove ? await chain.heads.refresh() : heads;
   if (latest === heads) {
-    const pendingNumber = pending?.blocksFrom === "node" ? heads.latest.number + 1n : inView;
-    return { resolved: resolveLogRange(fromBlock, toBlock, { heads, pendingNumber, maxBlocks }), at: context };
+    const isNodePending = pending?.blocksFrom === "node";
+    const pendingNumber = isNodePending ? heads.latest.number + 1n : inView;
+    const options = { heads, pendingNumber, isNodePending, maxBlocks };
+    return { resolved: resolveLogRange(fromBlock, toBlock, options), at: context };
   }
   const resolved = resolveLogRange(fromBlock, toBlock, { heads: latest, maxBlocks });
   return { resolved, at: { ...context, view: { heads: latest } } };

@@ -16,8 +16,8 @@ const read = blockRead({
 });
 
 /** The node's pool may hold what was not sent through here. What it does not answer counts as nothing. */
-const onNode = async ({ chain, call, context }: Asked): Promise<Answer | undefined> => {
-  const question = { ...createCall(name, [call.params[0], "pending"]), lifetime: "never", subject: "" } as const;
+const onNode = async ({ chain, context }: Asked, address: string): Promise<Answer | undefined> => {
+  const question = { ...createCall(name, [address, "pending"]), lifetime: "never", subject: "" } as const;
   return chain.reads.request(question, context).catch(() => undefined);
 };
 
@@ -29,10 +29,10 @@ export const eth_getTransactionCount: Method = {
     const { pending } = answer;
     if (pending === undefined) return answer;
     const { chain } = asked;
-    const told = chain.askNodeNonce ? await onNode(asked) : undefined;
+    const address = readAddress(asked.call.params[0], "address");
+    const told = chain.askNodeNonce ? await onNode(asked, address) : undefined;
     const best = told !== undefined && nonceIn(told) > nonceIn(answer) ? told : answer;
     const nonce = nonceIn(best);
-    const address = readAddress(asked.call.params[0], "address");
     const raised = await chain.raiseNonce(`0x${address.slice(2)}`, nonce);
     return { ...(raised === nonce ? best : fromView(formatQuantity(raised))), pending };
   },

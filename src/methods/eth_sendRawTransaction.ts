@@ -1,16 +1,20 @@
 import type { Answer } from "../chain/source.ts";
+import { createCall } from "../jsonrpc/call.ts";
 import { type Asked, forwarded, type Method } from "./chain.ts";
 import { readData, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 
-/** A write: sent once, as it came. The hash that comes back is known to exist from then on, whatever a slower node says. */
+const name = "eth_sendRawTransaction";
+
+/** A write: sent once, in the client's own text unless that is not the canonical one. The hash that comes back is known to exist from then on, whatever a slower node says. */
 export const eth_sendRawTransaction: Method = {
-  name: "eth_sendRawTransaction",
+  name,
   kept: "never",
   atPending: "none",
   answer: async (asked: Asked): Promise<Answer> => {
     const [raw] = readParams(asked.call.params, [required("transaction", readData)]);
-    const answer = await forwarded(asked);
+    const call = raw === asked.call.params[0] ? asked.call : createCall(name, [raw]);
+    const answer = await forwarded({ ...asked, call });
     asked.chain.accepted(String(raw));
     return answer;
   },

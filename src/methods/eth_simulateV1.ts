@@ -2,8 +2,10 @@ import { parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
 import type { Answer } from "../chain/source.ts";
 import type { Wish } from "../evm/ahead.ts";
 import { NotRunHere } from "../evm/workers.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type RunBase, wishOfPayload } from "../simulate/simulator.ts";
+import { stateBlock } from "./blockReads.ts";
 import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
 import { elementAt } from "./elementAt.ts";
 import { headerNotFound } from "./headerNotFound.ts";
@@ -36,10 +38,18 @@ export const eth_simulateV1: Method = {
   },
 };
 
+/** Nodes are sent the canonical block parameter, and the client's payload unchanged. */
+const callOfNode = (call: Call): Call => {
+  const given = call.params[1] ?? undefined;
+  const block = given === undefined ? undefined : stateBlock.read(given, stateBlock.name);
+  return block === given ? call : createCall(call.method, call.params.with(1, block));
+};
+
 const onNode = async (asked: Asked, detail: string): Promise<Answer> => {
   const { pending } = asked.context.view;
-  const isPending = asked.call.params[1] === "pending";
-  const answer = await (isPending && pending ? toldPending(pending.mode, forwarded(asked)) : forwarded(asked));
+  const call = callOfNode(asked.call);
+  const answering = forwarded({ ...asked, call });
+  const answer = await (call.params[1] === "pending" && pending ? toldPending(pending.mode, answering) : answering);
   return { ...answer, status: { fwd: "bypass", detail } };
 };
 

@@ -1,51 +1,65 @@
 import { parseLogQuery } from "../chain/logFilter.ts";
 import { refuseInverted } from "../chain/logRange.ts";
 import type { Answer } from "../chain/source.ts";
-import type { Method } from "./chain.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { type Asked, forwarded, type Method } from "./chain.ts";
 import { answerLogs } from "./eth_getLogs.ts";
+import { formatNodeFilterId, parseNodeFilterId } from "./nodeFilterId.ts";
 import { fromView } from "./pendingReads.ts";
 import { type Canonical, readAny, required } from "./reader.ts";
 import { readParams } from "./readParams.ts";
 
 const id = required("id", readAny);
-const IN_THIS_PROCESS = { kept: "computed", atPending: "none" } as const;
+const PLAIN_TEXT = /^\s*"([^"\\]+)"\s*$/;
+const COMPUTED = { kept: "computed", atPending: "none" } as const;
 
-/** Filters live in this process; their ids tell which replica made them. Issue and behaviour of each: the room logs. */
+/** A method that uses a filter: the node answers for a filter that it made. */
+const usesFilter = (name: string, answer: (asked: Asked, given: Canonical) => Promise<Answer>): Method => ({
+  name,
+  ...COMPUTED,
+  answer: async (asked) => {
+    const { chain, call, context } = asked;
+    const [given = null] = readParams(call.params, [id]);
+    const filter = parseNodeFilterId(given);
+    if (filter === undefined) return answer(asked, given);
+    const question = { ...createCall(name, [filter.id]), lifetime: "never", subject: "", write: true } as const;
+    return chain.nodes.request({ ...question, filterOwner: filter.node }, context);
+  },
+});
+
+/** Filters of logs and blocks live here, in this process or in Redis; those of pending transactions live in a node. */
 export const filterMethods: readonly Method[] = [
   {
     name: "eth_newFilter",
-    ...IN_THIS_PROCESS,
+    ...COMPUTED,
     answer: async ({ chain, call, context }): Promise<Answer> => {
       const [filter] = readParams(call.params, [required("filter", readAny)]) as readonly [Canonical];
       const query = parseLogQuery(filter, chain.logLimits);
       if ("fromBlock" in query.blocks) refuseInverted(query.blocks.fromBlock, query.blocks.toBlock);
-      return fromView(chain.filters.newLogFilter(query, context.view.heads));
+      return fromView(await chain.filters.newLogFilter(query, context));
     },
   },
   {
     name: "eth_newBlockFilter",
-    ...IN_THIS_PROCESS,
+    ...COMPUTED,
     answer: async ({ chain, call, context }) => {
       readParams(call.params, []);
-      return fromView(chain.filters.newBlockFilter(context.view.heads));
+      return fromView(await chain.filters.newBlockFilter(context));
     },
   },
   {
-    name: "eth_getFilterChanges",
-    ...IN_THIS_PROCESS,
-    answer: async ({ chain, call, context }) => chain.filters.changes(readParams(call.params, [id])[0], context),
-  },
-  {
-    name: "eth_getFilterLogs",
-    ...IN_THIS_PROCESS,
+    name: "eth_newPendingTransactionFilter",
+    kept: "never",
+    atPending: "none",
     answer: async (asked) => {
-      const [given] = readParams(asked.call.params, [id]);
-      return answerLogs(asked, asked.chain.filters.query(given));
+      const answer = await forwarded(asked);
+      const { body, node } = answer;
+      const made = body instanceof Uint8Array ? PLAIN_TEXT.exec(Buffer.from(body).toString())?.[1] : undefined;
+      if (made === undefined || node === undefined) return answer;
+      return { ...answer, body: Buffer.from(JSON.stringify(formatNodeFilterId({ node, id: made }))) };
     },
   },
-  {
-    name: "eth_uninstallFilter",
-    ...IN_THIS_PROCESS,
-    answer: async ({ chain, call }) => fromView(chain.filters.uninstall(readParams(call.params, [id])[0])),
-  },
+  usesFilter("eth_getFilterChanges", ({ chain, context }, given) => chain.filters.changes(given, context)),
+  usesFilter("eth_getFilterLogs", async (asked, given) => answerLogs(asked, await asked.chain.filters.query(given))),
+  usesFilter("eth_uninstallFilter", async ({ chain }, given) => fromView(await chain.filters.uninstall(given))),
 ];

@@ -1,4 +1,3 @@
-import { invalidParams } from "../jsonrpc/rpcError.ts";
 import {
   type Canonical,
   listOf,
@@ -43,14 +42,11 @@ const fields = objectOf({
   authorizationList: listOf(authorization),
 });
 
-/** GenericTransaction of the execution API. `data` is the older name of `input`; where both differ it is refused, as in geth. */
+/** GenericTransaction of the execution API. `data` is the older name of `input`, which wins if both are set, as in geth. */
 export const readTransaction: Read<{ readonly [key: string]: Canonical }> = (value, name) => {
   const { data, ...rest } = fields(value, name);
   if (data === undefined) return rest;
-  if (rest.input !== undefined && rest.input !== data) {
-    throw invalidParams(`invalid ${name}: both "data" and "input" are set and not equal`);
-  }
-  return Object.fromEntries(Object.entries({ ...rest, input: data }).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return Object.fromEntries(Object.entries({ input: data, ...rest }).sort(([a], [b]) => (a < b ? -1 : 1)));
 };
 
 const slots = mapOf(readSlot, readSlot);

@@ -1,4 +1,4 @@
-import { isAddress, isData, isHash, isQuantity } from "../chain/hex.ts";
+import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../chain/hex.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
 /** A JSON value in the one form that equal questions share: hex in lower case, quantities minimal. */
@@ -27,33 +27,41 @@ export const optional = <T extends Canonical>(name: string, read: Read<T>, fallb
 const lower = (value: string): string => value.toLowerCase();
 
 export const readAddress: Read<string> = (value, name) => {
-  if (!isAddress(value)) throw invalidParams(`invalid ${name}: want an address, 20 bytes of hex`);
-  return lower(value);
+  const hex = lowerPrefix(value);
+  if (!isAddress(hex)) throw invalidParams(`invalid ${name}: want an address, 20 bytes of hex`);
+  return lower(hex);
 };
 
 export const readHash: Read<string> = (value, name) => {
-  if (!isHash(value)) throw invalidParams(`invalid ${name}: want 32 bytes of hex`);
-  return lower(value);
+  const hex = lowerPrefix(value);
+  if (!isHash(hex)) throw invalidParams(`invalid ${name}: want 32 bytes of hex`);
+  return lower(hex);
 };
 
+/** An empty string is no bytes, as in geth (common/hexutil, checkText). */
 export const readData: Read<string> = (value, name) => {
-  if (!isData(value)) throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
-  return lower(value);
+  const hex = value === "" ? "0x" : lowerPrefix(value);
+  if (!isData(hex)) throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
+  return lower(hex);
 };
 
-/** Leading zeros are accepted; at most 256 bits. */
+/** Leading zeros are accepted; at most 256 bits. An empty string is zero, as in geth (common/hexutil, checkNumberText). */
 export const readQuantity: Read<string> = (value, name) => {
-  if (!isQuantity(value)) throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
-  const number = BigInt(value);
+  const hex = value === "" ? "0x0" : lowerPrefix(value);
+  if (!isQuantity(hex)) throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
+  const number = BigInt(hex);
   if (number >= 2n ** 256n) throw invalidParams(`invalid ${name}: quantity larger than 256 bits`);
   return `0x${number.toString(16)}`;
 };
 
-/** A quantity, or a plain JSON number, as geth takes it for a block count. */
-export const readCount: Read<string> = (value, name) =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0
-    ? `0x${value.toString(16)}`
-    : readQuantity(value, name);
+const DECIMAL = /^[0-9]{1,78}$/;
+
+/** A quantity or a decimal number, as JSON number or string: geth accepts these for a block count (HexOrDecimal64). */
+export const readCount: Read<string> = (value, name) => {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return `0x${value.toString(16)}`;
+  const isDecimal = typeof value === "string" && DECIMAL.test(value);
+  return readQuantity(isDecimal ? `0x${BigInt(value).toString(16)}` : value, name);
+};
 
 export const readBoolean: Read<boolean> = (value, name) => {
   if (typeof value !== "boolean") throw invalidParams(`invalid ${name}: want true or false`);
@@ -92,6 +100,12 @@ export const listOf =
     if (!Array.isArray(value)) throw invalidParams(`invalid ${name}: want a list`);
     return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
   };
+
+/** The same reader, which reads `null` as `fallback`. A parameter that is left out is still missing, as in geth. */
+export const orNull =
+  <T extends Canonical>(read: Read<T>, fallback: T): Read<T> =>
+  (value, name) =>
+    value === null ? fallback : read(value, name);
 
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

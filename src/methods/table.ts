@@ -1,9 +1,10 @@
 import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockReads.ts";
 import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashReads.ts";
 import type { Method } from "./chain.ts";
+import { eth_chainId, net_version } from "./chainId.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
-import { eth_getBlockByNumber } from "./eth_getBlockByNumber.ts";
+import { eth_getBlockByNumber, fullTransactions } from "./eth_getBlockByNumber.ts";
 import { eth_getBlockReceipts } from "./eth_getBlockReceipts.ts";
 import { eth_getLogs } from "./eth_getLogs.ts";
 import { eth_getStorageAt } from "./eth_getStorageAt.ts";
@@ -25,9 +26,9 @@ import {
   listOf,
   mapOf,
   optional,
+  orNull,
   readAddress,
   readAny,
-  readBoolean,
   readData,
   readHash,
   readProofKey,
@@ -42,7 +43,6 @@ import { overHttp } from "./unsupported.ts";
 const address = required("address", readAddress);
 const hash = required("hash", readHash);
 const index = required("index", readQuantity);
-const full = required("fullTransactions", readBoolean);
 const transaction = required("transaction", readTransaction);
 const stateOverrides = optional("stateOverrides", readStateOverrides);
 const blockOverrides = optional("blockOverrides", readBlockOverrides);
@@ -80,8 +80,8 @@ export const table: readonly Method[] = [
   overHttp("eth_subscribe"),
   overHttp("eth_unsubscribe"),
 
-  plainRead({ name: "eth_chainId", params: [], lifetime: "constant" }),
-  plainRead({ name: "net_version", params: [], lifetime: "constant" }),
+  eth_chainId,
+  net_version,
 
   plainRead({ name: "eth_gasPrice", params: [], lifetime: "head" }),
   plainRead({ name: "eth_maxPriorityFeePerGas", params: [], lifetime: "head" }),
@@ -90,7 +90,7 @@ export const table: readonly Method[] = [
 
   byHashRead({
     name: "eth_getBlockByHash",
-    params: [hash, full],
+    params: [hash, fullTransactions],
     lifetime: "byHash",
     tells: "hash",
     inView: blockInView,
@@ -173,7 +173,7 @@ export const table: readonly Method[] = [
   }),
   blockRead({
     name: "eth_getProof",
-    params: [address, required("keys", listOf(readProofKey)), stateBlock],
+    params: [address, required("keys", orNull(listOf(readProofKey), [])), stateBlock],
     kind: "state",
   }),
   blockRead({ name: "eth_getAccount", params: [address, stateBlock], kind: "state" }),

@@ -10,6 +10,7 @@ import {
 } from "../chain/transaction.ts";
 import { applyDeposit } from "../evm/applyDeposit.ts";
 import { applyTransaction } from "../evm/applyTransaction.ts";
+import type { TransactionChecks } from "../evm/checkTransaction.ts";
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import { l1AttributesOf, opChainFees } from "../evm/opChainFees.ts";
 import type { StateOverlay } from "../evm/stateOverlay.ts";
@@ -22,13 +23,11 @@ export type Prepared =
   | { readonly transaction: DepositTransaction }
   | { readonly transaction: SignedTransaction; readonly sender: Address };
 
-export interface Run {
+/** Where a block's transactions run. */
+export interface BlockPlace {
   readonly engine: Engine;
   readonly state: StateOverlay;
   readonly block: BlockEnvironment;
-  readonly transactions: readonly Prepared[];
-  /** Of the block before these transactions. */
-  readonly gasUsed: bigint;
 }
 
 /** OP stack, specs/protocol/deposits.md: since Canyon a deposit's receipt says its version. */
@@ -59,31 +58,29 @@ export interface Executed {
   readonly extra: ReceiptExtra;
 }
 
-/** Runs transactions of one block in their order. Throws TransactionError where a block cannot hold one. */
-export const executeTransactions = async (run: Run): Promise<Executed[]> => {
-  const { engine, state, block } = run;
+/** Runs a block's next transaction. `gasUsed`: of the block before it. Throws TransactionError if no block can hold it. */
+export const executeTransaction = async (
+  { engine, state, block }: BlockPlace,
+  prepared: Prepared,
+  gasUsed: bigint,
+  checks?: TransactionChecks,
+): Promise<Executed> => {
   const { rules } = engine;
-  let { gasUsed } = run;
-  const executed: Executed[] = [];
-  for (const prepared of run.transactions) {
-    if ("sender" in prepared) {
-      const { transaction, sender } = prepared;
-      // The block's first deposit has written them by now.
-      const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
-      const options = l1 ? { fees: opChainFees(rules, l1, transaction.raw) } : {};
-      const result = await applyTransaction(engine, state, block, messageOf(transaction, sender), options);
-      gasUsed += result.gasUsed;
-      const extra = l1 ? opReceiptExtra(rules, l1, transaction.raw) : {};
-      executed.push({ receipt: receiptOf(transaction, result, gasUsed), extra });
-    } else {
-      const { transaction } = prepared;
-      const result = await applyDeposit(engine, state, block, transaction);
-      gasUsed += result.gasUsed;
-      const receipt = { ...receiptOf(transaction, result, gasUsed), ...depositPart(engine, result.nonce) };
-      executed.push({ receipt, extra: {} });
-    }
+  if (!("sender" in prepared)) {
+    const { transaction } = prepared;
+    const result = await applyDeposit(engine, state, block, transaction);
+    const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed);
+    return { receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} };
   }
-  return executed;
+  const { transaction, sender } = prepared;
+  // The block's first deposit has written them by now.
+  const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
+  const result = await applyTransaction(engine, state, block, messageOf(transaction, sender), {
+    ...(l1 ? { fees: opChainFees(rules, l1, transaction.raw) } : {}),
+    ...(checks ? { checks } : {}),
+  });
+  const extra = l1 ? opReceiptExtra(rules, l1, transaction.raw) : {};
+  return { receipt: receiptOf(transaction, result, gasUsed + result.gasUsed), extra };
 };
 
 export const isDeposit = (transaction: Transaction): transaction is DepositTransaction =>

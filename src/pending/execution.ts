@@ -14,6 +14,8 @@ export type Unproven =
   | "unexecutable"
   | "rejected"
   | "failed"
+  | "unreadable"
+  | "tooMuchState"
   | "late";
 
 export interface DecodedTransaction {
@@ -40,6 +42,14 @@ export interface Execution {
   /** Present where the transactions ran and what came out agrees with the message. */
   readonly outcome: Outcome | undefined;
   readonly unproven: Unproven | undefined;
+  /** More about `unproven`, for the log. */
+  readonly cause?: string | undefined;
+}
+
+/** State that a message reads or writes, as the feed announces it. */
+export interface Accessed {
+  readonly address: Address;
+  readonly slots: readonly Hash[];
 }
 
 /** One message to run: plain data, sent between threads. */
@@ -50,6 +60,8 @@ export interface Work {
   readonly environment: PendingEnvironment;
   readonly index: number;
   readonly transactions: readonly Data[];
+  /** Empty where the feed has none. A help only: it is not verified. */
+  readonly accessList: readonly Accessed[];
   /** A transaction that is not among them will end the block and change what they paid (Subblocks): state cannot be known. */
   readonly hasPostExec: boolean;
   /** What the message says of the block so far. */

@@ -1,20 +1,24 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { BlockId } from "../chain/heads.ts";
-import { type ChainForks, rulesAt } from "../chain/rules.ts";
+import { areRulesKnown, type ChainForks, newestRulesAt } from "../chain/rules.ts";
 import type { StateSource } from "../chain/stateReader.ts";
+import type { Wish } from "../evm/ahead.ts";
 import { endWorker, loadedWorker } from "../evm/endWorker.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 
 export interface ExecutorOptions {
-  readonly forks: ChainForks;
+  /** The rules as they are known now. */
+  readonly forks: () => ChainForks;
   /** Addresses, or beginnings of addresses, whose code is native on this chain. */
   readonly natives: readonly string[];
   /** State at a sealed block, asked from nodes. */
-  readonly stateAt: (base: BlockId) => StateSource;
+  readonly stateAt: (base: BlockId, wish?: Wish) => StateSource;
   /** The thread ended, or a run in it failed in a way that is a fault of ours. */
   readonly onFailure: (error: Error) => void;
+  /** A message's state could not be read; it is tried again. */
+  readonly onRetry?: (message: { readonly number: bigint; readonly index: number }, cause: string) => void;
 }
 
 const MAX_HEAP_MIB = 2_048;
@@ -29,7 +33,7 @@ interface Waiting {
 
 /** Executes in a thread of its own; what a run lacks is asked from nodes here. A thread that ends is replaced. */
 export const createExecutor = (options: ExecutorOptions): Executor => {
-  const { forks, natives, stateAt, onFailure } = options;
+  const { forks, natives, stateAt, onFailure, onRetry } = options;
   const waiting = new Map<number, Waiting>();
   const closing = new AbortController();
   let base: BlockId | undefined;
@@ -61,10 +65,14 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
 
   const post = (message: ToExecutor): void => worker.postMessage(message);
 
-  const provide = async ({ id, base: at, keys }: FromExecutor & { kind: "need" }): Promise<void> => {
+  const provide = async ({ id, base: at, keys, wish }: FromExecutor & { kind: "need" }): Promise<void> => {
     try {
       const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
-      post({ kind: "values", id, values: await stateAt(at).read(keys, signal) });
+      post({
+        kind: "values",
+        id,
+        values: await stateAt(at, wish && { calls: wish, stateOverrides: undefined }).read(keys, signal),
+      });
     } catch (error) {
       post({ kind: "noValues", id, message: error instanceof Error ? error.message : String(error) });
     }
@@ -74,6 +82,10 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     if (message.kind === "ready") return;
     if (message.kind === "need") {
       void provide(message);
+      return;
+    }
+    if (message.kind === "retry") {
+      onRetry?.(message, message.message);
       return;
     }
     const asked = waiting.get(message.id);
@@ -93,7 +105,10 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     execute: (work: Work) =>
       new Promise((resolve, reject) => {
         waiting.set(work.id, { resolve, reject });
-        post({ kind: "run", work, rules: rulesAt(forks, work.environment.number, work.environment.timestamp) });
+        const { number, timestamp } = work.environment;
+        const known = forks();
+        const isExecutable = areRulesKnown(known, timestamp);
+        post({ kind: "run", work, rules: newestRulesAt(known, number, timestamp), isExecutable });
       }),
     rebase: (next, through) => {
       base = next;

@@ -6,7 +6,7 @@ import type { StateChanges } from "../chain/stateReader.ts";
 import { DEPOSIT_TYPE } from "../chain/transaction.ts";
 import type { PendingEnvironment } from "../chain/view.ts";
 import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
-import type { Execution, ReceiptExtra } from "./execution.ts";
+import type { Execution, ReceiptExtra, Unproven } from "./execution.ts";
 
 export interface FoldedTransaction {
   readonly raw: Data;
@@ -17,7 +17,8 @@ export interface FoldedTransaction {
   readonly gasUsed: bigint;
   /** In the block, of this transaction's first log. */
   readonly firstLogIndex: number;
-  readonly extra: ReceiptExtra;
+  /** Undefined where the transaction was not executed here. */
+  readonly extra: ReceiptExtra | undefined;
 }
 
 /** What one message added to its block. */
@@ -27,6 +28,8 @@ export interface Part {
   readonly transactions: readonly FoldedTransaction[];
   /** Undefined where the message's state is not proven. */
   readonly changes: StateChanges | undefined;
+  /** Why it is not. */
+  readonly unproven: Unproven | undefined;
 }
 
 /** A block up to one message. Its hash is the message's, or the header's where that is zero: see pendingBlock. */
@@ -38,10 +41,17 @@ export interface FoldedBlock {
   readonly transactionsRoot: Hash;
   readonly transactionCount: number;
   readonly logCount: number;
+  /** Every transaction has its receipt, so that `logCount` counts all logs. */
+  readonly hasAllReceipts: boolean;
 }
 
-/** What this chain's sealed blocks show beside the contract's fields, and that does not change: `totalDifficulty`. */
-export type AlsoShown = Readonly<Record<string, string>>;
+/** What this chain's nodes show beside the contract's fields. */
+export interface AlsoShown {
+  /** Fields of a block that do not change: `totalDifficulty`. */
+  readonly block?: Readonly<Record<string, string>>;
+  /** Transactions have `blockTimestamp`. */
+  readonly hasTransactionTimestamp?: boolean;
+}
 
 /** The pre-confirmed chain as plain data: what a view is made of. Immutable; nothing in it is copied when it grows. */
 export interface PendingChain {
@@ -75,12 +85,20 @@ const environmentOf = (message: Flashblock): PendingEnvironment | undefined => {
   return { number, ...rest };
 };
 
+/**
+ * The message's own receipts. A part of them is as good as none: gas and log indexes of one follow from those before it, in
+ * this message and in the ones before.
+ */
+const receiptsOf = (before: FoldedBlock | undefined, { receipts }: Flashblock, { transactions }: Execution) =>
+  before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined;
+
 const foldTransactions = (before: FoldedBlock | undefined, message: Flashblock, execution: Execution) => {
   let cumulativeGas = before?.newest.diff.gasUsed ?? 0n;
   let firstLogIndex = before?.logCount ?? 0;
+  const toldReceipts = receiptsOf(before, message, execution);
   const transactions = message.diff.transactions.map((raw, position): FoldedTransaction => {
     const { hash, sender } = execution.transactions[position] ?? { hash: ZERO_HASH, sender: undefined };
-    const told = message.receipts?.get(hash);
+    const told = toldReceipts?.get(hash);
     const receipt = execution.outcome?.receipts[position] ?? (told && receiptOf(raw, told));
     const folded: FoldedTransaction = {
       raw,
@@ -89,13 +107,14 @@ const foldTransactions = (before: FoldedBlock | undefined, message: Flashblock, 
       receipt,
       gasUsed: receipt ? receipt.cumulativeGasUsed - cumulativeGas : 0n,
       firstLogIndex,
-      extra: execution.outcome?.extras[position] ?? {},
+      extra: execution.outcome?.extras[position],
     };
     cumulativeGas = receipt?.cumulativeGasUsed ?? cumulativeGas;
     firstLogIndex += receipt?.logs.length ?? 0;
     return folded;
   });
-  return { transactions, logCount: firstLogIndex };
+  const hasAllReceipts = before?.hasAllReceipts !== false && transactions.every(({ receipt }) => receipt !== undefined);
+  return { transactions, logCount: firstLogIndex, hasAllReceipts };
 };
 
 /** The chain with one more message, which must be the one that follows (feed/sequence). Pure. */
@@ -104,9 +123,10 @@ export const fold = (chain: PendingChain, message: Flashblock, execution: Execut
   const before = isFirst ? undefined : chain.blocks.at(-1);
   const environment = before?.environment ?? environmentOf(message);
   if (!environment) return chain;
-  const { transactions, logCount } = foldTransactions(before, message, execution);
+  const { transactions, logCount, hasAllReceipts } = foldTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
-  const part: Part = { message, firstTransaction, transactions, changes: execution.outcome?.changes };
+  const { outcome, unproven } = execution;
+  const part: Part = { message, firstTransaction, transactions, changes: outcome?.changes, unproven };
   const block: FoldedBlock = {
     environment,
     alsoShown: chain.alsoShown,
@@ -115,6 +135,7 @@ export const fold = (chain: PendingChain, message: Flashblock, execution: Execut
     transactionsRoot: execution.transactionsRoot,
     transactionCount: firstTransaction + transactions.length,
     logCount,
+    hasAllReceipts,
   };
   return { ...chain, blocks: [...(isFirst ? chain.blocks : chain.blocks.slice(0, -1)), block] };
 };

@@ -9,8 +9,8 @@ import { type AlsoShown, fold, type PendingChain } from "./fold.ts";
 
 export interface FoldingOptions {
   readonly executor: Executor;
-  /** A message whose execution takes longer is shown without its state. */
-  readonly lateAfterMs: number;
+  /** If the execution of this message takes longer, it and all that follow it are shown without their state. */
+  readonly lateAfterMs: (message: Flashblock) => number;
   /** The chain changed: an execution came, or was given up waiting for. */
   readonly onChange: () => void;
   readonly onExecuted: (
@@ -36,13 +36,25 @@ export interface Folding {
   close(): void;
 }
 
+/** Where a message is late by now, those after it are not waited for any longer than this. */
+const BEHIND_MS = 100;
+
 /** Until the first head. */
 const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
+
+interface Wanted {
+  readonly block: BlockMessages;
+  readonly message: Flashblock;
+}
 
 interface Link {
   readonly id: number;
   readonly message: Flashblock;
+  /** As it was when the message came. */
+  readonly block: BlockMessages;
   readonly number: bigint;
+  /** When it was given to the executor. */
+  readonly base: BlockId;
   execution: Execution | undefined;
   timer: NodeJS.Timeout | undefined;
 }
@@ -70,6 +82,7 @@ const workOf = (
     environment,
     index: message.index,
     transactions,
+    accessList: message.accessList,
     hasPostExec: postExecTransaction !== undefined,
     told,
   };
@@ -80,6 +93,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
   let links: Link[] = [];
   let base = NO_BASE;
   let nextId = 1;
+  let wanted: readonly Wanted[] = [];
   /** Folded so far: `chain` is of the first `folded` links. */
   let folded = 0;
   let chain: PendingChain = { base, alsoShown: {}, blocks: [] };
@@ -95,30 +109,49 @@ export const createFolding = (options: FoldingOptions): Folding => {
     // It was shown without its state, and now has it.
     if (link.execution) refold();
     link.execution = execution;
+  };
+
+  const giveUp = (link: Link, unproven: "late" | "failed"): void => {
+    const { message, block } = link;
+    const all = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
+    settle(link, decodeOnly(all, message.diff.transactions, unproven));
+  };
+
+  /** Those that follow wait for this one, so they are late too. */
+  const giveUpFrom = (late: Link): void => {
+    for (const link of links.slice(links.indexOf(late))) if (!link.execution) giveUp(link, "late");
     onChange();
   };
 
-  const giveUp = (link: Link, block: BlockMessages, unproven: "late" | "failed"): void => {
-    const all = block.messages.slice(0, link.message.index + 1).flatMap(({ diff }) => diff.transactions);
-    settle(link, decodeOnly(all, link.message.diff.transactions, unproven));
+  const deadlineMs = (message: Flashblock): number => {
+    const isBehind = links.some(({ execution }) => execution?.unproven === "late");
+    const afterMs = lateAfterMs(message);
+    return isBehind ? Math.min(afterMs, BEHIND_MS) : afterMs;
   };
 
   const add = (block: BlockMessages, message: Flashblock): void => {
     const id = nextId++;
     const work = workOf(id, links.at(-1)?.id, block, message);
     if (!work) return;
-    const link: Link = { id, message, number: block.number, execution: undefined, timer: undefined };
-    link.timer = setTimeout(() => giveUp(link, block, "late"), lateAfterMs);
+    const link: Link = { id, message, block, number: block.number, base, execution: undefined, timer: undefined };
+    link.timer = setTimeout(() => giveUpFrom(link), deadlineMs(message));
     links.push(link);
     const startedMs = performance.now();
     executor.execute(work).then(
       (execution) => {
         if (!links.includes(link)) return;
         onExecuted(execution, { number: link.number, index: message.index }, performance.now() - startedMs);
+        if (execution.unproven && link.base.hash !== base.hash) {
+          retryFrom(link);
+          return;
+        }
         settle(link, execution);
+        onChange();
       },
       () => {
-        if (links.includes(link) && !link.execution) giveUp(link, block, "failed");
+        if (!links.includes(link) || link.execution) return;
+        giveUp(link, "failed");
+        onChange();
       },
     );
   };
@@ -129,13 +162,24 @@ export const createFolding = (options: FoldingOptions): Folding => {
     if (folded > count) refold();
   };
 
+  const followWanted = (): void => {
+    const changed = wanted.findIndex(({ message }, position) => links[position]?.message !== message);
+    const kept = changed < 0 ? wanted.length : changed;
+    cut(kept);
+    for (const { block, message } of wanted.slice(kept)) add(block, message);
+  };
+
+  /** It failed on another base: it is executed again on this one, with all that follows. */
+  const retryFrom = (link: Link): void => {
+    cut(links.indexOf(link));
+    followWanted();
+    onChange();
+  };
+
   return {
     follow: (blocks) => {
-      const wanted = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
-      const changed = wanted.findIndex(({ message }, position) => links[position]?.message !== message);
-      const kept = changed < 0 ? wanted.length : changed;
-      cut(kept);
-      for (const { block, message } of wanted.slice(kept)) add(block, message);
+      wanted = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
+      followWanted();
     },
     rebase: (next, isExecuted, alsoShown) => {
       base = next;
@@ -144,6 +188,9 @@ export const createFolding = (options: FoldingOptions): Folding => {
       const through = isExecuted ? passed?.id : undefined;
       for (const link of links) if (through === undefined || link.id <= through) clearTimeout(link.timer);
       links = through === undefined ? [] : links.filter(({ id }) => id > through);
+      wanted = wanted.filter(({ message }) => links.some((link) => link.message === message));
+      const failed = links.findIndex(({ execution }) => execution?.unproven && execution.unproven !== "late");
+      if (failed >= 0) cut(failed);
       executor.rebase(next, through);
       refold();
     },

@@ -16,5 +16,5 @@ export interface HeadSource {
 /** Of the newest sealed block. */
 export const alsoShownBy = (heads: Heads): AlsoShown => {
   const totalDifficulty = heads.header(heads.latest.number)?.totalDifficulty;
-  return typeof totalDifficulty === "string" ? { totalDifficulty } : {};
+  return typeof totalDifficulty === "string" ? { block: { totalDifficulty } } : {};
 };

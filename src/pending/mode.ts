@@ -23,11 +23,13 @@ export const decideBackend = (current: Backend | undefined, facts: BackendFacts)
 export interface ServingFacts {
   readonly backend: Backend;
   readonly isFeedLive: boolean;
+  /** Nothing is known above the head, and the next block's first message is late. */
+  readonly isFeedOverdue: boolean;
   /** Pending blocks are known above the head. */
   readonly hasBlocks: boolean;
   /** All of them are executed here, and agree with the feed. */
   readonly isProven: boolean;
-  /** A gap lies behind what is known. */
+  /** Messages are missing behind what is known. */
   readonly isDegraded: boolean;
   /** The node's own pending block is above the head: it builds one. */
   readonly nodeBuilds: boolean;
@@ -45,10 +47,15 @@ const served = (mode: PendingMode, blocksFrom: PendingSource, stateFrom = blocks
   stateFrom,
 });
 
+/** Sealed before the next block began, or before its first message was verified: the sealed block is what is known, for a moment. */
+const modeWithoutBlocks = ({ isDegraded, isFeedOverdue }: ServingFacts): PendingMode => {
+  if (isDegraded) return "degraded";
+  return isFeedOverdue ? "stale" : "live";
+};
+
 const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving => {
   if (!facts.isFeedLive) return served("stale", fromNode);
-  // Sealed before the next block began: nothing is pending for a moment.
-  if (!facts.hasBlocks) return served("live", "latest");
+  if (!facts.hasBlocks) return served(modeWithoutBlocks(facts), "latest");
   if (!facts.isProven) return served("unproven", "view", fromNode);
   return served(facts.isDegraded ? "degraded" : "live", "view");
 };

@@ -1,24 +1,23 @@
-import type { HeadChange, Heads, RingBlock } from "../chain/heads.ts";
+import type { HeadChange, Heads } from "../chain/heads.ts";
 import type { Address, Hash } from "../chain/hex.ts";
-import type { PendingChange, PendingView, View } from "../chain/view.ts";
-import { type Feed, idleDeadlineMs } from "../feed/client.ts";
+import type { PendingChange, View } from "../chain/view.ts";
+import type { Feed } from "../feed/client.ts";
 import type { Flashblock } from "../feed/message.ts";
-import { emptySequence, follow, isDegraded, receive } from "../feed/sequence.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
 import { createAcceptedNonces } from "./acceptedNonces.ts";
-import { createAnnounced } from "./announced.ts";
 import type { Executor } from "./execution.ts";
+import { FeedIntake } from "./feedIntake.ts";
 import { createFolding, type FoldingOptions } from "./folding.ts";
-import { alsoShownBy, type HeadSource } from "./headSource.ts";
-import { type Backend, decideBackend, decideServing, needsNode, type Serving } from "./mode.ts";
+import { HeadReconciliation } from "./headReconciliation.ts";
+import type { HeadSource } from "./headSource.ts";
+import { type Backend, needsNode } from "./mode.ts";
 import { createNodeProbe } from "./nodeProbe.ts";
-import { createRecentHashes } from "./recentHashes.ts";
-import { type Passed, reconcile } from "./reconcile.ts";
-import { isSealingFast } from "./sealingFast.ts";
+import { ServingDecision } from "./servingDecision.ts";
 import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
+import { createTransactionShape } from "./transactionShape.ts";
 import { createVanished } from "./vanished.ts";
-import { createView } from "./view.ts";
+import { ViewPublication } from "./viewPublication.ts";
 
 export interface PendingOptions {
   /** Label of metrics. */
@@ -53,220 +52,186 @@ export interface Pending {
   close(): Promise<void>;
 }
 
-const LATE_AFTER_MS = 100;
 const CHECK_MS = 250;
+/** However long a message has waited for others, its own execution may take so long. */
+const MIN_EXECUTION_MS = 100;
 /** A live feed that sends nothing for so long may have ended, on a chain that now seals faster than it is looked at. */
 const QUIET_MS = 500;
 
-/** Holds a chain's current view: heads and feed come in, one immutable view after another comes out. */
-export const createPending = (options: PendingOptions): Pending => {
-  const { chain, heads, executor, ask } = options;
-  const { log, metrics } = options.telemetry;
-  const now = options.now ?? (() => performance.now());
-  const limits = { maxDepth: options.maxDepth };
-  const listeners = new Set<(change: PendingChange) => void>();
-  const announced = createAnnounced();
-  const recent = createRecentHashes(now);
-  let sequence = emptySequence;
-  let appliedAtMs: number | undefined;
-  let backend: Backend | undefined;
-  /** Heads that were seen while an execution of a block below them was awaited; reconciled together. */
-  let unsettled: RingBlock[] | undefined;
+type Parts = ReturnType<typeof createParts>;
 
-  const blockTimeMs = (): number => heads.blockTimeMs;
-  const isFeedLive = (): boolean => appliedAtMs !== undefined && now() - appliedAtMs <= idleDeadlineMs(blockTimeMs());
-
-  const nonces = createAcceptedNonces({
+const createNonces = ({ ask, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
+  const local = createAcceptedNonces({
     find: (hashes) => Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash]))),
     head: () => heads.current()?.latest.number ?? 0n,
     now,
     onDropped: (sender, nonce) => shared?.drop(sender, nonce),
   });
-  const shared = options.sharedValues && createSharedNonces(nonces, options.sharedValues);
+  const shared = sharedValues && createSharedNonces(local, sharedValues);
+  return { local, shared };
+};
 
+/** `onChange`: an execution came, or the node's pending block is known. */
+const createParts = (options: PendingOptions, onChange: { folded(): void; probed(): void }) => {
+  const { chain, heads, executor, ask, telemetry } = options;
+  const { log, metrics } = telemetry;
+  const now = options.now ?? (() => performance.now());
+  const blockTimeMs = (): number => heads.blockTimeMs;
+  const nonces = createNonces(options);
   const vanished = createVanished({
     ask,
     onVanished: (count, removed) => {
       metrics.pendingVanished.inc({ chain }, count);
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
-      if (current && removed.length > 0) emit({ view: current, extended: [], removed });
+      publication.takeBack(removed);
     },
-    onDifference: (passed) => countDifferences(passed),
+    onDifference: (passed) => reconciliation.countDifferences(passed),
   });
-
-  const probe = createNodeProbe({ ask, now, onChange: () => publish() });
-
-  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven }, { number, index }, durationMs) => {
+  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
     if (!unproven) return;
     metrics.pendingMismatches.inc({ chain, what: unproven });
-    log.warn({ chain, number, index, what: unproven }, "a message's state is not served from here");
+    log.warn({ chain, number, index, what: unproven, cause }, "a message's state is not served from here");
   };
-  const folding = createFolding({ executor, lateAfterMs: LATE_AFTER_MS, onChange: () => onFolded(), onExecuted });
+  /** A prefix is served for a block time at most after the message that follows it has arrived. */
+  const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
+    Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
+  const folding = createFolding({ executor, lateAfterMs, onChange: onChange.folded, onExecuted });
+  const probe = createNodeProbe({ ask, now, onChange: onChange.probed });
+  const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
+  const decision = new ServingDecision({
+    ...options,
+    hasFeeds: options.openFeed !== undefined,
+    feed,
+    nodeBuilds: probe.nodeBuilds,
+  });
+  const shape = createTransactionShape(ask, now);
+  const reconciliation = new HeadReconciliation({ ...options, feed, folding, shape, vanished });
+  const publication = new ViewPublication({ raiseNonce: nonces.local.raise, vanished, now });
+  return { ...nonces, folding, probe, feed, decision, shape, reconciliation, publication };
+};
 
-  const serve = (head: Heads, pendingBlocks: number, isProven: boolean): Serving => {
-    const next = decideBackend(backend, {
-      configured: options.mode,
-      hasFeeds: options.openFeed !== undefined,
-      isFeedLive: isFeedLive(),
-      isSealingFast: isSealingFast(head),
-    });
-    if (next !== backend) {
-      log.info({ chain, backend: next }, "pending has a source");
-      heads.setNative(next === "native");
+/** Heads and feed come in, one immutable view after another comes out. */
+class PendingRoom implements Pending {
+  readonly #options: PendingOptions;
+  readonly #parts: Parts;
+  readonly #stops: (() => void)[] = [];
+  /** When the view changes by time alone. */
+  #wake: NodeJS.Timeout | undefined;
+
+  constructor(options: PendingOptions) {
+    const { heads, openFeed } = options;
+    this.#options = options;
+    this.#parts = createParts(options, { folded: () => this.#onFolded(), probed: () => this.#publish() });
+    const first = heads.current();
+    if (first) this.#onHead({ heads: first, from: [], to: [] });
+    this.#stops.push(heads.subscribe((change) => this.#onHead(change)));
+    const feed = openFeed?.(
+      (message) => this.#onMessage(message),
+      () => heads.blockTimeMs,
+    );
+    if (feed) this.#stops.push(() => feed.close());
+    const timer = setInterval(() => this.#check(), CHECK_MS);
+    this.#stops.push(() => clearInterval(timer));
+  }
+
+  view(): View {
+    const { probe, publication } = this.#parts;
+    probe.asked();
+    if (!publication.current) throw unavailable("no block is known yet");
+    return publication.current;
+  }
+
+  subscribe(listener: (change: PendingChange) => void): () => void {
+    return this.#parts.publication.subscribe(listener);
+  }
+
+  accepted(hash: Hash, sender: Address, nonce: bigint): void {
+    const { shared, local } = this.#parts;
+    (shared ?? local).accept(hash, sender, nonce);
+  }
+
+  async raiseNonce(sender: Address, nonce: bigint): Promise<bigint> {
+    const { shared, local } = this.#parts;
+    return (shared ?? local).raise(sender, nonce);
+  }
+
+  async close(): Promise<void> {
+    for (const stop of this.#stops) stop();
+    this.#parts.folding.close();
+    clearTimeout(this.#wake);
+    await this.#options.executor.close();
+  }
+
+  #onMessage(message: Flashblock): void {
+    const { feed, folding, reconciliation } = this.#parts;
+    const head = this.#options.heads.current();
+    if (!head) return;
+    if (feed.receive(message, head.latest) && reconciliation.isSettled) folding.follow(feed.blocks);
+    // A message that is held may have shown a gap.
+    this.#publish();
+  }
+
+  #onHead({ heads, from }: HeadChange): void {
+    const { feed, reconciliation, shape, local } = this.#parts;
+    feed.follow(heads.latest);
+    reconciliation.add(from);
+    this.#settle(heads);
+    this.#publish();
+    if (this.#options.openFeed !== undefined) {
+      shape.learn(heads.latest.hash).catch((err: unknown) => this.#debug({ err }, "no transaction to learn from"));
     }
-    backend = next;
-    return decideServing({
-      backend,
-      isFeedLive: isFeedLive(),
-      hasBlocks: pendingBlocks > 0,
-      isProven,
-      isDegraded: isDegraded(sequence),
-      nodeBuilds: probe.nodeBuilds(),
-    });
-  };
+    local.review().catch((err: unknown) => this.#debug({ err }, "accepted transactions not reviewed"));
+  }
 
-  const build = (head: Heads) => {
+  #onFolded(): void {
+    const head = this.#options.heads.current();
+    if (head) this.#settle(head);
+    this.#publish();
+  }
+
+  #settle(head: Heads): void {
+    this.#parts.reconciliation.settle(head);
+  }
+
+  #publish(): void {
+    const { folding, probe, decision, publication } = this.#parts;
+    const { chain, heads, telemetry } = this.#options;
+    const head = heads.current();
+    if (!head) return;
     const blocks = folding.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
-    const isProven = blocks.every(({ parts }) => parts.every(({ changes }) => changes !== undefined));
-    const serving = serve(head, blocks.length, isProven);
-    const pending = createView({
-      ...serving,
-      chain: { base: head.latest, alsoShown: {}, blocks },
-      // Where the last message told the hash that the block was sealed with, the sealed block is meant.
-      byHash: (hash) => {
-        const block = recent.find(hash);
-        return block && head.at(block.number)?.hash === hash ? undefined : block;
-      },
-      raiseNonce: nonces.raise,
-    });
-    return { view: { heads: head, pending }, blocks: serving.blocksFrom === "view" ? blocks : [] };
-  };
+    const serving = decision.decide(head, blocks);
+    if (needsNode(serving.mode)) probe.refresh(head.latest.number);
+    publication.publish(head, blocks, serving);
+    telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
+    this.#wakeAtChange();
+  }
 
-  let current: (View & { readonly pending: PendingView }) | undefined;
+  #wakeAtChange(): void {
+    const { changesInMs } = this.#parts.feed;
+    clearTimeout(this.#wake);
+    if (changesInMs !== undefined) this.#wake = setTimeout(() => this.#publish(), changesInMs);
+  }
 
-  const emit = (change: PendingChange): void => {
-    for (const listener of listeners) listener(change);
-  };
-
-  const isNew = (next: View & { readonly pending: PendingView }): boolean =>
-    current === undefined ||
-    next.heads !== current.heads ||
-    next.pending.id !== current.pending.id ||
-    next.pending.mode !== current.pending.mode ||
-    next.pending.blocksFrom !== current.pending.blocksFrom ||
-    next.pending.stateFrom !== current.pending.stateFrom;
-
-  const publish = (): void => {
-    const head = heads.current();
-    if (!head) return;
-    const { view, blocks } = build(head);
-    if (needsNode(view.pending.mode)) probe.refresh(view.heads.latest.number);
-    if (!isNew(view)) return;
-    current = view;
-    for (const block of view.pending.blocks) recent.add(block);
-    const { extended, removed, dropped } = announced.next(blocks, view.heads.latest.number);
-    for (const { number, part } of dropped) vanished.suspect(number, [part]);
-    vanished.clear(blocks.flatMap(({ parts }) => parts));
-    metrics.feedLead.set({ chain }, view.pending.blocks.length);
-    emit({ view, extended, removed });
-  };
-
-  const settle = (): void => {
-    const head = heads.current();
-    if (!head || !unsettled || folding.awaits(head.latest.number)) return;
-    const { latest } = head;
-    if (folding.chain().base.hash === latest.hash) {
-      unsettled = undefined;
-      return;
-    }
-    const change: HeadChange = { heads: head, from: unsettled, to: [] };
-    unsettled = undefined;
-    const folded = folding.chain();
-    const { name, passed, isExecuted } = reconcile(folded, change, options);
-    if (name === "reorganised") log.warn({ chain, head: latest.number }, "pending blocks were orphaned");
-    // Where transactions differ, the sealed block's are asked for first.
-    for (const each of passed) if (!each.differences.includes("transactions")) countDifferences(each);
-    folding.rebase(latest, isExecuted, alsoShownBy(head));
-    folding.follow(sequence.blocks);
-    findVanished(head, passed);
-  };
-
-  const countDifferences = ({ differences }: Passed): void => {
-    for (const what of differences) metrics.pendingMismatches.inc({ chain, what });
-  };
-
-  const findVanished = (head: Heads, passed: readonly Passed[]): void => {
-    vanished.settle(head, passed).catch((err: unknown) => log.debug({ chain, err }, "sealed block not compared"));
-  };
-
-  const onFolded = (): void => {
-    settle();
-    publish();
-  };
-
-  const onHead = ({ heads: head, from }: HeadChange): void => {
-    const followed = follow(sequence, head.latest, limits);
-    // What was held for this head has come into its place.
-    if (followed.blocks.some((block) => !sequence.blocks.includes(block))) appliedAtMs = now();
-    sequence = followed;
-    unsettled = [...(unsettled ?? []), ...from];
-    settle();
-    publish();
-    nonces.review().catch((err: unknown) => log.debug({ chain, err }, "accepted transactions not reviewed"));
-  };
-
-  const onMessage = (message: Flashblock): void => {
-    const head = heads.current();
-    if (!head) return;
-    const step = receive(sequence, message, head.latest, limits);
-    metrics.feedMessages.inc({ chain, decision: step.decision });
-    if (step.decision === "gap") metrics.feedGaps.inc({ chain });
-    const isApplied = step.state.blocks !== sequence.blocks;
-    sequence = step.state;
-    if (!isApplied) return;
-    appliedAtMs = now();
-    if (!unsettled) folding.follow(sequence.blocks);
-    publish();
-  };
+  #check(): void {
+    this.#lookIfQuiet();
+    this.#parts.feed.measureAge();
+    this.#publish();
+  }
 
   /** Only while somebody asks: an idle chain costs no calls. */
-  const lookIfQuiet = (): void => {
-    const isQuiet = appliedAtMs !== undefined && now() - appliedAtMs > QUIET_MS;
-    if (backend !== "feed" || !isQuiet || !isFeedLive() || !probe.isAsked()) return;
-    heads.refresh().catch((err: unknown) => log.debug({ chain, err }, "heads not refreshed"));
-  };
+  #lookIfQuiet(): void {
+    const { decision, feed, probe } = this.#parts;
+    const isQuiet = (feed.quietMs ?? 0) > QUIET_MS;
+    if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isAsked()) return;
+    this.#options.heads.refresh().catch((err: unknown) => this.#debug({ err }, "heads not refreshed"));
+  }
 
-  const check = (): void => {
-    lookIfQuiet();
-    if (appliedAtMs !== undefined) metrics.feedAgeSeconds.set({ chain }, (now() - appliedAtMs) / 1000);
-    publish();
-  };
+  #debug(fields: object, message: string): void {
+    const { chain, telemetry } = this.#options;
+    telemetry.log.debug({ chain, ...fields }, message);
+  }
+}
 
-  const first = heads.current();
-  if (first) onHead({ heads: first, from: [], to: [] });
-  const unsubscribe = heads.subscribe(onHead);
-  const feed = options.openFeed?.(onMessage, blockTimeMs);
-  const timer = setInterval(check, CHECK_MS);
-
-  return {
-    view: () => {
-      probe.asked();
-      if (!current) throw unavailable("no block is known yet");
-      return current;
-    },
-    subscribe: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    accepted: (shared ?? nonces).accept,
-    raiseNonce: async (sender, nonce) => (shared ?? nonces).raise(sender, nonce),
-    close: async () => {
-      clearInterval(timer);
-      unsubscribe();
-      feed?.close();
-      folding.close();
-      await executor.close();
-    },
-  };
-};
+/** Holds a chain's current view. */
+export const createPending = (options: PendingOptions): Pending => new PendingRoom(options);

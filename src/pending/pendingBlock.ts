@@ -7,6 +7,7 @@ import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../chain/tra
 import type { Body, PendingBlock, PendingLog } from "../chain/view.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
 import type { FoldedBlock, FoldedTransaction } from "./fold.ts";
+import { l1Extra } from "./l1Extra.ts";
 
 const encoder = new TextEncoder();
 
@@ -66,7 +67,14 @@ const transactionText = (block: FoldedBlock, folded: FoldedTransaction, index: n
   const known = transactionTexts.get(folded);
   if (known !== undefined) return known;
   const transaction = parseOnce(folded);
-  const place = { blockHash: null, blockNumber: block.environment.number, transactionIndex: index };
+  const { number, timestamp } = block.environment;
+  const timed = block.alsoShown.hasTransactionTimestamp === true;
+  const place = {
+    blockHash: null,
+    blockNumber: number,
+    transactionIndex: index,
+    ...(timed && { blockTimestamp: timestamp }),
+  };
   const text = JSON.stringify(
     transaction
       ? formatTransaction(transaction, {
@@ -76,15 +84,16 @@ const transactionText = (block: FoldedBlock, folded: FoldedTransaction, index: n
           ...depositPart(folded),
         })
       : // Of a type that is not known here: what every type has.
-        { ...formatPlace(block, index), hash: folded.hash, type: `0x${folded.raw.slice(2, 4)}` },
+        { ...formatPlace(block, index, timed), hash: folded.hash, type: `0x${folded.raw.slice(2, 4)}` },
   );
   transactionTexts.set(folded, text);
   return text;
 };
 
-const formatPlace = (block: FoldedBlock, index: number) => ({
+const formatPlace = (block: FoldedBlock, index: number, timed: boolean) => ({
   blockHash: null,
   blockNumber: formatQuantity(block.environment.number),
+  ...(timed && { blockTimestamp: formatQuantity(block.environment.timestamp) }),
   transactionIndex: formatQuantity(index),
 });
 
@@ -109,7 +118,7 @@ const receiptText = (block: FoldedBlock, blockHash: Hash, folded: FoldedTransact
       baseFee: baseFeePerGas,
       gasUsed: folded.gasUsed,
       firstLogIndex: folded.firstLogIndex,
-      extra: folded.extra,
+      extra: folded.extra ?? l1Extra(block, transaction),
     }),
   );
 };
@@ -144,7 +153,7 @@ export const createPendingBlock = (block: FoldedBlock): PendingBlock => {
     );
     const fields = JSON.stringify({
       ...formatHeader(header(), hash),
-      ...block.alsoShown,
+      ...block.alsoShown.block,
       size,
       uncles: [],
       withdrawals: [],

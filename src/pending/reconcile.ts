@@ -26,7 +26,7 @@ export type Reconciliation =
 export interface Reconciled {
   readonly name: Reconciliation;
   readonly passed: readonly Passed[];
-  /** The head's state is what was executed here: no block differs, none was missing, all were executed. */
+  /** The head's state is what was executed here, or will be: no block differs, none was missing, all were or are being executed. */
   readonly isExecuted: boolean;
 }
 
@@ -61,7 +61,9 @@ const compare = (block: FoldedBlock, heads: Heads, { ignoresReceiptsRoot }: Reco
   return { block, sealedHash: sealed?.hash, differences };
 };
 
-const isWhollyExecuted = (block: FoldedBlock): boolean => block.parts.every(({ changes }) => changes !== undefined);
+/** What is late still runs: whether its state is known is seen when it ends. */
+const isWhollyExecuted = (block: FoldedBlock): boolean =>
+  block.parts.every(({ changes, unproven }) => changes !== undefined || unproven === "late");
 
 /** Each sealed block against what was pending, before anything is cleared (flashblocks.md 1.8). Pure. */
 export const reconcile = (chain: PendingChain, change: HeadChange, options: ReconcileOptions): Reconciled => {

@@ -1,72 +1,68 @@
-import { createBloom, orBloom } from "../chain/bloom.ts";
 import type { BlockId } from "../chain/heads.ts";
-import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
+import { type Hash, parseData } from "../chain/hex.ts";
 import { orderedTrieRoot } from "../chain/orderedTrie.ts";
-import { encodeReceipt, type Receipt } from "../chain/receipt.ts";
 import type { Rules } from "../chain/rules.ts";
-import type { StateChanges, StateKeys, StateValues } from "../chain/stateReader.ts";
+import type { StateChanges } from "../chain/stateReader.ts";
 import type { PendingEnvironment } from "../chain/view.ts";
 import type { Engine } from "../evm/engine.ts";
-import { createKnownState, type KnownState, NativeContract } from "../evm/knownState.ts";
-import { createMissingState } from "../evm/missingState.ts";
-import { settle } from "../evm/settle.ts";
-import { StateOverlay } from "../evm/stateOverlay.ts";
-import { beginBlock } from "../evm/systemCalls.ts";
+import { NativeContract } from "../evm/knownState.ts";
 import { TransactionError } from "../evm/transactionError.ts";
-import { blockOf, layered, overwritten } from "./blockState.ts";
+import { BaseState, type BaseStateOptions } from "./baseState.ts";
+import { BlockRun } from "./blockRun.ts";
+import { overwritten } from "./blockState.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
-import { executeTransactions, type Prepared } from "./executeTransactions.ts";
-import type { Execution, Unproven, Work } from "./execution.ts";
-import { collapse, type Layer, type LayerEntry, toLayer } from "./layers.ts";
+import type { Execution, Outcome, Unproven, Work } from "./execution.ts";
+import { type Layer, toLayer } from "./layers.ts";
+import { createReadSets } from "./readSets.ts";
+import { StateRounds, Unreadable, VoidWork } from "./stateRounds.ts";
+import { createTurns } from "./turns.ts";
+import { compare, extend, type Ran } from "./verifyWork.ts";
 
-export interface RunnerOptions {
-  /** State at that sealed block. */
-  readonly fetch: (base: BlockId, keys: StateKeys) => Promise<StateValues>;
+export interface RunnerOptions extends BaseStateOptions {
   readonly engine: (rules: Rules) => Engine;
-  readonly codes: { get(hash: Hash): Uint8Array | undefined; set(hash: Hash, code: Uint8Array): unknown };
-  readonly isNative: (address: Address) => boolean;
+  /** Called when a message's state could not be read. It is tried again. */
+  readonly onRetry?: (work: Work, error: Error) => void;
+  /** That work's outcome is not awaited any more. */
+  readonly isVoid?: (work: Work) => boolean;
+  /** When that work must end, on the clock of `performance`: its block is sealed, and the next one waits for it. */
+  readonly deadlineMs?: (work: Work) => number | undefined;
 }
 
-/** Runs works one after another, each on the outcome of another, and keeps the base's values warm from block to block. */
+/** Runs works one after another, each on the outcome of another, and carries the base's values from block to block. */
 export interface Runner {
-  run(work: Work, rules: Rules): Promise<Execution>;
+  /** That work will be run: what it reads can be fetched while earlier ones wait for state. */
+  expect(work: Work, rules: Rules): void;
+  /**
+   * `isExecutable: false` only decodes: the block's rules are not known. Throws VoidWork if the outcome is not awaited any more.
+   */
+  run(work: Work, rules: Rules, isExecutable?: boolean): Promise<Execution>;
   rebase(base: BlockId, through: number | undefined): void;
 }
 
-/** A work that was run: what the next one starts from. */
-interface Ran {
-  readonly id: number;
-  /** Gone where the base has passed it. */
-  readonly before: number | undefined;
-  readonly environment: PendingEnvironment;
-  readonly raws: readonly Uint8Array[];
-  readonly encodedReceipts: readonly Uint8Array[];
-  readonly bloom: Uint8Array;
-  readonly gasUsed: bigint;
-  /** Undefined where its state is not known: nothing after it can be run. */
-  readonly layer: Layer | undefined;
+interface Task {
+  readonly work: Work;
+  readonly decoded: readonly Decoded[];
+  readonly rounds: StateRounds;
 }
-
-/** Values are counted as often as they were set; then all are fetched anew. */
-const MAX_KNOWN_VALUES = 2_000_000;
-/** What differs between the message and what came of running it. */
-const compare = (work: Work, ran: Pick<Ran, "gasUsed" | "bloom" | "encodedReceipts">): Unproven | undefined => {
-  if (ran.gasUsed !== work.told.gasUsed) return "gas";
-  if (formatData(ran.bloom) !== work.told.logsBloom) return "bloom";
-  return orderedTrieRoot(ran.encodedReceipts) === work.told.receiptsRoot ? undefined : "receiptsRoot";
-};
 
 const failureOf = (error: unknown): Unproven => {
   if (error instanceof NativeContract) return "unexecutable";
+  if (error instanceof Unreadable) return error.what;
   return error instanceof TransactionError ? "rejected" : "failed";
 };
 
 export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner => {
-  const { fetch, engine, codes, isNative } = options;
-  const fresh = (): KnownState => createKnownState({ codes, isNative });
-  let base = firstBase;
-  let known = fresh();
+  const { engine, codes } = options;
+  const base = new BaseState(options, firstBase);
+  const turns = createTurns();
+  const readSets = createReadSets();
   const works = new Map<number, Ran>();
+  const tasks = new Map<number, Task>();
+  /** Works whose turn has not come. */
+  const expected = new Map<number, { readonly work: Work; readonly rules: Rules }>();
+  /** The one that runs now, with what is written below it. */
+  let current: { readonly run: BlockRun; readonly layers: readonly Layer[] } | undefined;
+  let waiting = 0;
 
   /** Works up to this one are part of the base. */
   let passedThrough = 0;
@@ -99,85 +95,107 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
     return toLayer(changes);
   };
 
+  /** What is written below a transaction that is guessed: all that has run by now. */
+  const writtenByNow = (): readonly Layer[] =>
+    current ? [toLayer(current.run.changes()), ...current.layers] : (layersOf([...works.values()].reverse()) ?? []);
+
+  const taskOf = (work: Work, rules: Rules): Task => {
+    const known = tasks.get(work.id);
+    if (known) return known;
+    const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
+    const rounds = new StateRounds({
+      base,
+      work,
+      engine: engine(rules),
+      turns,
+      readSets,
+      transactions: decoded.flatMap((each) => each.prepared ?? []),
+      written: writtenByNow,
+      onRetry: (error) => options.onRetry?.(work, error),
+      isVoid: () => options.isVoid?.(work) ?? false,
+      deadlineMs: () => options.deadlineMs?.(work),
+    });
+    const task = { work, decoded, rounds };
+    tasks.set(work.id, task);
+    return task;
+  };
+
+  const runAhead = (work: Work, rules: Rules): void => {
+    try {
+      taskOf(work, rules).rounds.runAhead();
+    } catch {
+      // What is wrong with it is reported when it runs.
+    }
+  };
+
+  /** While the one that runs waits for state, the others find out what they will read. */
+  const wait = async (rounds: Promise<void>): Promise<void> => {
+    waiting++;
+    for (const { work, rules } of expected.values()) runAhead(work, rules);
+    try {
+      await rounds;
+    } finally {
+      waiting--;
+    }
+  };
+
   const execute = async (
     work: Work,
     rules: Rules,
     layers: readonly Layer[],
     line: readonly Ran[],
-    prepared: readonly Prepared[],
-  ) => {
-    const ancestors = ancestorsOf(work.environment, line);
-    const at = base;
-    const gasUsed = work.index === 0 ? 0n : (line[0]?.gasUsed ?? 0n);
-    if (work.index === 0) known.add(overwritten(work.environment));
-    const { result } = await settle(
-      known,
-      (keys) => fetch(at, keys),
-      async (reader) => {
-        const state = new StateOverlay(layered(reader, layers));
-        const block = blockOf(work.environment, ancestors, reader);
-        if (work.index === 0) {
-          const { parentHash, parentBeaconBlockRoot } = work.environment;
-          await beginBlock(engine(rules), state, block, parentHash, parentBeaconBlockRoot);
-        }
-        const executed = await executeTransactions({
-          engine: engine(rules),
-          state,
-          block,
-          transactions: prepared,
-          gasUsed,
-        });
-        return {
-          receipts: executed.map(({ receipt }) => receipt),
-          extras: executed.map(({ extra }) => extra),
-          changes: state.changes(),
-        };
-      },
-    );
-    return result;
-  };
-
-  const keep = (
-    work: Work,
-    before: Ran | undefined,
-    decoded: readonly Decoded[],
-    receipts: readonly Receipt[],
-  ): Ran => {
-    const earlier = work.index === 0 ? undefined : before;
-    const bloom = Uint8Array.from(earlier?.bloom ?? createBloom());
-    for (const { logsBloom } of receipts) orBloom(bloom, logsBloom);
+  ): Promise<Outcome> => {
+    const { decoded, rounds } = taskOf(work, rules);
+    if (work.index === 0) base.known.add(overwritten(work.environment));
+    const run = new BlockRun({
+      work,
+      engine: engine(rules),
+      known: base.known,
+      layers,
+      ancestors: ancestorsOf(work.environment, line),
+      transactions: decoded.flatMap((each) => each.prepared ?? []),
+      gasUsed: work.index === 0 ? 0n : (line[0]?.gasUsed ?? 0n),
+    });
+    current = { run, layers };
+    try {
+      for (;;) {
+        const lacking = await turns.urgent(() => run.advance());
+        if (!lacking) break;
+        await wait(rounds.bring(lacking, run.executed.length));
+      }
+    } finally {
+      current = undefined;
+    }
     return {
-      id: work.id,
-      before: work.before,
-      environment: work.environment,
-      raws: [...(earlier?.raws ?? []), ...decoded.map(({ raw }) => raw)],
-      encodedReceipts: [...(earlier?.encodedReceipts ?? []), ...receipts.map(encodeReceipt)],
-      bloom,
-      gasUsed: receipts.at(-1)?.cumulativeGasUsed ?? earlier?.gasUsed ?? 0n,
-      layer: undefined,
+      receipts: run.executed.map(({ receipt }) => receipt),
+      extras: run.executed.map(({ extra }) => extra),
+      changes: run.changes(),
     };
   };
 
-  const run = async (work: Work, rules: Rules): Promise<Execution> => {
+  const run = async (work: Work, rules: Rules, isExecutable = true): Promise<Execution> => {
     const line = lineage(work.before);
     const layers = layersOf(line);
-    const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
-    const prepared = decoded.flatMap((each) => each.prepared ?? []);
-    let ran = keep(work, line[0], decoded, []);
+    const { decoded } = taskOf(work, rules);
+    const raws = decoded.map(({ raw }) => raw);
+    let ran = extend(work, line[0], raws, []);
     let unproven = decoded.find((each) => each.unproven)?.unproven;
-    let outcome: Execution["outcome"];
-    if (!layers || work.hasPostExec) unproven ??= "unexecutable";
+    let outcome: Outcome | undefined;
+    let cause = isExecutable ? undefined : "the rules of this block are not known";
+    if (!layers || work.hasPostExec || !isExecutable) unproven ??= "unexecutable";
     if (layers && !unproven) {
       try {
-        const ended = await execute(work, rules, layers, line, prepared);
-        const complete = keep(work, line[0], decoded, ended.receipts);
+        const ended = await execute(work, rules, layers, line);
+        const complete = extend(work, line[0], raws, ended.receipts);
         unproven = compare(work, complete);
         if (!unproven) {
           ran = { ...complete, layer: remember(ended.changes) };
           outcome = ended;
         }
       } catch (error) {
+        if (error instanceof VoidWork) throw error;
         unproven = failureOf(error);
+        cause = error instanceof Error ? error.message : String(error);
       }
     }
     works.set(work.id, ran);
@@ -186,38 +204,34 @@ export const createRunner = (options: RunnerOptions, firstBase: BlockId): Runner
       transactionsRoot: orderedTrieRoot(ran.raws),
       outcome,
       unproven,
+      cause,
     };
   };
 
-  /** An account that was there and was made anew: slots may be known with values that no longer hold. */
-  const isRemade = ([address, { written }]: readonly [Address, LayerEntry]): boolean => {
-    if (!written.isCleared) return false;
-    const missing = createMissingState();
-    return known.reader(missing).account(address) !== undefined && missing.count === 0;
-  };
-
-  /** The base's values as they are after what was written above it. */
-  const advance = (layers: readonly Layer[]): void => {
-    const written = [...collapse(layers.toReversed())];
-    if (known.size > MAX_KNOWN_VALUES || written.some(isRemade)) known = fresh();
-    known.add({
-      accounts: written.map(([address, entry]) => [address, entry.written.account]),
-      codes: [],
-      slots: written.flatMap(([address, { slots }]) =>
-        [...slots].map(([slot, value]) => [address, slot, value] as const),
-      ),
-      blockHashes: [],
-    });
-  };
-
   return {
-    run,
+    expect: (work, rules) => {
+      expected.set(work.id, { work, rules });
+      if (waiting > 0) runAhead(work, rules);
+    },
+    run: async (work, rules, isExecutable) => {
+      expected.delete(work.id);
+      try {
+        return await run(work, rules, isExecutable);
+      } finally {
+        tasks.delete(work.id);
+      }
+    },
     rebase: (next, through) => {
       const isKnown = through !== undefined && works.has(through);
       const layers = isKnown ? layersOf(lineage(through)) : undefined;
-      if (layers) advance(layers);
-      else known = fresh();
-      base = next;
+      if (layers) base.advance(next, layers.toReversed());
+      else base.reset(next);
+      const isVoid = options.isVoid ?? (() => through === undefined);
+      for (const [id, { work }] of expected) if (isVoid(work)) expected.delete(id);
+      for (const [id, { work, rounds }] of tasks) {
+        if (isVoid(work)) tasks.delete(id);
+        else if (!layers) rounds.restart();
+      }
       passedThrough = through ?? passedThrough;
       for (const id of works.keys()) if (through === undefined || id <= through) works.delete(id);
     },

@@ -1,4 +1,5 @@
 import type { HeadChange, Heads } from "../chain/heads.ts";
+import type { LogFilter } from "../chain/logFilter.ts";
 import { createLogIndex, type LogIndex } from "../chain/logIndex.ts";
 import type { PendingChange } from "../chain/view.ts";
 import type { Telemetry } from "../telemetry.ts";
@@ -71,6 +72,7 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
     blocks: new Set<Subscription>(),
     hashes: new Set<Subscription>(),
     transactions: new Set<Subscription>(),
+    matching: createLogIndex<Subscription>(),
   };
   const logs = createLogIndex<Subscription>();
   const pendingLogs = createLogIndex<Subscription>();
@@ -153,10 +155,7 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
       onBlock: flashblocks.onNodePending,
     });
 
-  const inIndex = (
-    index: LogIndex<Subscription>,
-    { filter }: Extract<Wanted, { kind: "logs" | "pendingLogs" }>,
-  ): Place =>
+  const inIndex = (index: LogIndex<Subscription>, filter: LogFilter): Place =>
     placeIn(
       (subscription) => {
         if (index === pendingLogs) newestPendingLogs = subscription.since;
@@ -178,11 +177,12 @@ export const createChainEvents = (options: ChainEventsOptions): ChainEvents => {
         case "newFlashblocks":
           return inSet(audience.blocks);
         case "newFlashblockTransactions":
+          if (wanted.filter) return inIndex(audience.matching, wanted.filter);
           return inSet(wanted.isFull ? audience.transactions : audience.hashes);
         case "logs":
-          return inIndex(logs, wanted);
+          return inIndex(logs, wanted.filter);
         case "pendingLogs":
-          return inIndex(pendingLogs, wanted);
+          return inIndex(pendingLogs, wanted.filter);
         case "newPendingTransactions":
           return pool(wanted.isFull);
       }

@@ -1,10 +1,12 @@
 import type { HeadChange, RingBlock } from "../chain/heads.ts";
+import type { LogIndex, MatchedLog } from "../chain/logIndex.ts";
 import type { Body, PendingBlock, PendingChange, PendingExtension } from "../chain/view.ts";
 import type { Log } from "../telemetry.ts";
 import { createInOrder } from "./inOrder.ts";
 import { createNotification } from "./notification.ts";
 import type { Ask } from "./sealedLogs.ts";
 import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
+import { matchedLogs } from "./subscribedLog.ts";
 import { deliver, type Subscription } from "./subscriber.ts";
 
 /** Who wants what of the blocks being built. */
@@ -13,6 +15,8 @@ export interface FlashblockAudience {
   readonly hashes: ReadonlySet<Subscription>;
   /** Transactions whole, with their logs. */
   readonly transactions: ReadonlySet<Subscription>;
+  /** The same, of those transactions alone that have a log which matches. */
+  readonly matching: Pick<LogIndex<Subscription>, "size" | "match">;
 }
 
 export interface FlashblocksOptions {
@@ -30,6 +34,12 @@ export interface Flashblocks {
   onNodePending(body: Body): void;
   /** What was not announced before it was sealed is announced now: native mode, and gaps in the feed. */
   onHead(change: HeadChange): void;
+}
+
+/** The hashes of a block's transactions that were sent. */
+interface Told {
+  readonly hashes: Set<string>;
+  readonly whole: Set<string>;
 }
 
 const MAX_BLOCKS = 128n;
@@ -53,24 +63,33 @@ const fromReceipt = ({
   logsBloom,
 });
 
+interface Whole {
+  readonly body: Body;
+  readonly logs: readonly MatchedLog[];
+}
+
+const formatWhole = (transaction: object, receipt: Record<string, unknown>): Whole => ({
+  body: encoder.encode(JSON.stringify({ ...transaction, ...fromReceipt(receipt) })),
+  logs: matchedLogs(receipt.logs),
+});
+
 /** Undefined while the receipt is not known: its logs are announced later. */
-const withReceipt = (block: PendingBlock, index: number): Body | undefined => {
+const withReceipt = (block: PendingBlock, index: number): Whole | undefined => {
   const transaction = block.transaction(index);
   const receipt = block.receipt(index);
   if (!transaction || !receipt) return undefined;
-  const added = fromReceipt(JSON.parse(decoder.decode(receipt)));
-  return encoder.encode(JSON.stringify({ ...JSON.parse(decoder.decode(transaction)), ...added }));
+  return formatWhole(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
 };
 
 export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
   const inOrder = createInOrder((err) => log.warn({ err }, "a sealed block could not be told to subscriptions"));
   /** Told transactions by their block's number; a number that is here has been announced. */
-  const told = new Map<bigint, { readonly hashes: Set<string>; readonly whole: Set<string> }>();
+  const told = new Map<bigint, Told>();
 
   let nodeBody: Body = Buffer.alloc(0);
 
-  const toldOf = (number: bigint) => {
-    const known = told.get(number) ?? { hashes: new Set<string>(), whole: new Set<string>() };
+  const toldOf = (number: bigint): Told => {
+    const known = told.get(number) ?? { hashes: new Set(), whole: new Set() };
     told.set(number, known);
     return known;
   };
@@ -78,18 +97,32 @@ export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: Fla
   const sendBlock = (body: Body): void =>
     onDelivered("newFlashblocks", deliver(createNotification(body), audience.blocks));
 
-  /** Once for each transaction; `body` may say that it is not known yet. */
-  const sendOnce = (
-    known: Set<string>,
-    hash: string,
-    to: ReadonlySet<Subscription>,
-    body: () => Body | undefined,
-  ): void => {
-    if (known.has(hash)) return;
-    const made = to.size > 0 ? body() : undefined;
-    if (made === undefined && to.size > 0) return;
-    known.add(hash);
-    if (made) onDelivered("newFlashblockTransactions", deliver(createNotification(made), to));
+  const send = (body: Body, to: ReadonlySet<Subscription>): void => {
+    if (to.size > 0) onDelivered("newFlashblockTransactions", deliver(createNotification(body), to));
+  };
+
+  const sendHash = ({ hashes }: Told, hash: string): void => {
+    if (hashes.has(hash)) return;
+    hashes.add(hash);
+    if (audience.hashes.size > 0) send(encoder.encode(`"${hash}"`), audience.hashes);
+  };
+
+  const wantsWhole = (): boolean => audience.transactions.size > 0 || audience.matching.size > 0;
+
+  const receiversOf = (logs: readonly MatchedLog[]): ReadonlySet<Subscription> => {
+    if (audience.matching.size === 0) return audience.transactions;
+    const receivers = new Set(audience.transactions);
+    for (const log of logs) for (const subscription of audience.matching.match(log)) receivers.add(subscription);
+    return receivers;
+  };
+
+  /** Sends each transaction once. `format` returns undefined if its receipt is not known yet. */
+  const sendWhole = ({ whole }: Told, hash: string, format: () => Whole | undefined): void => {
+    if (whole.has(hash)) return;
+    const made = wantsWhole() ? format() : undefined;
+    if (made === undefined && wantsWhole()) return;
+    whole.add(hash);
+    if (made) send(made.body, receiversOf(made.logs));
   };
 
   const extend = ({ block, fromTransaction, toTransaction }: PendingExtension): void => {
@@ -97,8 +130,8 @@ export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: Fla
     for (let index = fromTransaction; index < toTransaction; index++) {
       const hash = block.transactionHashes[index];
       if (hash === undefined) continue;
-      sendOnce(known.hashes, hash, audience.hashes, () => encoder.encode(`"${hash}"`));
-      sendOnce(known.whole, hash, audience.transactions, () => withReceipt(block, index));
+      sendHash(known, hash);
+      sendWhole(known, hash, () => withReceipt(block, index));
     }
   };
 
@@ -106,14 +139,12 @@ export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: Fla
     const isAnnounced = told.has(number);
     const known = toldOf(number);
     const wantsBlock = audience.blocks.size > 0 && !isAnnounced;
-    if (!wantsBlock && audience.hashes.size === 0 && audience.transactions.size === 0) return;
-    const block = await readSealedTransactions(ask, hash, () => audience.transactions.size > 0);
+    if (!wantsBlock && audience.hashes.size === 0 && !wantsWhole()) return;
+    const block = await readSealedTransactions(ask, hash, wantsWhole);
     if (wantsBlock) sendBlock(block.body);
     for (const { hash: of, transaction, receipt } of block.transactions) {
-      sendOnce(known.hashes, of, audience.hashes, () => encoder.encode(`"${of}"`));
-      sendOnce(known.whole, of, audience.transactions, () =>
-        encoder.encode(JSON.stringify({ ...transaction, ...fromReceipt(receipt) })),
-      );
+      sendHash(known, of);
+      sendWhole(known, of, () => formatWhole(transaction, receipt));
     }
   };
 
@@ -133,7 +164,7 @@ export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: Fla
       const known = toldOf(block.number);
       if (audience.blocks.size > 0) sendBlock(body);
       for (const { hash } of block.transactions) {
-        sendOnce(known.hashes, String(hash), audience.hashes, () => encoder.encode(`"${hash}"`));
+        sendHash(known, String(hash));
       }
     },
     onHead: ({ heads, from, to }) => {

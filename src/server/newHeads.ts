@@ -12,10 +12,12 @@ export interface NewHeadsOptions {
   readonly log: Log;
 }
 
+const hasSize = ({ size }: HeaderFields): boolean => size !== undefined;
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Every new block's header, oldest first; after a reorganisation those of the new branch. */
+/** Every new block's header and size, oldest first; after a reorganisation those of the new branch. */
 export const createNewHeads = ({
   audience,
   ask,
@@ -28,24 +30,34 @@ export const createNewHeads = ({
   const send = (header: HeaderFields): void =>
     onDelivered(deliver(createNotification(encoder.encode(JSON.stringify(header))), audience));
 
-  /** After a long break the ring has only the newest headers. */
   const read = async ({ hash }: RingBlock): Promise<HeaderFields> => {
-    const { transactions, uncles, withdrawals, size, ...header } = JSON.parse(
+    const { transactions, uncles, withdrawals, ...header } = JSON.parse(
       decoder.decode(await ask("eth_getBlockByHash", [hash, false])),
     );
     return header;
+  };
+
+  /** After a long break the ring has only the newest headers, and some nodes send headers without a size. */
+  const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields> => {
+    if (header && hasSize(header)) return header;
+    try {
+      return await read(block);
+    } catch (error) {
+      if (header) return header;
+      throw error;
+    }
   };
 
   return ({ heads, to }) => {
     if (audience.size === 0) return;
     for (const block of to) {
       const header = heads.header(block.number);
-      if (header && waiting === 0) send(header);
+      if (header && hasSize(header) && waiting === 0) send(header);
       else {
         waiting++;
         inOrder(async () => {
           try {
-            send(header ?? (await read(block)));
+            send(await complete(block, header));
           } finally {
             waiting--;
           }

@@ -6,13 +6,19 @@ export interface OpsOptions {
   readonly host: string;
   readonly port: number;
   readonly registry: Registry;
-  /** Every chain has its genesis and a first head, and nothing is draining. */
-  ready(): boolean;
+  /** Whether requests may be sent here: for all chains, or for the named one. */
+  readiness(chain: string | undefined): ReadinessReport;
   /** Sets what is measured only when somebody looks. */
   measure?(): void;
   /** JSON text of the configuration in force, without its secrets. */
   config(): string;
   onError(error: unknown): void;
+}
+
+export interface ReadinessReport {
+  readonly status: 200 | 404 | 503;
+  /** Plain data, sent as JSON. */
+  readonly body: object;
 }
 
 export interface OpsServer {
@@ -29,7 +35,7 @@ export const createOpsServer = async ({
   host,
   port,
   registry,
-  ready,
+  readiness,
   config,
   measure,
   onError,
@@ -44,12 +50,18 @@ export const createOpsServer = async ({
     }
   };
 
+  const sendReadiness = (response: ServerResponse, query: string): void => {
+    const { status, body } = readiness(new URLSearchParams(query).get("chain") ?? undefined);
+    reply(response, status, `${JSON.stringify(body)}\n`, "application/json");
+  };
+
   const server = createServer((request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") {
       response.setHeader("Allow", "GET, HEAD");
       return reply(response, 405, "GET only\n");
     }
-    switch (request.url?.split("?", 1)[0]) {
+    const [path, query = ""] = request.url?.split("?", 2) ?? [];
+    switch (path) {
       case "/metrics":
         void sendMetrics(response);
         break;
@@ -57,7 +69,7 @@ export const createOpsServer = async ({
         reply(response, 200, "ok\n");
         break;
       case "/readyz":
-        reply(response, ready() ? 200 : 503, ready() ? "ready\n" : "not ready\n");
+        sendReadiness(response, query);
         break;
       case "/config":
         reply(response, 200, config(), "application/json");

@@ -13,7 +13,9 @@ export interface SubscribedLog extends MatchedLog {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-const isLog = (value: unknown): value is Readonly<Record<string, unknown>> & { readonly topics: readonly unknown[] } =>
+type RpcLog = Readonly<Record<string, unknown>> & { readonly topics: readonly unknown[] };
+
+const isLog = (value: unknown): value is RpcLog =>
   typeof value === "object" && value !== null && "topics" in value && Array.isArray(value.topics);
 
 const lower = (value: unknown): string => String(value).toLowerCase();
@@ -21,12 +23,17 @@ const lower = (value: unknown): string => String(value).toLowerCase();
 export const logKey = (transactionHash: unknown, logIndex: unknown): string =>
   `${lower(transactionHash)}:${Number(logIndex)}`;
 
+/** The part of a receipt's logs that filters look at. */
+export const matchedLogs = (logs: unknown): readonly MatchedLog[] =>
+  Array.isArray(logs) ? logs.filter(isLog).map(matchedLog) : [];
+
+const matchedLog = (log: RpcLog): MatchedLog => ({ address: lower(log.address), topics: log.topics.map(lower) });
+
 const parseLog = (value: unknown): SubscribedLog[] => {
   if (!isLog(value)) return [];
   return [
     {
-      address: lower(value.address),
-      topics: value.topics.map(lower),
+      ...matchedLog(value),
       number: BigInt(String(value.blockNumber)),
       key: logKey(value.transactionHash, value.logIndex),
       body: (removed) => encoder.encode(JSON.stringify({ ...value, removed })),

@@ -5,7 +5,13 @@ import { invalidParams } from "../jsonrpc/rpcError.ts";
 export type Wanted =
   | { readonly kind: "newHeads" | "syncing" | "newFlashblocks" }
   | { readonly kind: "logs" | "pendingLogs"; readonly filter: LogFilter }
-  | { readonly kind: "newPendingTransactions" | "newFlashblockTransactions"; readonly isFull: boolean };
+  | { readonly kind: "newPendingTransactions"; readonly isFull: boolean }
+  | {
+      readonly kind: "newFlashblockTransactions";
+      readonly isFull: boolean;
+      /** Whole transactions with a log that matches. */
+      readonly filter?: LogFilter;
+    };
 
 export type SubscriptionKind = Wanted["kind"];
 
@@ -39,8 +45,11 @@ export const parseWanted = (params: readonly unknown[], limits: LogFilterLimits)
     case "pendingLogs":
       return { kind, filter: parseFilter(option, limits) };
     case "newPendingTransactions":
-    case "newFlashblockTransactions":
       return { kind, isFull: parseFull(option) };
+    case "newFlashblockTransactions":
+      return typeof option === "object" && option !== null
+        ? { kind, isFull: true, filter: parseFilter(option, limits) }
+        : { kind, isFull: parseFull(option) };
     default:
       throw invalidParams(
         typeof kind === "string"

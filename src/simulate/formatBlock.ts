@@ -31,7 +31,8 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
   let firstLogIndex = 0;
   const formattedCalls = calls.map((call, at) => {
     const logs = formatLogs(block, at, firstLogIndex);
-    firstLogIndex += logs.length;
+    // geth gives no index twice in a block, also not that of a log whose frame failed.
+    firstLogIndex += call.result.capturedLogs;
     return formatCall(call, logs, options.errorShape);
   });
   return {
@@ -67,7 +68,7 @@ const formatWithdrawal = ({ index, validatorIndex, address, amount }: Withdrawal
 
 const formatLogs = (block: SimulatedBlock, at: number, firstLogIndex: number): Record<string, unknown>[] => {
   const { header, hash, calls, transactions } = block;
-  return (calls[at]?.result.logs ?? []).map(({ address, topics, data }, index) => ({
+  return (calls[at]?.result.logs ?? []).map(({ address, topics, data, index }) => ({
     address,
     topics,
     data,

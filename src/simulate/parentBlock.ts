@@ -1,5 +1,6 @@
 import type { HeaderFields } from "../chain/heads.ts";
 import { isAddress, isData, isHash, isQuantity, ZERO_HASH } from "../chain/hex.ts";
+import { unknownFields } from "../chain/unknownFields.ts";
 import type { ParentBlock } from "./simulatedHeader.ts";
 
 const wrong = (name: string) => new Error(`a node's block has no ${name}`);
@@ -15,6 +16,7 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
     const value = fields[name];
     return isQuantity(value) ? BigInt(value) : undefined;
   };
+  const unknown = unknownFields(fields);
   const { hash, miner, extraData, mixHash, parentBeaconBlockRoot } = fields;
   if (!isHash(hash)) throw wrong("hash");
   if (!isAddress(miner)) throw wrong("miner");
@@ -32,5 +34,6 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
     blobGasUsed: optional("blobGasUsed") ?? 0n,
     excessBlobGas: optional("excessBlobGas") ?? 0n,
     parentBeaconBlockRoot: isHash(parentBeaconBlockRoot) ? parentBeaconBlockRoot : ZERO_HASH,
+    ...(unknown.length === 0 ? {} : { unknownFields: unknown }),
   };
 };

@@ -128,7 +128,7 @@ export const parseBlockOverrides = (value: unknown, place: string): BlockOverrid
   const fields: Fields = Object.fromEntries(named);
   const at = (name: string) => `${place}.${name}`;
   return {
-    number: parseUint64(fields.number, at("number")),
+    number: parseUint256(fields.number, at("number")),
     time: parseUint64(fields.time, at("time")),
     gasLimit: parseUint64(fields.gaslimit, at("gasLimit")),
     feeRecipient: parseAddress(fields.feerecipient, at("feeRecipient")),

@@ -2,11 +2,13 @@ import { blobBaseFee } from "../chain/blobFee.ts";
 import { type BlockHeader, EMPTY_REQUESTS_HASH, hashHeader } from "../chain/blockHeader.ts";
 import { bloomOfLogs } from "../chain/bloom.ts";
 import { type Hash, parseData, ZERO_HASH } from "../chain/hex.ts";
+import { smallestFootprint } from "../chain/opFees.ts";
 import { orderedTrieRoot } from "../chain/orderedTrie.ts";
 import { encodeReceipt } from "../chain/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../chain/rlp.ts";
 import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../chain/rules.ts";
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
+import { footprintScalarOf } from "../evm/opChainFees.ts";
 import type { StateOverlay } from "../evm/stateOverlay.ts";
 import { beginBlock, presetBlock } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
@@ -18,8 +20,6 @@ import { beginHeader, type HeaderStart, type ParentBlock, type Profile } from ".
 import { type SimulatedTransaction, simulatedTransaction } from "./simulatedTransaction.ts";
 
 const WEI_PER_GWEI = 1_000_000_000n;
-/** Jovian: an empty envelope's size estimate, times the scalar that stands where none is set. */
-const DATA_FOOTPRINT = 100n * 400n;
 
 export interface BlockPlace {
   readonly profile: Profile;
@@ -54,6 +54,8 @@ export const simulateBlock = async (
   const environment = environmentOf(start, planned, place);
   const movedPrecompiles = overrideState(state, planned.states, engine.precompiles);
   await beginSystem(place, environment, start);
+  // Read before the calls run, so that it is fetched together with what they need.
+  const footprint = footprintOfCall(place, planned);
   const calls: SimulatedCall[] = [];
   let gasUsed = 0n;
   for (const request of planned.calls) {
@@ -79,7 +81,7 @@ export const simulateBlock = async (
     logsBloom: bloomOfLogs(logs),
     gasUsed,
     ...(isForkActive(rules, "shanghai") ? { withdrawalsRoot: withdrawalsRoot(withdrawals, profile) } : {}),
-    ...(isForkActive(rules, "cancun") ? { blobGasUsed: blobGasUsed(calls, rules) } : {}),
+    ...(isForkActive(rules, "cancun") ? { blobGasUsed: blobGasUsed(calls, footprint) } : {}),
     ...(isForkActive(rules, "prague") ? { requestsHash } : {}),
   };
   return { header, hash: hashHeader(header), rules, calls, transactions, withdrawals };
@@ -135,7 +137,13 @@ export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Wit
     encodeNumber(amount),
   ]);
 
-const blobGasUsed = (calls: readonly SimulatedCall[], rules: Rules): bigint =>
-  isOpForkActive(rules, "jovian")
-    ? DATA_FOOTPRINT * BigInt(calls.length)
-    : calls.reduce((sum, { result }) => sum + result.blobGasUsed, 0n);
+/** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
+const footprintOfCall = ({ rules, state }: BlockPlace, { calls }: PlannedBlock): bigint | undefined => {
+  if (!isOpForkActive(rules, "jovian")) return undefined;
+  return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(state));
+};
+
+const blobGasUsed = (calls: readonly SimulatedCall[], footprint: bigint | undefined): bigint =>
+  footprint === undefined
+    ? calls.reduce((sum, { result }) => sum + result.blobGasUsed, 0n)
+    : footprint * BigInt(calls.length);

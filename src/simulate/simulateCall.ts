@@ -42,7 +42,7 @@ export const simulateCall = async (call: CallRequest, place: CallPlace, gasUsed:
   const { engine, state, block, budget } = place;
   const wanted = gasOf(call, block.gasLimit - gasUsed);
   const gas = smaller(wanted, budget.left);
-  const message = messageOfCall(call, state, engine.rules.chainId, gas);
+  const message = messageOfCall(call, state, engine, gas);
   try {
     const result = await applyTransaction(engine, state, block, message, {
       checks: checksOf(place.validates),
@@ -65,18 +65,21 @@ const gasOf = (call: CallRequest, left: bigint): bigint => {
 export const messageOfCall = (
   call: CallRequest,
   state: StateOverlay,
-  chainId: bigint,
+  engine: Engine,
   gas: bigint,
 ): TransactionMessage => {
-  const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = call;
-  if (gasPrice !== undefined && (maxFeePerGas !== undefined || maxPriorityFeePerGas !== undefined)) {
+  const { maxFeePerGas, maxPriorityFeePerGas, blobVersionedHashes, authorizationList } = call;
+  const { chainId } = engine.rules;
+  if (call.gasPrice !== undefined && (maxFeePerGas !== undefined || maxPriorityFeePerGas !== undefined)) {
     throw new RpcError(CODES.SERVER, "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified");
   }
   if (call.chainId !== undefined && call.chainId !== chainId) {
     throw new RpcError(CODES.SERVER, `chainId does not match node's (have=${call.chainId}, want=${chainId})`);
   }
+  // Before London a call that names no price has the price 0 and is of type 0.
+  const gasPrice = engine.isActive(1559) ? call.gasPrice : (call.gasPrice ?? 0n);
   return {
-    type: typeOf(call),
+    type: typeOf({ ...call, gasPrice }),
     from: call.from,
     to: call.to,
     nonce: call.nonce ?? state.nonceOf(call.from),
@@ -87,7 +90,10 @@ export const messageOfCall = (
     maxPriorityFeePerGas: gasPrice ?? maxPriorityFeePerGas ?? 0n,
     accessList: call.accessList ?? [],
     maxFeePerBlobGas: call.maxFeePerBlobGas ?? 0n,
-    blobVersionedHashes: call.blobVersionedHashes ?? [],
-    authorizationList: call.authorizationList ?? [],
+    blobVersionedHashes: blobVersionedHashes ?? [],
+    authorizationList: authorizationList ?? [],
+    // geth checks these fields wherever they are present, whatever the type, and an empty list is present.
+    isBlob: blobVersionedHashes !== undefined,
+    isSetCode: authorizationList !== undefined,
   };
 };

@@ -20,6 +20,8 @@ export interface ParentBlock {
   readonly blobGasUsed: bigint;
   readonly excessBlobGas: bigint;
   readonly parentBeaconBlockRoot: Hash;
+  /** Fields of no known fork: nothing can be run on this block. */
+  readonly unknownFields?: readonly string[];
 }
 
 /** `geth`: real header rules. `contract`: the service's own, which are those of OP-stack nodes. */

@@ -1,6 +1,6 @@
 import type { BlockId } from "../chain/heads.ts";
 import { type Data, formatQuantity, type Quantity } from "../chain/hex.ts";
-import type { ChainForks } from "../chain/rules.ts";
+import { areRulesKnown, type ChainForks } from "../chain/rules.ts";
 import type { Answer } from "../chain/source.ts";
 import type { StateSource } from "../chain/stateReader.ts";
 import type { Wish } from "../evm/ahead.ts";
@@ -15,7 +15,10 @@ export const SIMULATE_WORKER: URL = workerFile(import.meta.url, "./simulate");
 
 export interface SimulatorOptions {
   readonly workers: Workers;
-  readonly forks: ChainForks;
+  /** The rules as they are known now. */
+  forks(): ChainForks;
+  /** Addresses, or beginnings of addresses, whose code is native in a block of that time. */
+  nativesAt(timestamp: bigint): readonly string[];
   readonly profile: Profile;
   readonly errorShape: ErrorShape;
   readonly maxBlocks: number;
@@ -62,14 +65,19 @@ const GETH_STEP_SECONDS = 12n;
 const encoder = new TextEncoder();
 
 export const createSimulator = (options: SimulatorOptions): Simulator => {
-  const { workers, forks, profile, errorShape, maxBlocks, maxCalls, gasCap, timeoutMs, onStart, onRun } = options;
+  const { workers, profile, errorShape, maxBlocks, maxCalls, gasCap, timeoutMs, onStart, onRun } = options;
 
   const run = async (kind: RunKind, input: unknown, base: RunBase, signal: AbortSignal): Promise<unknown> => {
     const startMs = performance.now();
     const report = (outcome: RunReport["outcome"], rounds?: number): void =>
       onRun?.(kind, { outcome, rounds, seconds: (performance.now() - startMs) / 1000 });
     try {
-      const running = workers.run({ name: kind, input, source: base.source, timeoutMs, signal });
+      const { source, block } = base;
+      if (block.unknownFields !== undefined || !areRulesKnown(options.forks(), block.timestamp)) {
+        throw new NotRunHere(`the rules of block ${block.number} are not known`);
+      }
+      const natives = options.nativesAt(block.timestamp);
+      const running = workers.run({ name: kind, input, source, natives, timeoutMs, signal });
       onStart?.();
       const { output, rounds } = await running;
       report("ok", rounds);
@@ -92,7 +100,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
     base: RunBase,
     signal: AbortSignal,
   ): Promise<Answer> => {
-    const input: CallInput = { paramsText, block: base.block, forks, gasCap };
+    const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap };
     const output = await run(kind, input, base, signal);
     return answer(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
   };
@@ -103,7 +111,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
       const input: SimulationInput = {
         paramsText,
         parent,
-        forks,
+        forks: options.forks(),
         profile,
         errorShape,
         timeStep: profile === "geth" ? GETH_STEP_SECONDS : stepSeconds(options.blockTimeMs()),

@@ -4,6 +4,7 @@ import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Lifetime, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import type { Verifier } from "../verify/verifier.ts";
 import { anchorOf, isOfView, isSilent } from "./branch.ts";
 import { agrees, covers } from "./choice.ts";
 import { isMissingBlock } from "./errors.ts";
@@ -28,7 +29,7 @@ interface Outcome {
 }
 
 /** One node asked one question: in the form that proves most, and again where a block is missing that the node announced. */
-export const askOf = (node: UpstreamNode) => {
+export const askOf = (node: UpstreamNode, verifier?: Verifier) => {
   const hashForm = createHashForm(node);
   const standingOf = createStanding(node);
 
@@ -49,7 +50,9 @@ export const askOf = (node: UpstreamNode) => {
   const once = async (call: Call, question: Question, context: CallContext): Promise<Outcome> => {
     const { heads } = context.view;
     try {
-      const body = await node.send(call, context);
+      const given = await node.send(call, context);
+      const verified = verifier?.verify(node, call, question, given, context) ?? given;
+      const body = verified instanceof Uint8Array ? verified : await verified;
       const missing = question.mustExist === true && (isNull({ body }) || isSilent(body, question, heads));
       const block = question.isSealed ? heads.latest.number : question.block?.number;
       return { answer: answerOf(body, question), missing, block };

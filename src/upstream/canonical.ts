@@ -97,7 +97,7 @@ export const createCanonical = (finality: Finality, publish: (change: HeadChange
     get heads() {
       return heads;
     },
-    extend: (base, { blocks, joined, genesis }) => {
+    extend: (base, { blocks, joined, onto, genesis }) => {
       const [first] = blocks;
       if (ring !== base || !first) {
         return false;
@@ -109,7 +109,8 @@ export const createCanonical = (finality: Finality, publish: (change: HeadChange
       if (from.length > 0 || genesis !== undefined) {
         tags = { safe: survives(tags.safe), finalized: survives(tags.finalized) };
       }
-      const next = ring && joined ? ring.withTop(blocks) : createRing(blocks);
+      const below = onto ?? ring;
+      const next = below && joined ? below.withTop(blocks) : createRing(blocks);
       swap(
         next,
         from,

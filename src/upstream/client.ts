@@ -1,12 +1,10 @@
 import { Pool } from "undici";
-import { NodeError, type NodeErrorKind } from "../chain/node.ts";
+import { NodeError } from "../chain/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
-import { type NodeAnswer, parseAnswer, parseBatchAnswer } from "./answer.ts";
+import { parseAnswer, parseBatchAnswer } from "./answer.ts";
 import { createEndpoint } from "./endpoint.ts";
-import { errorKind } from "./errors.ts";
 import { ExchangeError, exchange, type HttpAnswer } from "./exchange.ts";
-import { asText } from "./jsonScan.ts";
+import { checkJson, createOutcomes, parseRetryAfter } from "./outcome.ts";
 
 export interface ClientOptions {
   readonly name: string;
@@ -14,8 +12,12 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly concurrency: number;
   readonly maxResponseBytes: number;
+  /** Whether ids, statuses and error objects are checked; default: they are. */
+  readonly verifies?: boolean;
   /** The node said when it wants to be asked again. */
   readonly onRetryAfter?: (seconds: number) => void;
+  /** The node closed a connection, or none could be opened: it may have been restarted. */
+  readonly onLost?: () => void;
 }
 
 interface SendOptions {
@@ -34,46 +36,15 @@ export interface Client {
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-const MAX_TOLD_BYTES = 200;
-/** A date from a wrong clock must not take a node away for days. */
-const MAX_RETRY_AFTER_SECONDS = 3600;
+/** undici closed the connection itself, e.g. because it was idle. */
+const CLOSED_HERE = "UND_ERR_INFO";
+const SINGLE_ID = 1;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
   call.paramsText,
   Buffer.from("}"),
 ];
-
-/** Seconds, or a date (RFC 9110 section 10.2.3). */
-const parseRetryAfter = (header: string | undefined): number | undefined => {
-  if (header === undefined) {
-    return undefined;
-  }
-  const seconds = /^\d+$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
-  return Number.isFinite(seconds) ? Math.min(Math.max(0, Math.ceil(seconds)), MAX_RETRY_AFTER_SECONDS) : undefined;
-};
-
-const STATUSES: Partial<Record<NodeErrorKind, number>> = {
-  timeout: 504,
-  rateLimited: 429,
-  billing: 503,
-  unauthorized: 503,
-  unreachable: 503,
-  invalidAnswer: 503,
-};
-
-const parseError = (text: string): { code: number; message: string; data?: unknown } => {
-  try {
-    const { code, message, data } = JSON.parse(text);
-    return {
-      code: typeof code === "number" ? code : CODES.SERVER,
-      message: typeof message === "string" ? message : "error without a message",
-      ...(data !== undefined && { data }),
-    };
-  } catch {
-    return { code: CODES.SERVER, message: "unreadable error" };
-  }
-};
 
 export const createClient = (options: ClientOptions): Client => {
   const { name, maxResponseBytes } = options;
@@ -89,47 +60,18 @@ export const createClient = (options: ClientOptions): Client => {
     bodyTimeout: 0,
   });
 
-  const noAnswer = (kind: NodeErrorKind, message: string, retryAfterSeconds?: number): NodeError => {
-    const status = STATUSES[kind];
-    const seconds = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
-    const code =
-      kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
-    return new NodeError(kind, name, code, `${name}: ${endpoint.redact(message)}`, {
-      ...(status !== undefined && { status }),
-      ...(seconds !== undefined && { retryAfterSeconds: seconds }),
-    });
-  };
+  pool.on("disconnect", (_origin, _targets, error) => {
+    if (!("code" in error) || error.code !== CLOSED_HERE) options.onLost?.();
+  });
 
-  const nodesOwn = (error: Uint8Array, http: HttpAnswer): NodeError => {
-    const text = asText(error);
-    const clean = endpoint.redact(text);
-    const { code, message, data } = parseError(clean);
-    const kind = errorKind(
-      code,
-      typeof data === "string" && !data.startsWith("0x") ? `${message} ${data}` : message,
-      http.status,
-    );
-    const seconds = parseRetryAfter(http.retryAfter);
-    return new NodeError(kind, name, code, message, {
-      data,
-      ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
-      text: clean === text ? error : Buffer.from(clean),
-    });
-  };
+  const verifies = options.verifies ?? true;
+  const { of: outcome, noAnswer } = createOutcomes({ name, endpoint, verifies });
 
-  /** The node gave no JSON-RPC response: an error page, an empty body, something cut off. */
-  const notJsonRpc = ({ status, body, retryAfter }: HttpAnswer): NodeError =>
-    noAnswer(
-      errorKind(undefined, status === 200 ? "" : asText(body.subarray(0, MAX_TOLD_BYTES)), status),
-      status === 200 ? "the answer is no JSON-RPC response" : `HTTP status ${status}`,
-      parseRetryAfter(retryAfter),
-    );
-
-  const outcome = (answer: NodeAnswer | undefined, http: HttpAnswer): Uint8Array | NodeError => {
-    if (!answer) {
-      return notJsonRpc(http);
-    }
-    return "result" in answer ? answer.result : nodesOwn(answer.error, http);
+  /** One answer to a whole batch is an error of all its calls, whatever its id. */
+  const ofWhole = (http: HttpAnswer): NodeError => {
+    const whole = parseAnswer(http.body);
+    const found = outcome(whole && { ...whole, id: `${SINGLE_ID}` }, http, SINGLE_ID);
+    return found instanceof NodeError ? found : noAnswer("invalidAnswer", "the answer to a batch is no list");
   };
 
   const post = async (parts: Uint8Array[], { signal, timeoutMs, traceparent }: SendOptions): Promise<HttpAnswer> => {
@@ -158,8 +100,8 @@ export const createClient = (options: ClientOptions): Client => {
 
   return {
     call: async (call, send) => {
-      const http = await post(encode(call, 1), send);
-      const result = outcome(parseAnswer(http.body), http);
+      const http = await post(encode(call, SINGLE_ID), send);
+      const result = outcome(parseAnswer(http.body), http, SINGLE_ID);
       if (result instanceof NodeError) {
         throw result;
       }
@@ -170,11 +112,11 @@ export const createClient = (options: ClientOptions): Client => {
       const http = await post([...items, Buffer.from("]")], send);
       const answers = parseBatchAnswer(http.body);
       if (!answers) {
-        const whole = outcome(parseAnswer(http.body), http);
-        throw whole instanceof NodeError ? whole : noAnswer("invalidAnswer", "the answer to a batch is no list");
+        throw ofWhole(http);
       }
       const byId = new Map(answers.map((answer) => [answer?.id, answer]));
-      return calls.map((_, index) => outcome(byId.get(`${index}`), http));
+      const outcomes = calls.map((_, index) => outcome(byId.get(`${index}`), http, index));
+      return verifies ? outcomes.map((each) => checkJson(name, each)) : outcomes;
     },
     close: () => pool.destroy(),
   };

@@ -103,6 +103,7 @@ const RETRYABLE: ReadonlySet<NodeErrorKind> = new Set([
   "unauthorized",
   "unreachable",
   "invalidAnswer",
+  "unverified",
 ]);
 
 /** The same question may go well on the same node a little later. */

@@ -1,14 +1,14 @@
 import type { HeadChange, Heads } from "../chain/heads.ts";
-import type { Hash } from "../chain/hex.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
 import { readBlock } from "./blockReads.ts";
 import { measuredBlockTimeMs } from "./blockTime.ts";
 import { type Canonical, createCanonical, type Finality } from "./canonical.ts";
+import type { ChainIdentity } from "./chainIdentity.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { createFiller } from "./filler.ts";
 import { createFinalityFollower } from "./finalityFollower.ts";
-import { createHeadJoin } from "./headJoin.ts";
+import { HeadJoin } from "./headJoin.ts";
 import { followNewHeads, type NewHeadsOptions } from "./newHeads.ts";
 import { isIdle as isIdleSince, nextPollMs } from "./rhythm.ts";
 import type { SealedBlock } from "./sealedBlock.ts";
@@ -19,9 +19,7 @@ export interface HeadFollowerOptions {
   /** Default: measured. */
   readonly blockTimeMs?: number;
   readonly finality: Finality;
-  /** Of the chain as it is known; `onGenesis` is told another one when the chain has begun anew. */
-  readonly genesisHash: () => Hash;
-  readonly onGenesis: (hash: Hash) => void;
+  readonly identity: Pick<ChainIdentity, "verify" | "judge" | "reset">;
   readonly clock?: Clock;
 }
 
@@ -47,6 +45,8 @@ export interface HeadFollowing extends HeadFollower {
 }
 
 const REFRESH_MS = 500;
+/** A suspended node is looked at again after this. */
+const SUSPENDED_STEP_MS = 1_000;
 
 interface Followed {
   readonly node: UpstreamNode;
@@ -100,16 +100,24 @@ export const createHeadFollower = (
     }
   });
 
-  const heads = createHeadJoin({
+  const heads = new HeadJoin({
     canonical,
     clock,
     signal,
-    genesisHash: options.genesisHash,
-    onGenesis: options.onGenesis,
+    identity: options.identity,
+    nodes: () => followed.map(({ node }) => node),
     onUnknowable: ({ name }) => log.warn({ chain, node: name }, "node is far below the served head"),
+    onRejected: ({ name }, { number, hash }) => {
+      metrics.upstreamRejectedHeads.inc({ chain, node: name });
+      log.debug({ chain, node: name, number: `${number}`, hash }, "head of a node is not served: nothing confirms it");
+    },
+    onWithdrawn: ({ number, hash }) =>
+      log.warn({ chain, number: `${number}`, hash }, "served head is withdrawn: its node does not have it any more"),
   });
 
   const take = async (entry: Followed, head: SealedBlock): Promise<boolean> => {
+    // A pushed head may be the first word of a node that was restarted.
+    await entry.node.confirm();
     const isNew = entry.node.head === undefined || head.block.number > entry.node.head;
     entry.node.announce(head.block);
     if (isNew) {
@@ -153,6 +161,10 @@ export const createHeadFollower = (
   const loop = async (entry: Followed): Promise<void> => {
     while (!signal.aborted) {
       const nowMs = clock.nowMs();
+      if (!entry.node.identified) {
+        await pause(SUSPENDED_STEP_MS);
+        continue;
+      }
       const dueMs = nextPollMs({ ...entry, blockTimeMs: blockTimeMs(), touchedMs, native }, nowMs);
       if (dueMs <= nowMs) {
         await poll(entry);
@@ -182,6 +194,7 @@ export const createHeadFollower = (
       onState: (connected) => {
         log.info({ chain, node: entry.node.name }, connected ? "new heads are pushed" : "new heads are polled");
         if (!connected) {
+          entry.node.doubt();
           unpushed(entry);
         }
       },

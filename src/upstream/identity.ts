@@ -1,54 +1,53 @@
 import { type Hash, isHash, isQuantity, ZERO_HASH } from "../chain/hex.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { NodeError, type Reach } from "../chain/node.ts";
+import type { Answer } from "../chain/source.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
 import { asText } from "./jsonScan.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface Identity {
   readonly chainId: bigint;
-  readonly hash: Hash;
+  /** Zero if the node does not have its genesis block. */
+  readonly genesis: Hash;
 }
 
-/** Two nodes are not of one chain, or not of the configured one: nothing can be served. */
+/** A node is of another chain than the others, or than the configured one. */
 export class ChainMismatchError extends Error {
   override readonly name = "ChainMismatchError";
 }
 
-const TIMEOUT_MS = 5_000;
-
-const parseQuantity = (body: Uint8Array): bigint => {
-  const value: unknown = JSON.parse(asText(body));
-  if (!isQuantity(value)) {
-    throw new Error("eth_chainId gave no quantity");
-  }
-  return BigInt(value);
-};
-
-/** A node's chain id and the hash of its genesis block (zero where it has not kept that block). */
-export const readIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<Identity> => {
-  const reach = { signal, deadlineMs: performance.now() + TIMEOUT_MS };
-  const chainId = parseQuantity(await node.send(createCall("eth_chainId", []), reach));
-  const body = await node.send(createCall("eth_getBlockByNumber", ["0x0", false]), reach);
-  const block: unknown = JSON.parse(asText(body));
-  const hash = typeof block === "object" && block !== null && "hash" in block ? block.hash : undefined;
-  return { chainId, hash: isHash(hash) ? hash : ZERO_HASH };
-};
-
-export interface Known extends Identity {
-  /** The node that said it first; undefined where the chain id was configured. */
-  readonly node: string | undefined;
+/** A node returned its chain id, but its genesis block cannot be read. */
+export class GenesisMissingError extends Error {
+  override readonly name = "GenesisMissingError";
 }
 
-/** Throws where a node is not of the chain that is known so far. */
-export const checkIdentity = (chain: string, known: Known, name: string, { chainId, hash }: Identity): void => {
-  if (chainId !== known.chainId) {
-    const before = known.node === undefined ? "is configured with" : `node "${known.node}" has`;
-    throw new ChainMismatchError(
-      `chain "${chain}": ${before} chain id ${known.chainId}, but node "${name}" has chain id ${chainId}`,
-    );
+const TIMEOUT_MS = 5_000;
+
+export const identityReach = (signal: AbortSignal): Reach => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
+
+/** The calls that `parseIdentity` needs the outcomes of, in this order. */
+export const IDENTITY_CALLS: readonly Call[] = [
+  createCall("eth_chainId", []),
+  createCall("eth_getBlockByNumber", ["0x0", false]),
+];
+
+const parse = (outcome: Answer | NodeError | undefined): unknown =>
+  outcome === undefined || outcome instanceof NodeError || !(outcome.body instanceof Uint8Array)
+    ? undefined
+    : JSON.parse(asText(outcome.body));
+
+/** Throws if the node did not return a chain id, or an error in place of its genesis block. */
+export const parseIdentity = ([id, block]: readonly (Answer | NodeError)[]): Identity => {
+  if (id instanceof NodeError) throw id;
+  if (block instanceof NodeError) {
+    throw new GenesisMissingError(`genesis block cannot be read: ${block.message}`, { cause: block });
   }
-  if (known.hash !== ZERO_HASH && hash !== ZERO_HASH && hash !== known.hash) {
-    throw new ChainMismatchError(
-      `chain "${chain}": node "${known.node}" has genesis block ${known.hash}, but node "${name}" has ${hash} (chain id ${chainId})`,
-    );
-  }
+  const chainId = parse(id);
+  if (!isQuantity(chainId)) throw new Error("eth_chainId returned no quantity");
+  const { hash }: { hash?: unknown } = Object(parse(block));
+  return { chainId: BigInt(chainId), genesis: isHash(hash) ? hash : ZERO_HASH };
 };
+
+/** Reads chain id and genesis in one batch: of a load balancer's machines one answers both. */
+export const readIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<Identity> =>
+  parseIdentity(await node.probe(IDENTITY_CALLS, identityReach(signal)));

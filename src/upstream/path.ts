@@ -6,6 +6,8 @@ import type { SealedBlock } from "./sealedBlock.ts";
 export interface Path {
   readonly blocks: readonly SealedBlock[];
   readonly joined: boolean;
+  /** The ring that they join, if it is not the one that is served. */
+  readonly onto?: Ring;
   /** Set where the chain began anew: its other genesis. */
   readonly genesis?: Hash;
 }
@@ -26,7 +28,6 @@ export const findPath = async (ring: Ring, head: SealedBlock, readLinked: ReadLi
   const isJoined = (): boolean => ring.at(low.number - 1n)?.hash === low.parentHash;
 
   if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) {
-    // One wrong number must not take the chain away: the node must at least have the block below.
     const to = low.number - 1n;
     const read = await readLinked({ from: to, to }, low.parentHash);
     return read.length === 0 ? undefined : { blocks: [...read, head], joined: false };

@@ -4,10 +4,9 @@ import { isNull } from "../chain/isNull.ts";
 import { NodeError } from "../chain/node.ts";
 import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
 import type { View } from "../chain/view.ts";
-import { unavailable } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { agrees, covers, neededBlock, ranked } from "./choice.ts";
 import { isMissingBlock, isPassing, isRetryable } from "./errors.ts";
-import { createFilterNodes } from "./filterNodes.ts";
 import { createHedge, type HedgeOptions } from "./hedge.ts";
 import { isEmpty } from "./told.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -35,14 +34,13 @@ const isLacking = ({ mustExist }: Question, answer: Answer): boolean => mustExis
 
 /** The nodes of a chain as one source: the best one is asked, and another where that may help. */
 export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): Source => {
-  const filters = createFilterNodes();
   const hedge = options.hedge && createHedge(options.hedge, options.onHedge);
 
   const candidates = (question: Question, { heads }: View): readonly UpstreamNode[] => {
     const identified = nodes.filter(({ identified }) => identified);
-    const owner = filters.nodeOf(question);
-    const owned = identified.filter(({ name }) => name === owner);
-    return ranked(owned.length > 0 ? owned : identified, neededBlock(question, heads), heads);
+    const { filterOwner } = question;
+    const asked = filterOwner === undefined ? identified : identified.filter(({ name }) => name === filterOwner);
+    return ranked(asked, neededBlock(question, heads), heads);
   };
 
   /** While another node can still be asked, one that hangs gets half of the time that is left. */
@@ -61,13 +59,15 @@ export const routed = (nodes: readonly UpstreamNode[], options: RoutedOptions): 
       : node.request(question, context);
 
   const write = async (question: Question, context: CallContext): Promise<Answer> => {
+    const { filterOwner } = question;
+    if (filterOwner !== undefined && nodes.every(({ name }) => name !== filterOwner)) {
+      throw new RpcError(CODES.SERVER, "filter not found");
+    }
     const [node] = candidates(question, context.view);
     if (!node) {
       throw unavailable("no node has answered yet");
     }
-    const answer = await node.request(question, context);
-    filters.learn(question, answer);
-    return answer;
+    return node.request(question, context);
   };
 
   const read = async (question: Question, context: CallContext): Promise<Answer> => {

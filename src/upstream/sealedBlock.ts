@@ -1,5 +1,5 @@
 import type { HeaderFields, RingBlock } from "../chain/heads.ts";
-import { isData, isHash, isQuantity, parseData } from "../chain/hex.ts";
+import { isData, isHash, isQuantity, parseData, type Quantity } from "../chain/hex.ts";
 import { asText } from "./jsonScan.ts";
 
 /** A block as the ring takes it in: what it always keeps, and what it keeps of the newest ones. */
@@ -10,16 +10,25 @@ export interface SealedBlock {
 
 const BLOOM_HEX_LENGTH = 2 + 2 * 256;
 
-/** A block or a header as nodes give it, or undefined where it is none (`null`, a pending block without a hash). */
+/** Numbers above cannot be counted with doubles (the ring does); no chain has them. */
+const MAX_NUMBER = BigInt(Number.MAX_SAFE_INTEGER);
+
+const isCountable = (value: Quantity): boolean => BigInt(value) <= MAX_NUMBER;
+
+/**
+ * Parses a block or a header of a node. Returns undefined if it is none: `null`, a pending block without a hash, or a number or
+ * time that is impossible.
+ */
 export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
   if (typeof value !== "object" || value === null) {
     return undefined;
   }
-  const { transactions, uncles, withdrawals, size, ...header }: Record<string, unknown> = { ...value };
+  const { transactions, uncles, withdrawals, ...header }: Record<string, unknown> = { ...value };
   const { number, hash, parentHash, timestamp, logsBloom } = header;
   if (
     !(isQuantity(number) && isHash(hash) && isHash(parentHash) && isQuantity(timestamp)) ||
-    !(isData(logsBloom) && logsBloom.length === BLOOM_HEX_LENGTH)
+    !(isData(logsBloom) && logsBloom.length === BLOOM_HEX_LENGTH) ||
+    !(isCountable(number) && isCountable(timestamp))
   ) {
     return undefined;
   }

@@ -1,18 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../chain/heads.ts";
 import type { Hash } from "../chain/hex.ts";
-import { type Node, NodeError, type Reach } from "../chain/node.ts";
+import { type Node, NodeError, type Reach, UnverifiedError } from "../chain/node.ts";
 import type { Answer, CallContext, Question } from "../chain/source.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry.ts";
+import type { Verifier } from "../verify/verifier.ts";
 import { askOf } from "./askOf.ts";
 import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
 import { createBudget } from "./budget.ts";
+import type { IdentityCase } from "./chainIdentity.ts";
 import { createClient } from "./client.ts";
 import { createDepth } from "./depth.ts";
 import { isFault } from "./errors.ts";
+import type { IdentityFault } from "./identityFault.ts";
+import { IdentityGate } from "./identityGate.ts";
+import { Suspension } from "./suspension.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -30,6 +35,12 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly maxResponseBytes: number;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** Checks the node's chain before requests are sent to one that may have been restarted. Default: no check. */
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
+  /** Checks what the node answers; default: nothing is checked. */
+  readonly verifier?: Verifier;
+  /** Whether another node can be asked; where none can, a suspended one is. */
+  readonly hasOther?: () => boolean;
 }
 
 /** What the choice between nodes looks at. */
@@ -50,10 +61,23 @@ export interface UpstreamNode extends Node, Standing {
   readonly requestsPerSecond: number | undefined;
   /** The highest head that it told lately: one of its machines has that block, though `head` may be of one that is behind. */
   readonly announced: bigint | undefined;
-  /** Its chain id and genesis were read and are the chain's; until then it is not asked. */
+  /** Its chain id and genesis were read and are the chain's; until then only `probe` reaches it. */
   identified: boolean;
+  /** Why it is not identified, by the last try. */
+  fault: IdentityFault | undefined;
+  /** It gave a wrong answer lately. */
+  readonly suspended: boolean;
+  /** It could be asked if it were not suspended. */
+  readonly reachable: boolean;
+  convict(error: UnverifiedError): void;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
+  /** Several calls, also to a node that is not identified or suspended: for checks of its chain. */
+  probe(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
+  /** It may have been restarted as a node of another chain: its identity is verified before the next request. */
+  doubt(): void;
+  /** Verifies it if it is in doubt. Rejects if it must not be asked. */
+  confirm(): Promise<void>;
   announce(head: BlockId): void;
   close(): Promise<void>;
 }
@@ -69,13 +93,17 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const { name, chain, methodLabel } = options;
   const labels = { chain, node: name };
   const budget = createBudget(options.requestsPerSecond);
+  const { verifyIdentity } = options;
+  const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(node)));
   const client = createClient({
     name,
     url: options.url,
     ...(options.headers && { headers: options.headers }),
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     maxResponseBytes: options.maxResponseBytes,
+    verifies: options.verifier !== undefined && options.verifier.level !== "off",
     onRetryAfter: (seconds) => budget.pause(seconds * 1000),
+    onLost: () => gate.doubt(),
   });
   const breaker = createBreaker({
     ...options.breaker,
@@ -85,6 +113,12 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     },
   });
   metrics.upstreamBreaker.set(labels, 0);
+  const suspension = new Suspension({
+    onChange: (isSuspended) => {
+      metrics.upstreamSuspended.set(labels, isSuspended ? 1 : 0);
+      if (!isSuspended) log.info({ chain, node: name }, "node is asked again after its wrong answer");
+    },
+  });
   let head: bigint | undefined;
   let headHash: Hash | undefined;
   let announced: { readonly number: bigint; readonly atMs: number } | undefined;
@@ -153,22 +187,61 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         breaker.succeeded();
         settled(error, startedMs);
       }
+      convictOf(error, calls[0]?.method);
       throw error;
     } finally {
       inFlight -= 1;
     }
   };
 
-  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+  /** Counts an answer that failed verification, and suspends the node. An error passes several places on its way. */
+  const counted = new WeakSet<UnverifiedError>();
+  const convict = (error: UnverifiedError, method?: string): void => {
+    const { check, isLie } = error;
+    if (!isLie || counted.has(error)) return;
+    counted.add(error);
+    metrics.verifyFailures.inc({ ...labels, check });
+    if (!suspension.isActive) log.warn({ chain, node: name, check, method }, "node is suspended: its answer was wrong");
+    suspension.begin();
+  };
+  const convictOf = (error: unknown, method?: string): void => {
+    if (error instanceof UnverifiedError) convict(error, method);
+  };
+
+  const sendNow = (call: Call, reach: Reach): Promise<Uint8Array> =>
     tracked([call], reach, (timeoutMs) => client.call(call, { ...reach, timeoutMs }));
   const sendBatch = (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> =>
     tracked(calls, reach, (timeoutMs) => client.batch(calls, { ...reach, timeoutMs }));
-  const batches = createBatches({ name, send, sendBatch });
+  const batches = createBatches({ name, send: sendNow, sendBatch });
+  const probe = async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
+    const outcomes = await batches.send(calls, reach);
+    for (const [index, outcome] of outcomes.entries()) convictOf(outcome, calls[index]?.method);
+    return outcomes.map((outcome) =>
+      outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
+    );
+  };
+
+  const ofUnknownChain = (): NodeError =>
+    new NodeError("unreachable", name, CODES.INTERNAL, `${name}: the node is not known to be of this chain`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+  const confirm = async (): Promise<void> => {
+    if (!(await gate.open())) throw ofUnknownChain();
+  };
+  const send = (call: Call, reach: Reach): Promise<Uint8Array> =>
+    gate.isOpen ? sendNow(call, reach) : confirm().then(() => sendNow(call, reach));
 
   const node: UpstreamNode = {
     name,
     requestsPerSecond: options.requestsPerSecond,
-    identified: false,
+    fault: undefined,
+    get identified() {
+      return gate.isIdentified;
+    },
+    set identified(value) {
+      gate.isIdentified = value;
+    },
     get head() {
       return head;
     },
@@ -178,9 +251,16 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get headHash() {
       return headHash;
     },
-    get available() {
-      return node.identified && breaker.available && !budget.paused;
+    get reachable() {
+      return gate.isOpen && breaker.available && !budget.paused;
     },
+    get suspended() {
+      return suspension.isActive;
+    },
+    get available() {
+      return node.reachable && !(suspension.isActive && (options.hasOther?.() ?? false));
+    },
+    convict,
     get oldest() {
       return depth.oldest(head);
     },
@@ -201,22 +281,41 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       metrics.upstreamHead.set(labels, Number(number));
     },
     send,
+    probe,
+    confirm,
+    doubt: () => gate.doubt(),
     batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
-      const outcomes = await batches.send(calls, reach);
-      return outcomes.map((outcome) =>
-        outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
-      );
+      try {
+        if (!gate.isOpen) await confirm();
+        const outcomes = await probe(calls, reach);
+        // Suspended meanwhile: what it answered may be another chain's.
+        return node.identified ? outcomes : calls.map(ofUnknownChain);
+      } catch (error) {
+        if (!(error instanceof NodeError)) throw error;
+        return calls.map(() => error);
+      }
     },
     request: (question: Question, context: CallContext) =>
-      ask(question, context).catch((error: unknown) => {
-        // The node answered, and was counted; what it answered is no answer.
-        if (error instanceof NodeError && error.kind === "otherBranch") {
-          metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
-        }
-        throw error;
-      }),
-    close: () => client.close(),
+      ask(question, context).then(
+        (answer) => {
+          if (!node.identified) throw ofUnknownChain();
+          return answer;
+        },
+        (error: unknown) => {
+          // The node answered, and was counted; what it answered is no answer.
+          const isUncounted = error instanceof UnverifiedError && !counted.has(error);
+          if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
+            metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
+          }
+          convictOf(error, question.method);
+          throw error;
+        },
+      ),
+    close: () => {
+      suspension.close();
+      return client.close();
+    },
   };
-  const ask = askOf(node);
+  const ask = askOf(node, options.verifier);
   return node;
 };

@@ -171,7 +171,16 @@ const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   for (const { environment, messages } of blocks) {
     for (const [index, { raws, told }] of messages.entries()) {
       const before = id === 0 ? undefined : id;
-      const work = { id: ++id, before, environment, index, transactions: raws, hasPostExec: false, told };
+      const work = {
+        id: ++id,
+        before,
+        environment,
+        index,
+        transactions: raws,
+        accessList: [],
+        hasPostExec: false,
+        told,
+      };
       const { unproven } = await runner.run(work, RULES);
       if (unproven) throw new Error(`message ${environment.number}-${index} was not reproduced: ${unproven}`);
     }

@@ -68,6 +68,7 @@ const createSharedMap = (): Redis => {
     set: (key, entry) => {
       entries.set(key, entry);
     },
+    run: () => Promise.reject(new Error("no scripts run here")),
     close: () => {},
   };
 };

@@ -16,10 +16,12 @@ const canonical = (value: unknown) => canonicalLogFilter(parse(value).filter);
 test("equal filters have equal texts", () => {
   assert.equal(canonical({ address: A }), canonical({ address: [a, A] }));
   assert.equal(canonical({ address: [A, B] }), canonical({ address: [B, a, B] }));
-  assert.equal(canonical({ topics: [T, null, []] }), canonical({ topics: [[t]] }));
+  assert.equal(canonical({ topics: [T, null, []] }), canonical({ topics: [[t], [], null] }));
   assert.equal(canonical({ topics: [[T, U]] }), canonical({ topics: [[U, T]] }));
-  assert.equal(canonical({ topics: [null] }), canonical({}));
-  assert.equal(canonical({ topics: [[T, null]] }), canonical({ address: [], topics: null }));
+  assert.equal(canonical({ topics: [[T, null]] }), canonical({ topics: [null] }));
+  assert.equal(canonical({ topics: [] }), canonical({ address: [], topics: null }));
+  assert.notEqual(canonical({ topics: [null] }), canonical({}));
+  assert.notEqual(canonical({ topics: [T, null] }), canonical({ topics: [T] }));
   assert.notEqual(canonical({ topics: [null, T] }), canonical({ topics: [T] }));
   assert.notEqual(canonical({ address: A }), canonical({ address: [A, B] }));
 });
@@ -32,6 +34,15 @@ test("bounds are numbers, tags, or left to their defaults; blockHash takes prece
     toBlock: "earliest",
   });
   assert.deepEqual(parse({ blockHash: T, fromBlock: "nonsense" }).blocks, { blockHash: t });
+});
+
+test("unsafe is latest, and the prefix may be 0X", () => {
+  assert.deepEqual(parse({ fromBlock: "unsafe", toBlock: "0X10" }).blocks, { fromBlock: "latest", toBlock: 16n });
+  assert.deepEqual(parse({ blockHash: T.replace("0x", "0X") }).blocks, { blockHash: t });
+  assert.equal(
+    canonical({ address: A.replace("0x", "0X"), topics: [T.replace("0x", "0X")] }),
+    canonical({ address: a, topics: [t] }),
+  );
 });
 
 test("an error names the parameter", () => {
@@ -64,6 +75,8 @@ test("nodes are asked with what they all take", () => {
     topics: [null, [U, t]],
   });
   assert.deepEqual(formatLogFilter(parse({}).filter, { blockHash: U }), { blockHash: U });
+  const counted = parse({ topics: [T, null, []] }).filter;
+  assert.deepEqual(formatLogFilter(counted, { blockHash: U }), { blockHash: U, topics: [t, null, null] });
 });
 
 test("a log matches by address and by position", () => {
@@ -72,4 +85,19 @@ test("a log matches by address and by position", () => {
   assert.equal(matchesLog(filter, { address: B, topics: [t] }), false);
   assert.equal(matchesLog(filter, { address: U, topics: [U, t] }), false);
   assert.equal(matchesLog(parse({ topics: [] }).filter, { address: B, topics: [] }), true);
+});
+
+test("a log with fewer topics than the filter has positions does not match", () => {
+  for (const [positions, topics] of [
+    [[null], 1],
+    [[T, null], 2],
+    [[[], null, []], 3],
+    [[[T, null], null, null, null], 4],
+  ] as const) {
+    const { filter } = parse({ topics: positions });
+    const log = (count: number) => ({ address: B, topics: [t, U, U, U].slice(0, count) });
+    for (let count = 0; count <= 4; count++) {
+      assert.equal(matchesLog(filter, log(count)), count >= topics, `${JSON.stringify(positions)}, ${count} topics`);
+    }
+  }
 });

@@ -55,6 +55,21 @@ test("without pending blocks, pending stands for latest", () => {
   assert.deepEqual(none("pending", 7n), {});
 });
 
+test("a node's own pending block has no number here: only the tag selects it", () => {
+  const ofNode = (from: BlockNumberOrTag | undefined, to: BlockNumberOrTag | undefined) =>
+    resolveLogRange(from, to, { heads, pendingNumber: 101n, isNodePending: true });
+  assert.deepEqual(ofNode("pending", undefined), pending(101n, 101n));
+  assert.deepEqual(ofNode(5n, "pending"), { ...sealed(5n, 100n), ...pending(101n, 101n) });
+  for (const [from, to] of [
+    [101n, undefined],
+    [101n, "pending"],
+    [undefined, 101n],
+    ["pending", 101n],
+  ] as const) {
+    assert.throws(() => ofNode(from, to), { code: -32602, message: /requested 101, head 100$/ });
+  }
+});
+
 test("impossible ranges say what is wrong", () => {
   const invalid = { code: -32602, message: "invalid block range params" };
   assert.throws(() => resolve(8n, 7n), invalid);

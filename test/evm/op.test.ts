@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../src/chain/opFees.ts";
-import { createOpForks, nativeContracts, opForks } from "../../src/chain/opForks.ts";
+import { createOpForks } from "../../src/chain/opForks.ts";
 import { type OpFork, rulesAt } from "../../src/chain/rules.ts";
 import type { DepositTransaction } from "../../src/chain/transaction.ts";
 import { applyDeposit } from "../../src/evm/applyDeposit.ts";
@@ -123,28 +123,67 @@ test("a transaction pays L1 and operator fees into their vaults, and the base fe
   assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - fees.fixed);
 });
 
-test("forks by time, and precompiles as each has them", async () => {
-  const base = opForks(8453n);
-  if (base === undefined) throw new Error("Base is known");
-  const at = (timestamp: bigint) => rulesAt(base, 1n, timestamp);
-  assert.deepEqual([at(1_746_806_400n).op, at(1_746_806_401n).op], ["holocene", "isthmus"]);
-  assert.deepEqual([at(1_746_806_401n).fork, at(1_800_000_000n).fork], ["prague", "osaka"]);
+test("P256VERIFY is a precompile since Fjord", () => {
   const p256: Address = "0x0000000000000000000000000000000000000100";
   assert.equal(engineOf("ecotone").precompiles.includes(p256), false);
   assert.equal(engineOf("fjord").precompiles.includes(p256), true);
-  assert.ok(nativeContracts(8453n).length > 0);
 });
 
+/** A call of one precompile with that many zero bytes. */
+const runPrecompile = (fork: OpFork, number: number, bytes: number, gas = 30_000_000n) => {
+  const to: Address = `0x${number.toString(16).padStart(40, "0")}`;
+  const message = { caller: FROM, to, value: 0n, data: new Uint8Array(bytes), gas };
+  const context = { block: BLOCK, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [], warmSlots: [] };
+  return engineOf(fork).run(stateWith(0n), message, context);
+};
+const PAIRING = 0x08;
+/** A pair of points at infinity. */
+const PAIR_BYTES = 192;
+
 test("the pairing precompile takes no more bytes than its fork lets it", async () => {
-  const pairing: Address = "0x0000000000000000000000000000000000000008";
-  const run = async (fork: OpFork, bytes: number) => {
-    const state = stateWith(0n);
-    const message = { caller: FROM, to: pairing, value: 0n, data: new Uint8Array(bytes), gas: 30_000_000n };
-    const context = { block: BLOCK, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [], warmSlots: [] };
-    return (await engineOf(fork).run(state, message, context)).status;
+  const run = async (fork: OpFork, bytes: number) => (await runPrecompile(fork, PAIRING, bytes)).status;
+  assert.equal(await run("granite", PAIR_BYTES * 10), "success");
+  assert.equal(await run("granite", PAIR_BYTES * 587), "halt");
+  for (const [fork, limit] of [
+    ["jovian", 81_984],
+    ["azul", 81_984],
+    ["karst", 57_600],
+  ] as const) {
+    assert.equal(await run(fork, limit), "success", fork);
+    assert.equal(await run(fork, limit + PAIR_BYTES), "halt", fork);
+  }
+});
+
+test("Azul and Karst have Osaka's prices", async () => {
+  const gasOf = async (fork: OpFork, precompile: number, bytes: number) =>
+    (await runPrecompile(fork, precompile, bytes)).gasUsed;
+  const P256_VERIFY = 0x100;
+  const MODEXP = 0x05;
+  assert.deepEqual([await gasOf("jovian", P256_VERIFY, 160), await gasOf("jovian", MODEXP, 96)], [3_450n, 200n]);
+  for (const fork of ["azul", "karst"] as const) {
+    assert.deepEqual([await gasOf(fork, P256_VERIFY, 160), await gasOf(fork, MODEXP, 96)], [6_900n, 500n], fork);
+  }
+});
+
+test("Karst caps the gas of a transaction, but not of a deposit", async () => {
+  const gas = 16_777_217n;
+  const message: TransactionMessage = {
+    type: 2,
+    from: FROM,
+    to: TO,
+    nonce: 3n,
+    gas,
+    value: 0n,
+    input: NOTHING,
+    maxFeePerGas: 12n,
+    maxPriorityFeePerGas: 1n,
+    accessList: [],
+    maxFeePerBlobGas: 0n,
+    blobVersionedHashes: [],
+    authorizationList: [],
   };
-  // Points at infinity, 192 bytes a pair.
-  assert.equal(await run("granite", 192 * 10), "success");
-  assert.equal(await run("granite", 192 * 587), "halt");
-  assert.equal(await run("jovian", 192 * 428), "halt");
+  const rich = () => stateWith(10n ** 18n);
+  await assert.rejects(applyTransaction(engineOf("karst"), rich(), BLOCK, message), /transaction gas limit too high/);
+  assert.equal((await applyTransaction(engineOf("jovian"), rich(), BLOCK, message)).status, "success");
+  assert.equal((await applyDeposit(engineOf("karst"), rich(), BLOCK, deposit({ gas }))).status, "success");
 });

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
 import { type ConnectionOptions, connect } from "../../src/feed/connection.ts";
 import { createFakeFeed, type FakeFeed, type FakeFeedOptions } from "../support/fakeFeed.ts";
@@ -10,7 +12,7 @@ const start = async (t: TestContext, options: FakeFeedOptions = {}): Promise<Fak
 };
 
 /** Connects, and resolves with how it ended. */
-const ending = (t: TestContext, feed: FakeFeed, options: Partial<ConnectionOptions> = {}) => {
+const ending = (t: TestContext, feed: Pick<FakeFeed, "url">, options: Partial<ConnectionOptions> = {}) => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const stop = connect({
     url: feed.url,
@@ -62,4 +64,18 @@ test("a closed connection, a refused one and a frame over the limit end it", asy
   assert.equal(await tooLarge.promise, "closed");
 
   assert.equal(await ending(t, { ...feed, url: "ws://127.0.0.1:1" }).promise, "closed");
+});
+
+test("an HTTP refusal is named; a gateway without its server counts as closed", async (t) => {
+  let status = 429;
+  const server = createServer((_request, response) => response.writeHead(status).end()).listen(0, "127.0.0.1");
+  server.on("upgrade", (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
+  await once(server, "listening");
+  t.after(() => server.close());
+  const address = server.address();
+  assert.ok(address && typeof address === "object");
+  const feed = { url: `ws://127.0.0.1:${address.port}` };
+  assert.equal(await ending(t, feed).promise, "refused");
+  status = 502;
+  assert.equal(await ending(t, feed).promise, "closed");
 });

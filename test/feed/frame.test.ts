@@ -13,6 +13,16 @@ test("plain JSON, leading whitespace and brotli give the same text", () => {
   assert.deepEqual(decodeFrame(brotliCompressSync(text), MAX_BYTES), { text });
 });
 
+test("X Layer's frames begin with a record separator", () => {
+  const text = '{"OpFlashblockPayload":{"index":0}}';
+  for (const rest of [brotliCompressSync(text), bytes(text)]) {
+    assert.deepEqual(decodeFrame(Buffer.concat([Uint8Array.of(0x1e), rest]), MAX_BYTES), { text });
+  }
+  const bomb = Buffer.concat([Uint8Array.of(0x1e), brotliCompressSync("0".repeat(1_000_000))]);
+  assert.deepEqual(decodeFrame(bomb, MAX_BYTES), { refused: "tooLarge" });
+  assert.deepEqual(decodeFrame(Uint8Array.of(0x1e), MAX_BYTES), { refused: "undecodable" });
+});
+
 test("a frame is too large before or after decompression", () => {
   assert.deepEqual(decodeFrame(bytes(`{${" ".repeat(MAX_BYTES)}}`), MAX_BYTES), { refused: "tooLarge" });
   const bomb = brotliCompressSync("0".repeat(1_000_000));

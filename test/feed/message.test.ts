@@ -6,7 +6,7 @@ import { hashOf, wireMessage } from "../support/flashblocks.ts";
 
 const parse = (value: unknown): Flashblock => {
   const parsed = parseMessage(JSON.stringify(value));
-  if ("fault" in parsed) throw new Error(parsed.fault);
+  if (!("message" in parsed)) throw new Error(JSON.stringify(parsed));
   return parsed.message;
 };
 const faultOf = (value: unknown) => {
@@ -91,7 +91,18 @@ test("Subblocks: zero hashes and a transaction that ends the block", () => {
 
 test("an envelope around a message is looked through", () => {
   assert.equal(parse({ payload: wireMessage(3), target_index: 10 }).index, 3);
-  assert.equal(faultOf({ PayloadEnd: { payload_id: "0x0000000000000065" } }), "notAMessage");
+  assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(2), target_index: 10 } }).index, 2);
+  assert.equal(parse({ ...wireMessage(4), target_index: 10 }).index, 4);
+  assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(0), target_index: 0 } }).base?.blockNumber, 101n);
+});
+
+test("the end of a block is no message and no fault", () => {
+  const end = { payload_id: "0x0000000000000065" };
+  for (const value of [end, { OpFlashblockPayload: end }, { OpFlashblockPayloadEnd: end }, { PayloadEnd: end }]) {
+    assert.deepEqual(parseMessage(JSON.stringify(value)), { ignored: "payloadEnd" });
+  }
+  assert.equal(faultOf({ payload_id: "0x65" }), "notAMessage");
+  assert.equal(faultOf({ ...end, index: 1 }), "badDiff");
 });
 
 test("malformed messages are named", () => {
@@ -130,4 +141,21 @@ test("no text makes it throw", () => {
       (path, value) => void parseMessage(JSON.stringify({ ...wireMessage(0), [path]: value })),
     ),
   );
+});
+
+test("access lists of three chains name the same accounts and slots; other shapes count as none", () => {
+  const address = `0x${"ab".repeat(20)}`;
+  const slot = (number: number) => `0x${number.toString(16).padStart(64, "0")}`;
+  const camel = [{ address, storageChanges: [{ key: slot(1), changes: [] }], storageReads: [slot(2)] }];
+  const snake = [{ address, storage_changes: [{ slot: "0x1", changes: [] }], storage_reads: [slot(2)] }];
+  const expected = [{ address, slots: [slot(1), slot(2)] }];
+  const message = wireMessage(1);
+  const listOf = (metadata: unknown, diff: object = {}) =>
+    parse({ ...message, metadata, diff: { ...(message.diff as object), ...diff } }).accessList;
+  assert.deepEqual(listOf({ access_list: camel }), expected);
+  assert.deepEqual(listOf({ flashblock_access_list: { min_tx_index: 0, account_changes: snake } }), expected);
+  assert.deepEqual(listOf({}, { access_list_data: { access_list: camel } }), expected);
+  for (const access_list of [null, "none", [{ address: "0x1" }], { account_changes: 7 }]) {
+    assert.deepEqual(listOf({ access_list }), []);
+  }
 });

@@ -83,6 +83,56 @@ test("a lost last message is seen by its name, and is a gap", () => {
   assert.deepEqual(shape(play([flashblock(2)], state).state), ["101: 0 1 2", "102: 0"]);
 });
 
+test("a lost index 0 is a gap until the head has passed its block", () => {
+  const before = play(block(101n, 3));
+  const lost = play(block(102n, 3).slice(1), before.state);
+  assert.deepEqual(lost.decisions, ["gap", "gap"]);
+  assert.ok(isDegraded(lost.state));
+  const sealed = follow(lost.state, head(101n), LIMITS);
+  assert.deepEqual(shape(sealed), []);
+  assert.ok(isDegraded(sealed), "nothing of block 102 can be shown");
+  const next = play(block(103n, 2), sealed, head(101n));
+  assert.deepEqual(next.decisions, ["early", "waiting"]);
+  const passed = follow(next.state, head(102n), LIMITS);
+  assert.deepEqual(shape(passed), ["103: 0 1"]);
+  assert.ok(!isDegraded(passed));
+});
+
+test("a lost index 0 of a feed that does not number its messages is forgotten with its block too", () => {
+  const silent = { number: 102n, metadata: {} };
+  const lost = play([flashblock(1, silent), flashblock(2, silent)], play(block(101n, 2)).state);
+  assert.deepEqual(lost.decisions, ["gap", "gap"]);
+  const passed = follow(follow(lost.state, head(101n), LIMITS), head(102n), LIMITS);
+  assert.ok(!isDegraded(passed));
+  const late = play([flashblock(2, { number: 101n, metadata: {} })], passed, head(102n));
+  assert.deepEqual(late.decisions, ["old"], "its block was known before the head passed it");
+});
+
+/** Messages with the times at which they arrived. */
+const timed = (number: bigint, timesMs: readonly number[]): readonly Flashblock[] =>
+  timesMs.map((receivedMs, index) => ({ ...flashblock(index, { number }), receivedMs }));
+
+test("a pause at a block's end that is long for its pace: the next block waits for the head", () => {
+  const whole = play([...timed(101n, [0, 20, 130, 330, 530, 730]), ...timed(102n, [1_010, 1_030])]);
+  assert.deepEqual(whole.decisions.slice(-2), ["firstOfNextBlock", "next"]);
+  const short = play([...timed(101n, [0, 20, 130, 330, 530]), ...timed(102n, [1_010, 1_030])]);
+  assert.deepEqual(short.decisions.slice(-2), ["unconfirmed", "waiting"]);
+  assert.deepEqual(shape(short.state), ["101: 0 1 2 3 4"]);
+  assert.ok(isDegraded(short.state));
+  const passed = follow(short.state, head(101n), LIMITS);
+  assert.deepEqual(shape(passed), ["102: 0 1"]);
+  assert.ok(!isDegraded(passed));
+  const found = play(timed(101n, [0, 20, 130, 330, 530, 1_040]).slice(-1), short.state);
+  assert.deepEqual(shape(found.state), ["101: 0 1 2 3 4 5", "102: 0 1"], "a second feed brings the last message");
+});
+
+test("messages too far above the head are missing, until others are taken again", () => {
+  const all = play([...block(101n, 1), flashblock(0, { number: 106n })]);
+  assert.deepEqual(all.decisions, ["first", "tooFar"]);
+  assert.ok(isDegraded(all.state));
+  assert.ok(!isDegraded(play([flashblock(1)], all.state).state));
+});
+
 test("index 0 that comes before its parent is sealed is held, and taken up with the head", () => {
   const early = play(block(102n, 2));
   assert.deepEqual(early.decisions, ["early", "waiting"]);

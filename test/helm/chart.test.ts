@@ -90,6 +90,13 @@ for (const name of CI) {
       pod?.containers[0].ports.map(({ containerPort }) => containerPort),
       [server.port, server.opsPort],
     );
+    // ci/two-chains has no Redis: a client must stay with the replica that made its filters.
+    const isSticky = name.startsWith("two-chains");
+    const affinities = objects.flatMap((object) =>
+      object.kind === "Service" && "sessionAffinity" in object.spec ? [object.spec.sessionAffinity] : [],
+    );
+    assert.deepEqual(affinities, [isSticky ? "ClientIP" : "None"]);
+    assert.equal(text.includes("upstream-hash-by"), isSticky);
     if (name.startsWith("two-chains")) {
       for (const kind of ["ServiceMonitor", "PrometheusRule", "Ingress", "HorizontalPodAutoscaler"]) {
         assert.ok(

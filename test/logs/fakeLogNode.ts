@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { formatData, formatQuantity } from "../../src/chain/hex.ts";
-import { type LogFilter, parseLogQuery } from "../../src/chain/logFilter.ts";
+import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/chain/logFilter.ts";
 import { type Node, NodeError, type NodeErrorKind } from "../../src/chain/node.ts";
 import type { CallContext, Question } from "../../src/chain/source.ts";
 import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
@@ -20,6 +20,8 @@ export interface FakeLogNodeOptions {
   name?: string;
   latencyMs?: number;
   timestamps?: boolean;
+  /** Ignores empty positions at the end of a filter, as reth and anvil do. */
+  ignoresWildcards?: boolean;
   /** The announced head; the newest block of `chain` by default. */
   head?: number;
   /** The machine behind the URL knows no block above this. */
@@ -81,20 +83,21 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
   const isPruned = (block: FakeBlock) => Number(block.number) < (options.prunedBelow ?? 0);
 
   const getLogs = (parameter: unknown): readonly unknown[] => {
-    const { filter, blocks } = parseLogQuery(parameter, LIMITS);
-    const asked =
+    const { filter: asked, blocks } = parseLogQuery(parameter, LIMITS);
+    const filter = options.ignoresWildcards ? withoutWildcards(asked) : asked;
+    const wanted =
       "blockHash" in blocks
         ? [byHash(blocks.blockHash)]
         : options.chain.slice(Number(blocks.fromBlock), Math.min(Number(blocks.toBlock), machineHead()) + 1);
-    const logs = asked.flatMap((block) => {
+    const logs = wanted.flatMap((block) => {
       if (block === undefined) throw nodeError("unknown block", -32000, "missingData");
       return isPruned(block) ? [] : formatLogsOf(block, filter, { timestamps: options.timestamps ?? true });
     });
     const range =
       "blockHash" in blocks
-        ? { from: Number(asked[0]?.number), to: Number(asked[0]?.number) }
+        ? { from: Number(wanted[0]?.number), to: Number(wanted[0]?.number) }
         : { from: Number(blocks.fromBlock), to: Number(blocks.toBlock) };
-    const request = { ...range, filter, byHash: "blockHash" in blocks, results: logs.length };
+    const request = { ...range, filter: asked, byHash: "blockHash" in blocks, results: logs.length };
     logsRequests.push(request);
     const error = options.onLogs?.(request);
     if (error !== undefined) throw error;

@@ -70,6 +70,51 @@ test("blockTimestamp is filled in where a node leaves it out", async () => {
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 999)));
 });
 
+test("empty positions at the end count, also where a node ignores them, and have a segment of their own", async () => {
+  const topics = [fakeTopic(0), fakeTopic(1), fakeTopic(2), fakeTopic(3)];
+  const chain = createFakeChain(
+    Array.from({ length: 300 }, (_, at) => [
+      { address: fakeAddress(1), topics: topics.slice(0, at % 5), data: "0x22" as const },
+    ]),
+  );
+  const context = contextOf(fakeHeads(chain, { finalized: 200 }));
+  for (const ignoresWildcards of [false, true]) {
+    const node = createFakeLogNode({ chain, ignoresWildcards });
+    const split = createSplit([node]);
+    for (let positions = 0; positions <= 4; positions++) {
+      const filter = { addresses: [], topics: topics.slice(0, positions).map(() => []) };
+      const answer = await split.request(filter, range(0, 299), context);
+      assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(0, 299)), `${positions} positions`);
+      const asked = node.logsRequests.at(-1)?.filter;
+      assert.deepEqual(asked, filter);
+      const block = chain[7];
+      const ofBlock = await split.request(filter, { blockHash: block?.hash ?? "0x" }, context);
+      assert.deepEqual(await readLogs(ofBlock), plainScan(chain, filter, range(7, 7)));
+    }
+  }
+});
+
+test("recent blocks whose bloom admits logs with too few topics are asked again in one request, not one each", async () => {
+  const transfer = fakeTopic(0);
+  const fungible = { address: fakeAddress(1), topics: [transfer, fakeTopic(1), fakeTopic(2)], data: "0x22" as const };
+  const unique = { ...fungible, topics: [...fungible.topics, fakeTopic(3)] };
+  const chain = createFakeChain(Array.from({ length: 100 }, (_, at) => (at % 50 === 7 ? [unique] : [fungible])));
+  const node = createFakeLogNode({ chain });
+  const filter = { addresses: [], topics: [[transfer], [], [], []] };
+  const context = contextOf(fakeHeads(chain, { finalized: 0 }));
+  const answer = await createSplit([node]).request(filter, range(1, 99), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(1, 99)));
+  assert.equal(node.logsRequests.length, 2);
+
+  // A node that left the end out the first time has it then.
+  const lagging = createFakeLogNode({
+    chain,
+    change: (logs, { filter: { topics } }) => (topics.length === 4 ? logs.slice(0, 1) : logs),
+  });
+  const complete = await createSplit([lagging]).request(filter, range(1, 99), context);
+  assert.deepEqual(await readLogs(complete), plainScan(chain, filter, range(1, 99)));
+});
+
 test("a recent segment is kept by its last block's hash, and not found after a reorganisation", async () => {
   const before = chainOf(400);
   const after = createFakeChain(

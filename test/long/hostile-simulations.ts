@@ -21,11 +21,12 @@ const MAX_P99_MS = 50;
 const PAUSE_MS = 10;
 const MAX_GROWTH_MIB = 100;
 
-const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [] });
+const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1 });
 const simulator = createSimulator({
   ...SIMULATOR_OPTIONS,
   workers,
-  forks: fixedForks(1n, "osaka"),
+  forks: () => fixedForks(1n, "osaka"),
+  nativesAt: () => [],
   timeoutMs: TIMEOUT_MS,
 });
 

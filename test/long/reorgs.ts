@@ -1,9 +1,12 @@
+import { HEAD_LIES } from "../support/headLies.ts";
 import type { Untrue } from "../support/recordedReplica.ts";
 import { createRandom, type ReorgStep, startReorgRun } from "../support/reorgRun.ts";
 
 const DEFAULT_SECONDS = 300;
 /** `SEED=n` tries other steps. */
 const DEFAULT_SEED = 1;
+/** `LIES=1` adds a third node that lies. */
+const LIES = process.env.LIES === "1" ? HEAD_LIES : [];
 const MAX_DEPTH = 20;
 
 /** Steps by chance until the time is over. */
@@ -41,12 +44,13 @@ export const long = async ({
 }) => {
   const ends: (() => unknown)[] = [];
   try {
-    const { run, replicas } = await startReorgRun({ after: (end) => ends.unshift(end) }, seed);
+    const { run, replicas } = await startReorgRun({ after: (end) => ends.unshift(end) }, seed, LIES);
     const untrue = await run(createSteps(seconds, seed));
     const total = (field: "answers" | "hits" | "views") => replicas.reduce((sum, replica) => sum + replica[field], 0);
     return {
       claim: "every answer was true of a view that the replica held while it was asked",
       seed,
+      lies: LIES.length,
       answers: total("answers"),
       hits: total("hits"),
       views: total("views"),

@@ -4,6 +4,7 @@ import type { CallContext, Question } from "../../src/chain/source.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createFilters } from "../../src/logs/filters.ts";
+import { createLocalFilters } from "../../src/logs/localFilters.ts";
 import { isRefused } from "../../src/methods/refused.ts";
 import { table } from "../../src/methods/table.ts";
 import { createHeads, hashOf } from "../support/heads.ts";
@@ -32,6 +33,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     },
   };
   const chain = {
+    chainId: 901n,
     reads: source,
     nodes: source,
     accepted: () => {},
@@ -41,7 +43,10 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     execution: undefined,
     pendingNumber: "same" as const,
     logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
-    filters: createFilters({ logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) } }),
+    filters: createFilters({
+      logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
+      local: createLocalFilters({ maxPerClient: 9 }),
+    }),
     logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
     heads: {
       blockTimeMs: 2_000,
@@ -163,7 +168,92 @@ test("fee history at a final block is final, above it lives with the head", asyn
   assert.equal((await ask("eth_feeHistory", [4, "0x20", [1, 2.5]])).lifetime, "final");
   const question = await ask("eth_feeHistory", ["0x4", "latest"]);
   assert.equal(question.lifetime, "head");
-  assert.equal(question.text, '["0x4","0x64"]');
+  assert.equal(question.text, '["0x4","0x64",[]]');
+});
+
+/** Requests that geth answers alike: each group is one question, sent in the form that every node accepts. */
+const alike: readonly (readonly [string, string, readonly (readonly unknown[])[]])[] = [
+  [
+    "eth_call",
+    `[{"input":"0x22","to":"${a}","value":"0x0"},"0x64"]`,
+    [
+      [{ to: A, input: "0x22", data: "0x11", value: "0x0" }],
+      [{ to: A, input: "0x22", data: "", value: "" }, "unsafe"],
+      [{ to: A.replace("0x", "0X"), input: "0X22", data: null, value: "0X0" }, { blockNumber: "unsafe" }],
+      [{ to: A, data: "0X22", value: "0x00" }, "0X64", null, null],
+    ],
+  ],
+  ["eth_call", `[{"input":"0x"},"0x64"]`, [[{ data: "" }], [{ input: "", data: "0x12" }, "latest"]]],
+  [
+    "eth_feeHistory",
+    '["0x4","0x64",[]]',
+    [
+      [4, "latest", null],
+      ["4", "unsafe"],
+      ["0x4", "0X64", []],
+      ["0X04", "latest", []],
+      ["004", "latest", []],
+    ],
+  ],
+  [
+    "eth_getProof",
+    `["${a}",[],"0x64"]`,
+    [
+      [A, null, "latest"],
+      [a, [], "unsafe"],
+    ],
+  ],
+  [
+    "eth_getBlockByNumber",
+    '["0x64",false]',
+    [
+      ["latest", null],
+      ["unsafe", false],
+      ["0X64", false],
+    ],
+  ],
+  [
+    "eth_getBlockByHash",
+    `["${hashOf(7n)}",false]`,
+    [
+      [hashOf(7n), null],
+      [hashOf(7n).replace("0x", "0X"), false],
+    ],
+  ],
+  [
+    "eth_getTransactionByBlockHashAndIndex",
+    `["${hashOf(7n)}","0x0"]`,
+    [
+      [hashOf(7n), ""],
+      [hashOf(7n), "0X0"],
+    ],
+  ],
+  [
+    "eth_getStorageAt",
+    `["${a}","0x${"1".padStart(64, "0")}","0x64"]`,
+    [
+      [A, "0X1"],
+      [A, "0x01", "unsafe"],
+    ],
+  ],
+];
+
+for (const [name, text, forms] of alike) {
+  for (const params of forms) {
+    test(`${name} ${JSON.stringify(params).slice(0, 120)} is answered as geth answers it`, async () => {
+      const question = await ask(name, params);
+      assert.equal(question.text, text);
+      assert.equal(question.subject, (await ask(name, forms[0] ?? [])).subject);
+    });
+  }
+}
+
+test("nodes are sent canonical transactions and block parameters, whatever the client wrote", async () => {
+  assert.equal((await ask("eth_sendRawTransaction", ["0X02AB"])).text, '["0x02ab"]');
+  const payload = { blockStateCalls: [{}] };
+  assert.deepEqual((await ask("eth_simulateV1", [payload, "unsafe"])).params, [payload, "latest"]);
+  assert.deepEqual((await ask("eth_simulateV1", [payload, "0X10"])).params, [payload, "0x10"]);
+  assert.deepEqual((await ask("eth_simulateV1", [payload])).params, [payload]);
 });
 
 const bad: readonly (readonly [string, readonly unknown[], RegExp])[] = [
@@ -180,11 +270,22 @@ const bad: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ["eth_getBlockByNumber", ["0xffffffffffffffffff", true], /larger than int64/],
   ["eth_getStorageAt", [A, "0xasdf"], /invalid hex in storage key: "0xasdf"/],
   ["eth_getStorageAt", [A, `0x${"0".repeat(65)}`], /storage key too long/],
+  ["eth_getStorageAt", [A, ""], /invalid position: want a storage slot/],
+  ["eth_getStorageAt", [A, "0x"], /invalid position: want a storage slot/],
+  ["eth_getLogs", [null], /filter: expected an object/],
+  ["eth_call", [{}, "latest", { [A]: {}, [a]: {} }], /the same key twice/],
+  ["eth_call", [{}, "latest", { [A]: { state: { "0x1": "0x2", "0x01": "0x2" } } }], /the same key twice/],
   ["eth_getTransactionByHash", ["0x1"], /invalid hash/],
   ["eth_call", ["0x"], /invalid transaction/],
   ["eth_call", [{ to: "0x1" }], /invalid transaction\.to/],
   ["eth_call", [{ data: "0x1" }], /invalid transaction\.data/],
-  ["eth_call", [{ data: "0x11", input: "0x22" }], /both "data" and "input"/],
+  ["eth_call", [{ value: "0x" }], /invalid transaction\.value/],
+  ["eth_call", [{ to: "" }], /invalid transaction\.to/],
+  ["eth_call", [null], /invalid transaction/],
+  ["eth_getBalance", [A, ""], /invalid block/],
+  ["eth_getBalance", [A, "Unsafe"], /invalid block/],
+  ["eth_feeHistory", ["4.5", "latest", []], /invalid blockCount/],
+  ["eth_feeHistory", [-1, "latest", []], /invalid blockCount/],
   ["eth_call", [{}, "latest", { "0x1": {} }], /invalid stateOverrides key/],
   ["eth_feeHistory", ["0x1", "latest", "5"], /invalid rewardPercentiles/],
   ["eth_feeHistory", ["0x1", "latest", JSON.parse("[1e400]")], /invalid rewardPercentiles\[0\]: number out of range/],

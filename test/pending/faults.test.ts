@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
 import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { rootOf } from "../support/fakeExecutor.ts";
 import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
 import { createRig } from "../support/pendingRig.ts";
 
@@ -87,6 +88,100 @@ test("a feed that falls silent while its socket stays open: stale after three bl
   assert.equal(rig.shown(), "stale node");
   assert.equal(rig.view().stateFrom, "node");
   await assertLive(rig, 102n);
+});
+
+test("a feed that falls silent is stale as soon as the head has passed what it told, live with its next block", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(101n));
+  await rig.pass(800);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "live"]);
+  await seal(rig, 101n);
+  assert.equal(rig.shown(), "live latest", "the next block begins in a moment");
+  await rig.pass(500);
+  assert.equal(rig.shown(), "live latest");
+  await rig.pass(50);
+  assert.equal(rig.shown(), "stale latest");
+  await seal(rig, 102n);
+  assert.equal(rig.shown(), "stale latest");
+  await assertLive(rig, 103n);
+});
+
+test("a lost index 0: degraded for its block, counted once, live with the next block", async (t) => {
+  const rig = createRig(t);
+  await rig.send(...block(101n));
+  await rig.send(...block(102n, 4).slice(1));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
+  await seal(rig, 101n);
+  assert.equal(rig.shown(), "degraded latest");
+  await rig.pass(1_500);
+  assert.equal(rig.shown(), "degraded latest");
+  await rig.send(...block(103n));
+  assert.equal(rig.shown(), "degraded latest");
+  await seal(rig, 102n);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["103-1", "live"]);
+  assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 1 });
+});
+
+/** The messages of one block at a builder's pace. */
+const sendPaced = async (rig: Rig, number: bigint, count: number): Promise<void> => {
+  for (const message of block(number, count)) {
+    await rig.send(message);
+    await rig.pass(200);
+  }
+};
+
+test("a lost last message: the next block is not shown on what lacks it, and the gap is counted", async (t) => {
+  const rig = createRig(t);
+  await sendPaced(rig, 101n, 4);
+  await rig.pass(200);
+  await rig.send(...block(102n));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["101-3", "degraded"]);
+  assert.deepEqual(await rig.counted("feedGaps"), {});
+  await seal(rig, 101n);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
+  assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 1 });
+});
+
+test("a long pause before the next block that was no loss: degraded until the head shows it, no gap", async (t) => {
+  const rig = createRig(t);
+  await sendPaced(rig, 101n, 4);
+  await rig.pass(400);
+  await rig.send(...block(102n));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["101-3", "degraded"]);
+  const transactionsRoot = rootOf(block(101n, 4).flatMap(({ diff }) => diff.transactions));
+  rig.heads.move({ number: 101n, header: { transactionsRoot } });
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
+  assert.deepEqual(await rig.counted("feedGaps"), {});
+});
+
+test("a chain that always pauses before a block: that is learned after two whole blocks", async (t) => {
+  const rig = createRig(t);
+  const modes: string[] = [];
+  for (let number = 101n; number <= 106n; number++) {
+    await sendPaced(rig, number, 4);
+    await rig.pass(400);
+    await rig.send(flashblock(0, { number: number + 1n, transactions: [raw(Number(number + 1n) * 100)] }));
+    modes.push(rig.view().mode);
+    const transactionsRoot = rootOf(block(number, 4).flatMap(({ diff }) => diff.transactions));
+    rig.heads.move({ number, header: { transactionsRoot } });
+    await turn();
+    assert.deepEqual([rig.shown(), rig.view().mode], [`${number + 1n}-0`, "live"]);
+  }
+  assert.deepEqual(modes, ["degraded", "degraded", "live", "live", "live", "live"]);
+  assert.deepEqual(await rig.counted("feedGaps"), {});
+});
+
+test("a node more than the depth behind: degraded as soon as messages are dropped, stale when it is known", async (t) => {
+  const rig = createRig(t);
+  for (let number = 101n; number <= 105n; number++) await rig.send(...block(number));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "live"]);
+  await rig.send(...block(106n));
+  assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "degraded"]);
+  await seal(rig, 105n);
+  assert.equal(rig.shown(), "degraded latest");
+  await rig.pass(7_000);
+  assert.equal(rig.shown(), "stale latest");
 });
 
 test("a live feed that goes quiet: heads are looked at until it is stale, while somebody asks", async (t) => {

@@ -20,6 +20,7 @@ test("who answers at pending, in every case", () => {
   const facts: ServingFacts = {
     backend: "feed",
     isFeedLive: true,
+    isFeedOverdue: false,
     hasBlocks: true,
     isProven: true,
     isDegraded: false,
@@ -34,6 +35,9 @@ test("who answers at pending, in every case", () => {
   assert.equal(shown({ isProven: false }), "unproven view node");
   assert.equal(shown({ isProven: false, nodeBuilds: false }), "unproven view latest");
   assert.equal(shown({ hasBlocks: false }), "live latest latest");
+  assert.equal(shown({ hasBlocks: false, isFeedOverdue: true }), "stale latest latest");
+  assert.equal(shown({ hasBlocks: false, isDegraded: true }), "degraded latest latest");
+  assert.equal(shown({ hasBlocks: false, isDegraded: true, isFeedOverdue: true }), "degraded latest latest");
   assert.equal(shown({ isFeedLive: false }), "stale node node");
   assert.equal(shown({ isFeedLive: false, nodeBuilds: false }), "stale latest latest");
   assert.equal(shown({ backend: "native" }), "native latest latest");

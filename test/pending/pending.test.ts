@@ -162,6 +162,37 @@ test("the sealed block arrives while its last message is still executing: the ba
   assert.equal(rig.shown(), "102-0");
 });
 
+test("a message that is late when its block is sealed runs on: the base moves with what it writes", async (t) => {
+  const rig = createRig(t);
+  const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
+  await rig.send(block[0] ?? flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(block[1] ?? flashblock(1));
+  await rig.pass(2_000);
+  assert.equal(rig.shown(), "101-1");
+  assert.equal(rig.view().mode, "unproven");
+  rig.heads.move(sealed(block));
+  assert.equal(rig.fake.rebased.at(-1)?.through, 2);
+  release();
+  await turn();
+  await rig.send(flashblock(0, { number: 102n }));
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().mode, "live");
+});
+
+test("what failed below a base that has moved is executed again on the new one", async (t) => {
+  const rig = createRig(t);
+  rig.fake.say("102-0", { unproven: "unexecutable" });
+  const block = [flashblock(0), flashblock(1)];
+  await rig.send(...block, flashblock(0, { number: 102n }));
+  assert.equal(rig.view().mode, "unproven");
+  rig.fake.say("102-0", {});
+  rig.heads.move(sealed(block));
+  await turn();
+  assert.equal(rig.shown(), "102-0");
+  assert.equal(rig.view().mode, "live");
+});
+
 test("a gap: the prefix stays until the head passes it, then the feed is live again", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0), flashblock(1), flashblock(3));
@@ -208,28 +239,95 @@ test("a message that cannot be executed is shown, and all state comes from elsew
   assert.deepEqual([mode, blocksFrom, stateFrom, newest?.index], ["unproven", "view", "node", 1]);
   assert.equal(newest?.receipts(), undefined);
   assert.deepEqual(await rig.counted("pendingMismatches"), { unexecutable: 1 });
+  assert.deepEqual(await rig.counted("pendingUnverified"), { unexecutable: 1 });
 });
 
-test("an execution that takes too long: shown without its state after 100 ms, with it when it comes", async (t) => {
+const nonceOf = (nonce: bigint) => ({
+  changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: [] }]] as const,
+});
+
+test("an execution that takes long: the last verified prefix is served until it ends", async (t) => {
+  const rig = createRig(t);
+  for (const index of [0, 1, 2]) rig.fake.say(`101-${index}`, nonceOf(BigInt(index + 1)));
+  await rig.send(flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(flashblock(1, { transactions: [raw(1)] }), flashblock(2, { transactions: [raw(2)] }));
+  for (let waitedMs = 0; waitedMs < 1_950; waitedMs += 50) {
+    assert.deepEqual([rig.shown(), rig.view().mode, rig.view().stateFrom], ["101-0", "live", "view"]);
+    assert.equal(rig.view().nonce(ALICE, 0n), 1n);
+    await rig.pass(50);
+  }
+  release();
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode, rig.view().nonce(ALICE, 0n)], ["101-2", "live", 3n]);
+  assert.deepEqual(await rig.counted("pendingUnverified"), {});
+});
+
+test("an execution that takes longer than a block: shown without its state, counted, with it when it comes", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0));
   const release = rig.fake.hold();
   await rig.send(flashblock(1, { transactions: [raw(1)] }));
+  await rig.pass(1_000);
+  await rig.send(flashblock(2, { transactions: [raw(2)] }));
+  await rig.pass(950);
   assert.equal(rig.shown(), "101-0");
+  await rig.pass(50);
+  assert.equal(rig.shown(), "101-2", "what follows is not waited for either");
+  assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unproven", "latest"]);
+  assert.deepEqual(await rig.counted("pendingUnverified"), { late: 1 });
+  await rig.send(flashblock(3, { transactions: [raw(3)] }));
   await rig.pass(100);
-  assert.equal(rig.shown(), "101-1");
-  assert.equal(rig.view().mode, "unproven");
+  assert.equal(rig.shown(), "101-3");
   release();
   await turn();
   assert.equal(rig.view().mode, "live");
+  assert.deepEqual(await rig.counted("pendingUnverified"), { late: 1 });
   const brought = rig.changes
     .flatMap(({ extended }) => extended)
     .map(({ brings, fromTransaction, toTransaction }) => [brings, fromTransaction, toTransaction]);
   assert.deepEqual(brought, [
     ["transactions", 0, 0],
-    ["transactions", 0, 1],
-    ["logs", 0, 1],
+    ["transactions", 0, 2],
+    ["transactions", 2, 3],
+    ["logs", 0, 3],
   ]);
+});
+
+test("a message that waited for a sealed block's last execution has what is left of its block time", async (t) => {
+  const rig = createRig(t);
+  const sealedBlock = [flashblock(0), flashblock(1)];
+  await rig.send(flashblock(0));
+  const release = rig.fake.hold();
+  await rig.send(flashblock(1));
+  await rig.pass(300);
+  rig.heads.move(sealed(sealedBlock));
+  await rig.send(flashblock(0, { number: 102n }));
+  await rig.pass(1_000);
+  assert.equal(rig.shown(), "live latest");
+  release();
+  const releaseNext = rig.fake.hold();
+  await turn();
+  await rig.pass(950);
+  assert.equal(rig.shown(), "live latest");
+  await rig.pass(50);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "unproven"]);
+  releaseNext();
+  await turn();
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
+});
+
+test("the first message of a block is not verified yet: the sealed block is served, live", async (t) => {
+  const rig = createRig(t);
+  const release = rig.fake.hold();
+  await rig.send(flashblock(0));
+  for (let waitedMs = 0; waitedMs < 1_950; waitedMs += 50) {
+    assert.equal(rig.shown(), "live latest");
+    await rig.pass(50);
+  }
+  release();
+  await turn();
+  assert.equal(rig.shown(), "101-0");
 });
 
 test("a reorganisation below: what was pending is void, its logs are taken back", async (t) => {

@@ -6,12 +6,13 @@ import { type Address, type Data, formatData, type Hash, ZERO_HASH } from "../..
 import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
 import { encodeReceipt } from "../../src/chain/receipt.ts";
 import type { Rules } from "../../src/chain/rules.ts";
-import type { StateKeys } from "../../src/chain/stateReader.ts";
+import type { StateKeys, StateValues } from "../../src/chain/stateReader.ts";
 import type { PendingEnvironment } from "../../src/chain/view.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 import type { Work } from "../../src/pending/execution.ts";
 import { createRunner } from "../../src/pending/runner.ts";
+import { until } from "../support/until.ts";
 
 const CHAIN_ID = 7;
 const RULES: Rules = { chainId: BigInt(CHAIN_ID), fork: "prague" };
@@ -92,6 +93,7 @@ const createRig = () => {
         before: undefined,
         environment: environment(1n),
         index: 0,
+        accessList: [],
         hasPostExec: false,
         told: told(work.transactions.length),
         ...work,
@@ -100,6 +102,23 @@ const createRig = () => {
     );
   return { runner, run, asked };
 };
+
+test("a message whose rules are not known is decoded and not executed", async () => {
+  const { runner, asked } = createRig();
+  const work = {
+    id: 1,
+    before: undefined,
+    environment: environment(1n),
+    index: 0,
+    transactions: [await transfer(0)],
+    accessList: [],
+    hasPostExec: false,
+    told: told(1),
+  };
+  const { unproven, outcome, transactions } = await runner.run(work, RULES, false);
+  assert.deepEqual([unproven, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
+  assert.deepEqual(asked, []);
+});
 
 test("each message runs on what the one before left, and tells what it wrote", async () => {
   const { run } = createRig();
@@ -165,4 +184,94 @@ test("what cannot be run here is named", async () => {
 test("a work whose beginning was run elsewhere is refused", async () => {
   const { run } = createRig();
   await assert.rejects(run(9, { before: 8, index: 1, transactions: [] }));
+});
+
+const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
+const rich = (keys: StateKeys): StateValues => ({
+  ...NO_VALUES,
+  accounts: keys.accounts.map((address) => [
+    address,
+    address === SENDER ? { nonce: 0n, balance: 10n ** 18n, codeHash: EMPTY_CODE_HASH } : undefined,
+  ]),
+  slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
+});
+const workOf = (id: number, transactions: readonly Data[], more: Partial<Work> = {}): Work => ({
+  id,
+  before: undefined,
+  environment: environment(1n),
+  index: 0,
+  transactions,
+  accessList: [],
+  hasPostExec: false,
+  told: told(transactions.length),
+  ...more,
+});
+const BASE = { number: 0n, hash: ZERO_HASH };
+const place = { engine, codes: new Map<Hash, Uint8Array>(), isNative: () => false };
+
+test("a message whose state cannot be read is tried again, with what is known by then", async () => {
+  const causes: string[] = [];
+  let fetches = 0;
+  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
+    if (++fetches < 3) throw new Error(`no node answers (${fetches})`);
+    return rich(keys);
+  };
+  const runner = createRunner({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
+  const first = await runner.run(workOf(1, [await transfer(0)]), RULES);
+  assert.equal(first.unproven, undefined);
+  assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
+  const second = await runner.run(workOf(2, [await transfer(1)], { before: 1, index: 1, told: told(2) }), RULES);
+  assert.equal(second.unproven, undefined);
+});
+
+test("a message is given up when its block is sealed and time is over: the cause is named", async () => {
+  const fetch = () => Promise.reject(new Error("pruned"));
+  const runner = createRunner({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
+  const { unproven, cause } = await runner.run(workOf(1, [await transfer(0)]), RULES);
+  assert.equal(unproven, "unreadable");
+  assert.match(cause ?? "", /not fetched in time/);
+});
+
+test("a message that nobody awaits any more is not finished", async () => {
+  let isVoid = false;
+  const fetch = async (): Promise<StateValues> => {
+    isVoid = true;
+    throw new Error("too late");
+  };
+  const runner = createRunner({ ...place, fetch, isVoid: () => isVoid }, BASE);
+  await assert.rejects(runner.run(workOf(1, [await transfer(0)]), RULES), { name: "VoidWork" });
+});
+
+test("messages that wait fetch what they will read while an earlier one waits for its state", async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked: StateKeys[] = [];
+  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
+    asked.push(keys);
+    if (asked.length === 1) await gate.promise;
+    return rich(keys);
+  };
+  const runner = createRunner({ ...place, fetch }, BASE);
+  const other: Address = "0x00000000000000000000000000000000000beef2";
+  const first = workOf(1, [await transfer(0)]);
+  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, told: told(2) });
+  const running = runner.run(first, RULES);
+  runner.expect(second, RULES);
+  await until(() => asked.some(({ accounts }) => accounts.includes(other)), "the second message's state is fetched");
+  gate.resolve();
+  assert.equal((await running).unproven, undefined);
+  const before = asked.length;
+  assert.equal((await runner.run(second, RULES)).unproven, undefined);
+  assert.equal(asked.length, before);
+});
+
+test("what the feed's access list names is fetched at once", async () => {
+  const slot: Hash = `0x${"0".repeat(63)}7`;
+  const asked: StateKeys[] = [];
+  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
+    asked.push(keys);
+    return rich(keys);
+  };
+  const runner = createRunner({ ...place, fetch }, BASE);
+  await runner.run(workOf(1, [await transfer(0)], { accessList: [{ address: RECIPIENT, slots: [slot] }] }), RULES);
+  assert.deepEqual(asked[0]?.slots, [[RECIPIENT, slot]]);
 });

@@ -26,7 +26,7 @@ test("operations have a port of their own", async () => {
     host: "127.0.0.1",
     port: 0,
     registry: new Registry(),
-    ready: () => ready,
+    readiness: (chain) => ({ status: ready ? 200 : 503, body: { chain } }),
     config: () => "{}",
     onError,
   });
@@ -35,7 +35,7 @@ test("operations have a port of their own", async () => {
   assert.equal(await status(`${url}/healthz`), 200);
   assert.equal(await status(`${url}/readyz`), 503);
   ready = true;
-  assert.equal(await status(`${url}/readyz?verbose`), 200);
+  assert.equal(await status(`${url}/readyz?chain=a`), 200);
   assert.equal(await status(`${url}/config`), 200);
   assert.equal(await status(`${url}/other`), 404);
   await ops.close();

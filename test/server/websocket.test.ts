@@ -64,12 +64,13 @@ test("a message above the limit ends the connection with 1009", async () => {
   assert.equal((await client.closed()).code, 1009);
 });
 
-test("newHeads: the header as the node gives it, without a block's other parts", async () => {
+test("newHeads: the header and the size as the node gives them, without a block's lists", async () => {
   const client = await connectSocket(service.url);
   const heads = await client.subscribe("newHeads");
   node.chain.mine(3);
   await client.atLeast(heads, 3);
-  const { transactions, uncles, size, ...header } = node.chain.latest.json;
+  const { transactions, uncles, ...header } = node.chain.latest.json;
+  assert.equal(header.size, "0x200");
   assert.deepEqual(heads[2], header);
   node.chain.reorg(2, 3);
   await client.atLeast(heads, 6);
@@ -102,7 +103,10 @@ test("what would not be heeded is refused", async () => {
     [["pendingLogs", { address: "0x1" }], -32_602, /address/],
     [["pendingLogs", { topics: ["0x12"] }], -32_602, /topics\[0\]/],
     [["logs", { blockHash: `0x${"1".repeat(64)}` }], -32_602, /blockHash/],
-    [["newFlashblockTransactions", {}], -32_602, /true/],
+    [["newPendingTransactions", {}], -32_602, /true/],
+    [["newFlashblockTransactions", "all"], -32_602, /true/],
+    [["newFlashblockTransactions", { address: "0x1" }], -32_602, /address/],
+    [["newFlashblockTransactions", { blockHash: `0x${"1".repeat(64)}` }], -32_602, /blockHash/],
     [["newHeads", null, 1], -32_602, /too many/],
   ];
   for (const [params, code, text] of refusals) {

@@ -275,6 +275,49 @@ test("pendingLogs: a subscription that begins inside a block has the whole block
   rig.close();
 });
 
+test("pre-confirmed transactions by a filter: whole, with all their logs, where one of these matches", async () => {
+  const rig = createRig();
+  const ofToken = await rig.subscribe("newFlashblockTransactions", { address: TOKEN, topics: [topic(1)] });
+  const counted = await rig.subscribe("newFlashblockTransactions", { topics: [null, null] });
+  const any = await rig.subscribe("newFlashblockTransactions", {});
+  const whole = await rig.subscribe("newFlashblockTransactions", true);
+  const silent: FakeTransaction = { name: "three", logs: [] };
+  const both: FakeTransaction = {
+    name: "one",
+    logs: [
+      { address: OTHER, topics: [] },
+      { address: TOKEN, topics: [topic(1), topic(2)] },
+      { address: TOKEN, topics: [topic(1)] },
+    ],
+  };
+  const late = { ...transaction("two", TOKEN, [topic(1)]), isLate: true };
+  rig.pending.emit({ extended: [extension(createPendingBlock(11n, 1, [both, late, silent]), 0)] });
+  const hashes = (results: readonly unknown[]) => results.map((result) => (result as { hash: Hash }).hash);
+  assert.deepEqual(hashes(ofToken()), [hashOfName("one")]);
+  assert.equal((ofToken()[0] as { logs: unknown[] }).logs.length, 3);
+  assert.deepEqual(hashes(counted()), [hashOfName("one")]);
+  assert.deepEqual(hashes(any()), [hashOfName("one")]);
+  assert.deepEqual(hashes(whole()), [hashOfName("one"), hashOfName("three")]);
+  // What was late, and what the feed never brought, comes with the sealed block.
+  const sealedLog = { ...rpcLog(11n, hashOf(11n), "four", 4), topics: [topic(1)] };
+  rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, {
+    transactions: ["one", "two", "three", "four"].map((name) => ({ hash: hashOfName(name) })),
+  });
+  rig.results.set(`eth_getBlockReceipts ${hashOf(11n)}`, [
+    { transactionHash: hashOfName("two"), logs: [{ ...sealedLog, address: OTHER }] },
+    { transactionHash: hashOfName("four"), logs: [{ ...sealedLog, address: TOKEN.toUpperCase().replace("X", "x") }] },
+  ]);
+  await rig.head(11n);
+  await rig.told(10);
+  assert.deepEqual(hashes(ofToken()), [hashOfName("one"), hashOfName("four")]);
+  assert.deepEqual(hashes(counted()), [hashOfName("one")]);
+  assert.deepEqual(hashes(any()), ["one", "two", "four"].map(hashOfName));
+  assert.deepEqual(hashes(whole()), ["one", "three", "two", "four"].map(hashOfName));
+  await assert.rejects(rig.subscribe("newFlashblockTransactions", { topics: [7] }), { code: -32602 });
+  await assert.rejects(rig.subscribe("newFlashblockTransactions", "all"), { code: -32602 });
+  rig.close();
+});
+
 test("pre-confirmed blocks and transactions: once each; a whole transaction when its logs are known", async () => {
   const rig = createRig();
   const blocks = await rig.subscribe("newFlashblocks");

@@ -81,3 +81,34 @@ test(`${FILTERS} random filters over ${BLOCKS} blocks give what anvil gives`, as
     assert.deepEqual(bare(ours.body.result), bare(theirs), JSON.stringify(filter));
   }
 });
+
+const TOPICS_OF_SOMETHING = 3;
+
+test("a filter of n positions gives only logs with n topics: range, block and polled filter", async () => {
+  const head = String(await anvil.call("eth_blockNumber"));
+  const from = `0x${(Number(head) - 100).toString(16)}`;
+  const all = (await anvil.call("eth_getLogs", { fromBlock: from })) as readonly { readonly blockHash: string }[];
+  assert.ok(all.length > 0);
+  const count = async (method: string, parameter: unknown) => {
+    const { body, text } = await rpc(service.url, method, [parameter]);
+    assert.ok(Array.isArray(body.result), text);
+    return body.result.length;
+  };
+  const blockHash = all[0]?.blockHash;
+  const inBlock = all.filter((log) => log.blockHash === blockHash).length;
+  for (const positions of [
+    [],
+    [null],
+    [null, []],
+    [null, null, null],
+    [null, null, null, null],
+    [[null], [], [], []],
+  ]) {
+    const isMatch = positions.length <= TOPICS_OF_SOMETHING;
+    const text = JSON.stringify(positions);
+    assert.equal(await count("eth_getLogs", { fromBlock: from, topics: positions }), isMatch ? all.length : 0, text);
+    assert.equal(await count("eth_getLogs", { blockHash, topics: positions }), isMatch ? inBlock : 0, text);
+    const filter = (await rpc(service.url, "eth_newFilter", [{ fromBlock: from, topics: positions }])).body.result;
+    assert.equal(await count("eth_getFilterLogs", filter), isMatch ? all.length : 0, text);
+  }
+});

@@ -68,7 +68,7 @@ test("a log filter and a block filter tell each event once; then they are gone",
   assert.deepEqual((await ask("eth_getFilterChanges", logFilter)).error, { code: -32000, message: "filter not found" });
 });
 
-test("another replica does not know the filter", async () => {
+test("without Redis another replica does not know the filter", async () => {
   const filter = (await ask("eth_newFilter", { address: token })).result;
   const other = await rpc(services[1]?.url ?? "", "eth_getFilterLogs", [filter]);
   assert.deepEqual(other.body.error, { code: -32000, message: "filter not found" });

@@ -83,6 +83,46 @@ for (const [filter, expected] of RANGES) {
   });
 }
 
+for (const filter of [
+  { fromBlock: quantity(head + 1) },
+  { fromBlock: quantity(head + 1), toBlock: "pending" },
+  { toBlock: quantity(head + 1) },
+  { fromBlock: "pending", toBlock: quantity(head + 1) },
+  { fromBlock: quantity(head), toBlock: quantity(head + 1) },
+]) {
+  test(`logs of ${JSON.stringify(filter)} are an error: only the node has that block`, async () => {
+    assert.deepEqual((await ask("eth_getLogs", filter)).body.error, {
+      code: -32602,
+      message: `block range extends beyond current head block: requested ${head + 1}, head ${head}`,
+    });
+  });
+}
+
+test("a number above the head is an error until a node has that block, then its logs: an indexer misses none", async (t) => {
+  const growing = createFakeChain({ height: 20 });
+  const growingNode = await createFakeNode({
+    chain: growing,
+    handlers: {
+      eth_getLogs: ([filter]) => {
+        const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
+        return growing.blocks
+          .filter(({ number }) => number >= Number(fromBlock) && number <= Number(toBlock))
+          .map(({ number, hash: blockHash }) => log(Number(number), blockHash, "01"));
+      },
+    },
+  });
+  t.after(() => growingNode.close());
+  for (const mode of ["node", "native", "auto"] as const) {
+    const indexer = await createService({ nodes: [{ url: growingNode.url }], pending: { mode }, forks: "none" });
+    t.after(() => indexer.close());
+    const next = Number(growing.latest.number) + 1;
+    const page = async () => (await rpc(indexer.url, "eth_getLogs", [{ fromBlock: quantity(next) }])).body;
+    assert.equal((await page()).error?.code, -32602, mode);
+    growing.mine();
+    assert.deepEqual((await page()).result, [log(next, growing.latest.hash, "01")], mode);
+  }
+});
+
 test("a transaction that the node's pending block lacks is not taken from the sealed one", async () => {
   const { body, headers } = await ask("eth_getTransactionByBlockNumberAndIndex", "pending", "0x0");
   assert.equal(body.result, null);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { availableParallelism } from "node:os";
 import { after, before, test } from "node:test";
 import type { Status } from "../../src/server/status.ts";
 import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
@@ -13,6 +14,7 @@ before(async () => {
   node = await createFakeNode();
   service = await createService({
     name: "main",
+    forks: "prague",
     nodes: [{ name: "ours", url: `${node.url}${SECRET}`, headers: { "x-key": SECRET } }],
   });
 });
@@ -76,6 +78,8 @@ test("every closed set of labels has its series before anything happens", async 
     'requests_total{chain="main",method="other",outcome="limited"} 0',
     'simulate_runs_total{chain="main",kind="call",outcome="error"} 0',
     'reorgs_total{chain="main"} 0',
+    'workers{chain="main"} 0',
+    `workers_max{chain="main"} ${Math.min(4, Math.max(1, availableParallelism() - 1))}`,
   ]) {
     assert.ok(text.includes(`forebay_${series}\n`), series);
   }

@@ -86,6 +86,39 @@ test("a transaction that the node's pending block has not got is null, not one o
   assert.equal(headers.get("x-forebay-pending"), "node");
 });
 
+test("what geth accepts is accepted, and the node gets the form that it accepts", async () => {
+  const [from] = addresses;
+  const to = token.replace("0x", "0X");
+  const balanceOf = `0x70a08231${from?.slice(2).padStart(64, "0")}`;
+  const strict = [{ to: token, input: balanceOf }, "latest"];
+  const pairs: readonly (readonly [string, readonly unknown[], readonly unknown[]])[] = [
+    ["eth_call", [{ to, input: balanceOf, data: "0xa9cc4718", value: "" }, "unsafe"], strict],
+    ["eth_call", [{ to, data: balanceOf.replace("0x", "0X"), value: "0X0" }, { blockNumber: "unsafe" }], strict],
+    ["eth_call", [{ from, to: from, data: "", value: "" }], [{ from, to: from }, "latest"]],
+    ["eth_feeHistory", ["3", "unsafe", null], ["0x3", "latest", []]],
+    ["eth_feeHistory", [3, "0X5"], ["0x3", "0x5", []]],
+    ["eth_getProof", [from, null, "unsafe"], [from, [], "latest"]],
+    ["eth_getBlockByNumber", ["unsafe", null], ["latest", false]],
+    ["eth_getBalance", [from?.replace("0x", "0X"), "unsafe"], [from, "latest"]],
+    ["eth_getBlockReceipts", ["unsafe"], ["latest"]],
+    ["debug_getRawHeader", ["unsafe"], ["latest"]],
+  ];
+  for (const [method, given, canonical] of pairs) {
+    const [ours, node] = await Promise.all([rpc(service.url, method, given), rpc(devnet.anvilUrl, method, canonical)]);
+    assert.equal(resultText(ours.text), resultText(node.text), `${method} ${JSON.stringify(given)}`);
+  }
+  const logsOf = async (filter: object) => (await rpc(service.url, "eth_getLogs", [filter])).body.result;
+  const expected = await logsOf({ fromBlock: "earliest", toBlock: "latest" });
+  assert.ok(Array.isArray(expected) && expected.length > 0);
+  assert.deepEqual(await logsOf({ fromBlock: "0X0", toBlock: "unsafe" }), expected);
+  const filter = (await rpc(service.url, "eth_newFilter", [{ fromBlock: "earliest", toBlock: "unsafe" }])).body.result;
+  assert.deepEqual((await rpc(service.url, "eth_getFilterLogs", [filter])).body.result, expected);
+  const simulate = async (block: string) =>
+    (await rpc(service.url, "eth_simulateV1", [{ blockStateCalls: [{ calls: [{ to }] }] }, block])).body.result;
+  assert.ok(await simulate("latest"));
+  assert.deepEqual(await simulate("unsafe"), await simulate("latest"));
+});
+
 test("what the node refuses is refused with its own code and message", async () => {
   // fail(): reverts with a reason.
   const params = [{ to: token, data: "0xa9cc4718" }, "latest"];

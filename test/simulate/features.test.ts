@@ -1,57 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
+import type { Address, Hash } from "../../src/chain/hex.ts";
 import { NotExecutable } from "../../src/evm/notExecutable.ts";
-import { createEngines } from "../../src/evm/referenceEngine.ts";
-import { runSimulation, type SimulationInput } from "../../src/simulate/runSimulation.ts";
-import { PARENT } from "../support/parentBlock.ts";
-import { type PlainState, readerOf } from "../support/stateRoot.ts";
+import { simulateOne as one, simulate } from "../support/plainSimulation.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const CODE: Address = `0x${"cc".repeat(20)}`;
 const OTHER: Address = `0x${"dd".repeat(20)}`;
 const ETHER: Address = `0x${"ee".repeat(20)}`;
-const engine = createEngines();
-const EMPTY: PlainState = new Map();
-
-const INPUT: Omit<SimulationInput, "paramsText"> = {
-  parent: PARENT,
-  forks: fixedForks(1n, "prague"),
-  profile: "geth",
-  errorShape: "object",
-  timeStep: 12n,
-  maxBlocks: 256,
-  maxCalls: 5_000,
-  gasCap: 50_000_000n,
-};
-
-interface Block {
-  readonly [name: string]: unknown;
-  readonly calls: readonly {
-    readonly status: string;
-    readonly returnData: string;
-    readonly logs: readonly {
-      readonly address: string;
-      readonly topics: readonly string[];
-      readonly data: string;
-      readonly logIndex: string;
-    }[];
-    readonly error?: { readonly message: string };
-  }[];
-}
-
-const simulate = async (payload: object, options: Partial<SimulationInput> = {}): Promise<readonly Block[]> => {
-  const paramsText = new TextEncoder().encode(JSON.stringify([payload]));
-  const reader = readerOf(EMPTY, () => ZERO_HASH);
-  const text = await runSimulation({ ...INPUT, ...options, paramsText }, { engine, onState: (run) => run(reader) });
-  return JSON.parse(new TextDecoder().decode(text));
-};
-const one = async (blockStateCalls: object, rest: object = {}) => {
-  const [block] = await simulate({ blockStateCalls: [blockStateCalls], ...rest });
-  if (block === undefined) throw new Error("no block");
-  return block;
-};
 const word = (value: bigint | number): Hash => `0x${value.toString(16).padStart(64, "0")}`;
 /** Returns what one opcode pushes. */
 const returning = (opcodes: string) => ({ [CODE]: { code: `0x${opcodes}5f5260205ff3` } });

@@ -47,6 +47,25 @@ test("input wins over data, addresses lose their case, overrides stand in order 
   assert.deepEqual(blocks[0]?.calls[0]?.input, Uint8Array.of(1));
 });
 
+test("an empty string is zero or no bytes, and the prefix may be 0X", () => {
+  const address = `0X${"0A".repeat(20)}`;
+  const { blocks } = parse({
+    blockStateCalls: [
+      { calls: [{ to: address, value: "", input: "", data: "0x12", gas: "0X10" }] },
+      {
+        stateOverrides: { [address]: { code: "", balance: "0XA" } },
+        blockOverrides: { prevRandao: `0X${"0".repeat(64)}` },
+      },
+    ],
+  });
+  const [call] = blocks[0]?.calls ?? [];
+  assert.equal(call?.to, address.toLowerCase());
+  assert.deepEqual([call?.value, call?.input, call?.gas], [0n, new Uint8Array(0), 16n]);
+  const [state] = blocks[1]?.states ?? [];
+  assert.deepEqual(state, [address.toLowerCase(), { ...state?.[1], code: new Uint8Array(0), balance: 10n }]);
+  failsWith({ blockStateCalls: [{ calls: [{ value: "0x" }] }] }, -32602, /value must be/);
+});
+
 test("what is wrong is told with its place", () => {
   failsWith({}, -32602, /^empty input$/);
   failsWith({ blockStateCalls: [{ calls: [{ value: "12" }] }] }, -32602, /blockStateCalls\[0\]\.calls\[0\]\.value/);

@@ -3,6 +3,8 @@ import { after, test } from "node:test";
 import { fixedForks } from "../../src/chain/ethereumForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
 import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { L1_BLOCK } from "../../src/chain/opFees.ts";
+import { createOpForks } from "../../src/chain/opForks.ts";
 import { createWorkers, NotRunHere } from "../../src/evm/workers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSimulator, type RunBase, SIMULATE_WORKER, type SimulatorOptions } from "../../src/simulate/simulator.ts";
@@ -12,12 +14,13 @@ import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 import type { PlainAccount } from "../support/stateRoot.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
-const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [NATIVE], maxWaiting: 2 });
+const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, maxWaiting: 2 });
 after(() => workers.close());
 
 const OPTIONS: SimulatorOptions = {
   workers,
-  forks: fixedForks(1n, "prague"),
+  forks: () => fixedForks(1n, "prague"),
+  nativesAt: () => [NATIVE],
   ...SIMULATOR_OPTIONS,
 };
 const simulator = createSimulator(OPTIONS);
@@ -26,7 +29,8 @@ const SENDER: Address = `0x${"aa".repeat(20)}`;
 const READER: Address = `0x${"cc".repeat(20)}`;
 const LOOP: Address = `0x${"dd".repeat(20)}`;
 
-const SLOT: Hash = `0x${"0".repeat(63)}7`;
+const slotAt = (slot: number): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
+const SLOT = slotAt(7);
 
 const account = (code: string, balance = 0n): PlainAccount => {
   const bytes = Uint8Array.fromHex(code);
@@ -82,6 +86,27 @@ test("the contract's header: time step of the chain, three zero roots, gap block
     ],
   );
   for (const name of ["stateRoot", "withdrawalsRoot", "mixHash"]) assert.equal(blocks[0][name], ZERO_HASH);
+});
+
+test("Jovian: blobGasUsed counts each call with the chain's own footprint scalar, 400 where none is set", async () => {
+  const forks = createOpForks(901n, { jovian: 0n });
+  const onOp = createSimulator({ ...OPTIONS, forks: () => forks });
+  const simulated = async (state: typeof STATE) => {
+    const on = { block: PARENT, source: plainSource(`state${++states}`, state) };
+    const calls = [
+      { from: SENDER, to: READER },
+      { from: SENDER, to: READER },
+    ];
+    const params = text([{ blockStateCalls: [{ calls }, {}] }, "latest"]);
+    const blocks = await read(onOp.simulate(params, on, never));
+    return { blobGasUsed: blocks.map((block: Record<string, unknown>) => block.blobGasUsed), rounds: on.source.reads };
+  };
+  const operator = Uint8Array.fromHex("008b".padEnd(28, "0"));
+  const l1Block = { ...account(""), storage: new Map([[slotAt(8), operator]]) };
+  const told = await simulated(new Map([...STATE, [L1_BLOCK, l1Block]]));
+  assert.deepEqual(told.blobGasUsed, [`0x${(2 * 100 * 139).toString(16)}`, "0x0"]);
+  assert.equal(told.rounds.length, 2, "the scalar is fetched with what the calls need");
+  assert.deepEqual((await simulated(STATE)).blobGasUsed, [`0x${(2 * 100 * 400).toString(16)}`, "0x0"]);
 });
 
 test("both shapes of an error", async () => {

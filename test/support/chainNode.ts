@@ -1,3 +1,4 @@
+import type { BlockId } from "../../src/chain/heads.ts";
 import { NodeError } from "../../src/chain/node.ts";
 import type { UpstreamNode } from "../../src/upstream/upstreamNode.ts";
 import type { FakeBlock, FakeChain } from "./fakeChain.ts";
@@ -18,7 +19,7 @@ const encoder = new TextEncoder();
 
 /** A node without a network: answers eth_getBlockByNumber from a fake chain at once. For tests with a clock of their own. */
 export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
-  let head: bigint | undefined;
+  let head: BlockId | undefined;
   const top = (): number => Math.max(0, node.height ?? node.chain.blocks.length - 1 - node.lag);
   const block = (tag: unknown): FakeBlock | undefined => {
     const depths: Record<string, number> = { latest: 0, safe: 4, finalized: 8 };
@@ -36,29 +37,41 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     down: false,
     available: true,
     identified: true,
+    fault: undefined,
+    suspended: false,
+    reachable: true,
+    convict: () => undefined,
     requestsPerSecond: undefined,
     oldest: 0n,
     latencyMs: 1,
     errorShare: 0,
     inFlight: 0,
     get head() {
-      return head;
+      return head?.number;
     },
     get announced() {
-      return head;
+      return head?.number;
     },
-    headHash: undefined,
-    announce: ({ number }) => {
-      head = number;
+    get headHash() {
+      return head?.hash;
+    },
+    announce: ({ number, hash }) => {
+      head = { number, hash };
     },
     lacks: () => undefined,
-    send: async ({ params: [tag] }) => {
+    send: async ({ method, params: [tag] }) => {
       node.calls += 1;
       if (node.down) {
         throw new NodeError("unreachable", name, -32_603, "down");
       }
+      if (method === "eth_chainId") {
+        return encoder.encode(JSON.stringify(`0x${node.chain.chainId.toString(16)}`));
+      }
       return encoder.encode(JSON.stringify(block(tag)?.json ?? null));
     },
+    probe: (calls, reach) => node.batch(calls, reach),
+    doubt: () => undefined,
+    confirm: async () => undefined,
     batch: (calls, reach) =>
       Promise.all(
         calls.map((call) =>

@@ -97,7 +97,7 @@ export const createDevnetPending = async (
   let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = createExecutor({
-    forks: options.forks,
+    forks: () => options.forks,
     natives: [],
     stateAt: (base) => {
       reads++;

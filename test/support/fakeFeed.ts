@@ -11,6 +11,8 @@ export interface FakeFeed {
   send(frame: object | string | Uint8Array): void;
   disconnect(): void;
   close(): Promise<void>;
+  /** Listens again, on the same port, after `close`. */
+  open(): Promise<void>;
 }
 
 export interface FakeFeedOptions {
@@ -19,10 +21,15 @@ export interface FakeFeedOptions {
 }
 
 export const createFakeFeed = async (options: FakeFeedOptions = {}): Promise<FakeFeed> => {
-  const server = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong: options.autoPong ?? true });
-  await once(server, "listening");
   let connections = 0;
-  server.on("connection", () => connections++);
+  const listen = async (port: number): Promise<WebSocketServer> => {
+    const started = new WebSocketServer({ port, host: "127.0.0.1", autoPong: options.autoPong ?? true });
+    started.on("connection", () => connections++);
+    await once(started, "listening");
+    return started;
+  };
+  let server = await listen(0);
+  let isOpen = true;
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
   const isBytes = (frame: object): frame is Uint8Array => frame instanceof Uint8Array;
@@ -39,7 +46,13 @@ export const createFakeFeed = async (options: FakeFeedOptions = {}): Promise<Fak
     disconnect: () => {
       for (const client of server.clients) client.terminate();
     },
+    open: async () => {
+      server = await listen(address.port);
+      isOpen = true;
+    },
     close: async () => {
+      if (!isOpen) return;
+      isOpen = false;
       for (const client of server.clients) client.terminate();
       server.close();
       await once(server, "close");

@@ -53,6 +53,6 @@ export const wireMessage = (index: number, options: WireOptions = {}): Record<st
 
 export const flashblock = (index: number, options: WireOptions = {}): Flashblock => {
   const parsed = parseMessage(JSON.stringify(wireMessage(index, options)));
-  if ("fault" in parsed) throw new Error(parsed.fault);
+  if (!("message" in parsed)) throw new Error(JSON.stringify(parsed));
   return parsed.message;
 };

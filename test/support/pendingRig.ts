@@ -80,7 +80,9 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       for (const message of messages) deliver(message);
       await turn();
     },
-    counted: async (name: "feedMessages" | "pendingMismatches" | "pendingVanished" | "feedGaps") => {
+    counted: async (
+      name: "feedMessages" | "pendingMismatches" | "pendingUnverified" | "pendingVanished" | "feedGaps",
+    ) => {
       const { values } = await telemetry.metrics[name].get();
       return Object.fromEntries(
         values.map(({ labels, value }) => [

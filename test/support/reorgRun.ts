@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BlockTruth, createBlockTruth, READ_KINDS, type ViewQuestion } from "./blockTruth.ts";
 import { type ForkingNode, startForkingNodes } from "./forkingNode.ts";
+import { type Lie, type LyingNode, startLyingNode } from "./lyingNode.ts";
 import { type RecordedReplica, recordReplica, type Untrue } from "./recordedReplica.ts";
 import { type Lifespan, startRedis } from "./redis.ts";
 import { createService } from "./service.ts";
@@ -19,6 +20,8 @@ export interface ReorgRun {
 }
 
 const ASKERS_A_REPLICA = 6;
+/** A third node tells another lie this often, and now and then the truth. */
+const LIE_MS = 700;
 const BLOCK_MS = 250;
 /** Below the head, how far questions and reorganisations reach. */
 const MAX_DEPTH = 20;
@@ -60,8 +63,20 @@ const createQuestions = (truth: BlockTruth, random: (below: number) => number) =
   };
 };
 
-/** Two nodes, two replicas of forebay with memory and one Redis, and askers. */
-export const startReorgRun = async (t: Lifespan, seed: number): Promise<ReorgRun> => {
+/** A third node in front of an honest one; it tells one of the lies after the other. */
+const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
+  const liar = await startLyingNode(t, target);
+  const random = createRandom(seed);
+  const timer = setInterval(() => {
+    const lie = lies[random(lies.length + 1)];
+    liar.lies = lie ? [lie] : [];
+  }, LIE_MS);
+  t.after(() => clearInterval(timer));
+  return liar;
+};
+
+/** Two nodes, and a third one that lies if there are lies; two replicas of forebay with memory and one Redis, and askers. */
+export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Lie[] = []): Promise<ReorgRun> => {
   const [one, other] = await startForkingNodes(t);
   const redis = await startRedis(t);
   const truth = createBlockTruth();
@@ -70,10 +85,12 @@ export const startReorgRun = async (t: Lifespan, seed: number): Promise<ReorgRun
     [one, other],
     [other, one],
   ];
+  const liars = lies.length === 0 ? [] : [(await startLiar(t, other.url, lies, seed)).url];
   const replicas = await Promise.all(
     orders.map(async (nodes) => {
+      const honest = nodes.map(({ url }) => url);
       const service = await createService(
-        { nodes: nodes.map(({ url }) => ({ url })), blockTimeMs: BLOCK_MS, pending: { mode: "node" } },
+        { nodes: [...honest, ...liars].map((url) => ({ url })), blockTimeMs: BLOCK_MS, pending: { mode: "node" } },
         { cache: { redis: redis.url } },
       );
       t.after(() => service.close());

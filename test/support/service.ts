@@ -16,11 +16,11 @@ export interface Service {
 
 export type ServiceChain = Omit<Input["chains"][number], "name"> & { readonly name?: string };
 
-/** Settles once every chain has its genesis and a first head. `chains` is one chain or several. */
-export const createService = async (
+/** As createService, but settles before the chains are known; `ready` settles once they are. */
+export const startService = async (
   chains: ServiceChain | readonly ServiceChain[],
   rest: Omit<Input, "chains"> = {},
-): Promise<Service> => {
+): Promise<Service & { readonly ready: Promise<void> }> => {
   const list = Array.isArray(chains) ? chains : [chains];
   const config = configSchema.parse({
     ...rest,
@@ -33,6 +33,13 @@ export const createService = async (
   });
   const telemetry = createTelemetry({ level: config.log.level });
   const forebay = await createForebay(config, telemetry);
-  await forebay.ready;
-  return { url: forebay.url, opsUrl: forebay.opsUrl, telemetry, chains: forebay.chains, close: () => forebay.close() };
+  const { url, opsUrl, ready } = forebay;
+  return { url, opsUrl, ready, telemetry, chains: forebay.chains, close: () => forebay.close() };
+};
+
+/** Settles once every chain has its genesis and a first head. `chains` is one chain or several. */
+export const createService = async (...args: Parameters<typeof startService>): Promise<Service> => {
+  const service = await startService(...args);
+  await service.ready;
+  return service;
 };

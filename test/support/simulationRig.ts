@@ -28,8 +28,13 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** A simulator on a development chain's block, with one worker and nothing known. */
 export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): SimulationRig => {
   const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
-  const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, natives: [] });
-  const simulator = createSimulator({ ...SIMULATOR_OPTIONS, workers, forks: fixedForks(31_337n, "prague") });
+  const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1 });
+  const simulator = createSimulator({
+    ...SIMULATOR_OPTIONS,
+    workers,
+    forks: () => fixedForks(31_337n, "prague"),
+    nativesAt: () => [],
+  });
   const { signal } = new AbortController();
   const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
   const decode = ({ body }: Answer): unknown => {

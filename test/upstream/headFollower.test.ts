@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { HeadChange } from "../../src/chain/heads.ts";
-import { ZERO_HASH } from "../../src/chain/hex.ts";
 import type { Finality } from "../../src/upstream/canonical.ts";
+import { ChainIdentity } from "../../src/upstream/chainIdentity.ts";
 import { createHeadFollower } from "../../src/upstream/headFollower.ts";
 import { type ChainNode, createChainNode } from "../support/chainNode.ts";
 import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakeChain.ts";
@@ -12,37 +12,34 @@ import { silent } from "../support/upstreamQuestion.ts";
 interface Setup extends FakeChainOptions {
   readonly nodes?: number;
   readonly finality?: Finality;
+  /** The first node's chain when it is first read. */
+  readonly firstChain?: FakeChain;
 }
 
-const setUp = async (t: TestContext, { nodes = 1, finality = "node", ...chainOptions }: Setup = {}) => {
+const setUp = async (t: TestContext, { nodes = 1, finality = "node", firstChain, ...chainOptions }: Setup = {}) => {
   const clock = createFakeClock();
   const telemetry = silent();
   const chain = createFakeChain(chainOptions);
-  const genesis = { hash: chain.blocks[0]?.hash ?? ZERO_HASH };
   const ending = new AbortController();
-  const heads = createHeadFollower(
-    {
-      chain: "test",
-      finality,
-      clock,
-      genesisHash: () => genesis.hash,
-      onGenesis: (hash) => {
-        genesis.hash = hash;
-      },
-    },
-    telemetry,
-    ending.signal,
-  );
   t.after(() => ending.abort());
+  const { signal } = ending;
+  const all = Array.from({ length: nodes }, (_, index) => createChainNode(`node${index + 1}`, chain));
+  const identity = new ChainIdentity({
+    ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
+    onIdentified: () => undefined,
+  });
+  const heads = createHeadFollower({ chain: "test", finality, clock, identity }, telemetry, signal);
   const changes: HeadChange[] = [];
   heads.subscribe((change) => changes.push(change));
-  const all = Array.from({ length: nodes }, (_, index) => createChainNode(`node${index + 1}`, chain));
+  const [node] = all as [ChainNode];
   for (const node of all) {
+    await identity.verify(node);
+    node.calls = 0;
     heads.follow(node);
   }
+  node.chain = firstChain ?? chain;
   await clock.advance(0);
-  const [node] = all as [ChainNode];
-  return { clock, telemetry, chain, genesis, heads, changes, node, nodes: all };
+  return { clock, telemetry, chain, identity, heads, changes, node, nodes: all };
 };
 
 /** Mines in fake time. `each` is called every `stepMs`. */
@@ -128,7 +125,7 @@ test("a reorganisation at the same height, to a shorter chain, and of everything
   setup.node.chain = other;
   await setup.heads.refresh();
   assert.equal(setup.heads.current()?.latest.hash, other.latest.hash);
-  assert.equal(setup.genesis.hash, other.blocks[0]?.hash);
+  assert.equal(setup.identity.genesis, other.blocks[0]?.hash);
 });
 
 test("a chain that begins anew far below what is held is followed", async (t) => {
@@ -137,7 +134,7 @@ test("a chain that begins anew far below what is held is followed", async (t) =>
   setup.node.chain = other;
   await setup.heads.refresh();
   assert.equal(setup.heads.current()?.latest.hash, other.latest.hash);
-  assert.equal(setup.genesis.hash, other.blocks[0]?.hash);
+  assert.equal(setup.identity.genesis, other.blocks[0]?.hash);
 });
 
 test("a node that lags, is restarted, or answers height 0 does not take the head back", async (t) => {
@@ -239,4 +236,64 @@ test("refresh is shared and ends after 500 ms; next waits for one change", async
   const never = setup.heads.next(left.signal);
   left.abort();
   await assert.rejects(never);
+});
+
+test("a head far ahead that its node has no more is given up, and its chain is followed again", async (t) => {
+  for (const nodes of [1, 2]) {
+    const setup = await setUp(t, { height: 30, nodes });
+    await run(setup, 4_000, 2_000, setup.heads.touch);
+    const ahead = createFakeChain({ height: 30 });
+    ahead.mine(3_000);
+    setup.node.chain = ahead;
+    await setup.heads.refresh();
+    assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "nothing speaks against it");
+    setup.node.chain = setup.chain;
+    await run(setup, 6_000, 2_000, setup.heads.touch);
+    await setup.heads.refresh();
+    assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${nodes} nodes`);
+    assert.equal(setup.heads.current()?.at(7n)?.hash, setup.chain.blocks[7]?.hash);
+  }
+});
+
+test("a first head that was a lie is given up", async (t) => {
+  for (const nodes of [1, 2]) {
+    const liar = createFakeChain({ seed: "other", height: 5_000 });
+    const setup = await setUp(t, { height: 30, nodes, firstChain: liar });
+    setup.node.chain = setup.chain;
+    await run(setup, 6_000, 2_000, setup.heads.touch);
+    await setup.heads.refresh();
+    assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${nodes} nodes`);
+  }
+});
+
+test("a head that its node has no more is given up if another node's head is below it", async (t) => {
+  const setup = await setUp(t, { height: 30, nodes: 2 });
+  await run(setup, 4_000, 2_000, setup.heads.touch);
+  const before = setup.chain.latest;
+  const ahead = createFakeChain({ height: Number(before.number) });
+  ahead.mine();
+  setup.node.chain = ahead;
+  await setup.heads.refresh();
+  assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash);
+  setup.node.chain = setup.chain;
+  await setup.heads.refresh();
+  assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "one machine may be behind another");
+  await run(setup, 20_000, 100_000, setup.heads.touch);
+  assert.equal(setup.heads.current()?.latest.hash, before.hash);
+});
+
+test("impossible numbers are no heads", async (t) => {
+  const setup = await setUp(t, { height: 30 });
+  const { latest } = await setup.heads.refresh();
+  const { json } = setup.chain.latest;
+  const send = setup.node.send;
+  for (const number of [2n ** 53n, 2n ** 60n, 2n ** 256n - 1n]) {
+    setup.node.send = async (call, reach) =>
+      call.params[0] === "latest"
+        ? Buffer.from(JSON.stringify({ ...json, number: `0x${number.toString(16)}` }))
+        : send(call, reach);
+    await setup.heads.refresh();
+    assert.equal(setup.heads.current()?.latest, latest);
+    assert.equal(setup.node.head, 30n);
+  }
 });

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { NodeError } from "../../src/chain/node.ts";
 import type { Answer } from "../../src/chain/source.ts";
@@ -235,17 +234,16 @@ test("missing data are asked on another node, and remembered", async (t) => {
   assert.ok(upstreams.nodes[0]?.oldest === 0n || upstreams.nodes[0]?.oldest === 6n);
 });
 
-test("filters stay with the node that made them", async (t) => {
-  const handlers = { eth_newFilter: () => `0x${randomBytes(16).toString("hex")}`, eth_getFilterChanges: () => [] };
-  const [first, second] = await two({ handlers });
+test("a filter's poll goes to the node that made it, and to no other", async (t) => {
+  const [first, second] = await two({ handlers: { eth_getFilterChanges: () => [] } });
   const { upstreams } = await start(t, [first, second]);
-  const write = { write: true, lifetime: "never" } as const;
-  for (let filter = 0; filter < 4; filter += 1) {
-    const { body, node } = await upstreams.request(createQuestion("eth_newFilter", [{}], write), createContext());
-    const id = JSON.parse(Buffer.from(body as Uint8Array).toString());
-    const changes = await upstreams.request(createQuestion("eth_getFilterChanges", [id], write), createContext());
-    assert.equal(changes.node, node);
-  }
+  const poll = (filterOwner: string) =>
+    upstreams.request(
+      createQuestion("eth_getFilterChanges", ["0x1"], { write: true, lifetime: "never", filterOwner }),
+      createContext(),
+    );
+  for (const name of ["node1", "node2", "node1"]) assert.equal((await poll(name)).node, name);
+  await assert.rejects(poll("node3"), { code: -32_000, message: "filter not found" });
 });
 
 test("a batch is one request, in order, and falls back to single calls", async (t) => {
@@ -285,26 +283,47 @@ test("a slow node is hedged within the share", async (t) => {
   assert.ok(first.count("eth_getBalance") + second.count("eth_getBalance") <= 22);
 });
 
-test("a node of another chain stops the start, naming both", async (t) => {
-  const one = await createFakeNode({ chain: createFakeChain({ chainId: 1 }) });
+test("a node of another chain is suspended at the start, with both ids named", async (t) => {
+  const chain = createFakeChain({ chainId: 1 });
+  const one = await createFakeNode({ chain });
   const ten = await createFakeNode({ chain: createFakeChain({ chainId: 10 }) });
-  t.after(async () => {
-    await Promise.all([one.close(), ten.close()]);
-  });
-  const cases = [
-    { nodes: [one, ten], message: /"(?:node1|node2)" has chain id \d+, but node "(?:node1|node2)" has chain id \d+/ },
-    {
-      nodes: [one],
-      chainId: 5,
-      message: /chain "test": is configured with chain id 5, but node "node1" has chain id 1/,
-    },
-  ];
-  for (const { nodes, message, ...more } of cases) {
-    const urls = nodes.map(({ url }) => ({ url }));
-    const upstreams = createUpstreams({ chain: "test", nodes: urls, ...more }, silent());
-    await assert.rejects(upstreams.ready, { message });
-    await upstreams.close();
+  const wrong = Promise.withResolvers<Error>();
+  const { upstreams, telemetry } = await start(t, [one, ten], { chainId: 1, onWrongChain: wrong.resolve });
+  assert.match(
+    (await wrong.promise).message,
+    /"test": is configured with chain id 1, but node "node2" has chain id 10/,
+  );
+  const suspended = () => upstreams.nodes.map(({ identified }) => !identified);
+  assert.deepEqual(suspended(), [false, true]);
+  assert.match(await telemetry.registry.metrics(), /upstream_wrong_chain\{chain="test",node="node2"\} 1/);
+  for (let read = 0; read < 5; read += 1) {
+    assert.equal((await upstreams.request(balance("0x5"), createContext())).node, "node1");
   }
+});
+
+test("the log names both chain ids, once", async (t) => {
+  const bad = await createFakeNode({ chain: createFakeChain({ chainId: 5 }) });
+  const lines: object[] = [];
+  const telemetry = silent();
+  telemetry.log.error = (line: object) => lines.push(line);
+  const upstreams = createUpstreams({ chain: "test", chainId: 31_337, nodes: [{ url: bad.url }] }, telemetry);
+  t.after(async () => {
+    await upstreams.close();
+    await bad.close();
+  });
+  // The second check is a second later.
+  while (bad.count("eth_chainId") < 2) await bad.asked("eth_chainId");
+  assert.equal(lines.length, 1);
+  assert.partialDeepStrictEqual(lines[0], { node: "node1", chainId: "5", expectedChainId: "31337" });
+});
+
+test("without a configured chain id the first answer decides", async (t) => {
+  const [slow, fast] = [await createFakeNode({ chain: createFakeChain({ chainId: 5 }) }), await createFakeNode()];
+  slow.faults.delayMs = 100;
+  const wrong = Promise.withResolvers<Error>();
+  const { upstreams } = await start(t, [slow, fast], { onWrongChain: wrong.resolve });
+  assert.match((await wrong.promise).message, /node "node2" has chain id 31337, but node "node1" has chain id 5/);
+  assert.equal(upstreams.genesis.chainId, 31_337n);
 });
 
 test("a node that is down at the start is used once it is up", async (t) => {
@@ -338,13 +357,13 @@ test("a node that dies under load costs no read", async (t) => {
   await Promise.all(Array.from({ length: 8 }, client));
 });
 
-test("a node that comes up late and is of another chain is told", async (t) => {
+test("a node that comes up late and is of another chain is suspended", async (t) => {
   const [good, bad] = [await createFakeNode(), await createFakeNode({ chain: createFakeChain({ chainId: 5 }) })];
   bad.faults.answer = 503;
-  const fatal = Promise.withResolvers<Error>();
-  const { upstreams } = await start(t, [good, bad], { onFatal: fatal.resolve });
+  const wrong = Promise.withResolvers<Error>();
+  const { upstreams } = await start(t, [good, bad], { onWrongChain: wrong.resolve });
   bad.faults.answer = undefined;
-  assert.match((await fatal.promise).message, /chain id 31337, but node "node2" has chain id 5/);
+  assert.match((await wrong.promise).message, /chain id 31337, but node "node2" has chain id 5/);
   assert.equal(upstreams.nodes[1]?.available, false);
 });
 

@@ -95,6 +95,27 @@ test("unichain: receipts and logs of the metadata, with indexes through the whol
   );
 });
 
+test("unichain: L1 fees of the metadata's receipts are what the vault of L1 fees received", () => {
+  const file = "unichain-sepolia-35535698.flashblocks.jsonl";
+  const messages = messagesOf(file);
+  const { block, folded } = play(messages, parentOf(messages));
+  const vault = readJsonLines(`flashblocks/${file}`).map((message) => {
+    const { metadata } = message as { metadata: { new_account_balances: Record<string, string> } };
+    return BigInt(metadata.new_account_balances["0x420000000000000000000000000000000000001a"] ?? 0);
+  });
+  for (const [at, { firstTransaction, transactions }] of folded.parts.entries()) {
+    const receipts = transactions.map((_, position) => read(block.receipt(firstTransaction + position)));
+    if (at === 0) {
+      assert.equal(receipts[0]?.type, "0x7e");
+      assert.equal(receipts[0]?.l1Fee, undefined);
+      continue;
+    }
+    const fees = receipts.reduce((sum, { l1Fee }) => sum + BigInt(String(l1Fee)), 0n);
+    assert.equal(fees, (vault[at] ?? 0n) - (vault[at - 1] ?? 0n));
+    for (const { l1GasPrice, l1BaseFeeScalar } of receipts) assert.ok(l1GasPrice && l1BaseFeeScalar);
+  }
+});
+
 test("base sepolia: eleven messages in order, repeated transactions do no harm", () => {
   const messages = messagesOf("base-sepolia-33439826.flashblocks.jsonl");
   const { decisions, block } = play(messages, parentOf(messages));

@@ -1,0 +1,123 @@
+import { crc32 } from "node:zlib";
+import { type Hash, isQuantity, parseData } from "./hex.ts";
+import { nativeContracts } from "./opForks.ts";
+import { areRulesKnown, type ChainForks, isForkActive, isOpForkActive, newestRulesAt, type Rules } from "./rules.ts";
+
+/** Rules of a node that are not ours. */
+export interface RuleDifference {
+  /** Seconds of the first block with such rules. */
+  readonly from: bigint;
+  readonly what: string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const isTime = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+const isRecord = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+
+/** EIP-7910: system contracts with one address on all chains, and those whose address a chain chooses. */
+const SYSTEM_CONTRACTS = new Map<string, string | undefined>([
+  ["BEACON_ROOTS_ADDRESS", "0x000f3df6d732807ef1319fb7b8bb8522d0beac02"],
+  ["HISTORY_STORAGE_ADDRESS", "0x0000f90827f1c53a10cb7a02335b175320002935"],
+  ["WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS", "0x00000961ef480eb55e80d19ad83579a64c007002"],
+  ["CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", "0x0000bbddc7ce488642fb579f8b00f3a590007251"],
+  ["DEPOSIT_CONTRACT_ADDRESS", undefined],
+]);
+
+/**
+ * The earliest difference between a node's answer to eth_config (EIP-7910) and our rules; undefined if there is none.
+ * An entry without an activation time is not compared.
+ */
+export const findRuleDifference = (
+  config: unknown,
+  forks: ChainForks,
+  genesisHash: Hash,
+): RuleDifference | undefined => {
+  if (!isRecord(config)) return undefined;
+  const differences = [config.current, config.next, config.last].flatMap((entry) => {
+    if (!isRecord(entry) || !isTime(entry.activationTime)) return [];
+    const from = BigInt(entry.activationTime);
+    const what = areRulesKnown(forks, from) ? compareEntry(entry, from, forks, genesisHash) : undefined;
+    return what === undefined ? [] : [{ from, what }];
+  });
+  return differences.sort((one, other) => Number(one.from - other.from))[0];
+};
+
+const compareEntry = (entry: Fields, from: bigint, forks: ChainForks, genesisHash: Hash): string | undefined => {
+  if (from !== 0n && !timesOf(forks).includes(from)) return `activation time ${from}`;
+  const rules = newestRulesAt(forks, UNBOUNDED, from);
+  return (
+    compareBlobs(entry.blobSchedule, rules) ??
+    findUnknownPrecompile(entry.precompiles, rules, from) ??
+    findUnknownContract(entry.systemContracts) ??
+    compareForkId(entry.forkId, forks, from, genesisHash)
+  );
+};
+
+/** A block number above all forks that begin at a number. */
+const UNBOUNDED = 2n ** 64n;
+
+const timesOf = ({ activations, op = {} }: ChainForks): readonly (bigint | undefined)[] => [
+  ...activations.map(({ timestamp }) => timestamp),
+  ...Object.values(op),
+];
+
+const compareBlobs = (schedule: unknown, { blobs }: Rules): string | undefined => {
+  if (blobs === undefined || !isRecord(schedule)) return undefined;
+  const { target, max, baseFeeUpdateFraction } = schedule;
+  const isSame =
+    target === Number(blobs.target) &&
+    max === Number(blobs.max) &&
+    baseFeeUpdateFraction === Number(blobs.updateFraction);
+  return isSame ? undefined : `blob schedule ${target}/${max}/${baseFeeUpdateFraction}`;
+};
+
+const LAST_ISTANBUL = 0x09n;
+const LAST_CANCUN = 0x0an;
+const LAST_PRAGUE = 0x11n;
+const P256_VERIFY = 0x100n;
+
+const isPrecompile = (address: bigint, rules: Rules): boolean => {
+  if (address === P256_VERIFY) return isForkActive(rules, "osaka") || isOpForkActive(rules, "fjord");
+  if (isForkActive(rules, "prague")) return address <= LAST_PRAGUE;
+  return address <= (isForkActive(rules, "cancun") ? LAST_CANCUN : LAST_ISTANBUL);
+};
+
+const findUnknownPrecompile = (precompiles: unknown, rules: Rules, from: bigint): string | undefined => {
+  if (!isRecord(precompiles)) return undefined;
+  const natives = nativeContracts(rules.chainId, from);
+  const isKnown = (address: unknown): boolean =>
+    isQuantity(address) &&
+    (isPrecompile(BigInt(address), rules) || natives.some((native) => address.toLowerCase().startsWith(native)));
+  const unknown = Object.entries(precompiles).find(([, address]) => !isKnown(address));
+  return unknown && `precompile ${unknown[0]} at ${unknown[1]}`;
+};
+
+const findUnknownContract = (contracts: unknown): string | undefined => {
+  if (!isRecord(contracts)) return undefined;
+  const isKnown = ([name, address]: readonly [string, unknown]): boolean => {
+    const known = SYSTEM_CONTRACTS.get(name) ?? String(address).toLowerCase();
+    return SYSTEM_CONTRACTS.has(name) && String(address).toLowerCase() === known;
+  };
+  const unknown = Object.entries(contracts).find((entry) => !isKnown(entry));
+  return unknown && `system contract ${unknown[0]} at ${unknown[1]}`;
+};
+
+/** EIP-2124: checksum of the genesis hash and of all forks up to that time. */
+const compareForkId = (
+  forkId: unknown,
+  { activations, forkIdBlocks }: ChainForks,
+  from: bigint,
+  genesisHash: Hash,
+): string | undefined => {
+  if (!isQuantity(forkId) || forkIdBlocks === undefined) return undefined;
+  const times = activations.flatMap(({ timestamp = 0n }) => (timestamp > 0n && timestamp <= from ? [timestamp] : []));
+  const ours = [...forkIdBlocks, ...times].reduce(addFork, crc32(parseData(genesisHash)));
+  return BigInt(forkId) === BigInt(ours) ? undefined : `fork id ${forkId}`;
+};
+
+const addFork = (checksum: number, fork: bigint): number => {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(fork);
+  return crc32(bytes, checksum);
+};

@@ -1,0 +1,13 @@
+/** Fields of a block object in the execution API, up to Osaka. */
+const KNOWN_FIELDS = new Set([
+  ...["hash", "number", "parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot"],
+  ...["logsBloom", "difficulty", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce"],
+  ...["baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot", "requestsHash"],
+  ...["transactions", "uncles", "withdrawals", "size"],
+  // Nodes add these; they are not in the header.
+  ...["totalDifficulty", "author", "sealFields", "signature", "step"],
+]);
+
+/** Names of fields that no known fork has. A block with one was made under rules that are not known here. */
+export const unknownFields = (block: Readonly<Record<string, unknown>>): readonly string[] =>
+  Object.keys(block).filter((name) => !KNOWN_FIELDS.has(name) && block[name] !== null && block[name] !== undefined);

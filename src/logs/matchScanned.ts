@@ -1,0 +1,48 @@
+import type { LogFilter } from "../chain/logFilter.ts";
+import type { ScannedLog } from "./scanLogs.ts";
+
+const QUOTE = 0x22;
+const ADDRESS_LENGTH = 42;
+const TOPIC_LENGTH = 66;
+/** A topic with its quotes and the comma behind it. */
+const TOPIC_STEP = TOPIC_LENGTH + 3;
+
+/** A hex string of that length whose opening quote is at `at`; undefined where there is none. */
+const readHex = ({ text }: ScannedLog, at: number, length: number): string | undefined =>
+  text[at] === QUOTE && text[at + length + 1] === QUOTE ? text.toString("latin1", at + 1, at + 1 + length) : undefined;
+
+/** The topics as compact JSON has them; undefined where the list is written in another way. */
+const readCompactTopics = (log: ScannedLog, count: number): string[] | undefined => {
+  const topics: string[] = [];
+  for (let index = 0; index < count; index++) {
+    const topic = readHex(log, log.topics + 1 + index * TOPIC_STEP, TOPIC_LENGTH);
+    if (topic === undefined) return undefined;
+    topics.push(topic);
+  }
+  return topics;
+};
+
+const readTopics = (log: ScannedLog, count: number): readonly unknown[] => {
+  const compact = readCompactTopics(log, count);
+  if (compact !== undefined) return compact;
+  const end = log.text.indexOf("]", log.topics);
+  const topics: unknown = JSON.parse(log.text.toString("latin1", log.topics, end + 1));
+  return Array.isArray(topics) ? topics : [];
+};
+
+const holds = (wanted: ReadonlySet<string>, value: unknown): boolean =>
+  typeof value === "string" && (wanted.has(value) || wanted.has(value.toLowerCase()));
+
+/** Whether scanned logs match a filter; only what the filter names is read. */
+export const createMatch = ({ addresses, topics }: LogFilter): ((log: ScannedLog) => boolean) => {
+  const wantedAddresses = new Set<string>(addresses);
+  const positions = topics.map((position) => new Set<string>(position));
+  const hasTopics = (log: ScannedLog): boolean => {
+    if (log.topics < 0) return false;
+    const own = readTopics(log, positions.length);
+    return positions.every((wanted, at) => at < own.length && (wanted.size === 0 || holds(wanted, own[at])));
+  };
+  return (log) =>
+    (wantedAddresses.size === 0 || holds(wantedAddresses, readHex(log, log.address, ADDRESS_LENGTH))) &&
+    (positions.length === 0 || hasTopics(log));
+};

@@ -1,0 +1,22 @@
+import type { LogFilter } from "../chain/logFilter.ts";
+import type { ScannedLog } from "./scanLogs.ts";
+
+const TOPICS = Buffer.from('"topics"');
+const QUOTE = 0x22;
+const CLOSE_LIST = 0x5d;
+
+/** Topics are strings of hex: each has two quotes, and no other byte of the list is one. */
+const countTopics = ({ text, start, end }: ScannedLog): number => {
+  const key = text.indexOf(TOPICS, start);
+  if (key === -1 || key >= end) return 0;
+  let quotes = 0;
+  for (let at = key + TOPICS.length; at < end && text[at] !== CLOSE_LIST; at++) if (text[at] === QUOTE) quotes++;
+  return quotes / 2;
+};
+
+/**
+ * Drops logs with fewer topics than the filter has positions. reth, anvil and some proxies ignore empty positions at the end
+ * of a filter, geth counts them. A log that matches a last position with values has all its topics: no log is read then.
+ */
+export const dropShortLogs = ({ topics }: LogFilter, logs: readonly ScannedLog[]): readonly ScannedLog[] =>
+  topics.at(-1)?.length === 0 ? logs.filter((log) => countTopics(log) >= topics.length) : logs;

@@ -1,0 +1,87 @@
+import type { Hash } from "../chain/hex.ts";
+import type { StateChanges, StateKeys, StateReader } from "../chain/stateReader.ts";
+import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { KnownState } from "../evm/knownState.ts";
+import { createStrictState } from "../evm/missingState.ts";
+import { StateOverlay } from "../evm/stateOverlay.ts";
+import { beginBlock } from "../evm/systemCalls.ts";
+import { blockOf, layered } from "./blockState.ts";
+import { type Executed, executeTransaction, type Prepared } from "./executeTransactions.ts";
+import type { Work } from "./execution.ts";
+import type { Layer } from "./layers.ts";
+
+export interface BlockRunOptions {
+  readonly work: Work;
+  readonly engine: Engine;
+  readonly known: KnownState;
+  /** What was written above the known state, newest first. */
+  readonly layers: readonly Layer[];
+  readonly ancestors: ReadonlyMap<bigint, Hash>;
+  readonly transactions: readonly Prepared[];
+  /** Of the block before these transactions. */
+  readonly gasUsed: bigint;
+}
+
+/** Runs one message's transactions in order and stops where a value is not known. What ran before is not run again. */
+export class BlockRun {
+  readonly block: BlockEnvironment;
+  readonly executed: Executed[] = [];
+  readonly #options: BlockRunOptions;
+  readonly #state: StateOverlay;
+  #reader: StateReader;
+  #hasBegun: boolean;
+
+  constructor(options: BlockRunOptions) {
+    const { work, known, layers, ancestors } = options;
+    this.#options = options;
+    this.#reader = layered(known.reader(createStrictState()), layers);
+    const reader: StateReader = {
+      account: (address) => this.#reader.account(address),
+      code: (hash, address) => this.#reader.code(hash, address),
+      storage: (address, slot) => this.#reader.storage(address, slot),
+      blockHash: (number) => this.#reader.blockHash(number),
+    };
+    this.#state = new StateOverlay(reader);
+    this.#hasBegun = work.index > 0;
+    this.block = blockOf(work.environment, ancestors, reader);
+  }
+
+  /** Runs as far as the state is known. Returns what is missing then; undefined at the end. Throws TransactionError. */
+  async advance(): Promise<StateKeys | undefined> {
+    const { known, layers, transactions } = this.#options;
+    const missing = createStrictState();
+    this.#reader = layered(known.reader(missing), layers);
+    while (!this.#hasBegun || this.executed.length < transactions.length) {
+      this.#state.mark();
+      try {
+        await this.#step();
+      } catch (error) {
+        this.#state.abandon();
+        if (missing.count === 0) throw error;
+        return missing.keys();
+      }
+      this.#state.keep();
+    }
+    return undefined;
+  }
+
+  async #step(): Promise<void> {
+    const { engine, work, transactions, gasUsed } = this.#options;
+    if (!this.#hasBegun) {
+      const { parentHash, parentBeaconBlockRoot } = work.environment;
+      await beginBlock(engine, this.#state, this.block, parentHash, parentBeaconBlockRoot);
+      this.#hasBegun = true;
+      return;
+    }
+    const next = transactions[this.executed.length];
+    if (!next) return;
+    const place = { engine, state: this.#state, block: this.block };
+    const before = this.executed.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed;
+    this.executed.push(await executeTransaction(place, next, before));
+  }
+
+  /** What the transactions wrote that have run. */
+  changes(): StateChanges {
+    return this.#state.changes();
+  }
+}

@@ -1,0 +1,36 @@
+import { LRUCache } from "lru-cache";
+import { formatData } from "../chain/hex.ts";
+import type { StateKeys } from "../chain/stateReader.ts";
+import type { Transaction } from "../chain/transaction.ts";
+import { createStateKeySet, type StateKeySet } from "./stateKeySet.ts";
+
+const MAX_CALLS = 4_000;
+/** Of one contract and selector. */
+const MAX_KEYS = 512;
+const SELECTOR_BYTES = 4;
+
+/** Which state transactions read earlier, by contract and selector: values change from block to block, keys rarely do. */
+export interface ReadSets {
+  of(transaction: Transaction): StateKeys | undefined;
+  learn(transaction: Transaction, keys: StateKeys): void;
+}
+
+const callOf = ({ to, input }: Transaction): string | undefined =>
+  to === null ? undefined : `${to}${formatData(input.subarray(0, SELECTOR_BYTES))}`;
+
+export const createReadSets = (): ReadSets => {
+  const sets = new LRUCache<string, StateKeySet>({ max: MAX_CALLS });
+  return {
+    of: (transaction) => {
+      const call = callOf(transaction);
+      return call === undefined ? undefined : sets.get(call)?.keys();
+    },
+    learn: (transaction, keys) => {
+      const call = callOf(transaction);
+      if (call === undefined) return;
+      const known = sets.get(call) ?? createStateKeySet();
+      if (known.size < MAX_KEYS) known.add(keys);
+      sets.set(call, known);
+    },
+  };
+};

@@ -1,0 +1,77 @@
+import type { Heads } from "../chain/heads.ts";
+import type { Telemetry } from "../telemetry.ts";
+import type { FeedIntake } from "./feedIntake.ts";
+import type { FoldedBlock } from "./fold.ts";
+import type { HeadSource } from "./headSource.ts";
+import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
+import { isSealingFast } from "./sealingFast.ts";
+
+export interface ServingDecisionOptions {
+  /** Label of metrics. */
+  readonly chain: string;
+  readonly mode: "auto" | Backend;
+  readonly hasFeeds: boolean;
+  readonly feed: FeedIntake;
+  readonly heads: Pick<HeadSource, "setNative">;
+  /** The node's own pending block is above the head. */
+  readonly nodeBuilds: () => boolean;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+}
+
+/** Decides for each view who answers at pending, and tells when that changes. */
+export class ServingDecision {
+  readonly #options: ServingDecisionOptions;
+  #backend: Backend | undefined;
+  #isUnverified = false;
+
+  constructor(options: ServingDecisionOptions) {
+    this.#options = options;
+  }
+
+  get backend(): Backend | undefined {
+    return this.#backend;
+  }
+
+  /** `blocks`: folded, above the head. */
+  decide(head: Heads, blocks: readonly FoldedBlock[]): Serving {
+    const { feed, nodeBuilds } = this.#options;
+    const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
+    const serving = decideServing({
+      backend: this.#chooseBackend(head),
+      isFeedLive: feed.isLive,
+      isFeedOverdue: feed.isOverdue,
+      hasBlocks: blocks.length > 0,
+      isProven: failure === undefined,
+      isDegraded: feed.isDegraded,
+      nodeBuilds: nodeBuilds(),
+    });
+    this.#countTurn(serving, failure?.unproven ?? "failed");
+    return serving;
+  }
+
+  #chooseBackend(head: Heads): Backend {
+    const { chain, mode, hasFeeds, feed, heads, telemetry } = this.#options;
+    const next = decideBackend(this.#backend, {
+      configured: mode,
+      hasFeeds,
+      isFeedLive: feed.isLive,
+      isSealingFast: isSealingFast(head),
+    });
+    if (next !== this.#backend) {
+      telemetry.log.info({ chain, backend: next }, "pending has a source");
+      heads.setNative(next === "native");
+    }
+    this.#backend = next;
+    return next;
+  }
+
+  #countTurn({ mode }: Serving, cause: string): void {
+    const { chain, telemetry } = this.#options;
+    const isUnverified = mode === "unproven";
+    if (isUnverified && !this.#isUnverified) {
+      telemetry.metrics.pendingUnverified.inc({ chain, cause });
+      telemetry.log.warn({ chain, cause }, "pending state is not verified: the node answers state reads");
+    }
+    this.#isUnverified = isUnverified;
+  }
+}

@@ -1,0 +1,30 @@
+import type { Address, Hash } from "../chain/hex.ts";
+import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../chain/opFees.ts";
+import type { Rules } from "../chain/rules.ts";
+import type { StateKeys } from "../chain/stateReader.ts";
+import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
+import type { Work } from "./execution.ts";
+
+const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
+/** L1Block's storage ends here (Jovian). */
+const L1_BLOCK_SLOTS = 9;
+
+/** What every message reads: the system calls' accounts, the fee recipients, the attributes of L1; and what the feed lists. */
+export const standardKeys = ({ environment, index, accessList }: Work, rules: Rules): StateKeys => ({
+  accounts: [
+    environment.feeRecipient,
+    ...(index === 0 ? [SYSTEM, BEACON_ROOTS, BLOCK_HASHES] : []),
+    ...(rules.op === undefined ? [] : OP_ACCOUNTS),
+    ...accessList.map(({ address }) => address),
+  ],
+  slots: [
+    ...(rules.op === undefined ? [] : L1_SLOTS),
+    ...accessList.flatMap(({ address, slots }) => slots.map((slot) => [address, slot] as const)),
+  ],
+  blockHashes: [],
+});
+
+const L1_SLOTS = Array.from({ length: L1_BLOCK_SLOTS }, (_, slot): readonly [Address, Hash] => [
+  L1_BLOCK,
+  `0x${slot.toString(16).padStart(64, "0")}`,
+]);

@@ -1,0 +1,34 @@
+import { setImmediate as turn } from "node:timers/promises";
+
+/** Lets one job at a time run: an engine runs one message at a time. */
+export interface Turns {
+  /** Runs before all guesses that wait. */
+  urgent<T>(job: () => Promise<T>): Promise<T>;
+  /** Runs when nothing urgent waits; messages to the thread are received first. */
+  idle<T>(job: () => Promise<T>): Promise<T>;
+}
+
+export const createTurns = (): Turns => {
+  const urgent: (() => Promise<void>)[] = [];
+  const idle: (() => Promise<void>)[] = [];
+  let isRunning = false;
+
+  const work = async (): Promise<void> => {
+    isRunning = true;
+    for (;;) {
+      if (urgent.length === 0 && idle.length > 0) await turn();
+      const next = urgent.shift() ?? idle.shift();
+      if (!next) break;
+      await next();
+    }
+    isRunning = false;
+  };
+
+  const enter = <T>(queue: (() => Promise<void>)[], job: () => Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      queue.push(() => job().then(resolve, reject));
+      if (!isRunning) void work();
+    });
+
+  return { urgent: (job) => enter(urgent, job), idle: (job) => enter(idle, job) };
+};

@@ -1,0 +1,22 @@
+import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./fields.ts";
+import type { ReceiptsHeader } from "./receipts.ts";
+
+const decoder = new TextDecoder();
+
+/** What a block object says of its block's receipts; undefined where it is no block. */
+export const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
+  const block: unknown = JSON.parse(decoder.decode(body));
+  if (!isFields(block)) return undefined;
+  try {
+    return {
+      hash: bytesOf(block.hash, 32),
+      number: numberOf(block.number),
+      receiptsRoot: bytesOf(block.receiptsRoot, 32),
+      logsBloom: bytesOf(block.logsBloom, 256),
+      countsGas: isAbsent(block.blockAccessListHash),
+    };
+  } catch (error) {
+    if (error instanceof MalformedField) return undefined;
+    throw error;
+  }
+};

@@ -1,0 +1,130 @@
+import { createServer } from "node:http";
+import { formatHeader, hashHeader } from "../../../src/chain/blockHeader.ts";
+import { bloomOfLogs, createBloom, orBloom } from "../../../src/chain/bloom.ts";
+import { formatTransaction } from "../../../src/chain/formatTransaction.ts";
+import { type Address, formatQuantity, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../../src/chain/hex.ts";
+import { orderedTrieRoot } from "../../../src/chain/orderedTrie.ts";
+import { parseTransaction } from "../../../src/chain/parseTransaction.ts";
+import { encodeReceipt, formatReceipt } from "../../../src/chain/receipt.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/chain/rlp.ts";
+
+/** A node whose blocks each have 150 transactions with true hashes and roots, and 150 receipts. */
+const TRANSACTIONS = 150;
+const BLOCKS = 256;
+const INPUT = new Uint8Array(196).fill(0xcd);
+const RECIPIENT = new Uint8Array(20).fill(0xab);
+const SENDER: Address = `0x${"a1".repeat(20)}`;
+const WORD: Hash = `0x${"b2".repeat(32)}`;
+
+const rawTransaction = (nonce: number): Uint8Array =>
+  concatBytes([
+    Uint8Array.of(2),
+    encodeList([
+      ...[encodeNumber(1), encodeNumber(nonce), encodeNumber(1_000_000), encodeNumber(2_000_000_000)],
+      ...[encodeNumber(100_000), encodeBytes(RECIPIENT), encodeNumber(0), encodeBytes(INPUT), encodeList([])],
+      ...[encodeNumber(1), encodeBytes(new Uint8Array(32).fill(7)), encodeBytes(new Uint8Array(32).fill(9))],
+    ]),
+  ]);
+
+const logs = Array.from({ length: 2 }, () => ({ address: SENDER, topics: [WORD, WORD, WORD], data: WORD }));
+const logsBloom = bloomOfLogs(logs);
+const bloom = createBloom();
+orBloom(bloom, logsBloom);
+const receipts = Array.from({ length: TRANSACTIONS }, (_, index) => ({
+  ...{ type: 2, status: true, logs, logsBloom },
+  cumulativeGasUsed: 50_000n * BigInt(index + 1),
+}));
+const receiptsRoot = orderedTrieRoot(receipts.map(encodeReceipt));
+
+interface Texts {
+  readonly hashes: string;
+  readonly full: string;
+  readonly receipts: string;
+}
+
+const createBlock = (number: number, parentHash: Hash): { readonly hash: Hash; readonly texts: Texts } => {
+  const transactions = Array.from({ length: TRANSACTIONS }, (_, index) =>
+    parseTransaction(rawTransaction(number * TRANSACTIONS + index)),
+  );
+  const header = {
+    ...{ parentHash, miner: ZERO_ADDRESS, stateRoot: ZERO_HASH, receiptsRoot, logsBloom: bloom },
+    transactionsRoot: orderedTrieRoot(transactions.map(({ raw }) => raw)),
+    ...{
+      number: BigInt(number),
+      gasLimit: 30_000_000n,
+      gasUsed: 7_500_000n,
+      timestamp: 1_700_000_000n + BigInt(number),
+    },
+    ...({ extraData: "0x", mixHash: ZERO_HASH, baseFeePerGas: 7n } as const),
+  };
+  const hash = hashHeader(header);
+  const place = { sender: SENDER, blockHash: hash, blockNumber: BigInt(number), baseFee: 7n };
+  const rest = { ...formatHeader(header, hash), size: "0x8000", uncles: [] };
+  const formatted = transactions.map((transaction, transactionIndex) =>
+    formatTransaction(transaction, { ...place, transactionIndex }),
+  );
+  const formattedReceipts = transactions.map((transaction, index) => {
+    const receipt = receipts[index] ?? receipts[0];
+    if (receipt === undefined) throw new Error("a block without receipts");
+    return formatReceipt(receipt, {
+      ...{ ...place, transaction, transactionIndex: index, gasUsed: 50_000n, firstLogIndex: index * logs.length },
+    });
+  });
+  return {
+    hash,
+    texts: {
+      hashes: JSON.stringify({ ...rest, transactions: transactions.map((transaction) => transaction.hash) }),
+      full: JSON.stringify({ ...rest, transactions: formatted }),
+      receipts: JSON.stringify(formattedReceipts),
+    },
+  };
+};
+
+const byName = new Map<string, Texts>();
+let parentHash: Hash = ZERO_HASH;
+for (let number = 0; number < BLOCKS; number++) {
+  const { hash, texts } = createBlock(number, parentHash);
+  byName.set(formatQuantity(number), texts).set(hash, texts);
+  parentHash = hash;
+}
+const latest = formatQuantity(BLOCKS - 1);
+for (const tag of ["latest", "safe", "finalized"])
+  byName.set(tag, byName.get(latest) ?? { hashes: "", full: "", receipts: "" });
+
+interface Asked {
+  readonly id: unknown;
+  readonly method: string;
+  readonly params: readonly [unknown, boolean?];
+}
+
+const resultOf = ({ method, params: [block, isFull] }: Asked): string => {
+  const texts = byName.get(
+    typeof block === "object" && block !== null && "blockHash" in block ? String(block.blockHash) : String(block),
+  );
+  if (method === "eth_chainId") return '"0x1"';
+  if (method === "eth_getBlockReceipts") return texts?.receipts ?? "null";
+  if (method.startsWith("eth_getBlockBy")) return (isFull ? texts?.full : texts?.hashes) ?? "null";
+  return '"0x0"';
+};
+const answerOne = (asked: Asked): string =>
+  `{"jsonrpc":"2.0","id":${JSON.stringify(asked.id)},"result":${resultOf(asked)}}`;
+
+const server = createServer((request, response) => {
+  let body = "";
+  request.setEncoding("utf8");
+  request.on("data", (chunk) => {
+    body += chunk;
+  });
+  request.on("end", () => {
+    const asked: Asked | Asked[] = JSON.parse(body);
+    const text = Array.isArray(asked) ? `[${asked.map(answerOne).join()}]` : answerOne(asked);
+    response.writeHead(200, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) });
+    response.end(text);
+  });
+});
+server.keepAliveTimeout = 60_000;
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address();
+  process.send?.(typeof address === "object" && address !== null ? address.port : 0);
+});
+process.on("disconnect", () => process.exit());

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StateSource } from "../../src/chain/stateReader.ts";
+import { createWorkers, workerFile } from "../../src/evm/workers.ts";
+
+const ENTRY = workerFile(import.meta.url, "../support/echo");
+const source: StateSource = { id: "none", read: () => Promise.reject(new Error("no run reads state")) };
+
+const createPool = () => {
+  let threads = 0;
+  const pool = createWorkers({
+    entry: ENTRY,
+    size: 3,
+    onThreads: (count) => {
+      threads = count;
+    },
+  });
+  const run = (name: string, input: unknown, signal = new AbortController().signal) =>
+    pool.run({ name, input, source, natives: [], timeoutMs: 30_000, signal });
+  return { pool, run, threads: () => threads };
+};
+
+test("no thread starts before the first run, and one caller at a time needs one thread", async (t) => {
+  const { pool, run, threads } = createPool();
+  t.after(() => pool.close());
+  assert.equal(threads(), 0);
+  for (let at = 0; at < 5; at++) {
+    assert.equal((await run("echo", at)).output, at);
+    assert.equal(threads(), 1);
+  }
+});
+
+test("a run that finds all threads busy starts another, up to the size", async (t) => {
+  const { pool, run, threads } = createPool();
+  t.after(() => pool.close());
+  const leaving = new AbortController();
+  const hanging = [run("hang", 0, leaving.signal), run("hang", 1, leaving.signal)];
+  assert.equal(threads(), 2);
+  for (let at = 0; at < 5; at++) assert.equal((await run("echo", at)).output, at);
+  assert.equal(threads(), 3);
+  const many = Array.from({ length: 10 }, (_, at) => run("echo", at));
+  assert.deepEqual(
+    (await Promise.all(many)).map(({ output }) => output),
+    many.map((_, at) => at),
+  );
+  assert.equal(threads(), 3);
+  leaving.abort(new Error("left"));
+  for (const left of hanging) await assert.rejects(left, /left/);
+});

@@ -1,0 +1,292 @@
+import assert from "node:assert/strict";
+import { after, before, describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createFakeChain, type FakeChain } from "../support/fakeChain.ts";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { everyOther, headAhead, headAt, headBehind, latestWith, numberOff, wrongParent } from "../support/headLies.ts";
+import { type Lie, type LyingNode, startLyingNode } from "../support/lyingNode.ts";
+import type { Lifespan } from "../support/redis.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { createService, type Service } from "../support/service.ts";
+import { until } from "../support/until.ts";
+
+const HEIGHT = 210;
+const BLOCK_MS = 250;
+const LIE_MS = 1_200;
+const ASK_EVERY_MS = 20;
+const HEALTH_LIMIT_MS = 100;
+const CHAIN_ID = 31_337;
+const OTHER_CHAIN_ID = 5;
+const BYPASS_HEADER = "x-fresh";
+
+const quantity = (number: number | bigint): string => `0x${number.toString(16)}`;
+
+/** What a row can build its lies from. */
+interface World {
+  /** A node of a chain with another id and other blocks, at about the same height. */
+  readonly other: AskOther;
+  /** A node of a chain with another id that is far higher. */
+  readonly higher: AskOther;
+}
+type AskOther = (method: string, params: readonly unknown[]) => Promise<unknown>;
+
+interface Row {
+  readonly name: string;
+  readonly lies: (world: World) => readonly Lie[];
+  /** The node must be suspended while it lies. */
+  readonly isSuspended?: true;
+  /** Of the only node it cannot be told from the truth. */
+  readonly needsOther?: true;
+  /** Its connections end when the lie begins, as if it was restarted. */
+  readonly isRestarted?: true;
+}
+
+const fromOther = (name: string, other: AskOther, methods?: readonly string[]): Lie => ({
+  name,
+  ...(methods && { methods }),
+  result: (_, { method, params }) => other(method, params),
+});
+
+const otherChainId: Lie = {
+  name: "chain id",
+  methods: ["eth_chainId", "net_version"],
+  result: (_, { method }) => (method === "net_version" ? `${OTHER_CHAIN_ID}` : quantity(OTHER_CHAIN_ID)),
+};
+
+/** Whole HTTP requests go to the one chain and to the other in turn. */
+const balanced = (name: string, other: AskOther): Lie => {
+  let requests = 0;
+  return {
+    name,
+    http: (http) => {
+      requests++;
+      return http;
+    },
+    result: (result, { method, params }) => (requests % 2 === 0 ? result : other(method, params)),
+  };
+};
+
+const ROWS: readonly Row[] = [
+  { name: "its head is 2^60", lies: () => [headAt("2^60", 2n ** 60n)] },
+  { name: "its head is 2^256-1", lies: () => [headAt("2^256-1", 2n ** 256n - 1n)] },
+  { name: "its head is 2^53", lies: () => [headAt("2^53", 2n ** 53n)] },
+  { name: "its head is 2^53-1", lies: () => [headAt("2^53-1", 2n ** 53n - 1n)] },
+  { name: "its head is 5,000, and it has the block below", lies: () => [headAt("5,000", 5_000n)] },
+  { name: "its head is 5,000, and it has no block below", lies: () => [headAt("5,000 alone", 5_000n, 0n)] },
+  { name: "its head is 5,000, and it has 64 blocks below", lies: () => [headAt("5,000 and more", 5_000n, 64n)] },
+  { name: "its head is 50 ahead, with blocks that do not link", lies: () => [headAhead("50 ahead", 50n)] },
+  { name: "its head is 3 ahead, with blocks that do not link", lies: () => [headAhead("3 ahead", 3n)] },
+  { name: "its head is 100 behind", lies: () => [headBehind("behind", BigInt(HEIGHT - 100))] },
+  { name: "its head is the genesis block", lies: () => [headBehind("genesis", 0n)] },
+  { name: "its head alternates with 5,000", lies: () => [everyOther("alternating", headAt("5,000", 5_000n))] },
+  { name: "its head alternates with 2^60", lies: () => [everyOther("alternating", headAt("2^60", 2n ** 60n))] },
+  { name: "its head alternates with 0", lies: () => [everyOther("alternating", headBehind("0", 0n))] },
+  { name: "its newest block has another parent", lies: () => [wrongParent] },
+  { name: "its newest block has the next number", lies: () => [numberOff("next number", 1n)] },
+  { name: "its newest block has a number far above", lies: () => [numberOff("far above", 2_000n)] },
+  { name: "its newest block has a lower number", lies: () => [numberOff("lower number", -5n)] },
+  { name: "its newest block is null", lies: () => [latestWith("null", () => null)] },
+  { name: "its newest block has no hash", lies: () => [latestWith("no hash", (block) => ({ ...block, hash: null }))] },
+  {
+    name: "its newest block has the time 2^256-1",
+    lies: () => [latestWith("time", (block) => ({ ...block, timestamp: `0x${"f".repeat(64)}` }))],
+  },
+  {
+    name: "it is a load balancer that reaches another chain",
+    lies: ({ other }) => [fromOther("other chain", other)],
+    isSuspended: true,
+  },
+  {
+    name: "it is a load balancer that reaches a far higher chain",
+    lies: ({ higher }) => [fromOther("higher chain", higher)],
+    isSuspended: true,
+  },
+  {
+    name: "it is a load balancer that reaches another chain with every other request",
+    lies: ({ other }) => [balanced("every other request", other)],
+  },
+  {
+    name: "it was restarted and has another chain id, its blocks are right",
+    lies: () => [otherChainId],
+    isRestarted: true,
+    isSuspended: true,
+  },
+  {
+    name: "its blocks are another chain's, its chain id is right",
+    isSuspended: true,
+    // A devnet that began again from another genesis block.
+    needsOther: true,
+    lies: ({ other }) => [fromOther("other blocks", other, ["eth_getBlockByNumber", "eth_getBlockByHash"])],
+  },
+];
+
+/** Asks for one thing after the other; an answer that is not the honest chain's is a failure. */
+const startWatch = (service: Service, chain: FakeChain) => {
+  const wrong: string[] = [];
+  let [answers, missing, slowestMs, turn] = [0, 0, 0, 0];
+  const ending = new AbortController();
+
+  const checkBlock = (asked: string, result: unknown): void => {
+    if (result === null) {
+      missing++;
+      return;
+    }
+    const { number, hash } = Object(result);
+    const expected = chain.blocks[Number(number)];
+    const isOther = asked !== "latest" && asked !== number;
+    if (isOther || expected === undefined || expected.hash !== hash) wrong.push(`${asked}: ${number} ${hash}`);
+  };
+  const ask = async (): Promise<void> => {
+    turn++;
+    const number = quantity(turn % Number(chain.latest.number - 2n));
+    const questions: readonly (readonly [string, readonly unknown[], (result: unknown) => void])[] = [
+      ["eth_blockNumber", [], (result) => Number(result) > chain.latest.number && wrong.push(`head ${result}`)],
+      ["eth_getBlockByNumber", ["latest", false], (result) => checkBlock("latest", result)],
+      ["eth_getBlockByNumber", [number, turn % 2 === 0], (result) => checkBlock(number, result)],
+      ["eth_chainId", [], (result) => Number(result) !== CHAIN_ID && wrong.push(`chain id ${result}`)],
+      ["net_version", [], (result) => Number(result) !== CHAIN_ID && wrong.push(`network ${result}`)],
+    ];
+    const [method, params, check] = questions[turn % questions.length] ?? assert.fail();
+    // Half of the answers may come from the cache, all others from a node.
+    const fresh: Record<string, string> = turn % 4 < 2 ? { [BYPASS_HEADER]: "1" } : {};
+    const response = await fetch(service.url, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...fresh },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+    });
+    const { result, error }: { result?: unknown; error?: unknown } = Object(await response.json());
+    if (error === undefined) check(result);
+    else missing++;
+    answers++;
+  };
+  /** The time that this process was busy counts, not the time that others had the processor. */
+  const health = async (): Promise<void> => {
+    const startMs = performance.now();
+    const cpu = process.cpuUsage();
+    await (await fetch(`${service.opsUrl}/healthz`)).text();
+    const { user, system } = process.cpuUsage(cpu);
+    slowestMs = Math.max(slowestMs, Math.min(performance.now() - startMs, (user + system) / 1_000));
+  };
+  const repeat = async (act: () => Promise<void>): Promise<void> => {
+    while (!ending.signal.aborted) {
+      await act();
+      await sleep(ASK_EVERY_MS);
+    }
+  };
+  const running = Promise.all([repeat(ask), repeat(health)]);
+  return {
+    stop: async () => {
+      ending.abort();
+      await running;
+      return { wrong, answers, missing, slowestMs };
+    },
+  };
+};
+
+interface Arranged {
+  readonly chain: FakeChain;
+  readonly service: Service;
+  readonly liar: LyingNode;
+  readonly world: World;
+}
+
+/** A service in front of a node that can lie, alone or beside an honest one, while the chain goes on. */
+const arrange = async (t: Lifespan, isOnlyNode: boolean): Promise<Arranged> => {
+  const startNode = async (chain: FakeChain): Promise<string> => {
+    const node = await createFakeNode({ chain });
+    t.after(() => node.close());
+    return node.url;
+  };
+  const askOther = async (height: number, seed: string): Promise<AskOther> => {
+    const url = await startNode(createFakeChain({ chainId: OTHER_CHAIN_ID, height, seed }));
+    return async (method, params) => (await rpc(url, method, params)).body.result;
+  };
+  const chain = createFakeChain({ chainId: CHAIN_ID, height: HEIGHT });
+  const liar = await startLyingNode(t, await startNode(chain));
+  const honest = isOnlyNode ? [] : [{ url: await startNode(chain), name: "honest" }];
+  const world = { other: await askOther(HEIGHT, "other"), higher: await askOther(HEIGHT + 3_000, "higher") };
+  const service = await createService(
+    {
+      nodes: [{ url: liar.url, name: "liar" }, ...honest],
+      blockTimeMs: BLOCK_MS,
+      pending: { mode: "node" },
+      simulate: { enabled: false },
+    },
+    { cache: { bypassHeader: BYPASS_HEADER } },
+  );
+  t.after(() => service.close());
+  const mining = setInterval(() => chain.mine(), BLOCK_MS);
+  t.after(() => clearInterval(mining));
+  // It is filled fast only while somebody asks.
+  const isFilled = async () =>
+    (await headOf(service)) > 0n && service.chains[0]?.upstreams.heads.current()?.oldest === 0n;
+  await until(isFilled, "the ring is filled");
+  return { chain, service, liar, world };
+};
+
+const headOf = async ({ url }: Service): Promise<bigint> =>
+  BigInt(String((await rpc(url, "eth_blockNumber")).body.result));
+
+/** The head that is served becomes the chain's of this moment, or a later one. */
+const follows = async ({ service, chain }: Arranged, what: string): Promise<void> => {
+  const { number } = chain.latest;
+  await until(async () => (await headOf(service)) >= number, what);
+};
+
+const assertOtherAnswers = async ({ service }: Arranged, beforeLie: bigint): Promise<void> => {
+  assert.ok((await headOf(service)) > beforeLie, "the other node's head is served");
+  const { body } = await rpc(service.url, "eth_getBalance", [`0x${"11".repeat(20)}`, quantity(beforeLie)]);
+  assert.equal(body.result, quantity(beforeLie), "the other node answers");
+};
+
+const assertCacheIsTrue = async ({ service, chain }: Arranged): Promise<void> => {
+  for (const block of chain.blocks.slice(0, -20)) {
+    const { body } = await rpc(service.url, "eth_getBlockByNumber", [quantity(block.number), false]);
+    assert.deepEqual(body.result, block.json);
+  }
+};
+
+const lieAndReturn = async (arranged: Arranged, row: Row, isOnlyNode: boolean, t: TestContext): Promise<void> => {
+  const { chain, service, liar, world } = arranged;
+  const isSuspended = async (): Promise<boolean> =>
+    (await metric(service.opsUrl, "forebay_upstream_wrong_chain", 'node="liar"')) === 1;
+  await until(async () => !(await isSuspended()), "the node is not suspended for the lie before");
+  await follows(arranged, "the chain is followed");
+  const watch = startWatch(service, chain);
+  t.after(watch.stop);
+  const beforeLie = chain.latest.number;
+  liar.lies = row.lies(world);
+  if (row.isRestarted) liar.disconnect();
+  await sleep(LIE_MS);
+  if (row.isSuspended) await until(isSuspended, "the node is suspended");
+  if (!isOnlyNode) await assertOtherAnswers(arranged, beforeLie);
+  assert.ok(
+    liar.lies.some((lie) => liar.lied.has(lie.name)),
+    "the node lied",
+  );
+  liar.lies = [];
+  await follows(arranged, "the chain is followed after the lie");
+  const { wrong, answers, missing, slowestMs } = await watch.stop();
+  assert.deepEqual(wrong.slice(0, 5), [], `${wrong.length} of ${answers} answers are not the chain's`);
+  if (!isOnlyNode) assert.equal(missing, 0, "the other node answers everything");
+  assert.ok(slowestMs < HEALTH_LIMIT_MS, `/healthz took ${slowestMs} ms`);
+};
+
+describe("lies about heads and chain", { concurrency: true }, () => {
+  for (const isOnlyNode of [false, true]) {
+    describe(isOnlyNode ? "of the only node" : "of one of two nodes", { concurrency: 1 }, () => {
+      const ends: (() => unknown)[] = [];
+      let arranged: Arranged;
+      before(async () => {
+        arranged = await arrange({ after: (end) => ends.unshift(end) }, isOnlyNode);
+      });
+      after(async () => {
+        for (const end of ends) await end();
+      });
+      for (const row of ROWS.filter(({ needsOther }) => !(isOnlyNode && needsOther))) {
+        test(row.name, (t) => lieAndReturn(arranged, row, isOnlyNode, t));
+      }
+      test("nothing of it was cached", () => assertCacheIsTrue(arranged));
+    });
+  }
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { configSchema } from "../../src/config.ts";
+import { createForebay } from "../../src/main.ts";
+import { createTelemetry } from "../../src/telemetry.ts";
+import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { until } from "../support/until.ts";
+
+interface Readyz {
+  readonly status: number;
+  readonly ready: boolean;
+  readonly draining: boolean;
+  readonly chains: readonly {
+    readonly name: string;
+    readonly ready: boolean;
+    readonly serving: boolean;
+    readonly reason?: string;
+    readonly nodes?: Readonly<Record<string, string>>;
+  }[];
+}
+
+const readyz = async (opsUrl: string, query = ""): Promise<Readyz> => {
+  const response = await fetch(`${opsUrl}/readyz${query}`);
+  const body: Omit<Readyz, "status"> = JSON.parse(await response.text());
+  return { status: response.status, ...body };
+};
+
+const startNode = async (t: TestContext): Promise<FakeNode> => {
+  const node = await createFakeNode();
+  t.after(() => node.close());
+  return node;
+};
+
+/** Not waited for: a chain may never become known. */
+const start = async (t: TestContext, nodes: Readonly<Record<string, string>>, server: object = {}) => {
+  const config = configSchema.parse({
+    chains: Object.entries(nodes).map(([name, url]) => ({ name, nodes: [{ url }] })),
+    server: { port: 0, opsPort: 0, drainDelayMs: 0, ...server },
+    log: { level: "silent" },
+  });
+  const forebay = await createForebay(config, createTelemetry({ level: "silent" }));
+  t.after(() => forebay.close());
+  return forebay;
+};
+
+const UNREACHABLE = "http://127.0.0.1:1/";
+
+test("any: one chain without a node makes the others ready after 10 s, and delays none of them", async (t) => {
+  const [good, hanging] = await Promise.all([startNode(t), startNode(t)]);
+  hanging.faults.answer = "hang";
+  const { url, opsUrl } = await start(t, { dead: UNREACHABLE, hanging: hanging.url, good: good.url });
+  const startedMs = performance.now();
+  await until(async () => (await readyz(opsUrl, "?chain=good")).status === 200, "the good chain is known");
+  assert.equal((await rpc(`${url}/good`, "eth_getBalance", [`0x${"00".repeat(20)}`, "0x5"])).body.result, "0x5");
+  assert.equal((await rpc(`${url}/dead`, "eth_blockNumber")).status, 503);
+
+  const early = await readyz(opsUrl);
+  assert.ok(performance.now() - startedMs < 5_000, "a node that hangs delays nothing");
+  assert.equal(early.status, 503);
+  assert.deepEqual(
+    early.chains.map(({ name, ready, reason }) => [name, ready, reason]),
+    [
+      ["dead", false, "no node reachable"],
+      ["hanging", false, "no node reachable"],
+      ["good", true, undefined],
+    ],
+  );
+  assert.match(early.chains[0]?.nodes?.node1 ?? "", /^node1: /);
+  assert.equal((await readyz(opsUrl, "?chain=dead")).status, 503);
+
+  await until(async () => (await readyz(opsUrl)).status === 200, "ready with one chain");
+  assert.ok(performance.now() - startedMs > 9_000, "not before the others had their time");
+  const late = await readyz(opsUrl);
+  assert.deepEqual([late.ready, late.chains[0]?.ready, late.chains[2]?.ready], [true, false, true]);
+  assert.equal((await readyz(opsUrl, "?chain=dead")).status, 503);
+  assert.equal(await metric(opsUrl, "forebay_chain_serving", 'chain="dead"'), 0);
+  assert.equal(await metric(opsUrl, "forebay_chain_serving", 'chain="good"'), 1);
+});
+
+test("a list: ready once the chains in it are known, whatever the others do", async (t) => {
+  const good = await startNode(t);
+  const { opsUrl } = await start(t, { dead: UNREACHABLE, good: good.url }, { readiness: ["good"] });
+  await until(async () => (await readyz(opsUrl)).status === 200, "ready");
+  assert.deepEqual(
+    (await readyz(opsUrl)).chains.map(({ ready }) => ready),
+    [false, true],
+  );
+});
+
+test("all: not ready while a chain is not known; the body names the reason", async (t) => {
+  const [good, other, empty] = await Promise.all([startNode(t), startNode(t), startNode(t)]);
+  other.faults.answer = 503;
+  empty.faults.methods = ["eth_getBlockByNumber"];
+  empty.faults.error = { code: -32_000, message: "block not found" };
+  const { opsUrl } = await start(t, { good: good.url, other: other.url, empty: empty.url }, { readiness: "all" });
+  const reasons = async () => (await readyz(opsUrl)).chains.map(({ reason }) => reason);
+  await until(async () => (await reasons())[2] === "genesis missing", "the genesis is missed");
+  assert.deepEqual(await reasons(), [undefined, "no node reachable", "genesis missing"]);
+  assert.equal((await readyz(opsUrl)).status, 503);
+  other.faults.answer = undefined;
+  empty.faults.error = undefined;
+  await until(async () => (await readyz(opsUrl)).status === 200, "all are known");
+});
+
+test("losing every node later leaves the process and the chain ready; draining does not", async (t) => {
+  const node = await startNode(t);
+  const forebay = await start(t, { op: node.url }, { drainDelayMs: 2_000 });
+  const { url, opsUrl } = forebay;
+  await until(async () => (await readyz(opsUrl)).status === 200, "ready");
+  node.faults.answer = "reset";
+  const isServing = async () => (await readyz(opsUrl)).chains[0]?.serving;
+  await until(async () => {
+    await rpc(url, "eth_getBalance", [`0x${"00".repeat(20)}`, "0x5"]);
+    return (await isServing()) === false;
+  }, "its node is not asked");
+  const lost = await readyz(opsUrl, "?chain=op");
+  assert.deepEqual([lost.status, lost.chains[0]?.reason], [200, "no node can be asked now"]);
+  assert.equal((await readyz(opsUrl)).status, 200);
+  assert.equal(await metric(opsUrl, "forebay_chain_serving", 'chain="op"'), 0);
+
+  const drained = forebay.drain();
+  const draining = await readyz(opsUrl);
+  assert.deepEqual([draining.status, draining.ready, draining.draining], [503, false, true]);
+  assert.equal((await readyz(opsUrl, "?chain=op")).status, 503);
+  await drained;
+});
+
+test("an unknown chain is 404 with the names, and an error of the configuration", async (t) => {
+  const node = await startNode(t);
+  const { opsUrl } = await start(t, { op: node.url });
+  const response = await fetch(`${opsUrl}/readyz?chain=oq`);
+  assert.equal(response.status, 404);
+  assert.deepEqual(await response.json(), { error: "no such chain", chains: ["op"] });
+  const { error } = configSchema.safeParse({
+    chains: [{ name: "op", nodes: [{ url: node.url }] }],
+    server: { readiness: ["op", "oq"] },
+  });
+  assert.deepEqual(
+    error?.issues.map(({ path, message }) => [path.join("."), message]),
+    [["server.readiness.1", 'no chain is named "oq", chains are: op']],
+  );
+});

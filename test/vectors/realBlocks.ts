@@ -1,0 +1,155 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { RLP } from "@ethereumjs/rlp";
+import { type Data, formatData, formatQuantity, type Hash, parseData } from "../../src/chain/hex.ts";
+import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { createOpForks, opForks } from "../../src/chain/opForks.ts";
+import type { ChainForks } from "../../src/chain/rules.ts";
+import { createWitnessState, type WitnessState } from "../support/witness.ts";
+import type { WitnessBlock } from "../support/witnessNode.ts";
+import { readJsonLines, readVector, vectorFolder } from "./vectorFolder.ts";
+
+/** Real blocks with their execution witnesses (real-blocks/README.txt). */
+
+const MAX_BYTES = 256 * 1024 * 1024;
+
+/** Needs the `xz` command. */
+const readXz = (path: string): string => {
+  const file = join(vectorFolder, "real-blocks", path);
+  if (!existsSync(file)) throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
+  return execFileSync("xz", ["-dc", file], { maxBuffer: MAX_BYTES, encoding: "utf8" });
+};
+
+export interface RealBlocks {
+  readonly forks: ChainForks;
+  /** The block that the first executed one stands on. */
+  readonly parent: WitnessBlock;
+  /** Ascending: ancestors that the blocks read, the parent, the executed blocks. */
+  readonly blocks: readonly WitnessBlock[];
+  /** State after a block, by that block's hash: known for all but the last. */
+  readonly states: ReadonlyMap<Hash, WitnessState>;
+  /** Feed messages, one text frame each. */
+  readonly frames: readonly string[];
+}
+
+type Header = Readonly<Record<string, Data>>;
+
+const FIELDS = [
+  "parentHash sha3Uncles miner stateRoot transactionsRoot receiptsRoot logsBloom difficulty number gasLimit gasUsed",
+  "timestamp extraData mixHash nonce baseFeePerGas withdrawalsRoot blobGasUsed excessBlobGas parentBeaconBlockRoot",
+  "requestsHash",
+].flatMap((line) => line.split(" "));
+const QUANTITIES = new Set(
+  "difficulty number gasLimit gasUsed timestamp baseFeePerGas blobGasUsed excessBlobGas".split(" "),
+);
+
+const decodeHeader = (rlp: Data): WitnessBlock => {
+  const values = RLP.decode(parseData(rlp)) as Uint8Array[];
+  const fields = values.map((value, at): [string, Data] => {
+    const name = FIELDS[at] ?? "";
+    const data = formatData(value);
+    return [name, QUANTITIES.has(name) ? formatQuantity(data === "0x" ? 0n : BigInt(data)) : data];
+  });
+  return { ...Object.fromEntries(fields), hash: keccak256Hex(parseData(rlp)) } as WitnessBlock & Header;
+};
+
+interface BlockFile {
+  readonly blockHeader: Header & { readonly number: Data; readonly parentHash: Hash };
+  readonly actualBlockTxs: readonly Data[];
+  readonly witness: {
+    readonly Headers: readonly [Header & { readonly number: Data; readonly stateRoot: Hash }];
+    readonly Codes: Readonly<Record<Hash, string>>;
+    readonly State: Readonly<Record<Hash, string>>;
+  };
+  readonly expectedStateRoot: Hash;
+}
+
+const prefixed = (hex: string): Data => (hex.startsWith("0x") ? (hex as Data) : `0x${hex}`);
+
+/** Base Sepolia 37312300, cut into 11 messages. */
+export const readBaseSepolia = (): RealBlocks & { readonly expectedStateRoot: Hash } => {
+  const file: BlockFile = JSON.parse(readXz("base-sepolia-37312300.witness.json.xz"));
+  const forks = opForks(84_532n);
+  if (forks === undefined) throw new Error("the forks of Base Sepolia are not known");
+  const { blockHeader, witness, expectedStateRoot } = file;
+  const [parentHeader] = witness.Headers;
+  const parent: WitnessBlock = { ...parentHeader, hash: blockHeader.parentHash };
+  const state = createWitnessState({
+    root: parentHeader.stateRoot,
+    nodes: Object.values(witness.State).map(prefixed),
+    codes: Object.values(witness.Codes).map(prefixed),
+  });
+  // The file lacks two fields of the header, so that the block's own hash is not known.
+  const sealed: WitnessBlock = { ...blockHeader, hash: keccak256Hex(Buffer.from(JSON.stringify(blockHeader))) };
+  return {
+    forks,
+    parent,
+    blocks: [parent, sealed],
+    states: new Map([[parent.hash, state]]),
+    frames: readVector("real-blocks/base-sepolia-37312300.11messages.feed.jsonl").trim().split("\n"),
+    expectedStateRoot,
+  };
+};
+
+const BUILDER = "base-builder-98a8db8d";
+const RECORDING = `${BUILDER}.jovian.1000ms-200ms`;
+const BUILDER_CHAIN_ID = 901n;
+
+interface SealedLine {
+  readonly witness: {
+    readonly state: readonly Data[];
+    readonly codes: readonly Data[];
+    /** RLP, ascending; the last one is the parent's. */
+    readonly headers: readonly Data[];
+  };
+  readonly block: WitnessBlock & { readonly parentHash: Hash };
+  readonly receipts: readonly Readonly<Record<string, unknown>>[];
+}
+
+export interface Arrival {
+  /** Milliseconds. */
+  readonly at: number;
+  readonly opcode: string;
+  readonly block: number;
+  readonly index: number;
+}
+
+/** Blocks 429 to 433 of a real builder, with the arrival time of each frame. */
+export const readRecordedBuilder = (): RealBlocks & {
+  readonly arrivals: readonly Arrival[];
+  readonly receipts: ReadonlyMap<Hash, SealedLine["receipts"]>;
+} => {
+  const lines: SealedLine[] = readXz(`${RECORDING}.sealed.jsonl.xz`)
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const [first] = lines;
+  if (first === undefined) throw new Error("no block was recorded");
+  const ancestors = first.witness.headers.map(decodeHeader);
+  const parent = ancestors.at(-1);
+  if (parent === undefined) throw new Error("a witness has no parent header");
+  const parents = lines.map(({ witness }) => decodeHeader(witness.headers.at(-1) ?? "0x"));
+  const states = lines.map(({ witness }, at): [Hash, WitnessState] => {
+    const { hash, stateRoot } = parents[at] ?? parent;
+    return [hash, createWitnessState({ root: stateRoot as Hash, nodes: witness.state, codes: witness.codes })];
+  });
+  return {
+    forks: createOpForks(BUILDER_CHAIN_ID, {
+      regolith: 0n,
+      canyon: 0n,
+      ecotone: 0n,
+      fjord: 0n,
+      granite: 0n,
+      holocene: 0n,
+      isthmus: 0n,
+      jovian: 0n,
+    }),
+    parent,
+    blocks: [...ancestors, ...lines.map(({ block }) => block)],
+    states: new Map(states),
+    frames: readVector(`real-blocks/${RECORDING}.jsonl`).trim().split("\n"),
+    arrivals: readJsonLines(`real-blocks/${RECORDING}.arrivals.jsonl`) as Arrival[],
+    receipts: new Map(lines.map(({ block, receipts }) => [block.hash, receipts])),
+  };
+};

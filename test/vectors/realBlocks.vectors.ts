@@ -1,0 +1,259 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { formatData, formatQuantity, type Hash, parseData } from "../../src/chain/hex.ts";
+import { rulesAt } from "../../src/chain/rules.ts";
+import type { StateChanges } from "../../src/chain/stateReader.ts";
+import { createNodeState } from "../../src/evm/nodeState.ts";
+import { createEngines } from "../../src/evm/referenceEngine.ts";
+import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
+import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
+import type { Execution, Work } from "../../src/pending/execution.ts";
+import { createExecutor } from "../../src/pending/executor.ts";
+import { collapse, type Layer, toLayer } from "../../src/pending/layers.ts";
+import { createRunner } from "../../src/pending/runner.ts";
+import { createWitnessNode, type WitnessNodeOptions } from "../support/witnessNode.ts";
+import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
+
+const MAX_BYTES = 64 * 1024 * 1024;
+
+const messagesOf = ({ frames }: RealBlocks): readonly Flashblock[] =>
+  frames.map((frame) => {
+    const parsed = parseMessage(frame);
+    assert.ok("message" in parsed);
+    return parsed.message;
+  });
+
+/** `firstId`: works of one executor have ascending ids. */
+const worksOf = (messages: readonly Flashblock[], firstId = 10): readonly Work[] => {
+  let environment: Work["environment"] | undefined;
+  return messages.map(({ base, index, diff, accessList }, at): Work => {
+    if (base) {
+      const { blockNumber: number, ...rest } = base;
+      environment = { number, ...rest };
+    }
+    assert.ok(environment);
+    const { transactions, gasUsed, logsBloom, receiptsRoot } = diff;
+    return {
+      id: firstId + at,
+      before: at === 0 ? undefined : firstId + at - 1,
+      environment,
+      index,
+      transactions,
+      accessList,
+      hasPostExec: false,
+      told: { gasUsed, logsBloom, receiptsRoot },
+    };
+  });
+};
+
+const changesOf = (layers: readonly Layer[]): StateChanges =>
+  new Map([...collapse(layers)].map(([address, { written, slots }]) => [address, { ...written, slots: [...slots] }]));
+
+test("a recorded builder: every message verifies, each block's writes give its state root", async () => {
+  const real = readRecordedBuilder();
+  const { parent } = real;
+  const state = createNodeState({ fetch: createWitnessNode(real).fetch, maxBytes: MAX_BYTES });
+  const runner = createRunner(
+    {
+      fetch: (block, keys) => state.at(block).read(keys, AbortSignal.timeout(60_000)),
+      engine: createEngines(),
+      codes: new Map(),
+      isNative: () => false,
+    },
+    { number: BigInt(parent.number), hash: parent.hash },
+  );
+  const layers = new Map<bigint, Layer[]>();
+  for (const work of worksOf(messagesOf(real))) {
+    const { number, timestamp } = work.environment;
+    const { unproven, outcome } = await runner.run(work, rulesAt(real.forks, number, timestamp));
+    assert.equal(unproven, undefined, `${number}-${work.index}`);
+    assert.ok(outcome);
+    layers.set(number, [...(layers.get(number) ?? []), toLayer(outcome.changes)]);
+  }
+  for (const [number, written] of layers) {
+    const at = real.blocks.findIndex((block) => BigInt(block.number) === number);
+    const before = real.states.get(real.blocks[at - 1]?.hash ?? "0x");
+    assert.ok(before);
+    assert.equal(await before.rootAfter(changesOf(written)), real.blocks[at]?.stateRoot);
+  }
+});
+
+const LATENCY_MS = 20;
+const INTERVAL_MS = 200;
+/** A sealed block arrives some 250 ms after the next block's first message. */
+const SEALED_AFTER_MS = 11 * INTERVAL_MS + 250;
+/** Executing this block on known state takes so long on an idle two-core machine, with nothing compiled. */
+const USUAL_MS = 300;
+
+/** How much slower this machine is now: intervals and latency are stretched by it, so that only waiting is compared. */
+const measureSlowness = async (t: TestContext, real: RealBlocks): Promise<number> => {
+  const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
+  await rig.prepare();
+  const startMs = performance.now();
+  for (const work of worksOf(messagesOf(real))) await rig.executor.execute(work);
+  const tookMs = performance.now() - startMs;
+  t.diagnostic(`executing takes ${Math.round(tookMs)} ms`);
+  return Math.max(1, tookMs / USUAL_MS);
+};
+
+const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOptions, "latencyMs" | "tracers">) => {
+  const { forks, parent, states } = real;
+  const before = states.get(parent.hash);
+  assert.ok(before);
+  /** Another block with the same state. */
+  const other = { ...parent, hash: `0x${"0e".repeat(32)}` as Hash };
+  const node = createWitnessNode({
+    ...real,
+    ...options,
+    blocks: [...real.blocks, other],
+    states: new Map([...states, [other.hash, before]]),
+  });
+  const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
+  const failures: string[] = [];
+  const executor = createExecutor({
+    forks: () => forks,
+    natives: [],
+    stateAt: state.at,
+    onFailure: (error) => failures.push(error.message),
+    onRetry: (_, cause) => failures.push(cause),
+  });
+  // The executor's thread does not keep the process alive.
+  const alive = setInterval(() => {}, 1_000);
+  t.after(async () => {
+    clearInterval(alive);
+    await executor.close();
+  });
+  const rebase = (block: { readonly number: string; readonly hash: Hash }, through?: number) =>
+    executor.rebase({ number: BigInt(block.number), hash: block.hash }, through);
+  rebase(parent);
+  return {
+    node,
+    executor,
+    failures,
+    other,
+    rebase,
+    /** Traces take the time that they take a node. The thread has loaded afterwards. */
+    prepare: async () => {
+      const calls = messagesOf(real)
+        .flatMap(({ diff }) => diff.transactions)
+        .map((raw) => callOf(parseData(raw), forks.chainId));
+      for (const { hash } of [parent, other]) await node.prepare(hash, calls);
+      await executor.execute({ ...(worksOf(messagesOf(real))[0] as Work), id: 1, transactions: [] });
+    },
+  };
+};
+
+const callOf = (raw: Uint8Array, chainId: bigint) => {
+  const { prepared } = decodeTransaction(raw, chainId);
+  assert.ok(prepared);
+  const { to, value, input } = prepared.transaction;
+  return {
+    from: "sender" in prepared ? prepared.sender : prepared.transaction.from,
+    ...(to === null ? {} : { to }),
+    value: formatQuantity(value),
+    data: formatData(input),
+  };
+};
+
+const changesOfAll = (executions: readonly Execution[]): StateChanges =>
+  changesOf(
+    executions.map(({ outcome, unproven, cause }, index) => {
+      assert.ok(outcome, `message ${index}: ${unproven} ${cause}`);
+      return toLayer(outcome.changes);
+    }),
+  );
+
+type Rig = ReturnType<typeof createRig>;
+
+/** Plays the messages at their times. Returns each one's execution and when it ended, from the first message on. */
+const play = async (rig: Rig, works: readonly Work[], intervalMs: number) => {
+  const startMs = performance.now();
+  return Promise.all(
+    works.map(async (work, at) => {
+      await wait(at * intervalMs);
+      const execution = await rig.executor.execute(work);
+      return { execution, endedMs: performance.now() - startMs };
+    }),
+  );
+};
+
+/** Round trips of each message, if one message is executed after another. */
+const countTrips = async (rig: Rig, works: readonly Work[]): Promise<number[]> => {
+  const trips: number[] = [];
+  for (const work of works) {
+    const before = rig.node.roundTrips;
+    const { unproven, cause } = await rig.executor.execute(work);
+    assert.equal(unproven, undefined, String(cause));
+    trips.push(rig.node.roundTrips - before);
+  }
+  return trips;
+};
+
+for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
+  test(`base sepolia 37312300 with ${tracer}: each message verifies before the next but one`, async (t) => {
+    const real = readBaseSepolia();
+    const slowness = await measureSlowness(t, real);
+    const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [tracer] });
+    await rig.prepare();
+    const works = worksOf(messagesOf(real));
+    const intervalMs = INTERVAL_MS * slowness;
+    const played = await play(rig, works, intervalMs);
+    for (const [at, { endedMs }] of played.entries()) {
+      assert.ok(endedMs < (at + 2) * intervalMs, `message ${at} took ${endedMs - at * intervalMs} ms (x${slowness})`);
+    }
+    const root = real.states.get(real.parent.hash)?.rootAfter(changesOfAll(played.map(({ execution }) => execution)));
+    assert.equal(await root, real.expectedStateRoot);
+
+    // No write set is known of the block that follows: all values are read again, of the same contracts.
+    rig.rebase(rig.other);
+    const trips = await countTrips(rig, worksOf(messagesOf(real), 100));
+    assert.ok(Math.max(...trips) <= 2, `round trips: ${trips}`);
+    assert.deepEqual(rig.failures, []);
+  });
+}
+
+test("base sepolia 37312300 without tracer or access lists: verified when sealed, the next block is warm", async (t) => {
+  const real = readBaseSepolia();
+  const slowness = await measureSlowness(t, real);
+  const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [] });
+  await rig.prepare();
+  const works = worksOf(messagesOf(real));
+  const played = await play(rig, works, INTERVAL_MS * slowness);
+  const root = real.states.get(real.parent.hash)?.rootAfter(changesOfAll(played.map(({ execution }) => execution)));
+  assert.equal(await root, real.expectedStateRoot);
+  const lastMs = Math.max(...played.map(({ endedMs }) => endedMs));
+  assert.ok(lastMs < SEALED_AFTER_MS * slowness, `verified after ${lastMs} ms (x${slowness})`);
+
+  const sealed = real.blocks.at(-1);
+  const [first] = works;
+  assert.ok(sealed && first);
+  rig.rebase(sealed, works.at(-1)?.id);
+  const before = rig.node.roundTrips;
+  const environment = { ...first.environment, number: first.environment.number + 1n, parentHash: sealed.hash };
+  const { unproven } = await rig.executor.execute({ ...first, id: 50, before: works.at(-1)?.id, environment });
+  // It ran to its end: only its gas is that of another block.
+  assert.equal(unproven, "gas");
+  assert.equal(rig.node.roundTrips, before);
+});
+
+test("base sepolia 37312300 with an access list in each message: two round trips a message", async (t) => {
+  const real = readBaseSepolia();
+  const tracing = createRig(t, real, { latencyMs: 0, tracers: [] });
+  await tracing.prepare();
+  const works = worksOf(messagesOf(real));
+  const listed: Work[] = [];
+  for (const work of works) {
+    const { outcome } = await tracing.executor.execute(work);
+    assert.ok(outcome);
+    const accessList = [...outcome.changes].map(([address, { slots }]) => ({
+      address,
+      slots: slots.map(([slot]) => slot),
+    }));
+    listed.push({ ...work, accessList });
+  }
+  const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
+  await rig.prepare();
+  const trips = await countTrips(rig, listed);
+  assert.ok(Math.max(...trips) <= 2, `round trips: ${trips}`);
+});

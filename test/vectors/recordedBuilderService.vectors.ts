@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { formatHeader, hashHeader } from "../../src/chain/blockHeader.ts";
+import type { Address } from "../../src/chain/hex.ts";
+import { ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { createFakeFeed } from "../support/fakeFeed.ts";
+import { metric, rpc } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+import { until } from "../support/until.ts";
+import { createWitnessNode, type WitnessBlock } from "../support/witnessNode.ts";
+import { createWitnessFetch, findTruth, framesOf, hashesOf, headTimes, positionOf, type Truth } from "./playBuilder.ts";
+import { readRecordedBuilder } from "./realBlocks.ts";
+
+const recording = readRecordedBuilder();
+const frames = framesOf(recording);
+const NODE_LATENCY_MS = 20;
+/** Of this chain's L1 attributes. */
+const FOOTPRINT_SCALAR = 139;
+
+/** Of the chain's first block nothing matters here but that it is one. */
+const genesis = (): WitnessBlock => {
+  const header = {
+    parentHash: ZERO_HASH,
+    miner: ZERO_ADDRESS,
+    stateRoot: ZERO_HASH,
+    transactionsRoot: ZERO_HASH,
+    receiptsRoot: ZERO_HASH,
+    logsBloom: new Uint8Array(256),
+    number: 0n,
+    gasLimit: 30_000_000n,
+    gasUsed: 0n,
+    timestamp: 0n,
+    extraData: "0x",
+    mixHash: ZERO_HASH,
+  } as const;
+  const hash = hashHeader(header);
+  return { ...formatHeader(header, hash), number: "0x0", hash, size: "0x200", transactions: [], uncles: [] };
+};
+
+/** A node whose state comes from the witnesses, and whose head the test moves. */
+const startNode = async (t: TestContext) => {
+  let head = BigInt(recording.parent.number);
+  const blocks = [genesis(), ...recording.blocks.map((block) => ({ uncles: [], transactions: [], ...block }))];
+  const show = (block: WitnessBlock | undefined, full: unknown) =>
+    block && BigInt(block.number) <= head
+      ? { ...block, transactions: full ? block.transactions : hashesOf(block) }
+      : null;
+  const numberOf = (tag: unknown) =>
+    String(tag).startsWith("0x") ? BigInt(String(tag)) : tag === "latest" ? head : -1n;
+  const node = createWitnessNode({
+    ...recording,
+    latencyMs: NODE_LATENCY_MS,
+    handlers: {
+      eth_getBlockByNumber: ([tag, full]) =>
+        show(
+          blocks.find(({ number }) => BigInt(number) === numberOf(tag)),
+          full,
+        ),
+      eth_getBlockByHash: ([hash, full]) =>
+        show(
+          blocks.find((block) => block.hash === hash),
+          full,
+        ),
+    },
+  });
+  node.setHead(head);
+  const url = await node.listen();
+  t.after(() => node.close());
+  const setHead = (number: number): void => {
+    head = BigInt(number);
+    node.setHead(head);
+  };
+  return { url, setHead };
+};
+
+interface Seen {
+  readonly mode: string | null;
+  readonly blockHash: string;
+  readonly number: number;
+  /** Nonce and balance of each watched account. */
+  readonly values: readonly (readonly [bigint, bigint])[];
+}
+
+const readPending = async (url: string, watched: readonly Address[]): Promise<Seen> => {
+  const calls: readonly (readonly [string, readonly unknown[]])[] = [
+    ["eth_getBlockByNumber", ["pending", false]],
+    ...watched.flatMap((address): (readonly [string, readonly unknown[]])[] => [
+      ["eth_getTransactionCount", [address, "pending"]],
+      ["eth_getBalance", [address, "pending"]],
+    ]),
+  ];
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(calls.map(([method, params], id) => ({ jsonrpc: "2.0", id, method, params }))),
+  });
+  const text = await response.text();
+  const results = (JSON.parse(text) as { readonly result: unknown }[]).map(({ result }) => result);
+  const block = results[0] as { readonly hash: string; readonly number: string };
+  assert.ok(block, text);
+  return {
+    mode: response.headers.get("x-forebay-pending"),
+    blockHash: block.hash,
+    number: Number(block.number),
+    values: watched.map((_, at) => [BigInt(String(results[1 + 2 * at])), BigInt(String(results[2 + 2 * at]))]),
+  };
+};
+
+/** Messages behind the block with that hash: an empty message repeats the hash of the one before. */
+const positionsOf = ({ blockHash, number }: Seen): readonly number[] => {
+  const sealed = recording.blocks.find(({ hash }) => hash === blockHash);
+  if (sealed) return [positionOf(number, 5)];
+  const places = frames.filter(({ message }) => message.diff.blockHash === blockHash);
+  return places.map((frame) => positionOf(frame.number, frame.index));
+};
+
+/** Those whose nonce or balance changes most often. */
+const busiest = (truth: Truth, count: number): readonly Address[] => {
+  const changes = new Map<Address, number>();
+  for (const [position, after] of truth.entries()) {
+    for (const [address, account] of after) {
+      const before = truth[position - 1]?.get(address) ?? account;
+      const isChanged = before.nonce !== account.nonce || before.balance !== account.balance;
+      changes.set(address, (changes.get(address) ?? 0) + (isChanged ? 1 : 0));
+    }
+  }
+  return [...changes]
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, count)
+    .map(([address]) => address);
+};
+
+test("a recorded feed at its recorded times, a node 20 ms away: live throughout, each answer of one prefix", async (t) => {
+  const truth = await findTruth(recording, createWitnessFetch(recording));
+  const watched = busiest(truth, 8);
+  const node = await startNode(t);
+  const feed = await createFakeFeed();
+  t.after(() => feed.close());
+  const connected = feed.connected();
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    pending: { mode: "feed", feeds: [feed.url] },
+    blockTimeMs: 1_000,
+    forks: "jovian",
+  });
+  t.after(() => service.close());
+  await connected;
+  const call = { from: watched[0], to: watched[1] };
+  const simulated = await rpc(service.url, "eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
+  const [block] = simulated.body.result as readonly { readonly blobGasUsed: string }[];
+  assert.equal(Number(block?.blobGasUsed), 100 * FOOTPRINT_SCALAR, simulated.text);
+  // The executing thread starts with the service. The recording begins once it is there.
+  const [first] = frames;
+  assert.ok(first);
+  feed.send(recording.frames[0] ?? "");
+  const isVerified = async () => {
+    const { mode, blockHash } = await readPending(service.url, watched);
+    return mode === "live" && blockHash === first.message.diff.blockHash;
+  };
+  await until(isVerified, "the first message is verified");
+  const turnsBefore = await metric(service.opsUrl, "forebay_pending_unverified_total");
+  const startMs = performance.now();
+  const at = (ms: number) => wait(Math.max(0, startMs + ms - performance.now()));
+  const send = async (): Promise<void> => {
+    for (const [position, { atMs }] of frames.entries()) {
+      if (position === 0) continue;
+      await at(atMs);
+      feed.send(recording.frames[position] ?? "");
+    }
+  };
+  const seal = async (): Promise<void> => {
+    for (const [number, atMs] of headTimes(frames, 60)) {
+      await at(atMs);
+      node.setHead(number);
+    }
+  };
+  const playing = { isOver: false };
+  const played = Promise.all([send(), seal()]).then(() => {
+    playing.isOver = true;
+  });
+  const seen: Seen[] = [];
+  while (!playing.isOver) {
+    seen.push(await readPending(service.url, watched));
+    await wait(5);
+  }
+  await played;
+  assert.ok(seen.length > 50, `${seen.length} reads`);
+  let before = 0;
+  for (const each of seen) {
+    assert.equal(each.mode, "live");
+    const positions = positionsOf(each);
+    const position = positions.findLast((candidate) =>
+      watched.every((address, at) => {
+        const account = truth[candidate]?.get(address);
+        return account?.nonce === each.values[at]?.[0] && account?.balance === each.values[at]?.[1];
+      }),
+    );
+    assert.ok(position !== undefined, `values are not those of ${positions} messages`);
+    assert.ok(position >= before, `${before} messages, then ${position}`);
+    before = position;
+  }
+  const shown = new Set(seen.flatMap(positionsOf));
+  t.diagnostic(`${seen.length} reads of ${shown.size} prefixes`);
+  assert.equal(await metric(service.opsUrl, "forebay_pending_unverified_total"), turnsBefore);
+  assert.equal(await metric(service.opsUrl, "forebay_pending_mismatches_total"), 0);
+});
