@@ -24,7 +24,9 @@ export const createBatches = ({ name, send, sendBatch }: BatchesOptions): Batche
   let maxCalls = MAX_CALLS;
 
   const asNodeError = (error: unknown): NodeError =>
-    error instanceof NodeError ? error : new NodeError("other", name, CODES.INTERNAL, `${name}: the caller has left`);
+    error instanceof NodeError
+      ? error
+      : new NodeError("other", name, CODES.INTERNAL, `${name}: the client has disconnected`);
 
   const single = async (call: Call, reach: Reach): Promise<Uint8Array | NodeError> => {
     try {

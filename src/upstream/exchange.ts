@@ -40,7 +40,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal;
   readonly #maxBytes: number;
   readonly #timer: NodeJS.Timeout;
-  readonly #onAbort = (): void => this.#fail(new ExchangeError("aborted", "the caller has left"));
+  readonly #onAbort = (): void => this.#fail(new ExchangeError("aborted", "the client has disconnected"));
   readonly #response = Promise.withResolvers<HttpAnswer>();
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
@@ -120,7 +120,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
  */
 export const exchange = (dispatcher: Dispatcher, options: ExchangeOptions): Promise<HttpAnswer> => {
   if (options.signal.aborted) {
-    return Promise.reject(new ExchangeError("aborted", "the caller has left"));
+    return Promise.reject(new ExchangeError("aborted", "the client has disconnected"));
   }
   const reader = new ResponseReader(options);
   const { path, headers, body } = options;
