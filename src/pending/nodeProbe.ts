@@ -26,9 +26,8 @@ class PendingSupportProbe {
     this.#options = options;
   }
 
-  nodeBuilds(): boolean {
-    return this.#buildsPending;
-  }
+  /** Whether the node builds a pending block. It is bound, because callers pass it on as a function. */
+  readonly nodeBuilds = (): boolean => this.#buildsPending;
 
   /** Whether a view was used recently. */
   isAsked(): boolean {
