@@ -1,6 +1,7 @@
 import { encodeDeposit } from "../chain/deposit.ts";
 import { type Data, type Hash, parseData } from "../chain/hex.ts";
 import { keccak256Hex } from "../chain/keccak.ts";
+import type { Check } from "../chain/node.ts";
 import { orderedTrieRoot } from "../chain/orderedTrie.ts";
 import { parseTransaction } from "../chain/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../chain/rlp.ts";
@@ -106,18 +107,18 @@ const encodeRpcTransaction = (fields: Fields): Uint8Array | undefined =>
 
 export const isDeposit = ({ type }: Fields): boolean => !isAbsent(type) && numberOf(type) === BigInt(DEPOSIT_TYPE);
 
-const guarded = (check: () => Finding): Finding => {
+const guarded = (check: Check, find: () => Finding): Finding => {
   try {
-    return check();
+    return find();
   } catch (error) {
-    if (error instanceof MalformedField) return failed("transactions");
+    if (error instanceof MalformedField) return failed(check);
     throw error;
   }
 };
 
 /** Whether the hash of a transaction object is the hash of its fields. */
 export const checkTransactionHash = (fields: Fields): Finding =>
-  guarded(() => {
+  guarded("transactions", () => {
     const raw = encodeRpcTransaction(fields);
     if (raw === undefined) return uncomputable("transactions");
     return isSame(fields.hash, keccak256Hex(raw)) ? passed("transactions") : failed("transactions");
@@ -130,7 +131,7 @@ const isInPlace = (fields: Fields, index: number, block: Fields): boolean =>
 
 /** Whether full transactions of a block make its transactionsRoot and have their own hashes and places. */
 export const checkTransactions = (block: Fields): Finding =>
-  guarded(() => {
+  guarded("transactions", () => {
     const raws: Uint8Array[] = [];
     for (const [index, item] of listOf(block.transactions).entries()) {
       const fields = fieldsOf(item);
@@ -150,15 +151,15 @@ export const fitsTransactionHashes = ({ transactions, transactionsRoot }: Fields
 
 /** Whether the bytes of a transaction have that hash; `0x` is what some nodes say of one that they do not know. */
 export const checkRawTransaction = (raw: string, hash: string): Finding =>
-  guarded(() => {
+  guarded("transaction", () => {
     if (raw === "0x") return passed("transaction");
     const bytes = parseData(dataOf(raw));
-    if (isSame(hash, keccak256Hex(bytes))) return passed("transactions");
+    if (isSame(hash, keccak256Hex(bytes))) return passed("transaction");
     // From the pool, blob transactions come with their blobs.
-    if (bytes[0] !== BLOB_TYPE) return failed("transactions");
+    if (bytes[0] !== BLOB_TYPE) return failed("transaction");
     try {
-      return isSame(hash, parseTransaction(bytes).hash) ? passed("transactions") : failed("transactions");
+      return isSame(hash, parseTransaction(bytes).hash) ? passed("transaction") : failed("transaction");
     } catch {
-      return failed("transactions");
+      return failed("transaction");
     }
   });

@@ -65,10 +65,11 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
           costs[name][level].push(await measure(level === "full" ? full : off, BODIES[name], times));
       }
     }
-    const ratio = (name: "block" | "receipts"): number => median(costs[name].full) / median(costs[name].off);
+    const ratio = (name: "block" | "receipts"): number => median(costs[name].off) / median(costs[name].full);
     return {
-      claim: "a verified block of 150 transactions, and its receipts, cost the main thread at most 1.25 times as much",
-      ratio: round(Math.max(ratio("block"), ratio("receipts"))),
+      claim:
+        "150 verified transactions or receipts cost the main thread at most 1.25 times as much as unverified: at least 0.80",
+      ratio: round(Math.min(ratio("block"), ratio("receipts"))),
       ours: round(median(costs.block.full)),
       yardstick: round(median(costs.block.off)),
       unit: "microseconds of the main thread's CPU a block",

@@ -57,7 +57,7 @@ const healthDuring = async (opsUrl: string, run: () => Promise<void>): Promise<n
   return longestMs;
 };
 
-/** What every node of the chain has shown before one of them begins to lie. */
+/** Shows the chain's encodings before a node begins to lie: a check that never passed convicts nobody. */
 const prove = async (service: Service): Promise<void> => {
   const [, , { number = "" } = {}] = chain.final;
   for (const call of [
@@ -125,6 +125,7 @@ const isCachedRight = async ({ service, replica }: Stage, call: ChainCall, truth
 
 const fromOneOfTwo = async (stage: Stage, { lie, call, check }: AnswerLie): Promise<void> => {
   const { service, liar } = stage;
+  await prove(service);
   const truth = await truthOf(call);
   liar.lies = [lie];
   const healthMs = await healthDuring(service.opsUrl, async () => {

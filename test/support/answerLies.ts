@@ -205,7 +205,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
       ...indexed,
       params: [otherRecent.hash, "0x0"],
     }),
-    instead("raw bytes of another transaction", raw, "transactions", { ...raw, params: [otherTransaction] }),
+    instead("raw bytes of another transaction", raw, "transaction", { ...raw, params: [otherTransaction] }),
     instead("a receipt of another hash", receipt, "transaction", { ...receipt, params: [otherTransaction] }),
     one("a receipt with another bloom", receipt, "receipts", flip("logsBloom")),
     list("block receipts with another status", receipts, "receipts", (all) =>

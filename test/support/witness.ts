@@ -79,8 +79,16 @@ export const createWitnessState = ({ root, nodes: rlps, codes: bytes }: WitnessP
   const nodes = new Map(rlps.map(parseData).map((node) => [keccak256Hex(node), node]));
   const codes = new Map([NOTHING, ...bytes.map(parseData)].map((code) => [keccak256Hex(code), code]));
 
+  /** Walking the trie takes time that a node does not need. */
+  const values = new Map<string, Uint8Array | undefined>();
+  const find = (at: Hash, key: Data): Uint8Array | undefined => {
+    const id = at + key;
+    if (!values.has(id)) values.set(id, walk(nodes, at, key));
+    return values.get(id);
+  };
+
   const account: WitnessState["account"] = (address) => {
-    const value = walk(nodes, root, address);
+    const value = find(root, address);
     if (value === undefined) return undefined;
     const [nonce, balance, storageRoot, codeHash] = (RLP.decode(value) as Uint8Array[]).map(bytesOf);
     return {
@@ -95,7 +103,7 @@ export const createWitnessState = ({ root, nodes: rlps, codes: bytes }: WitnessP
     root,
     account,
     slot: (address, slot) => {
-      const value = walk(nodes, account(address)?.storageRoot ?? EMPTY_ROOT, slot);
+      const value = find(account(address)?.storageRoot ?? EMPTY_ROOT, slot);
       return value === undefined ? NOTHING : bytesOf(RLP.decode(value) as Uint8Array);
     },
     code: (hash) => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RLP } from "@ethereumjs/rlp";
 import { keccak256 } from "ethers";
-import { vectorFolder } from "./vectorFolder.ts";
+import { readVectors, vectorFolder } from "./vectorFolder.ts";
 
 /** The header fields of a block as eth_getBlockByNumber has them, with its place. */
 export interface VectorBlock {
@@ -41,24 +41,39 @@ const HEADER: readonly (readonly [string, (value: unknown) => string])[] = [
   ["requestsHash", data],
 ];
 
-const parseBlock = (item: unknown): VectorBlock => {
-  if (!Array.isArray(item) || !Array.isArray(item[0]) || !Array.isArray(item[1]))
-    throw new Error("no block in chain.rlp");
-  const header: Uint8Array[] = item[0];
-  const hash = keccak256(RLP.encode(header));
-  const fields = Object.fromEntries(
+const headerFields = (header: readonly Uint8Array[]): Record<string, string> =>
+  Object.fromEntries(
     header.map((value, index) => {
       const [name, format] = HEADER[index] ?? [`field${index}`, data];
       return [name, format(value)];
     }),
   );
+
+const parseBlock = (item: unknown): VectorBlock => {
+  if (!Array.isArray(item) || !Array.isArray(item[0]) || !Array.isArray(item[1]))
+    throw new Error("no block in chain.rlp");
+  const header: Uint8Array[] = item[0];
+  const hash = keccak256(RLP.encode(header));
+  const fields = headerFields(header);
   const transactions = item[1].map((transaction: Uint8Array | Uint8Array[]) =>
     keccak256(transaction instanceof Uint8Array ? transaction : RLP.encode(transaction)),
   );
   return { number: Number(fields.number), hash, fields: { ...fields, hash, uncles: [], transactions, size: "0x0" } };
 };
 
-/** Blocks 0 (known by its hash alone: the parent of block 1) to the head, in order. */
+const GENESIS = "debug_getRawHeader/get-genesis.io";
+
+/** The chain file begins with block 1: the header of block 0 is in a vector. */
+const readGenesis = (): VectorBlock => {
+  const raw = readVectors().find(({ name }) => name === GENESIS)?.exchanges[0]?.response.result;
+  if (typeof raw !== "string") throw new Error(`no vector ${GENESIS}`);
+  const header: unknown = RLP.decode(raw);
+  if (!Array.isArray(header)) throw new Error(`no header in ${GENESIS}`);
+  const hash = keccak256(raw);
+  return { number: 0, hash, fields: { ...headerFields(header), hash, uncles: [], transactions: [], size: "0x0" } };
+};
+
+/** Blocks 0 to the head, in order. */
 export const readVectorChain = (): readonly VectorBlock[] => {
   let rest: Uint8Array = readFileSync(join(vectorFolder, "execution-apis/chain.rlp"));
   const blocks: VectorBlock[] = [];
@@ -67,19 +82,5 @@ export const readVectorChain = (): readonly VectorBlock[] => {
     blocks.push(parseBlock(item));
     rest = remainder;
   }
-  const first = blocks[0];
-  if (first === undefined) throw new Error("chain.rlp is empty");
-  const zero = `0x${"0".repeat(64)}`;
-  const hash = String(first.fields.parentHash);
-  const genesis = {
-    ...first.fields,
-    number: "0x0",
-    hash,
-    parentHash: zero,
-    timestamp: "0x0",
-    gasUsed: "0x0",
-    logsBloom: `0x${"0".repeat(512)}`,
-    transactions: [],
-  };
-  return [{ number: 0, hash, fields: genesis }, ...blocks];
+  return [readGenesis(), ...blocks];
 };

@@ -73,3 +73,19 @@ test("JSON is read to its end, at any depth", () => {
     assert.ok(!isJson(Buffer.from(text)), text);
   assert.ok(!isJson(Buffer.from([0x22, 0xff, 0x22])));
 });
+
+test("what computes nothing proves no encoding: an empty list of receipts, a receipt's bloom, raw bytes", () => {
+  const header = {
+    hash: ZERO_HASH,
+    number: 5n,
+    receiptsRoot: EMPTY_ROOT,
+    logsBloom: `0x${"00".repeat(256)}`,
+    countsGas: true,
+  };
+  assert.deepEqual(find([], { kind: "receipts", place: {}, header }), [{ check: "block", outcome: "passed" }]);
+  assert.deepEqual(find([], { kind: "receipts", place: {}, header: { ...header, receiptsRoot: ZERO_HASH } }).at(-1), {
+    check: "receipts",
+    outcome: "failed",
+  });
+  assert.deepEqual(find("0x01", { kind: "raw", hash: ZERO_HASH }), [{ check: "transaction", outcome: "failed" }]);
+});
