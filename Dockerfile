@@ -20,8 +20,8 @@ COPY --from=build /build/dist/lib ./lib
 # Loads every module once, so that a container starts from compiled code. As the user who runs it: the cache is kept by uid.
 RUN install -d -o node .compile-cache
 USER node
-RUN node lib/bin.js --version
+RUN node lib/cli/bin.js --version
 EXPOSE 8545 9545
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.FOREBAY_OPS_PORT ?? 9545}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # No shell in between: SIGTERM reaches forebay itself, which drains and exits 0.
-ENTRYPOINT ["node", "/app/lib/bin.js"]
+ENTRYPOINT ["node", "/app/lib/cli/bin.js"]

@@ -1,5 +1,5 @@
 import { Counter, Histogram } from "prom-client";
-import { createTelemetry } from "../src/telemetry.ts";
+import { createTelemetry } from "../src/telemetry/telemetry.ts";
 
 export interface MetricRow {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import type { BlockId, Heads } from "../chain/heads.ts";
-import type { Answer, Question } from "../chain/source.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { Answer, Question } from "../core/source.ts";
 
 /** A `null` lives as long as the view, but no longer than this. */
 const ABSENT_MS = 1_000;

@@ -1,7 +1,7 @@
-import type { Heads } from "../chain/heads.ts";
-import { isNull } from "../chain/isNull.ts";
-import type { Answer, CallContext, Lifetime, Question, Source } from "../chain/source.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { Heads } from "../core/heads.ts";
+import { isNull } from "../core/isNull.ts";
+import type { Answer, CallContext, Lifetime, Question, Source } from "../core/source.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Absent } from "./absent.ts";
 import { type Entry, isCanonical, isShared, isTrue, redisSeconds } from "./entry.ts";
 import { questionKey } from "./key.ts";

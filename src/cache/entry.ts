@@ -1,5 +1,5 @@
-import type { BlockId, Heads } from "../chain/heads.ts";
-import type { Lifetime } from "../chain/source.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { Lifetime } from "../core/source.ts";
 
 /** What is kept of an answer. */
 export interface Entry {

@@ -1,5 +1,5 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Answer, CacheStatus } from "../chain/source.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { Answer, CacheStatus } from "../core/source.ts";
 import type { Deflated } from "../jsonrpc/call.ts";
 import { deflateBody } from "./deflateBody.ts";
 import type { Entry } from "./entry.ts";

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
-import type { Heads } from "../chain/heads.ts";
-import type { Hash } from "../chain/hex.ts";
-import type { Question } from "../chain/source.ts";
+import type { Heads } from "../core/heads.ts";
+import type { Question } from "../core/source.ts";
+import type { Hash } from "../ethereum/hex.ts";
 
 /** Raised when the meaning of a key or the form of a kept value changes: old entries are then not found. */
 const FORMAT_VERSION = 1;

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Telemetry } from "../telemetry.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Entry } from "./entry.ts";
 import { KeptAnswer } from "./keptAnswer.ts";
 

@@ -1,6 +1,6 @@
 import { Cluster, type Redis as Single } from "ioredis";
-import type { RunScript } from "../chain/runScript.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { RunScript } from "../core/runScript.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Entry } from "./entry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
 import { createRedisHealth, type FailureReason, failureReason } from "./redisHealth.ts";

@@ -1,4 +1,4 @@
-import type { Telemetry } from "../telemetry.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 
 const REASONS = [
   "timeout",

@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";
-import type { RunScript } from "../chain/runScript.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { RunScript } from "../core/runScript.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createRedisHealth, failureReason } from "./redisHealth.ts";
 
 /** Nothing else can answer instead, so a script may take longer than a look-up. */

@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
-import { formatData, type Hash } from "../chain/hex.ts";
+import { formatData, type Hash } from "../ethereum/hex.ts";
 import type { Entry } from "./entry.ts";
 
 /*

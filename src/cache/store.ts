@@ -1,5 +1,5 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Lifetime } from "../chain/source.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { Lifetime } from "../core/source.ts";
 import { type Entry, isShared, redisSeconds } from "./entry.ts";
 import type { Memory } from "./memory.ts";
 import type { Redis } from "./redis.ts";

@@ -1,6 +1,6 @@
-import type { HeadChange, Heads } from "../chain/heads.ts";
-import type { CallContext, Question, Source } from "../chain/source.ts";
-import type { Log } from "../telemetry.ts";
+import type { HeadChange, Heads } from "../core/heads.ts";
+import type { CallContext, Question, Source } from "../core/source.ts";
+import type { Log } from "../telemetry/telemetry.ts";
 
 /** Nobody who asked for the newest block longer ago is still waiting for the next one. */
 const ASKED_MS = 30_000;

@@ -1,6 +1,6 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import { NodeError } from "../chain/node.ts";
-import type { StateKeys } from "../chain/stateReader.ts";
+import { NodeError } from "../core/node.ts";
+import type { StateKeys } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import {

@@ -1,5 +1,5 @@
-import { isOpForkActive } from "../chain/rules.ts";
-import type { DepositTransaction } from "../chain/transaction.ts";
+import { isOpForkActive } from "../ethereum/rules.ts";
+import type { DepositTransaction } from "../ethereum/transaction.ts";
 import { endTransaction, runTransaction, type TransactionOptions, type TransactionResult } from "./applyTransaction.ts";
 import type { BlockEnvironment, Engine } from "./engine.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";

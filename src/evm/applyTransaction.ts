@@ -1,7 +1,7 @@
-import { larger, smaller } from "../chain/bigintOrder.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import { isForkActive } from "../chain/rules.ts";
-import type { AccessListEntry } from "../chain/transaction.ts";
+import { larger, smaller } from "../ethereum/bigintOrder.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import { isForkActive } from "../ethereum/rules.ts";
+import type { AccessListEntry } from "../ethereum/transaction.ts";
 import { applyAuthorizations } from "./authorizations.ts";
 import {
   CONSENSUS_CHECKS,

@@ -1,7 +1,7 @@
-import { type Address, parseData, ZERO_ADDRESS } from "../chain/hex.ts";
-import { keccak256 } from "../chain/keccak.ts";
-import { concatBytes, encodeBytes, encodeList, encodeNumber, numberBytes } from "../chain/rlp.ts";
-import type { Authorization } from "../chain/transaction.ts";
+import { type Address, parseData, ZERO_ADDRESS } from "../ethereum/hex.ts";
+import { keccak256 } from "../ethereum/keccak.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber, numberBytes } from "../ethereum/rlp.ts";
+import type { Authorization } from "../ethereum/transaction.ts";
 import { isDelegation } from "./checkTransaction.ts";
 import { recoverAddress } from "./recoverAddress.ts";
 import type { StateOverlay } from "./stateOverlay.ts";

@@ -1,5 +1,5 @@
 import { bls12_381 } from "@noble/curves/bls12-381.js";
-import { formatData } from "../chain/hex.ts";
+import { formatData } from "../ethereum/hex.ts";
 
 const { Fp2 } = bls12_381.fields;
 const MODULUS = 0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaabn;

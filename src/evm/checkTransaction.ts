@@ -1,4 +1,4 @@
-import { smaller } from "../chain/bigintOrder.ts";
+import { smaller } from "../ethereum/bigintOrder.ts";
 import { checksumAddress } from "./checksumAddress.ts";
 import type { BlockEnvironment, Engine } from "./engine.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";

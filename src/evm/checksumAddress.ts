@@ -1,5 +1,5 @@
-import { type Address, formatData } from "../chain/hex.ts";
-import { keccak256 } from "../chain/keccak.ts";
+import { type Address, formatData } from "../ethereum/hex.ts";
+import { keccak256 } from "../ethereum/keccak.ts";
 
 const encoder = new TextEncoder();
 

@@ -1,7 +1,7 @@
 import type { CustomCrypto } from "@ethereumjs/common";
 import { ecrecover as recoverSlowly } from "@ethereumjs/util";
 import secp256k1 from "secp256k1";
-import { keccak256 } from "../chain/keccak.ts";
+import { keccak256 } from "../ethereum/keccak.ts";
 import { verifyKzgProof } from "./kzg.ts";
 
 const COMPRESSION_BYTES = 1;

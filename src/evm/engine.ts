@@ -1,7 +1,7 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import type { LogEntry } from "../chain/receipt.ts";
-import type { Rules } from "../chain/rules.ts";
-import type { AccessListEntry } from "../chain/transaction.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import type { LogEntry } from "../ethereum/receipt.ts";
+import type { Rules } from "../ethereum/rules.ts";
+import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 
 /** What contracts see of the block that they run in. */

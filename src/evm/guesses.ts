@@ -1,6 +1,6 @@
-import { type Address, type Hash, parseData } from "../chain/hex.ts";
-import { keccak256Hex } from "../chain/keccak.ts";
-import type { AccountState } from "../chain/stateReader.ts";
+import type { AccountState } from "../core/stateReader.ts";
+import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 import { EMPTY_CODE_HASH } from "./stateOverlay.ts";
 
 const NOTHING = new Uint8Array(0);

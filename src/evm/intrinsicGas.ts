@@ -1,4 +1,4 @@
-import { isForkActive } from "../chain/rules.ts";
+import { isForkActive } from "../ethereum/rules.ts";
 import type { Engine } from "./engine.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 

@@ -1,5 +1,5 @@
-import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../chain/hex.ts";
-import type { AccountState, StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
+import type { AccountState, StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
+import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../ethereum/hex.ts";
 import { type Guesses, largeGuesses } from "./guesses.ts";
 import type { MissingState } from "./missingState.ts";
 import { NotExecutable } from "./notExecutable.ts";

@@ -1,6 +1,6 @@
 import type { AccountFields, StateManagerInterface } from "@ethereumjs/common";
 import { Account, type Address as AddressBytes, KECCAK256_RLP } from "@ethereumjs/util";
-import { type Address, formatData } from "../chain/hex.ts";
+import { type Address, formatData } from "../ethereum/hex.ts";
 import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
 
 /** Any root that is not the empty one: all the library asks is whether an account has storage (EIP-7610). */

@@ -1,5 +1,5 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import type { StateKeys } from "../chain/stateReader.ts";
+import type { StateKeys } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 
 const MAX_KEYS = 1_000;
 /** Reads after the first guess: a run that goes on for longer was led astray, and what it asks for is not worth having. */

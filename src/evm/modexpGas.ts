@@ -1,5 +1,5 @@
-import { larger, smaller } from "../chain/bigintOrder.ts";
-import { formatData } from "../chain/hex.ts";
+import { larger, smaller } from "../ethereum/bigintOrder.ts";
+import { formatData } from "../ethereum/hex.ts";
 
 const WORD_BYTES = 32;
 const HEADER_BYTES = 3 * WORD_BYTES;

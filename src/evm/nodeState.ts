@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
-import type { BlockId } from "../chain/heads.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import type { AccountState, StateKeys, StateSource, StateValues } from "../chain/stateReader.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { AccountState, StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { createAhead, type Wish } from "./ahead.ts";
 import {

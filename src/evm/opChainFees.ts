@@ -8,8 +8,8 @@ import {
   operatorFee,
   readFootprintScalar,
   readL1Attributes,
-} from "../chain/opFees.ts";
-import type { Rules } from "../chain/rules.ts";
+} from "../ethereum/opFees.ts";
+import type { Rules } from "../ethereum/rules.ts";
 import type { ChainFees } from "./applyTransaction.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 

@@ -1,5 +1,5 @@
 import { EVMError, type PrecompileFunc, type PrecompileInput } from "@ethereumjs/evm";
-import { isOpForkActive, type OpFork, type Rules } from "../chain/rules.ts";
+import { isOpForkActive, type OpFork, type Rules } from "../ethereum/rules.ts";
 import { verifyP256 } from "./p256.ts";
 
 const NOTHING = new Uint8Array(0);

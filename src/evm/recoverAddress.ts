@@ -1,8 +1,8 @@
 import secp256k1 from "secp256k1";
-import { type Address, formatData } from "../chain/hex.ts";
-import { keccak256 } from "../chain/keccak.ts";
-import { type SignatureParts, signatureParts } from "../chain/signatureParts.ts";
-import type { SignedTransaction } from "../chain/transaction.ts";
+import { type Address, formatData } from "../ethereum/hex.ts";
+import { keccak256 } from "../ethereum/keccak.ts";
+import { type SignatureParts, signatureParts } from "../ethereum/signatureParts.ts";
+import type { SignedTransaction } from "../ethereum/transaction.ts";
 
 const PUBLIC_KEY_AT = 1;
 const ADDRESS_AT = 12;

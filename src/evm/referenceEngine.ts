@@ -1,9 +1,9 @@
 import { Mainnet } from "@ethereumjs/common";
 import { type EVMError, EVMMockBlockchain, type EVMResult, NobleBN254, type PrecompileFunc } from "@ethereumjs/evm";
 import { Address as AddressBytes } from "@ethereumjs/util";
-import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
-import type { Rules } from "../chain/rules.ts";
-import type { AccessListEntry } from "../chain/transaction.ts";
+import { type Address, formatData, type Hash, parseData } from "../ethereum/hex.ts";
+import type { Rules } from "../ethereum/rules.ts";
+import type { AccessListEntry } from "../ethereum/transaction.ts";
 import { customCrypto } from "./crypto.ts";
 import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, MessageResult } from "./engine.ts";
 import { FastCommon } from "./fastCommon.ts";

@@ -1,4 +1,4 @@
-import type { StateKeys, StateValues } from "../chain/stateReader.ts";
+import type { StateKeys, StateValues } from "../core/stateReader.ts";
 
 /** From the main thread to a worker. */
 export type ToWorker =

@@ -1,8 +1,8 @@
 import { parentPort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
-import type { Hash } from "../chain/hex.ts";
-import { type Rules, UnknownRules } from "../chain/rules.ts";
-import type { StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
+import type { StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Engine } from "./engine.ts";
 import { createKnownState, type KnownState } from "./knownState.ts";

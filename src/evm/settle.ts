@@ -1,4 +1,4 @@
-import type { StateKeys, StateReader, StateValues } from "../chain/stateReader.ts";
+import type { StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";

@@ -1,6 +1,6 @@
-import { type Address, type Data, type Hash, isAddress, isData, isQuantity, parseData } from "../chain/hex.ts";
-import { keccak256Hex } from "../chain/keccak.ts";
-import type { AccountState } from "../chain/stateReader.ts";
+import type { AccountState } from "../core/stateReader.ts";
+import { type Address, type Data, type Hash, isAddress, isData, isQuantity, parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { stripZeros } from "./stateOverlay.ts";
 

@@ -1,7 +1,7 @@
 import { KECCAK256_NULL } from "@ethereumjs/util";
-import { type Address, formatData, type Hash, parseData } from "../chain/hex.ts";
-import { keccak256 } from "../chain/keccak.ts";
-import type { AccountChange, StateChanges, StateReader } from "../chain/stateReader.ts";
+import type { AccountChange, StateChanges, StateReader } from "../core/stateReader.ts";
+import { type Address, formatData, type Hash, parseData } from "../ethereum/hex.ts";
+import { keccak256 } from "../ethereum/keccak.ts";
 
 const NOTHING = new Uint8Array(0);
 export const EMPTY_CODE_HASH: Hash = formatData(KECCAK256_NULL);

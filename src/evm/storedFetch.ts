@@ -1,4 +1,4 @@
-import type { BlockId } from "../chain/heads.ts";
+import type { BlockId } from "../core/heads.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { StateFetch } from "./nodeState.ts";
 

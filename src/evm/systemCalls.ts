@@ -1,5 +1,5 @@
-import { type Address, type Hash, parseData } from "../chain/hex.ts";
-import { numberBytes } from "../chain/rlp.ts";
+import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
+import { numberBytes } from "../ethereum/rlp.ts";
 import { endTransaction } from "./applyTransaction.ts";
 import type { BlockEnvironment, Engine } from "./engine.ts";
 import { type StateOverlay, stripZeros } from "./stateOverlay.ts";

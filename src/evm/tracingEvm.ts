@@ -6,7 +6,7 @@ import {
   type PrecompileFunc,
 } from "@ethereumjs/evm";
 import type { Account, Address as AddressBytes } from "@ethereumjs/util";
-import { parseData } from "../chain/hex.ts";
+import { parseData } from "../ethereum/hex.ts";
 import type { BlockEnvironment } from "./engine.ts";
 import { keepJumpAnalyses } from "./jumpAnalysis.ts";
 import { LibraryState } from "./libraryState.ts";

@@ -1,5 +1,5 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import type { AccessListEntry, Authorization, SignedTransaction } from "../chain/transaction.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import type { AccessListEntry, Authorization, SignedTransaction } from "../ethereum/transaction.ts";
 
 /** What a transaction wants done, without the form in which it was signed. */
 export interface TransactionMessage {

@@ -1,4 +1,4 @@
-import { parseData } from "../chain/hex.ts";
+import { parseData } from "../ethereum/hex.ts";
 
 /** ERC-7528's address of ether, and keccak("Transfer(address,address,uint256)"). */
 const ETHER = parseData("0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee");

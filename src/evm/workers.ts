@@ -1,8 +1,8 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { StateSource } from "../chain/stateReader.ts";
+import type { StateSource } from "../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import { endWorker, loadedWorker } from "./endWorker.ts";
+import { endWorker, loadedWorker } from "../workers/endWorker.ts";
 import type { FromWorker, ToWorker } from "./runMessages.ts";
 
 const MAX_WAITING = 64;

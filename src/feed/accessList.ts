@@ -1,4 +1,4 @@
-import type { Address, Hash } from "../chain/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { type Fields, isFields, Malformed, read } from "./read.ts";
 
 /** An account that a message's transactions touch, with the slots that they read or write. */

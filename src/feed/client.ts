@@ -1,4 +1,4 @@
-import type { Telemetry } from "../telemetry.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { connect, type EndReason } from "./connection.ts";
 import { decodeFrame } from "./frame.ts";
 import { type Flashblock, parseMessage } from "./message.ts";

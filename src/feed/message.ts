@@ -1,4 +1,4 @@
-import { type Address, type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../chain/hex.ts";
+import { type Address, type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
 import { type ListedAccount, parseAccessList } from "./accessList.ts";
 import { type Fields, isFields, Malformed, read } from "./read.ts";
 

@@ -1,4 +1,4 @@
-import { type Address, type Data, type Hash, isAddress, isData, isHash, isQuantity } from "../chain/hex.ts";
+import { type Address, type Data, type Hash, isAddress, isData, isHash, isQuantity } from "../ethereum/hex.ts";
 
 /** A field of a message is not what the wire format says. */
 export class Malformed extends Error {}

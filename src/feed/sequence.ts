@@ -1,5 +1,5 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Data, Hash } from "../chain/hex.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { Data, Hash } from "../ethereum/hex.ts";
 import type { Flashblock, FlashblockBase } from "./message.ts";
 import { endsInPause } from "./pace.ts";
 

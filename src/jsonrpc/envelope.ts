@@ -1,5 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import type { Call } from "./call.ts";
 import {
   endOfArray,
   endOfObject,
@@ -10,7 +9,8 @@ import {
   QUOTE,
   skipSpace,
   TOO_DEEP,
-} from "./endOfValue.ts";
+} from "../json/endOfValue.ts";
+import type { Call } from "./call.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 
 /** One request object. `id` holds its bytes as they came; without one it is a notification, which is never answered. */

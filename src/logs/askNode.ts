@@ -1,8 +1,8 @@
-import { type Node, NodeError } from "../chain/node.ts";
-import type { CallContext, Question } from "../chain/source.ts";
+import { type Node, NodeError } from "../core/node.ts";
+import type { CallContext, Question } from "../core/source.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { Asker } from "./spanSlots.ts";
+import type { Asker } from "../limits/spanSlots.ts";
 
 /** Counts received bytes; throws if there is no room for them. */
 export type Take = (bytes: number) => void;

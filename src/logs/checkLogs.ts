@@ -1,7 +1,7 @@
-import { formatQuantity } from "../chain/hex.ts";
-import { canonicalLogFilter, withoutWildcards } from "../chain/logFilter.ts";
-import { type Node, NodeError } from "../chain/node.ts";
-import type { CallContext } from "../chain/source.ts";
+import { type Node, NodeError } from "../core/node.ts";
+import type { CallContext } from "../core/source.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
+import { canonicalLogFilter, withoutWildcards } from "../ethereum/logFilter.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { type FetchContext, invalidAnswer, readNode } from "./askNode.ts";
 import type { Job } from "./jobs.ts";

@@ -1,12 +1,12 @@
-import type { LogFilter } from "../chain/logFilter.ts";
-import type { CallContext } from "../chain/source.ts";
+import type { CallContext } from "../core/source.ts";
+import type { LogFilter } from "../ethereum/logFilter.ts";
+import type { Asker } from "../limits/spanSlots.ts";
 import type { FetchContext } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./jobs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { Piece } from "./plan.ts";
 import type { SegmentStore } from "./segments.ts";
-import type { Asker } from "./spanSlots.ts";
 import { type Span, type TrackedPieces, trackPieces } from "./trackPieces.ts";
 
 /** Limit of one query's fetched and cached logs that are not sent yet. */

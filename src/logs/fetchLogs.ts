@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { formatLogFilter } from "../chain/logFilter.ts";
-import { type Node, NodeError, type NodeErrorKind } from "../chain/node.ts";
+import { type Node, NodeError, type NodeErrorKind } from "../core/node.ts";
+import { formatLogFilter } from "../ethereum/logFilter.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { Choice, SpanSlots } from "../limits/spanSlots.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { askNode, type FetchContext, invalidAnswer, type Take } from "./askNode.ts";
 import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
@@ -12,7 +13,6 @@ import { createMatch } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
-import type { Choice, SpanSlots } from "./spanSlots.ts";
 import { dropShortLogs } from "./topicCount.ts";
 import { convictOfLogs, createVerifyLogs, type LogVerification } from "./verifyLogs.ts";
 

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import type { Heads } from "../chain/heads.ts";
-import { formatQuantity, isQuantity } from "../chain/hex.ts";
-import type { Node } from "../chain/node.ts";
-import type { CallContext } from "../chain/source.ts";
+import type { Heads } from "../core/heads.ts";
+import type { Node } from "../core/node.ts";
+import type { CallContext } from "../core/source.ts";
+import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { invalidAnswer, readNode } from "./askNode.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 

@@ -1,7 +1,7 @@
-import type { Hash } from "../chain/hex.ts";
-import type { LogFilter } from "../chain/logFilter.ts";
-import type { BlockRange } from "../chain/logRange.ts";
-import type { Node } from "../chain/node.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import type { Node } from "../core/node.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { TooLarge } from "./limits.ts";
 import { splitRange } from "./plan.ts";
 

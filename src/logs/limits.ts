@@ -1,5 +1,5 @@
-import type { BlockRange } from "../chain/logRange.ts";
-import type { NodeError } from "../chain/node.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import type { NodeError } from "../core/node.ts";
 
 /** The dimension in which a request was too large for a node, and the limit from the node's message. */
 export interface TooLarge {

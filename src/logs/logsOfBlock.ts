@@ -1,7 +1,7 @@
-import { type Hash, isData, isQuantity, parseData } from "../chain/hex.ts";
-import { canonicalLogFilter, type LogFilter } from "../chain/logFilter.ts";
-import { type Node, NodeError } from "../chain/node.ts";
-import type { Answer, CallContext } from "../chain/source.ts";
+import { type Node, NodeError } from "../core/node.ts";
+import type { Answer, CallContext } from "../core/source.ts";
+import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
+import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type FetchContext, readNode } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";

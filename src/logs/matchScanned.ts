@@ -1,4 +1,4 @@
-import type { LogFilter } from "../chain/logFilter.ts";
+import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
 const QUOTE = 0x22;

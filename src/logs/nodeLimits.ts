@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Node } from "../chain/node.ts";
+import type { Node } from "../core/node.ts";
 import type { TooLarge } from "./limits.ts";
 import { MAX_SPAN_BLOCKS } from "./plan.ts";
 

@@ -1,4 +1,4 @@
-import type { BlockRange } from "../chain/logRange.ts";
+import type { BlockRange } from "../core/logRange.ts";
 
 /** Blocks of one segment, aligned. */
 const SEGMENT_BLOCKS = 128n;

@@ -1,7 +1,7 @@
-import { bloomAdmits } from "../chain/bloom.ts";
-import type { Heads } from "../chain/heads.ts";
-import { formatQuantity, isHash } from "../chain/hex.ts";
-import type { LogFilter } from "../chain/logFilter.ts";
+import type { Heads } from "../core/heads.ts";
+import { bloomAdmits } from "../ethereum/bloom.ts";
+import { formatQuantity, isHash } from "../ethereum/hex.ts";
+import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { Job } from "./jobs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 

@@ -1,4 +1,4 @@
-import { canonicalLogFilter } from "../chain/logFilter.ts";
+import { canonicalLogFilter } from "../ethereum/logFilter.ts";
 import type { FetchContext } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import type { Job } from "./jobs.ts";

@@ -1,10 +1,11 @@
-import type { Hash } from "../chain/hex.ts";
-import { canonicalLogFilter, type LogFilter } from "../chain/logFilter.ts";
-import type { BlockRange } from "../chain/logRange.ts";
-import type { Node } from "../chain/node.ts";
-import type { Answer, CacheStatus, CallContext } from "../chain/source.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import type { Node } from "../core/node.ts";
+import type { Answer, CacheStatus, CallContext } from "../core/source.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { SpanSlots } from "../limits/spanSlots.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createCheckLogs } from "./checkLogs.ts";
 import { type Collection, collectLogs } from "./collectLogs.ts";
 import { createFetchLogs } from "./fetchLogs.ts";
@@ -15,7 +16,6 @@ import { createNodeLimits } from "./nodeLimits.ts";
 import { cutPieces, MAX_SPAN_BLOCKS, spanBlocks } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
 import { shareFetches } from "./shareFetches.ts";
-import type { SpanSlots } from "./spanSlots.ts";
 import type { LogVerification } from "./verifyLogs.ts";
 
 export interface SplitLogsOptions {

@@ -1,5 +1,5 @@
-import type { Heads } from "../chain/heads.ts";
-import type { BlockRange } from "../chain/logRange.ts";
+import type { Heads } from "../core/heads.ts";
+import type { BlockRange } from "../core/logRange.ts";
 import type { Fetched } from "./fetchLogs.ts";
 import { blocksOf } from "./jobs.ts";
 import { joinLogs } from "./mergeLogs.ts";

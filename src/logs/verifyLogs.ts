@@ -1,8 +1,8 @@
-import type { BlockId } from "../chain/heads.ts";
-import { type Hash, isData, parseData } from "../chain/hex.ts";
-import { type Node, UnverifiedError } from "../chain/node.ts";
-import type { CallContext } from "../chain/source.ts";
-import type { Verifier } from "../verify/verifier.ts";
+import type { BlockId } from "../core/heads.ts";
+import { type Node, UnverifiedError } from "../core/node.ts";
+import type { CallContext } from "../core/source.ts";
+import { type Hash, isData, parseData } from "../ethereum/hex.ts";
+import type { Verifier } from "../verification/verifier.ts";
 import type { Job } from "./jobs.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";

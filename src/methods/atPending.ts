@@ -1,7 +1,7 @@
-import type { Heads } from "../chain/heads.ts";
-import { isNull } from "../chain/isNull.ts";
-import { NodeError, type NodeErrorKind } from "../chain/node.ts";
-import type { Answer } from "../chain/source.ts";
+import type { Heads } from "../core/heads.ts";
+import { isNull } from "../core/isNull.ts";
+import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import type { Answer } from "../core/source.ts";
 import type { BlockRead } from "./blockReads.ts";
 import type { Asked } from "./chain.ts";
 import { toldPending } from "./pendingErrors.ts";

@@ -1,8 +1,8 @@
-import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
-import { formatQuantity } from "../chain/hex.ts";
-import { isNull } from "../chain/isNull.ts";
-import type { Answer, Question } from "../chain/source.ts";
-import type { PendingView } from "../chain/view.ts";
+import { isNull } from "../core/isNull.ts";
+import type { Answer, Question } from "../core/source.ts";
+import type { PendingView } from "../core/view.ts";
+import { type BlockParameter, parseBlockNumberOrTag, parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { atPending } from "./atPending.ts";
 import type { Asked, Method } from "./chain.ts";

@@ -1,5 +1,5 @@
-import type { Hash } from "../chain/hex.ts";
-import type { PendingView } from "../chain/view.ts";
+import type { PendingView } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { Method } from "./chain.ts";
 import { fromView } from "./pendingReads.ts";
 import { type PlainRead, plainRead } from "./plainReads.ts";

@@ -1,14 +1,14 @@
-import type { BlockId, Heads } from "../chain/heads.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import type { LogFilter, LogFilterLimits } from "../chain/logFilter.ts";
-import type { BlockRange } from "../chain/logRange.ts";
-import type { Answer, CallContext, Question, Source } from "../chain/source.ts";
-import type { StateSource } from "../chain/stateReader.ts";
-import type { PendingChange } from "../chain/view.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import type { Answer, CallContext, Question, Source } from "../core/source.ts";
+import type { StateSource } from "../core/stateReader.ts";
+import type { PendingChange } from "../core/view.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { Wish } from "../evm/ahead.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import type { Filters } from "../logs/filters.ts";
-import type { Simulator } from "../simulate/simulator.ts";
+import type { Simulator } from "../simulation/simulator.ts";
+import type { Filters } from "../subscriptions/filters.ts";
 
 /** What the methods of one chain are made of; `main` hands it over. */
 export interface Chain {

@@ -1,4 +1,4 @@
-import { formatQuantity } from "../chain/hex.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import type { Method } from "./chain.ts";
 import { readParams } from "./readParams.ts";
 

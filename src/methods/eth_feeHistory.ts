@@ -1,5 +1,5 @@
-import { parseBlockNumberOrTag } from "../chain/blockParameter.ts";
-import { formatQuantity } from "../chain/hex.ts";
+import { parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockNumberOrTag } from "./blockReads.ts";
 import type { Method } from "./chain.ts";

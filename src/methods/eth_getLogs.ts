@@ -1,7 +1,7 @@
-import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../chain/logFilter.ts";
-import { type LogRange, resolveLogRange } from "../chain/logRange.ts";
-import type { Answer, CallContext } from "../chain/source.ts";
-import type { Body, PendingBlock, PendingView } from "../chain/view.ts";
+import { type LogRange, resolveLogRange } from "../core/logRange.ts";
+import type { Answer, CallContext } from "../core/source.ts";
+import type { Body, PendingBlock, PendingView } from "../core/view.ts";
+import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
 import { appendLogs } from "./appendLogs.ts";
 import type { Asked, Chain, Method } from "./chain.ts";
 import { inTrueView } from "./inTrueView.ts";

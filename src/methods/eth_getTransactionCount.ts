@@ -1,5 +1,5 @@
-import { formatQuantity } from "../chain/hex.ts";
-import type { Answer } from "../chain/source.ts";
+import type { Answer } from "../core/source.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockRead, stateBlock } from "./blockReads.ts";
 import type { Asked, Method } from "./chain.ts";

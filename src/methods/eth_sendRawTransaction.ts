@@ -1,4 +1,4 @@
-import type { Answer } from "../chain/source.ts";
+import type { Answer } from "../core/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { type Asked, forwarded, type Method } from "./chain.ts";
 import { readData, required } from "./reader.ts";

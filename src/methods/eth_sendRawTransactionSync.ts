@@ -1,6 +1,6 @@
-import type { Hash } from "../chain/hex.ts";
-import type { Answer } from "../chain/source.ts";
-import type { View } from "../chain/view.ts";
+import type { Answer } from "../core/source.ts";
+import type { View } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { type Asked, forwarded, type Method } from "./chain.ts";

@@ -1,13 +1,13 @@
-import { parseBlockNumberOrTagOrHash } from "../chain/blockParameter.ts";
-import type { Answer } from "../chain/source.ts";
+import type { Answer } from "../core/source.ts";
+import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import type { Wish } from "../evm/ahead.ts";
 import { NotRunHere } from "../evm/workers.ts";
+import { elementAt } from "../json/elementAt.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import { type RunBase, wishOfPayload } from "../simulate/simulator.ts";
+import { type RunBase, wishOfPayload } from "../simulation/simulator.ts";
 import { stateBlock } from "./blockReads.ts";
 import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
-import { elementAt } from "./elementAt.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import { toldPending } from "./pendingErrors.ts";
 import { resolveBlock } from "./resolveBlock.ts";

@@ -1,6 +1,6 @@
-import { parseLogQuery } from "../chain/logFilter.ts";
-import { refuseInverted } from "../chain/logRange.ts";
-import type { Answer } from "../chain/source.ts";
+import { refuseInverted } from "../core/logRange.ts";
+import type { Answer } from "../core/source.ts";
+import { parseLogQuery } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { type Asked, forwarded, type Method } from "./chain.ts";
 import { answerLogs } from "./eth_getLogs.ts";

@@ -1,4 +1,4 @@
-import type { Answer, CallContext } from "../chain/source.ts";
+import type { Answer, CallContext } from "../core/source.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type Chain, forwarded } from "./chain.ts";

@@ -1,5 +1,5 @@
-import type { Heads } from "../chain/heads.ts";
-import type { Question } from "../chain/source.ts";
+import type { Heads } from "../core/heads.ts";
+import type { Question } from "../core/source.ts";
 import { type BlockRead, questionAt } from "./blockReads.ts";
 import { blockByNumber } from "./eth_getBlockByNumber.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";

@@ -1,6 +1,6 @@
-import { NodeError } from "../chain/node.ts";
+import { NodeError } from "../core/node.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { isMissingBlock } from "../upstream/errors.ts";
+import { isMissingBlock } from "../nodes/errors.ts";
 
 /** The error of every state read at an unknown block (docs/answers.md, Blocks and pending). */
 export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Heads } from "../chain/heads.ts";
-import { NodeError } from "../chain/node.ts";
-import type { Answer, CallContext } from "../chain/source.ts";
+import type { Heads } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import type { Answer, CallContext } from "../core/source.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./chain.ts";
 

@@ -1,7 +1,7 @@
-import type { Heads } from "../chain/heads.ts";
-import { isQuantity } from "../chain/hex.ts";
-import { canonicalLogFilter, type LogFilter, matchesLog } from "../chain/logFilter.ts";
-import { NodeError } from "../chain/node.ts";
+import type { Heads } from "../core/heads.ts";
+import { NodeError } from "../core/node.ts";
+import { isQuantity } from "../ethereum/hex.ts";
+import { canonicalLogFilter, type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Asked } from "./chain.ts";
 import { isRecord } from "./reader.ts";

@@ -1,7 +1,7 @@
-import type { Answer } from "../chain/source.ts";
+import type { Answer } from "../core/source.ts";
 import { NotRunHere } from "../evm/workers.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { type Simulator, wishOfCall } from "../simulate/simulator.ts";
+import { type Simulator, wishOfCall } from "../simulation/simulator.ts";
 import type { PendingRead } from "./blockReads.ts";
 import { pendingCallBase } from "./runBase.ts";
 

@@ -1,5 +1,5 @@
-import type { Answer } from "../chain/source.ts";
-import type { PendingMode } from "../chain/view.ts";
+import type { Answer } from "../core/source.ts";
+import type { PendingMode } from "../core/view.ts";
 
 /** The pending mode by error. Errors of nodes and of forebay have no field for it. */
 const modes = new WeakMap<Error, PendingMode>();

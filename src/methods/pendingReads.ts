@@ -1,5 +1,5 @@
-import { formatData, formatQuantity, type Hash, isQuantity } from "../chain/hex.ts";
-import type { Answer } from "../chain/source.ts";
+import type { Answer } from "../core/source.ts";
+import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { PendingRead } from "./blockReads.ts";
 import type { Canonical } from "./reader.ts";

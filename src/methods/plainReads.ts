@@ -1,4 +1,4 @@
-import type { Lifetime, Question } from "../chain/source.ts";
+import type { Lifetime, Question } from "../core/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Method } from "./chain.ts";
 import { inTrueView } from "./inTrueView.ts";

@@ -1,4 +1,4 @@
-import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../chain/hex.ts";
+import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
 /** A JSON value in the one form that equal questions share: hex in lower case, quantities minimal. */

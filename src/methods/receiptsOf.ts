@@ -1,8 +1,8 @@
-import type { BlockParameter } from "../chain/blockParameter.ts";
-import type { Hash } from "../chain/hex.ts";
-import { formatQuantity } from "../chain/hex.ts";
-import { isNull } from "../chain/isNull.ts";
-import type { CallContext, Source } from "../chain/source.ts";
+import { isNull } from "../core/isNull.ts";
+import type { CallContext, Source } from "../core/source.ts";
+import type { BlockParameter } from "../ethereum/blockParameter.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import { questionAt } from "./blockReads.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
 import { resolveBlock } from "./resolveBlock.ts";

@@ -1,6 +1,6 @@
-import type { BlockParameter } from "../chain/blockParameter.ts";
-import type { Heads } from "../chain/heads.ts";
-import type { Hash } from "../chain/hex.ts";
+import type { Heads } from "../core/heads.ts";
+import type { BlockParameter } from "../ethereum/blockParameter.ts";
+import type { Hash } from "../ethereum/hex.ts";
 
 /** A block parameter, resolved in one view. */
 export type ResolvedBlock =

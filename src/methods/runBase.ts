@@ -1,12 +1,12 @@
-import type { BlockId, HeaderFields } from "../chain/heads.ts";
-import { formatQuantity } from "../chain/hex.ts";
-import type { PendingBlock, PendingView } from "../chain/view.ts";
+import type { BlockId, HeaderFields } from "../core/heads.ts";
+import type { PendingBlock, PendingView } from "../core/view.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import type { Wish } from "../evm/ahead.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { pendingState } from "../pending/pendingState.ts";
-import { parseParent } from "../simulate/parentBlock.ts";
-import type { ParentBlock } from "../simulate/simulatedHeader.ts";
-import type { RunBase } from "../simulate/simulator.ts";
+import { parseParent } from "../simulation/parentBlock.ts";
+import type { ParentBlock } from "../simulation/simulatedHeader.ts";
+import type { RunBase } from "../simulation/simulator.ts";
 import type { Asked, Chain } from "./chain.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import { isRecord } from "./reader.ts";

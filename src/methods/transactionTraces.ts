@@ -1,4 +1,4 @@
-import type { Answer } from "../chain/source.ts";
+import type { Answer } from "../core/source.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import type { Asked, Method } from "./chain.ts";
 import { isRecord, type Reader } from "./reader.ts";

@@ -1,4 +1,4 @@
-import type { Address, Hash } from "../chain/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 
 export interface AcceptedNoncesOptions {
   /** Reads transactions by hash, in order; `null` if no node has it. Rejects if no node answers. */

@@ -1,4 +1,4 @@
-import type { Body, PendingBlock, PendingExtension } from "../chain/view.ts";
+import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { FoldedBlock, FoldedTransaction, Part } from "./fold.ts";
 import { showBlock } from "./view.ts";

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { BlockId } from "../chain/heads.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import type { StateKeys, StateValues } from "../chain/stateReader.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateKeys, StateValues } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { createKnownState, type KnownState } from "../evm/knownState.ts";
 import { createMissingState } from "../evm/missingState.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";

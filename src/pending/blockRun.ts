@@ -1,5 +1,5 @@
-import type { Hash } from "../chain/hex.ts";
-import type { StateChanges, StateKeys, StateReader } from "../chain/stateReader.ts";
+import type { StateChanges, StateKeys, StateReader } from "../core/stateReader.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import type { KnownState } from "../evm/knownState.ts";
 import { createStrictState } from "../evm/missingState.ts";

@@ -1,6 +1,6 @@
-import type { Hash } from "../chain/hex.ts";
-import type { StateReader, StateValues } from "../chain/stateReader.ts";
-import type { PendingEnvironment } from "../chain/view.ts";
+import type { StateReader, StateValues } from "../core/stateReader.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment } from "../evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../evm/systemCalls.ts";
 import { findAccount, findSlot, type Layer } from "./layers.ts";

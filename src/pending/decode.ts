@@ -1,9 +1,9 @@
-import type { Data, Hash } from "../chain/hex.ts";
-import { parseData } from "../chain/hex.ts";
-import { keccak256Hex } from "../chain/keccak.ts";
-import { orderedTrieRoot } from "../chain/orderedTrie.ts";
-import { parseTransaction } from "../chain/parseTransaction.ts";
-import { DEPOSIT_TYPE, InvalidTransaction } from "../chain/transaction.ts";
+import type { Data, Hash } from "../ethereum/hex.ts";
+import { parseData } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { parseTransaction } from "../ethereum/parseTransaction.ts";
+import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
 import type { DecodedTransaction, Execution, Unproven } from "./execution.ts";
 
 /** Returns a transaction's hash, and the sender of a deposit. Invalid bytes have a hash too. */

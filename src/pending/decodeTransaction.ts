@@ -1,6 +1,6 @@
-import { keccak256Hex } from "../chain/keccak.ts";
-import { parseTransaction } from "../chain/parseTransaction.ts";
-import { InvalidTransaction } from "../chain/transaction.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import { parseTransaction } from "../ethereum/parseTransaction.ts";
+import { InvalidTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
 import { isDeposit, type Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, Unproven } from "./execution.ts";

@@ -1,13 +1,13 @@
-import { bloomOfLogs } from "../chain/bloom.ts";
-import type { Address } from "../chain/hex.ts";
-import type { Receipt } from "../chain/receipt.ts";
-import { isOpForkActive } from "../chain/rules.ts";
+import { bloomOfLogs } from "../ethereum/bloom.ts";
+import type { Address } from "../ethereum/hex.ts";
+import type { Receipt } from "../ethereum/receipt.ts";
+import { isOpForkActive } from "../ethereum/rules.ts";
 import {
   DEPOSIT_TYPE,
   type DepositTransaction,
   type SignedTransaction,
   type Transaction,
-} from "../chain/transaction.ts";
+} from "../ethereum/transaction.ts";
 import { applyDeposit } from "../evm/applyDeposit.ts";
 import { applyTransaction } from "../evm/applyTransaction.ts";
 import type { TransactionChecks } from "../evm/checkTransaction.ts";

@@ -1,8 +1,8 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Address, Data, Hash } from "../chain/hex.ts";
-import type { Receipt } from "../chain/receipt.ts";
-import type { StateChanges } from "../chain/stateReader.ts";
-import type { PendingEnvironment } from "../chain/view.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import type { Address, Data, Hash } from "../ethereum/hex.ts";
+import type { Receipt } from "../ethereum/receipt.ts";
 
 /** Why a message's state is not served from here: a label of the metric. */
 export type Unproven =

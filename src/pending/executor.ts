@@ -1,10 +1,10 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { BlockId } from "../chain/heads.ts";
-import { areRulesKnown, type ChainForks, newestRulesAt } from "../chain/rules.ts";
-import type { StateSource } from "../chain/stateReader.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateSource } from "../core/stateReader.ts";
+import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { Wish } from "../evm/ahead.ts";
-import { endWorker, loadedWorker } from "../evm/endWorker.ts";
+import { endWorker, loadedWorker } from "../workers/endWorker.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 

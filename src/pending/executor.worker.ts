@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
-import { type Hash, ZERO_HASH } from "../chain/hex.ts";
-import type { StateValues } from "../chain/stateReader.ts";
+import type { StateValues } from "../core/stateReader.ts";
+import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { createEngines } from "../evm/referenceEngine.ts";
 import type { FetchState } from "./baseState.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";

@@ -1,6 +1,6 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Rules } from "../chain/rules.ts";
-import type { StateKeys, StateValues } from "../chain/stateReader.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateKeys, StateValues } from "../core/stateReader.ts";
+import type { Rules } from "../ethereum/rules.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
 import type { Execution, Work } from "./execution.ts";
 

@@ -1,5 +1,5 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Data } from "../chain/hex.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { Data } from "../ethereum/hex.ts";
 import { idleDeadlineMs } from "../feed/client.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { pauseBeforeMs } from "../feed/pace.ts";
@@ -11,7 +11,7 @@ import {
   receive,
   type SequenceLimits,
 } from "../feed/sequence.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Passed } from "./reconcile.ts";
 
 export interface FeedIntakeOptions {

@@ -1,10 +1,10 @@
-import { bloomOfLogs } from "../chain/bloom.ts";
-import type { BlockId } from "../chain/heads.ts";
-import { type Address, type Data, type Hash, ZERO_HASH } from "../chain/hex.ts";
-import type { Receipt } from "../chain/receipt.ts";
-import type { StateChanges } from "../chain/stateReader.ts";
-import { DEPOSIT_TYPE } from "../chain/transaction.ts";
-import type { PendingEnvironment } from "../chain/view.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import { bloomOfLogs } from "../ethereum/bloom.ts";
+import { type Address, type Data, type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import type { Receipt } from "../ethereum/receipt.ts";
+import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
 import type { Execution, ReceiptExtra, Unproven } from "./execution.ts";
 

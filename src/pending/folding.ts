@@ -1,6 +1,6 @@
-import type { BlockId } from "../chain/heads.ts";
-import { ZERO_HASH } from "../chain/hex.ts";
-import type { PendingEnvironment } from "../chain/view.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequence.ts";
 import { decodeOnly } from "./decode.ts";

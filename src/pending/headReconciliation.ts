@@ -1,5 +1,5 @@
-import type { Heads, RingBlock } from "../chain/heads.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { Heads, RingBlock } from "../core/heads.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { Folding } from "./folding.ts";
 import { alsoShownBy } from "./headSource.ts";

@@ -1,4 +1,4 @@
-import type { HeadChange, Heads } from "../chain/heads.ts";
+import type { HeadChange, Heads } from "../core/heads.ts";
 import type { AlsoShown } from "./fold.ts";
 
 /** The heads of a chain, as upstream follows them. */

@@ -1,8 +1,8 @@
-import { parseData } from "../chain/hex.ts";
-import { L1_BLOCK, type L1Attributes, l1AttributesFork, parseL1Attributes } from "../chain/opFees.ts";
-import { parseTransaction } from "../chain/parseTransaction.ts";
-import type { Rules } from "../chain/rules.ts";
-import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../chain/transaction.ts";
+import { parseData } from "../ethereum/hex.ts";
+import { L1_BLOCK, type L1Attributes, l1AttributesFork, parseL1Attributes } from "../ethereum/opFees.ts";
+import { parseTransaction } from "../ethereum/parseTransaction.ts";
+import type { Rules } from "../ethereum/rules.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
 import type { ReceiptExtra } from "./execution.ts";
 import type { FoldedBlock, Part } from "./fold.ts";
 import { opReceiptExtra } from "./opReceipt.ts";

@@ -1,6 +1,6 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import type { AccountChange, StateChanges } from "../chain/stateReader.ts";
-import type { WrittenAccount } from "../chain/view.ts";
+import type { AccountChange, StateChanges } from "../core/stateReader.ts";
+import type { WrittenAccount } from "../core/view.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import type { FoldedBlock } from "./fold.ts";
 
 /** One account's changes, with its slots by key. */

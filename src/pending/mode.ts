@@ -1,4 +1,4 @@
-import type { PendingMode, PendingSource } from "../chain/view.ts";
+import type { PendingMode, PendingSource } from "../core/view.ts";
 
 /** Where pending answers come from, on the whole. */
 export type Backend = "feed" | "native" | "node";

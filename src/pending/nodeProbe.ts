@@ -1,4 +1,4 @@
-import { isQuantity } from "../chain/hex.ts";
+import { isQuantity } from "../ethereum/hex.ts";
 
 export interface NodeProbeOptions {
   readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;

@@ -1,6 +1,6 @@
-import { formatQuantity } from "../chain/hex.ts";
-import { dataFootprint, type L1Attributes, l1Cost } from "../chain/opFees.ts";
-import { isOpForkActive, type Rules } from "../chain/rules.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
+import { dataFootprint, type L1Attributes, l1Cost } from "../ethereum/opFees.ts";
+import { isOpForkActive, type Rules } from "../ethereum/rules.ts";
 import type { ReceiptExtra } from "./execution.ts";
 
 /** Returns the receipt fields that op-geth and op-reth add, except for deposits (docs/reference/op-stack.md, Fees and receipts). */

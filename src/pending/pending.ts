@@ -1,10 +1,10 @@
-import type { HeadChange, Heads } from "../chain/heads.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import type { PendingChange, View } from "../chain/view.ts";
+import type { HeadChange, Heads } from "../core/heads.ts";
+import type { PendingChange, View } from "../core/view.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Feed } from "../feed/client.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createAcceptedNonces } from "./acceptedNonces.ts";
 import type { Executor } from "./execution.ts";
 import { FeedIntake } from "./feedIntake.ts";

@@ -1,10 +1,10 @@
-import { type BlockHeader, blockSize, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../chain/blockHeader.ts";
-import { formatTransaction } from "../chain/formatTransaction.ts";
-import { type Address, formatQuantity, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../chain/hex.ts";
-import { parseTransaction } from "../chain/parseTransaction.ts";
-import { formatReceipt } from "../chain/receipt.ts";
-import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../chain/transaction.ts";
-import type { Body, PendingBlock, PendingLog } from "../chain/view.ts";
+import type { Body, PendingBlock, PendingLog } from "../core/view.ts";
+import { type BlockHeader, blockSize, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
+import { formatTransaction } from "../ethereum/formatTransaction.ts";
+import { type Address, formatQuantity, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../ethereum/hex.ts";
+import { parseTransaction } from "../ethereum/parseTransaction.ts";
+import { formatReceipt } from "../ethereum/receipt.ts";
+import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
 import type { FoldedBlock, FoldedTransaction } from "./fold.ts";
 import { l1Extra } from "./l1Extra.ts";

@@ -1,6 +1,6 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import type { StateKeys, StateSource, StateValues } from "../chain/stateReader.ts";
-import type { PendingView, WrittenAccount } from "../chain/view.ts";
+import type { StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
+import type { PendingView, WrittenAccount } from "../core/view.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 
 /** Returns the hashes of the pending blocks' parents: each block contains the hash of its parent. */
 const parentHashes = ({ blocks }: PendingView): ReadonlyMap<bigint, Hash> =>

@@ -1,5 +1,5 @@
-import { type Address, formatData, type Hash } from "../chain/hex.ts";
-import type { StateKeys, StateValues } from "../chain/stateReader.ts";
+import type { StateKeys, StateValues } from "../core/stateReader.ts";
+import { type Address, formatData, type Hash } from "../ethereum/hex.ts";
 
 const PUSH1 = 0x60;
 const PUSH20 = 0x73;

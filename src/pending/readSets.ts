@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import { formatData } from "../chain/hex.ts";
-import type { StateKeys } from "../chain/stateReader.ts";
-import type { Transaction } from "../chain/transaction.ts";
+import type { StateKeys } from "../core/stateReader.ts";
+import { formatData } from "../ethereum/hex.ts";
+import type { Transaction } from "../ethereum/transaction.ts";
 import { createStateKeySet, type StateKeySet } from "./stateKeySet.ts";
 
 const MAX_CALLS = 4_000;

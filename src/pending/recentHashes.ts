@@ -1,5 +1,5 @@
-import type { Hash } from "../chain/hex.ts";
-import type { PendingBlock } from "../chain/view.ts";
+import type { PendingBlock } from "../core/view.ts";
+import type { Hash } from "../ethereum/hex.ts";
 
 /** Pending blocks by the hashes that clients received recently. Each hash belongs to one prefix of a block. */
 export interface RecentHashes {

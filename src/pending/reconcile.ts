@@ -1,6 +1,6 @@
-import type { HeadChange, Heads } from "../chain/heads.ts";
-import { formatData, type Hash, isHash, isQuantity, parseData } from "../chain/hex.ts";
-import { orderedTrieRoot } from "../chain/orderedTrie.ts";
+import type { HeadChange, Heads } from "../core/heads.ts";
+import { formatData, type Hash, isHash, isQuantity, parseData } from "../ethereum/hex.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { FoldedBlock, PendingChain } from "./fold.ts";
 
 /** What was compared and differed: a label of the metric. */

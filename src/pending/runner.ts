@@ -1,9 +1,9 @@
-import type { BlockId } from "../chain/heads.ts";
-import { type Hash, parseData } from "../chain/hex.ts";
-import { orderedTrieRoot } from "../chain/orderedTrie.ts";
-import type { Rules } from "../chain/rules.ts";
-import type { StateChanges } from "../chain/stateReader.ts";
-import type { PendingEnvironment } from "../chain/view.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { StateChanges } from "../core/stateReader.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import { type Hash, parseData } from "../ethereum/hex.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import { NativeContract } from "../evm/knownState.ts";
 import { TransactionError } from "../evm/transactionError.ts";

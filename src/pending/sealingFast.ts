@@ -1,4 +1,4 @@
-import type { Heads } from "../chain/heads.ts";
+import type { Heads } from "../core/heads.ts";
 
 const FAST_SPAN_BLOCKS = 10n;
 /** Ten blocks of 200 ms share two or three whole seconds; ten blocks of 1 s do not. */

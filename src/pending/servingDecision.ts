@@ -1,5 +1,5 @@
-import type { Heads } from "../chain/heads.ts";
-import type { Telemetry } from "../telemetry.ts";
+import type { Heads } from "../core/heads.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import type { FoldedBlock } from "./fold.ts";
 import type { HeadSource } from "./headSource.ts";

@@ -1,4 +1,4 @@
-import { type Address, type Hash, isHash } from "../chain/hex.ts";
+import { type Address, type Hash, isHash } from "../ethereum/hex.ts";
 import type { AcceptedNonces } from "./acceptedNonces.ts";
 
 /** Values that replicas share for a limited time. */

@@ -1,5 +1,5 @@
-import { type Address, formatData, formatQuantity } from "../chain/hex.ts";
-import type { StateKeys, StateReader } from "../chain/stateReader.ts";
+import type { StateKeys, StateReader } from "../core/stateReader.ts";
+import { type Address, formatData, formatQuantity } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/missingState.ts";

@@ -1,7 +1,7 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../chain/opFees.ts";
-import type { Rules } from "../chain/rules.ts";
-import type { StateKeys } from "../chain/stateReader.ts";
+import type { StateKeys } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
+import type { Rules } from "../ethereum/rules.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
 import type { Work } from "./execution.ts";
 

@@ -1,5 +1,5 @@
-import type { Address, Hash } from "../chain/hex.ts";
-import type { StateKeys } from "../chain/stateReader.ts";
+import type { StateKeys } from "../core/stateReader.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 
 /** Keys without repetition. */
 export interface StateKeySet {

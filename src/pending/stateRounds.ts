@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { StateKeys } from "../chain/stateReader.ts";
+import type { StateKeys } from "../core/stateReader.ts";
 import type { Engine } from "../evm/engine.ts";
 import type { BaseState, Fetched } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";

@@ -1,4 +1,4 @@
-import type { Hash } from "../chain/hex.ts";
+import type { Hash } from "../ethereum/hex.ts";
 
 export interface TransactionShape {
   /** Asks a node for a transaction of that block, at most one at a time and once in RELEARN_MS. */

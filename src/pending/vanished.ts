@@ -1,6 +1,6 @@
-import type { Heads } from "../chain/heads.ts";
-import { type Hash, isHash } from "../chain/hex.ts";
-import type { Body } from "../chain/view.ts";
+import type { Heads } from "../core/heads.ts";
+import type { Body } from "../core/view.ts";
+import { type Hash, isHash } from "../ethereum/hex.ts";
 import { removedLogs } from "./announced.ts";
 import type { Part } from "./fold.ts";
 import type { Passed } from "./reconcile.ts";

@@ -1,8 +1,8 @@
-import { createBloom, orBloom } from "../chain/bloom.ts";
-import { formatData } from "../chain/hex.ts";
-import { orderedTrieRoot } from "../chain/orderedTrie.ts";
-import { encodeReceipt, type Receipt } from "../chain/receipt.ts";
-import type { PendingEnvironment } from "../chain/view.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import { createBloom, orBloom } from "../ethereum/bloom.ts";
+import { formatData } from "../ethereum/hex.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { Unproven, Work } from "./execution.ts";
 import type { Layer } from "./layers.ts";
 

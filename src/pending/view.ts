@@ -1,6 +1,6 @@
-import type { BlockId } from "../chain/heads.ts";
-import type { Address, Hash } from "../chain/hex.ts";
-import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../chain/view.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import type { FoldedBlock, PendingChain } from "./fold.ts";
 import { findAccount, findSlot, stackLayers } from "./layers.ts";
 import { createPendingBlock } from "./pendingBlock.ts";

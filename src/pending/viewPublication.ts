@@ -1,6 +1,6 @@
-import type { Heads } from "../chain/heads.ts";
-import type { Address } from "../chain/hex.ts";
-import type { Body, PendingChange, PendingView, View } from "../chain/view.ts";
+import type { Heads } from "../core/heads.ts";
+import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
+import type { Address } from "../ethereum/hex.ts";
 import { createAnnounced } from "./announced.ts";
 import type { FoldedBlock } from "./fold.ts";
 import type { Serving } from "./mode.ts";

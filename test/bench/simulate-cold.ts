@@ -1,7 +1,7 @@
-import type { BlockId, HeaderFields } from "../../src/chain/heads.ts";
+import type { BlockId, HeaderFields } from "../../src/core/heads.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { parseParent } from "../../src/simulate/parentBlock.ts";
-import type { ParentBlock } from "../../src/simulate/simulatedHeader.ts";
+import { parseParent } from "../../src/simulation/parentBlock.ts";
+import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { countedFetch } from "../support/countedFetch.ts";
 import { deployProxiedToken } from "../support/proxiedToken.ts";

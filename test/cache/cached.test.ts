@@ -4,8 +4,8 @@ import { createAbsent } from "../../src/cache/absent.ts";
 import { cached } from "../../src/cache/cached.ts";
 import { createKeyPrefix } from "../../src/cache/key.ts";
 import { createMemory } from "../../src/cache/memory.ts";
-import type { Answer, Lifetime, Question, Source } from "../../src/chain/source.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import type { Answer, Lifetime, Question, Source } from "../../src/core/source.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
 
 const telemetry = createTelemetry({ level: "silent" });

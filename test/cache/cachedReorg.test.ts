@@ -6,9 +6,9 @@ import { cached } from "../../src/cache/cached.ts";
 import type { Entry } from "../../src/cache/entry.ts";
 import { createMemory } from "../../src/cache/memory.ts";
 import type { Redis } from "../../src/cache/redis.ts";
-import type { Heads } from "../../src/chain/heads.ts";
-import type { Answer, Question } from "../../src/chain/source.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import type { Heads } from "../../src/core/heads.ts";
+import type { Answer, Question } from "../../src/core/source.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
 
 const telemetry = createTelemetry({ level: "silent" });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { canonicalSet, formatCanonical } from "../../src/cache/canonical.ts";
 import { createKeyPrefix, questionKey } from "../../src/cache/key.ts";
-import type { Lifetime, Question } from "../../src/chain/source.ts";
+import type { Lifetime, Question } from "../../src/core/source.ts";
 import { hashOf, headsOf, questionOf } from "../support/question.ts";
 
 const PREFIX = createKeyPrefix(8453, hashOf(1, 2));

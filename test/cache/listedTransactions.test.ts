@@ -4,7 +4,7 @@ import { createAbsent } from "../../src/cache/absent.ts";
 import { cached } from "../../src/cache/cached.ts";
 import { listedTransactions } from "../../src/cache/listedTransactions.ts";
 import { createMemory } from "../../src/cache/memory.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
 
 const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Entry } from "../../src/cache/entry.ts";
 import { createMemory } from "../../src/cache/memory.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 const entryOf = (body: Uint8Array): Entry => ({ body, final: true, storedAtMs: 0 });
 const createTested = (maxBytes: number) => {

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import type { Entry } from "../../src/cache/entry.ts";
 import { createRedis } from "../../src/cache/redis.ts";
 import type { RedisTls } from "../../src/cache/redisClient.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf } from "../support/question.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";

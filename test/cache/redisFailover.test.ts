@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createRedis, type Redis } from "../../src/cache/redis.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startCluster, startSentinels } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 

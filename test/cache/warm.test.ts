@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { warmed } from "../../src/cache/warm.ts";
-import type { HeadChange, Heads } from "../../src/chain/heads.ts";
-import type { Question } from "../../src/chain/source.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import type { HeadChange, Heads } from "../../src/core/heads.ts";
+import type { Question } from "../../src/core/source.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, headsOf, questionOf } from "../support/question.ts";
 
 const { log } = createTelemetry({ level: "silent" });

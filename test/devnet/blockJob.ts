@@ -1,10 +1,10 @@
-import { hashHeader } from "../../src/chain/blockHeader.ts";
-import { bloomOfLogs, createBloom } from "../../src/chain/bloom.ts";
-import { type Address, formatData, type Hash, type Hex } from "../../src/chain/hex.ts";
-import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
-import { parseTransaction } from "../../src/chain/parseTransaction.ts";
-import { encodeReceipt, type Receipt } from "../../src/chain/receipt.ts";
-import { DEPOSIT_TYPE, type Transaction } from "../../src/chain/transaction.ts";
+import { hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { bloomOfLogs, createBloom } from "../../src/ethereum/bloom.ts";
+import { type Address, formatData, type Hash, type Hex } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
+import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
+import { DEPOSIT_TYPE, type Transaction } from "../../src/ethereum/transaction.ts";
 import { type Anvil, AnvilError } from "./anvil.ts";
 import {
   type Flashblock,

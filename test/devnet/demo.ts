@@ -1,6 +1,6 @@
-import { configSchema } from "../../src/config.ts";
-import { createForebay } from "../../src/main.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createForebay } from "../../src/app/main.ts";
+import { configSchema } from "../../src/config/config.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createDevnet } from "./devnet.ts";
 import { devAccounts, startTraffic } from "./traffic.ts";
 

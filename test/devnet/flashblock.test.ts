@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
-import { formatTransaction } from "../../src/chain/formatTransaction.ts";
-import { type Address, type Hash, type Hex, parseData, ZERO_HASH } from "../../src/chain/hex.ts";
-import { parseTransaction } from "../../src/chain/parseTransaction.ts";
-import { DEPOSIT_TYPE } from "../../src/chain/transaction.ts";
+import { formatTransaction } from "../../src/ethereum/formatTransaction.ts";
+import { type Address, type Hash, type Hex, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
+import { DEPOSIT_TYPE } from "../../src/ethereum/transaction.ts";
 import { compileToken } from "./compileToken.ts";
 import { createDevnet, type Devnet } from "./devnet.ts";
 import { formatMetadata } from "./flashblock.ts";

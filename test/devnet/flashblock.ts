@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants } from "node:zlib";
-import { formatQuantity, type Hash, type Hex, ZERO_HASH } from "../../src/chain/hex.ts";
-import type { Receipt } from "../../src/chain/receipt.ts";
+import { formatQuantity, type Hash, type Hex, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import type { Receipt } from "../../src/ethereum/receipt.ts";
 
 /** Versions of the metadata, as in flashblocks.md 1.3; `i` is Subblocks. */
 export type MetadataGeneration = "a" | "b" | "c" | "d" | "e" | "f" | "i";

@@ -1,5 +1,5 @@
-import { type Address, formatData, formatQuantity } from "../../src/chain/hex.ts";
-import type { SignedTransaction } from "../../src/chain/transaction.ts";
+import { type Address, formatData, formatQuantity } from "../../src/ethereum/hex.ts";
+import type { SignedTransaction } from "../../src/ethereum/transaction.ts";
 
 /** What the node is asked to trace: the transaction as a call, on top of all that it has been handed. */
 export const formatCall = (transaction: SignedTransaction, sender: Address) => ({

@@ -1,5 +1,5 @@
-import { formatTransaction } from "../../src/chain/formatTransaction.ts";
-import { type Address, formatQuantity, type Hash, isData, isHash, parseData } from "../../src/chain/hex.ts";
+import { formatTransaction } from "../../src/ethereum/formatTransaction.ts";
+import { type Address, formatQuantity, type Hash, isData, isHash, parseData } from "../../src/ethereum/hex.ts";
 import type { Anvil } from "./anvil.ts";
 import { type Mempool, Refused, readSent } from "./mempool.ts";
 import type { FrontMethod } from "./rpcFront.ts";

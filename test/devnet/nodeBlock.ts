@@ -1,6 +1,6 @@
-import type { BlockHeader } from "../../src/chain/blockHeader.ts";
-import { type Address, type Data, type Hash, parseData } from "../../src/chain/hex.ts";
-import type { LogEntry } from "../../src/chain/receipt.ts";
+import type { BlockHeader } from "../../src/ethereum/blockHeader.ts";
+import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import type { LogEntry } from "../../src/ethereum/receipt.ts";
 
 /** A block as anvil gives it, with hashes instead of transactions. */
 export interface NodeBlock {

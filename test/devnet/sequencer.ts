@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Address, formatData, type Hash, type Hex } from "../../src/chain/hex.ts";
-import type { Transaction } from "../../src/chain/transaction.ts";
+import { type Address, formatData, type Hash, type Hex } from "../../src/ethereum/hex.ts";
+import type { Transaction } from "../../src/ethereum/transaction.ts";
 import type { Anvil } from "./anvil.ts";
 import { type BlockJob, startJob } from "./blockJob.ts";
 import type { Flashblock, MetadataGeneration } from "./flashblock.ts";

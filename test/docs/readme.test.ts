@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readOptions } from "../../docs/configurationTable.ts";
-import type { CacheStatus } from "../../src/chain/source.ts";
+import { readArguments, readConfig } from "../../src/config/readConfig.ts";
+import type { CacheStatus } from "../../src/core/source.ts";
+import { formatCacheStatus } from "../../src/http/cacheStatus.ts";
 import { table } from "../../src/methods/table.ts";
-import { readArguments, readConfig } from "../../src/readConfig.ts";
-import { formatCacheStatus } from "../../src/server/cacheStatus.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const MAX_HELP_LINES = 40;
@@ -113,13 +113,16 @@ test("Cache-Status is told as it is sent", () => {
 });
 
 test("--help fits a screen, and names every option", () => {
-  const { stdout } = spawnSync(process.execPath, [fileURLToPath(new URL("src/bin.ts", ROOT)), "--help"], {
+  const { stdout } = spawnSync(process.execPath, [fileURLToPath(new URL("src/cli/bin.ts", ROOT)), "--help"], {
     encoding: "utf8",
   });
   const lines = stdout.trimEnd().split("\n");
   assert.ok(lines.length >= 10 && lines.length <= MAX_HELP_LINES, `${lines.length} lines`);
   for (const line of lines) assert.ok(line.length <= MAX_HELP_COLUMNS, line);
-  const options = found(read("src/readConfig.ts").split("} as const;")[0] ?? "", /^ {2}"?([a-z-]+)"?: \{ type:/gm);
+  const options = found(
+    read("src/config/readConfig.ts").split("} as const;")[0] ?? "",
+    /^ {2}"?([a-z-]+)"?: \{ type:/gm,
+  );
   assert.ok(options.length >= 10);
   for (const option of options) assert.ok(stdout.includes(`--${option}`), option);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
-import { rulesAt } from "../../src/chain/rules.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 

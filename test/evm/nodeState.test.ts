@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Address, Hash } from "../../src/chain/hex.ts";
-import type { StateKeys } from "../../src/chain/stateReader.ts";
+import type { StateKeys } from "../../src/core/stateReader.ts";
+import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 

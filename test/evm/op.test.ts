@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
-import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../src/chain/opFees.ts";
-import { createOpForks } from "../../src/chain/opForks.ts";
-import { type OpFork, rulesAt } from "../../src/chain/rules.ts";
-import type { DepositTransaction } from "../../src/chain/transaction.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../src/ethereum/opFees.ts";
+import { createOpForks } from "../../src/ethereum/opForks.ts";
+import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
+import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { applyDeposit } from "../../src/evm/applyDeposit.ts";
 import { applyTransaction } from "../../src/evm/applyTransaction.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Address, type Hash, ZERO_HASH } from "../../src/chain/hex.ts";
-import type { StateKeys } from "../../src/chain/stateReader.ts";
+import type { StateKeys } from "../../src/core/stateReader.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { settle } from "../../src/evm/settle.ts";
 import { plainSource } from "../support/plainSource.ts";

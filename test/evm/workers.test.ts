@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StateSource } from "../../src/chain/stateReader.ts";
+import type { StateSource } from "../../src/core/stateReader.ts";
 import { createWorkers, workerFile } from "../../src/evm/workers.ts";
 
 const ENTRY = workerFile(import.meta.url, "../support/echo");

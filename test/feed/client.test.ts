@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
 import { backoffMs, createFeed, idleDeadlineMs } from "../../src/feed/client.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeFeed } from "../support/fakeFeed.ts";
 import { wireMessage } from "../support/flashblocks.ts";
 import { until } from "../support/until.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { BlockId } from "../../src/chain/heads.ts";
+import type { BlockId } from "../../src/core/heads.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import {
   type Decision,

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
 import { rulesFile } from "../../grafana/rulesFile.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { faultsOf, registeredSeries } from "./expressions.ts";
 
 const GRAFANA = new URL("../../grafana/", import.meta.url);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { formatDashboard } from "../../grafana/dashboard.ts";
 import { ROWS } from "../../grafana/rows.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { faultsOf, registeredSeries } from "./expressions.ts";
 
 const PANELS = ROWS.flatMap(({ title: row, panels }) => panels.map((panel) => ({ row, ...panel })));

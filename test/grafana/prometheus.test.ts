@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { ROWS } from "../../grafana/rows.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { registeredSeries } from "./expressions.ts";
 import { startPrometheus } from "./prometheusServer.ts";
 

@@ -1,10 +1,10 @@
-import type { Heads } from "../../src/chain/heads.ts";
-import type { LogFilter } from "../../src/chain/logFilter.ts";
-import type { Node } from "../../src/chain/node.ts";
-import type { Answer, CallContext } from "../../src/chain/source.ts";
-import { createSpanSlots } from "../../src/logs/spanSlots.ts";
+import type { Heads } from "../../src/core/heads.ts";
+import type { Node } from "../../src/core/node.ts";
+import type { Answer, CallContext } from "../../src/core/source.ts";
+import type { LogFilter } from "../../src/ethereum/logFilter.ts";
+import { createSpanSlots } from "../../src/limits/spanSlots.ts";
 import { type SplitLogs, type SplitLogsOptions, splitLogs } from "../../src/logs/splitLogs.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 export const ANY: LogFilter = { addresses: [], topics: [] };

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { bloomOfLogs } from "../../src/chain/bloom.ts";
-import type { Heads, RingBlock } from "../../src/chain/heads.ts";
-import { formatQuantity, type Hash, type Hex } from "../../src/chain/hex.ts";
-import { type LogFilter, matchesLog } from "../../src/chain/logFilter.ts";
-import type { BlockRange } from "../../src/chain/logRange.ts";
+import type { Heads, RingBlock } from "../../src/core/heads.ts";
+import type { BlockRange } from "../../src/core/logRange.ts";
+import { bloomOfLogs } from "../../src/ethereum/bloom.ts";
+import { formatQuantity, type Hash, type Hex } from "../../src/ethereum/hex.ts";
+import { type LogFilter, matchesLog } from "../../src/ethereum/logFilter.ts";
 
 export interface FakeLog {
   readonly address: Hex;

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { formatData, formatQuantity } from "../../src/chain/hex.ts";
-import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/chain/logFilter.ts";
-import { type Node, NodeError, type NodeErrorKind } from "../../src/chain/node.ts";
-import type { CallContext, Question } from "../../src/chain/source.ts";
+import { type Node, NodeError, type NodeErrorKind } from "../../src/core/node.ts";
+import type { CallContext, Question } from "../../src/core/source.ts";
+import { formatData, formatQuantity } from "../../src/ethereum/hex.ts";
+import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/ethereum/logFilter.ts";
 import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
 
 export interface LogsRequest {

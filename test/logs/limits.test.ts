@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NodeError } from "../../src/chain/node.ts";
+import { NodeError } from "../../src/core/node.ts";
 import { parseTooLarge, type TooLarge } from "../../src/logs/limits.ts";
 
 const parse = (message: string, code = -32000, data?: unknown): TooLarge | undefined =>

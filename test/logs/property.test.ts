@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { LogFilter } from "../../src/chain/logFilter.ts";
+import type { LogFilter } from "../../src/ethereum/logFilter.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { contextOf, createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";

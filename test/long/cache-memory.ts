@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { createKeyPrefix, questionKey } from "../../src/cache/key.ts";
 import { createMemory } from "../../src/cache/memory.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf, headsOf, questionOf } from "../support/question.ts";
 
 const KEYS = 10_000_000;

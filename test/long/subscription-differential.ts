@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type LogFilter, matchesLog, parseLogQuery } from "../../src/chain/logFilter.ts";
+import { type LogFilter, matchesLog, parseLogQuery } from "../../src/ethereum/logFilter.ts";
 import { createDevnet, type Devnet, type DevnetOptions } from "../devnet/devnet.ts";
 import type { Flashblock } from "../devnet/flashblock.ts";
 import type { SealedBlock } from "../devnet/sequencer.ts";

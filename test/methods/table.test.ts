@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CallContext, Question } from "../../src/chain/source.ts";
+import type { CallContext, Question } from "../../src/core/source.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { createFilters } from "../../src/logs/filters.ts";
-import { createLocalFilters } from "../../src/logs/localFilters.ts";
 import { isRefused } from "../../src/methods/refused.ts";
 import { table } from "../../src/methods/table.ts";
+import { createFilters } from "../../src/subscriptions/filters.ts";
+import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createHeads, hashOf } from "../support/heads.ts";
 
 const A = `0x${"Aa".repeat(20)}`;

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { z } from "zod";
-import { readArguments, readConfig } from "../../src/readConfig.ts";
+import { readArguments, readConfig } from "../../src/config/readConfig.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const ALERTS = "/etc/prometheus/alerts.yaml";

@@ -35,7 +35,7 @@ test("the manifest asks users for nothing but the dependencies", () => {
   const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(built(), "package.json"), "utf8"));
   const own: Record<string, unknown> = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   assert.deepEqual(manifest.dependencies, own.dependencies);
-  assert.deepEqual(manifest.bin, { forebay: "lib/bin.js" });
+  assert.deepEqual(manifest.bin, { forebay: "lib/cli/bin.js" });
   for (const key of ["devDependencies", "optionalDependencies", "scripts"]) assert.ok(!(key in manifest), key);
 });
 
@@ -57,7 +57,7 @@ test("every file is JavaScript and finds what it loads", () => {
 test("the tarball installs into an empty folder, starts there, and ends on SIGTERM", async () => {
   const home = join(folder, "home");
   execFileSync("npm", [...INSTALL, "--prefix", home, tarball], { cwd: folder, stdio: "pipe" });
-  const bin = join(home, "node_modules/forebay/lib/bin.js");
+  const bin = join(home, "node_modules/forebay/lib/cli/bin.js");
   assert.equal(execFileSync(execPath, [bin, "--version"], { encoding: "utf8" }).trim(), versionOf(bin));
   await writeFile(join(home, "forebay.yaml"), CONFIG);
 

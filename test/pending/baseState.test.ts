@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockId } from "../../src/chain/heads.ts";
-import type { Address, Hash } from "../../src/chain/hex.ts";
-import type { AccountState, StateKeys, StateValues } from "../../src/chain/stateReader.ts";
+import type { BlockId } from "../../src/core/heads.ts";
+import type { AccountState, StateKeys, StateValues } from "../../src/core/stateReader.ts";
+import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createStrictState } from "../../src/evm/missingState.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 import { BaseState } from "../../src/pending/baseState.ts";

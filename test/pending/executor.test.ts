@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { ChainForks } from "../../src/chain/rules.ts";
-import type { PendingView, View } from "../../src/chain/view.ts";
+import type { PendingView, View } from "../../src/core/view.ts";
+import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 import { createDevnetPending } from "../support/devnetPending.ts";

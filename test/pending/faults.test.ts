@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
-import { keccak256Hex } from "../../src/chain/keccak.ts";
+import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { rootOf } from "../support/fakeExecutor.ts";
 import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
 import { createRig } from "../support/pendingRig.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Address } from "../../src/chain/hex.ts";
-import type { AccountChange } from "../../src/chain/stateReader.ts";
+import type { AccountChange } from "../../src/core/stateReader.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
 import { collapse, findAccount, findSlot, toLayer } from "../../src/pending/layers.ts";
 import { hashOf } from "../support/flashblocks.ts";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
-import { formatData, type Hash, parseData } from "../../src/chain/hex.ts";
-import { keccak256Hex } from "../../src/chain/keccak.ts";
-import { parseL1Attributes } from "../../src/chain/opFees.ts";
-import { parseTransaction } from "../../src/chain/parseTransaction.ts";
+import { formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { parseL1Attributes } from "../../src/ethereum/opFees.ts";
+import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { opReceiptExtra } from "../../src/pending/opReceipt.ts";
 import { encodeL1Attributes } from "../devnet/l1Attributes.ts";
 import { flashblock, hashOf } from "../support/flashblocks.ts";

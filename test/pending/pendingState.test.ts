@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Address } from "../../src/chain/hex.ts";
-import type { AccountState, StateKeys, StateSource } from "../../src/chain/stateReader.ts";
+import type { AccountState, StateKeys, StateSource } from "../../src/core/stateReader.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
 import { pendingState } from "../../src/pending/pendingState.ts";
 import { flashblock, hashOf } from "../support/flashblocks.ts";
 import { createRig } from "../support/pendingRig.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { configSchema } from "../../src/config.ts";
-import { createForebay } from "../../src/main.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createForebay } from "../../src/app/main.ts";
+import { configSchema } from "../../src/config/config.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
 import { metric, rpc } from "../support/rpc.ts";
 import { until } from "../support/until.ts";

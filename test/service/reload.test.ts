@@ -12,7 +12,7 @@ import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
 import { metric, rpc } from "../support/rpc.ts";
 import { until } from "../support/until.ts";
 
-const BIN = fileURLToPath(new URL("../../src/bin.ts", import.meta.url));
+const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 const LOADERS = 4;
 const SECRET = "s3cret";
 

@@ -8,7 +8,7 @@ import { createFakeNode } from "../support/fakeNode.ts";
 import { rpc } from "../support/rpc.ts";
 import { until } from "../support/until.ts";
 
-const BIN = fileURLToPath(new URL("../../src/bin.ts", import.meta.url));
+const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
 test("SIGTERM: unready at once, a request under way ends well, then the process ends with 0", async (t) => {
   const node = await createFakeNode();

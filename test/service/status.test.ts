@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { after, before, test } from "node:test";
-import type { Status } from "../../src/server/status.ts";
+import type { Status } from "../../src/admin/status.ts";
 import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
 import { rpc } from "../support/rpc.ts";
 import { createService, type Service } from "../support/service.ts";

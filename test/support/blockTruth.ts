@@ -1,4 +1,4 @@
-import type { Heads } from "../../src/chain/heads.ts";
+import type { Heads } from "../../src/core/heads.ts";
 import { type ForkingNode, recipient, sender, token } from "./forkingNode.ts";
 import { resultText } from "./rpc.ts";
 import type { ChainCall } from "./sealedChain.ts";

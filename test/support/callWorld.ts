@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { AbiFunction } from "viem";
-import type { Address, Hex } from "../../src/chain/hex.ts";
+import type { Address, Hex } from "../../src/ethereum/hex.ts";
 import type { Anvil } from "../devnet/anvil.ts";
 import { compile } from "./compile.ts";
 import { deploy } from "./deployed.ts";

@@ -1,6 +1,6 @@
-import type { BlockId } from "../../src/chain/heads.ts";
-import { NodeError } from "../../src/chain/node.ts";
-import type { UpstreamNode } from "../../src/upstream/upstreamNode.ts";
+import type { BlockId } from "../../src/core/heads.ts";
+import { NodeError } from "../../src/core/node.ts";
+import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import type { FakeBlock, FakeChain } from "./fakeChain.ts";
 
 export interface ChainNode extends UpstreamNode {

@@ -1,5 +1,5 @@
 import { encodeAbiParameters, encodeFunctionData, keccak256, pad, toHex } from "viem";
-import { type Address, formatQuantity, type Hash } from "../../src/chain/hex.ts";
+import { type Address, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RLP } from "@ethereumjs/rlp";
-import { type GenesisConfig, genesisForks } from "../../src/chain/ethereumForks.ts";
-import { type Address, formatData, type Hash, parseData, ZERO_HASH } from "../../src/chain/hex.ts";
-import { keccak256, keccak256Hex } from "../../src/chain/keccak.ts";
-import type { ChainForks } from "../../src/chain/rules.ts";
+import { type GenesisConfig, genesisForks } from "../../src/ethereum/ethereumForks.ts";
+import { type Address, formatData, type Hash, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
+import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { stripZeros } from "../../src/evm/stateOverlay.ts";
-import type { ParentBlock } from "../../src/simulate/simulatedHeader.ts";
+import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import type { PlainState } from "./stateRoot.ts";
 
 /** The chain that execution-apis' vectors are of: its blocks, and the state at its head. */

@@ -1,10 +1,10 @@
-import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/chain/heads.ts";
-import { isHash, isQuantity, parseData } from "../../src/chain/hex.ts";
-import type { ChainForks } from "../../src/chain/rules.ts";
+import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
+import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
+import type { ChainForks } from "../../src/ethereum/rules.ts";
 import { createFeed, type Feed } from "../../src/feed/client.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createPending, type Pending, type PendingOptions } from "../../src/pending/pending.ts";
-import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { type Ask, createAsk, nodeState } from "./nodeState.ts";
 import { until } from "./until.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/upstream/clock.ts";
+import type { Clock } from "../../src/core/clock.ts";
 
 export interface FakeClock extends Clock {
   /** Lets so much time pass, waking sleepers in their order; what they start is let run in between. */

@@ -1,10 +1,10 @@
-import { createBloom } from "../../src/chain/bloom.ts";
-import type { BlockId } from "../../src/chain/heads.ts";
-import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
-import { keccak256Hex } from "../../src/chain/keccak.ts";
-import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
-import type { LogEntry } from "../../src/chain/receipt.ts";
-import type { AccountChange } from "../../src/chain/stateReader.ts";
+import type { BlockId } from "../../src/core/heads.ts";
+import type { AccountChange } from "../../src/core/stateReader.ts";
+import { createBloom } from "../../src/ethereum/bloom.ts";
+import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import type { LogEntry } from "../../src/ethereum/receipt.ts";
 import type { Execution, Executor, Work } from "../../src/pending/execution.ts";
 
 export interface FakeRun {

@@ -1,4 +1,4 @@
-import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/chain/heads.ts";
+import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { hashOf } from "./flashblocks.ts";
 
 export interface FakeBlock {

@@ -1,4 +1,4 @@
-import { type Data, formatQuantity, type Hash } from "../../src/chain/hex.ts";
+import { type Data, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 
 export const hashOf = (number: bigint | number): Hash => `0x${number.toString(16).padStart(64, "0")}`;

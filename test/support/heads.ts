@@ -1,5 +1,5 @@
-import type { BlockId, Heads, RingBlock } from "../../src/chain/heads.ts";
-import type { Hash } from "../../src/chain/hex.ts";
+import type { BlockId, Heads, RingBlock } from "../../src/core/heads.ts";
+import type { Hash } from "../../src/ethereum/hex.ts";
 
 /** A hash that tells its number and its fork. */
 export const hashOf = (number: bigint, fork = 0): Hash =>

@@ -1,8 +1,8 @@
+import type { Endpoint, EndpointRequest } from "../../src/http/endpoint.ts";
+import { createHttpServer, type HttpServerOptions } from "../../src/http/http.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch, type Handler } from "../../src/jsonrpc/dispatch.ts";
-import type { Endpoint, EndpointRequest } from "../../src/server/endpoint.ts";
-import { createHttpServer, type HttpServerOptions } from "../../src/server/http.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
 type TestHandler = Handler<EndpointRequest, Reply>;
 

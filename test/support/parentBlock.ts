@@ -1,5 +1,5 @@
-import { ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
-import type { ParentBlock } from "../../src/simulate/simulatedHeader.ts";
+import { ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 
 /** A sealed block that simulations of tests stand on. */
 export const PARENT: ParentBlock = {

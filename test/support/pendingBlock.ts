@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Address } from "../../src/chain/hex.ts";
-import { formatData, formatQuantity, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
-import type { PendingBlock, PendingChange, PendingLog, View } from "../../src/chain/view.ts";
+import type { PendingBlock, PendingChange, PendingLog, View } from "../../src/core/view.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
+import { formatData, formatQuantity, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createHeads } from "./heads.ts";
 
 export interface FakeTransaction {

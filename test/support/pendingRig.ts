@@ -1,9 +1,9 @@
 import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import type { PendingChange, PendingView } from "../../src/chain/view.ts";
+import type { PendingChange, PendingView } from "../../src/core/view.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { createPending, type PendingOptions } from "../../src/pending/pending.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeExecutor } from "./fakeExecutor.ts";
 import { createFakeHeads } from "./fakeHeads.ts";
 

@@ -1,7 +1,7 @@
-import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import { ZERO_HASH } from "../../src/chain/hex.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
-import { runSimulation, type SimulationInput } from "../../src/simulate/runSimulation.ts";
+import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { PARENT } from "./parentBlock.ts";
 import { type PlainState, readerOf } from "./stateRoot.ts";
 

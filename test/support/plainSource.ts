@@ -1,5 +1,5 @@
-import { ZERO_HASH } from "../../src/chain/hex.ts";
-import type { StateKeys, StateSource } from "../../src/chain/stateReader.ts";
+import type { StateKeys, StateSource } from "../../src/core/stateReader.ts";
+import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { type PlainState, readerOf } from "./stateRoot.ts";
 
 export interface CountedSource extends StateSource {

@@ -1,6 +1,6 @@
-import type { BlockId, Heads, RingBlock } from "../../src/chain/heads.ts";
-import type { Hash } from "../../src/chain/hex.ts";
-import type { Answer, CallContext, Question, Source } from "../../src/chain/source.ts";
+import type { BlockId, Heads, RingBlock } from "../../src/core/heads.ts";
+import type { Answer, CallContext, Question, Source } from "../../src/core/source.ts";
+import type { Hash } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 
 /** A hash that is easy to tell apart: the number, then the fork. */

@@ -1,4 +1,4 @@
-import type { Heads } from "../../src/chain/heads.ts";
+import type { Heads } from "../../src/core/heads.ts";
 import { ask } from "./askAll.ts";
 import { type BlockTruth, callOf, comparableFees, comparableLogs, type ViewQuestion } from "./blockTruth.ts";
 import type { Service } from "./service.ts";

@@ -12,7 +12,7 @@ export interface Replica {
   kill(): void;
 }
 
-const BIN = fileURLToPath(new URL("../../src/bin.ts", import.meta.url));
+const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
 /** Resolves when it is ready to be sent requests. */
 export const startReplica = async (nodeUrl: string, port: number, opsPort: number): Promise<Replica> => {

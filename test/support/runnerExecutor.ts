@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { type ChainForks, rulesAt } from "../../src/chain/rules.ts";
+import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import type { Execution, Executor, Work } from "../../src/pending/execution.ts";
 import { createRunner, type RunnerOptions } from "../../src/pending/runner.ts";

@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { configSchema } from "../../src/config.ts";
-import { createForebay, type Forebay } from "../../src/main.ts";
-import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+import { createForebay, type Forebay } from "../../src/app/main.ts";
+import { configSchema } from "../../src/config/config.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 
 type Input = z.input<typeof configSchema>;
 

@@ -1,9 +1,9 @@
-import { fixedForks } from "../../src/chain/ethereumForks.ts";
-import type { Answer } from "../../src/chain/source.ts";
+import type { Answer } from "../../src/core/source.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
 import { createWorkers } from "../../src/evm/workers.ts";
-import type { ParentBlock } from "../../src/simulate/simulatedHeader.ts";
-import { createSimulator, SIMULATE_WORKER, wishOfCall, wishOfPayload } from "../../src/simulate/simulator.ts";
+import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
+import { createSimulator, SIMULATE_WORKER, wishOfCall, wishOfPayload } from "../../src/simulation/simulator.ts";
 
 export interface SimulationRig {
   /** The answer's JSON value. */

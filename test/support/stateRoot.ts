@@ -1,9 +1,9 @@
 import { createMPT } from "@ethereumjs/mpt";
 import { RLP } from "@ethereumjs/rlp";
-import { type Address, type Hash, parseData } from "../../src/chain/hex.ts";
-import { keccak256 } from "../../src/chain/keccak.ts";
-import { numberBytes } from "../../src/chain/rlp.ts";
-import type { StateChanges, StateReader } from "../../src/chain/stateReader.ts";
+import type { StateChanges, StateReader } from "../../src/core/stateReader.ts";
+import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { keccak256 } from "../../src/ethereum/keccak.ts";
+import { numberBytes } from "../../src/ethereum/rlp.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 
 export interface PlainAccount {

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Answer } from "../../src/chain/source.ts";
+import type { Answer } from "../../src/core/source.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { createSubscriptions, type SocketContext } from "../../src/server/subscriptions.ts";
-import { createWebSockets } from "../../src/server/webSockets.ts";
-import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+import { createSubscriptions, type SocketContext } from "../../src/subscriptions/subscriptions.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
+import { createWebSockets } from "../../src/websocket/webSockets.ts";
 import { createHeads } from "./heads.ts";
 import { createPendingSource } from "./pendingBlock.ts";
 

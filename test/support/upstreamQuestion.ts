@@ -1,8 +1,8 @@
-import type { Heads, RingBlock } from "../../src/chain/heads.ts";
-import { ZERO_HASH } from "../../src/chain/hex.ts";
-import type { CallContext, Question } from "../../src/chain/source.ts";
+import type { Heads, RingBlock } from "../../src/core/heads.ts";
+import type { CallContext, Question } from "../../src/core/source.ts";
+import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { createTelemetry, type Telemetry } from "../../src/telemetry.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 
 /** A read of the table; `more` says what else the method's entry would. */
 export const createQuestion = (

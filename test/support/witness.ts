@@ -1,9 +1,9 @@
 import { createMPT, type MerklePatriciaTrie } from "@ethereumjs/mpt";
 import { RLP } from "@ethereumjs/rlp";
-import { type Address, type Data, formatData, type Hash, parseData } from "../../src/chain/hex.ts";
-import { keccak256, keccak256Hex } from "../../src/chain/keccak.ts";
-import { numberBytes } from "../../src/chain/rlp.ts";
-import type { AccountChange, AccountState, StateChanges } from "../../src/chain/stateReader.ts";
+import type { AccountChange, AccountState, StateChanges } from "../../src/core/stateReader.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { numberBytes } from "../../src/ethereum/rlp.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 
 const NOTHING = new Uint8Array(0);

@@ -10,8 +10,8 @@ import {
   type Hash,
   isHash,
   ZERO_HASH,
-} from "../../src/chain/hex.ts";
-import { type ChainForks, rulesAt } from "../../src/chain/rules.ts";
+} from "../../src/ethereum/hex.ts";
+import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import type { StateFetch } from "../../src/evm/nodeState.ts";
 import { CODES, RpcError } from "../../src/jsonrpc/rpcError.ts";

@@ -1,6 +1,6 @@
-import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "../../src/chain/hex.ts";
-import type { Rules } from "../../src/chain/rules.ts";
-import type { StateReader } from "../../src/chain/stateReader.ts";
+import type { StateReader } from "../../src/core/stateReader.ts";
+import { type Address, type Data, formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import type { Rules } from "../../src/ethereum/rules.ts";
 import { applyTransaction } from "../../src/evm/applyTransaction.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";

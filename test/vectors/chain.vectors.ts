@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../../src/chain/blockHeader.ts";
-import { bloomOfLogs, createBloom, orBloom } from "../../src/chain/bloom.ts";
-import { formatTransaction } from "../../src/chain/formatTransaction.ts";
-import { type Address, type Data, formatData, type Hash, parseData } from "../../src/chain/hex.ts";
-import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
-import { parseTransaction } from "../../src/chain/parseTransaction.ts";
-import { encodeReceipt, type LogEntry, type Receipt } from "../../src/chain/receipt.ts";
+import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { bloomOfLogs, createBloom, orBloom } from "../../src/ethereum/bloom.ts";
+import { formatTransaction } from "../../src/ethereum/formatTransaction.ts";
+import { type Address, type Data, formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
+import { encodeReceipt, type LogEntry, type Receipt } from "../../src/ethereum/receipt.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
 interface FeedBase {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BlockId } from "../../src/chain/heads.ts";
-import type { Hash } from "../../src/chain/hex.ts";
-import { orderedTrieRoot } from "../../src/chain/orderedTrie.ts";
-import { encodeReceipt } from "../../src/chain/receipt.ts";
-import type { Body } from "../../src/chain/view.ts";
+import type { BlockId } from "../../src/core/heads.ts";
+import type { Body } from "../../src/core/view.ts";
+import type { Hash } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { type Decision, emptySequence, receive } from "../../src/feed/sequence.ts";
 import { decodeOnly } from "../../src/pending/decode.ts";

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import { type Address, type Data, type Hash, parseData } from "../../src/chain/hex.ts";
-import type { View } from "../../src/chain/view.ts";
+import type { View } from "../../src/core/view.ts";
+import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { collapse, type Layer, toLayer } from "../../src/pending/layers.ts";
 import { createPending } from "../../src/pending/pending.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeHeads } from "../support/fakeHeads.ts";
 import { createRunnerExecutor } from "../support/runnerExecutor.ts";
 import { createWitnessNode, type WitnessBlock } from "../support/witnessNode.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { formatData, formatQuantity, type Hash, parseData } from "../../src/chain/hex.ts";
-import { rulesAt } from "../../src/chain/rules.ts";
-import type { StateChanges } from "../../src/chain/stateReader.ts";
+import type { StateChanges } from "../../src/core/stateReader.ts";
+import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";

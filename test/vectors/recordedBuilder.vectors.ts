@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { Address } from "../../src/chain/hex.ts";
-import type { Body, PendingMode } from "../../src/chain/view.ts";
+import type { Body, PendingMode } from "../../src/core/view.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
 import {
   assertState,
   createWitnessFetch,

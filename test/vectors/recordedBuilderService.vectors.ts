@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { formatHeader, hashHeader } from "../../src/chain/blockHeader.ts";
-import type { Address } from "../../src/chain/hex.ts";
-import { ZERO_ADDRESS, ZERO_HASH } from "../../src/chain/hex.ts";
+import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
+import { ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createFakeFeed } from "../support/fakeFeed.ts";
 import { metric, rpc } from "../support/rpc.ts";
 import { createService } from "../support/service.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkBody, type Task } from "../../src/verify/checkBody.ts";
-import type { Finding } from "../../src/verify/findings.ts";
+import { checkBody, type Task } from "../../src/verification/checkBody.ts";
+import type { Finding } from "../../src/verification/findings.ts";
 import { readVectorChain } from "./vectorChain.ts";
 import { type Exchange, readVectors } from "./vectorFolder.ts";
 import { xzText } from "./xzText.ts";

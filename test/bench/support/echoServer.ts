@@ -1,10 +1,10 @@
-import type { CacheStatus } from "../../../src/chain/source.ts";
+import type { CacheStatus } from "../../../src/core/source.ts";
+import { formatCacheStatus } from "../../../src/http/cacheStatus.ts";
+import type { EndpointRequest } from "../../../src/http/endpoint.ts";
+import { createHttpServer } from "../../../src/http/http.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
-import { formatCacheStatus } from "../../../src/server/cacheStatus.ts";
-import type { EndpointRequest } from "../../../src/server/endpoint.ts";
-import { createHttpServer } from "../../../src/server/http.ts";
-import { createTelemetry } from "../../../src/telemetry.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { startBareServer } from "./bareServer.ts";
 
 interface EchoReply extends Reply {

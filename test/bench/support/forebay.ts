@@ -6,7 +6,7 @@ import type { Server } from "./compareServers.ts";
 
 /** The whole process in front of a node, as a user starts it; it prints its URL as a line of JSON. */
 export const startForebay = async (upstreamPort: number): Promise<Server> => {
-  const file = fileURLToPath(new URL("../../../src/bin.ts", import.meta.url));
+  const file = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
   const args = [file, "--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");

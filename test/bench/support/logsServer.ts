@@ -3,15 +3,15 @@ import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Pool } from "undici";
-import type { Heads, RingBlock } from "../../../src/chain/heads.ts";
-import { type Hash, ZERO_HASH } from "../../../src/chain/hex.ts";
-import { parseLogQuery } from "../../../src/chain/logFilter.ts";
-import { resolveLogRange } from "../../../src/chain/logRange.ts";
-import { type Node, NodeError } from "../../../src/chain/node.ts";
+import type { Heads, RingBlock } from "../../../src/core/heads.ts";
+import { resolveLogRange } from "../../../src/core/logRange.ts";
+import { type Node, NodeError } from "../../../src/core/node.ts";
+import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
+import { createSpanSlots } from "../../../src/limits/spanSlots.ts";
 import type { Segment, SegmentStore } from "../../../src/logs/segments.ts";
-import { createSpanSlots } from "../../../src/logs/spanSlots.ts";
 import { splitLogs } from "../../../src/logs/splitLogs.ts";
-import { createTelemetry } from "../../../src/telemetry.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 
 export interface LogsServerOptions {
   readonly nodePort: number;

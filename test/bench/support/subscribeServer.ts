@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocketServer } from "ws";
-import type { Address, Hash } from "../../../src/chain/hex.ts";
-import type { PendingBlock } from "../../../src/chain/view.ts";
+import type { PendingBlock } from "../../../src/core/view.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { createPendingBlock, hashOfName } from "../../support/pendingBlock.ts";
 import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
 

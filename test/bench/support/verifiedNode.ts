@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
-import { formatHeader, hashHeader } from "../../../src/chain/blockHeader.ts";
-import { bloomOfLogs, createBloom, orBloom } from "../../../src/chain/bloom.ts";
-import { formatTransaction } from "../../../src/chain/formatTransaction.ts";
-import { type Address, formatQuantity, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../../src/chain/hex.ts";
-import { orderedTrieRoot } from "../../../src/chain/orderedTrie.ts";
-import { parseTransaction } from "../../../src/chain/parseTransaction.ts";
-import { encodeReceipt, formatReceipt } from "../../../src/chain/receipt.ts";
-import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/chain/rlp.ts";
+import { formatHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
+import { bloomOfLogs, createBloom, orBloom } from "../../../src/ethereum/bloom.ts";
+import { formatTransaction } from "../../../src/ethereum/formatTransaction.ts";
+import { type Address, formatQuantity, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
+import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
+import { encodeReceipt, formatReceipt } from "../../../src/ethereum/receipt.ts";
+import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 
 /** A node whose blocks each have 150 transactions with true hashes and roots, and 150 receipts. */
 const TRANSACTIONS = 150;

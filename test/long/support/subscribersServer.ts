@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Hash } from "../../../src/chain/hex.ts";
+import type { Hash } from "../../../src/ethereum/hex.ts";
 import { createPendingBlock } from "../../support/pendingBlock.ts";
 import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
 import { LOGS_A_FLASHBLOCK, PERSONS, personTopic, TOKEN, TRANSFER, timeTopic } from "./subscribersShape.ts";

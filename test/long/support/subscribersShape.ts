@@ -1,4 +1,4 @@
-import type { Address, Hash } from "../../../src/chain/hex.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 
 /** 20,000 subscriptions to the transfers of 400 persons: each log matches 50 of them. */
 export const CONNECTIONS = 5_000;

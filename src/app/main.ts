@@ -1,0 +1,184 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { createOpsServer } from "../admin/ops.ts";
+import { statusPage } from "../admin/statusPage.ts";
+import { createMemory } from "../cache/memory.ts";
+import { createRedis } from "../cache/redis.ts";
+import type { Config } from "../config/config.ts";
+import { formatMasked } from "../config/maskConfig.ts";
+import { drain } from "../http/drain.ts";
+import { createHttpServer, type HttpServer } from "../http/http.ts";
+import { createRequestLog } from "../http/requestLog.ts";
+import { createSpanSlots } from "../limits/spanSlots.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { VerifyThreads } from "../verification/pool.ts";
+import { createWebSockets } from "../websocket/webSockets.ts";
+import { beginProcessSeries } from "./beginSeries.ts";
+import { createChains } from "./chains.ts";
+import type { ServedChain } from "./createChain.ts";
+import { createGate } from "./createGate.ts";
+import { createReadiness } from "./readiness.ts";
+import { readVersion } from "./readVersion.ts";
+import { createStatus } from "./status.ts";
+
+/** A running forebay: one process, one or more chains. */
+export interface Forebay {
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
+  /** Every chain has its genesis and a first head. */
+  readonly ready: Promise<void>;
+  /** Puts another configuration in force, or rejects with ConfigError and changes nothing. Ports and caches stay as they are. */
+  reload(config: Config): Promise<void>;
+  /** Architecture.md, server: unready at once, requests in flight end, then everything is closed. */
+  drain(): Promise<void>;
+  /** At once. */
+  close(): Promise<void>;
+}
+
+const urlOf = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** `server.port`, `cache.redis` ...: what was opened once, and is not opened anew. */
+const changedOptions = (before: Config, after: Config): readonly string[] =>
+  (["server", "cache"] as const).flatMap((part) => {
+    const old = new Map<string, unknown>(Object.entries(before[part]));
+    const changed = Object.entries(after[part]).filter(([key, value]) => !isDeepStrictEqual(old.get(key), value));
+    const gone = [...old.keys()].filter((key) => !(key in after[part]));
+    return [...changed.map(([key]) => key), ...gone].map((key) => `${part}.${key}`);
+  });
+
+/** Opens the ports and starts to follow the nodes. Rejects where a port is taken. */
+export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
+  const { server, cache } = config;
+  const { log, metrics, registry } = telemetry;
+  beginProcessSeries(metrics, cache.redis !== undefined);
+
+  const memory = createMemory({ maxBytes: cache.memoryBytes, telemetry });
+  const redis =
+    cache.redis === undefined
+      ? undefined
+      : createRedis({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
+  const logSlots = createSpanSlots({ maxSpans: config.server.logSpans });
+  const webSockets = createWebSockets({
+    ...server,
+    metrics,
+    onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+  });
+  const verifyPool = new VerifyThreads();
+  const gate = createGate(config, telemetry);
+  let http: HttpServer | undefined;
+  const chains = createChains({
+    configs: config.chains,
+    shared: {
+      memory,
+      redis,
+      telemetry,
+      server,
+      logSlots,
+      webSockets,
+      verifyPool,
+      bypassHeader: cache.bypassHeader?.toLowerCase(),
+    },
+    drainTimeoutMs: server.drainTimeoutMs,
+    onRoutes: (routes) => http?.setRoutes(routes),
+  });
+  const { ready } = chains;
+  let inForce = config;
+  let draining = false;
+
+  const about = (): string =>
+    JSON.stringify({
+      name: "forebay",
+      about: "JSON-RPC by POST and WebSocket",
+      chains: chains.current.map((chain) => ({
+        name: chain.name,
+        path: chains.current.length === 1 ? "/" : `/${chain.name}`,
+        ...(chains.isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
+      })),
+    });
+  const readiness = createReadiness({
+    rule: server.readiness,
+    chains: () => chains.current,
+    isKnown: chains.isKnown,
+    isDraining: () => draining,
+  });
+  const status = createStatus({
+    version: readVersion(),
+    metrics,
+    chains: () => chains.current,
+    isDraining: () => draining,
+  });
+
+  http = await createHttpServer({
+    ...server,
+    routes: chains.routes,
+    metrics,
+    about,
+    ...(server.statusPage && { page: statusPage(), status }),
+    admit: gate.admit,
+    onEnd: createRequestLog(log),
+    onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
+  });
+  const main = http;
+  // What became known while the port was opened.
+  main.setRoutes(chains.routes);
+  const ops = await createOpsServer({
+    host: server.opsHost,
+    port: server.opsPort,
+    registry,
+    readiness: readiness.report,
+    measure: () => {
+      for (const served of chains.current) {
+        const { name: chain, upstreams } = served;
+        metrics.chainServing.set({ chain }, readiness.isServing(served) ? 1 : 0);
+        const latest = upstreams.heads.current()?.latest;
+        if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+      }
+    },
+    config: () => formatMasked(inForce),
+    onError: (error) => log.error({ err: error }, "metrics could not be collected"),
+  });
+
+  const closeServers = async (timeoutMs: number): Promise<void> => {
+    await Promise.all([main.close(timeoutMs), webSockets.close(timeoutMs)]);
+  };
+  const closeRest = async (): Promise<void> => {
+    await chains.close();
+    await verifyPool.close();
+    gate.close();
+    await redis?.close();
+    await ops.close();
+  };
+  return {
+    url: urlOf(server.host, main.port),
+    opsUrl: urlOf(server.opsHost, ops.port),
+    get chains() {
+      return chains.current;
+    },
+    ready,
+    reload: async (next) => {
+      const fixed = changedOptions(inForce, next);
+      if (fixed.length > 0) log.warn({ options: fixed }, "these options change with a restart alone");
+      await chains.replace(next.chains);
+      gate.setRules(next.access);
+      log.level = next.log.level;
+      inForce = { ...next, server, cache };
+    },
+    drain: async () => {
+      await drain({
+        server: { ...main, close: closeServers },
+        delay: () => wait(server.drainDelayMs),
+        timeoutMs: server.drainTimeoutMs,
+        markUnready: () => {
+          draining = true;
+        },
+      });
+      await closeRest();
+    },
+    close: async () => {
+      draining = true;
+      await closeServers(0);
+      await closeRest();
+    },
+  };
+};

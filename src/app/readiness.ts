@@ -1,0 +1,100 @@
+import type { ReadinessReport } from "../admin/ops.ts";
+import type { Config } from "../config/config.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+
+/** What readiness looks at. */
+export interface WatchedChain {
+  readonly name: string;
+  readonly upstreams: {
+    readonly nodes: readonly Pick<UpstreamNode, "name" | "available" | "identified" | "fault">[];
+    readonly heads: { current(): unknown };
+  };
+}
+
+export interface ReadinessOptions<C extends WatchedChain> {
+  readonly rule: Config["server"]["readiness"];
+  chains(): readonly C[];
+  /** The chain has its genesis and a first head. */
+  isKnown(chain: C): boolean;
+  isDraining(): boolean;
+  readonly now?: () => number;
+}
+
+export interface Readiness<C> {
+  /** For the whole process, or for the named chain. */
+  report(chain: string | undefined): ReadinessReport;
+  /** The chain is known and one of its nodes can be asked now. */
+  isServing(chain: C): boolean;
+}
+
+/** With rule `any`: after this time one known chain is enough. */
+const GRACE_MS = 10_000;
+
+/** Why no node of a chain is used yet: a wrong chain tells more than a node that cannot be reached. */
+const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
+  const kinds = new Set(upstreams.nodes.map(({ fault }) => fault?.kind));
+  if (kinds.has("wrongChain")) return "wrong chain id or genesis";
+  if (kinds.has("noGenesis")) return "genesis missing";
+  return "no node reachable";
+};
+
+const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
+  const { nodes, heads } = chain.upstreams;
+  if (isKnown) return "no node can be asked now";
+  if (!nodes.some(({ identified }) => identified)) return reasonOfFaults(chain);
+  return heads.current() === undefined ? "no head yet" : "rules not read yet";
+};
+
+const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> => {
+  const nodes = upstreams.nodes.filter(({ identified }) => !identified);
+  return Object.fromEntries(nodes.map(({ name, fault }) => [name, fault?.text ?? "no answer yet"]));
+};
+
+/** Whether requests may be sent here. Once ready, the process stays ready until it drains. */
+export const createReadiness = <C extends WatchedChain>(options: ReadinessOptions<C>): Readiness<C> => {
+  const { rule, isKnown, now = () => performance.now() } = options;
+  const startedMs = now();
+  let wasReady = false;
+
+  const isServing = (chain: C): boolean => isKnown(chain) && chain.upstreams.nodes.some(({ available }) => available);
+
+  const decide = (): boolean => {
+    const chains = options.chains();
+    if (typeof rule !== "string") return chains.filter(({ name }) => rule.includes(name)).every(isKnown);
+    if (rule === "any" && now() - startedMs >= GRACE_MS) return chains.some(isKnown);
+    return chains.every(isKnown);
+  };
+  const isReady = (): boolean => {
+    wasReady ||= decide();
+    return wasReady;
+  };
+
+  const describe = (chain: C) => {
+    const ready = isKnown(chain);
+    const serving = isServing(chain);
+    return {
+      name: chain.name,
+      ready,
+      serving,
+      ...(!serving && { reason: reasonOf(chain, ready) }),
+      ...(!ready && { nodes: faultsOf(chain) }),
+    };
+  };
+
+  const report = (ready: boolean, chains: readonly C[]): ReadinessReport => {
+    const draining = options.isDraining();
+    const isUp = ready && !draining;
+    return { status: isUp ? 200 : 503, body: { ready: isUp, draining, chains: chains.map(describe) } };
+  };
+
+  return {
+    isServing,
+    report: (name) => {
+      const chains = options.chains();
+      if (name === undefined) return report(isReady(), chains);
+      const chain = chains.find((each) => each.name === name);
+      if (chain !== undefined) return report(isKnown(chain), [chain]);
+      return { status: 404, body: { error: "no such chain", chains: chains.map((each) => each.name) } };
+    },
+  };
+};

@@ -1,0 +1,86 @@
+#!/usr/bin/env node
+import { createForebay } from "../app/main.ts";
+import { readVersion } from "../app/readVersion.ts";
+import { createReload } from "../app/reload.ts";
+import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
+import { createTelemetry } from "../telemetry/telemetry.ts";
+import { checkNodes, formatChecked } from "./check.ts";
+
+const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
+
+  forebay --upstream URL [options]     one chain
+  forebay --config FILE                more chains, nodes and limits (YAML)
+  forebay check ...                    validate, and ask every node for its chain and head
+  forebay schema                       print the JSON Schema of the configuration
+
+  --upstream URL      HTTP endpoint of a node; again for more nodes of the same chain
+  --upstream-ws URL   its WebSocket endpoint, for new heads; in the same order
+  --feed URL          the sequencer's feed (Flashblocks, Subblocks); again for more
+  --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
+  --host ADDRESS      default 127.0.0.1
+  --port N            default 8545; 0 for any free one
+  --ops-port N        /metrics, /healthz, /readyz, /config; default 9545
+  --ops-host ADDRESS  default 127.0.0.1
+  --log-level LEVEL   trace, debug, info, warn, error, silent; default info
+  --help, --version
+
+SIGHUP, or a changed file, puts a new configuration in force; SIGTERM drains and ends.
+Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS ...
+`;
+
+const say = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
+
+const serve = async (given: Arguments): Promise<void> => {
+  const read = () => readConfig(given, process.env);
+  const config = read();
+  const telemetry = createTelemetry({ level: config.log.level });
+  const { log } = telemetry;
+  const forebay = await createForebay(config, telemetry);
+  const { config: file } = given.values;
+  const reload = createReload({
+    file: typeof file === "string" ? file : undefined,
+    read,
+    apply: (next) => forebay.reload(next),
+    telemetry,
+  });
+  let signals = 0;
+  const stop = (signal: NodeJS.Signals) => {
+    signals++;
+    if (signals > 1) process.exit(1);
+    log.info({ signal }, "draining");
+    reload.close();
+    forebay.drain().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ err: error }, "draining failed");
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", stop).on("SIGINT", stop);
+  process.on("SIGHUP", () => void reload.run());
+  log.info({ listening: forebay.url, ops: forebay.opsUrl }, "listening");
+};
+
+const main = async (): Promise<void> => {
+  const given = readArguments(process.argv.slice(2), process.env);
+  if (given.command === "help") return say(HELP);
+  if (given.command === "version") return say(readVersion());
+  if (given.command === "schema") return say(formatSchema());
+  if (given.command === "serve") return serve(given);
+  const checked = await checkNodes(readConfig(given, process.env));
+  for (const result of checked) say(formatChecked(result));
+  if (checked.some(({ fault }) => fault !== undefined)) process.exitCode = 1;
+};
+
+try {
+  await main();
+} catch (error) {
+  const expected = error instanceof ConfigError || process.env.FOREBAY_LOG_LEVEL !== "debug";
+  process.stderr.write(
+    `forebay: ${error instanceof Error ? (expected ? error.message : error.stack) : String(error)}\n`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,256 @@
+import { z } from "zod";
+import { parseNetwork } from "../access/trustedProxies.ts";
+import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
+
+const milliseconds = (fallback: number) => z.number().int().nonnegative().default(fallback);
+const count = (fallback: number) => z.number().int().positive().default(fallback);
+const name = z.string().regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, a letter first");
+const url = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1)), {
+    error: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")}`,
+  });
+
+const node = z.strictObject({
+  name: name.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
+  url: url("http", "https").describe("HTTP endpoint; may hold credentials, never logged"),
+  wsUrl: url("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
+  headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
+  requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
+  concurrency: count(256).describe("Requests in flight at most"),
+  logSpans: count(8).describe("Spans of one log query in flight at most on this node"),
+});
+
+const upstream = z.strictObject({
+  timeoutMs: milliseconds(30_000).describe("Whole time that a call may take, retries included"),
+  attempts: count(3).describe("Times that a read is tried in all"),
+  hedge: z
+    .strictObject({
+      afterMs: milliseconds(500).describe("Wait before the second node is asked"),
+      maxShare: z.number().min(0).max(0.05).default(0.05).describe("Share of requests sent twice at most"),
+    })
+    .optional()
+    .describe("Ask a second node when the first is slow; off by default"),
+  breaker: z
+    .strictObject({
+      failures: count(5).describe("Failures in a row after which a node is not asked"),
+      openMs: milliseconds(5_000).describe("How long it is not asked"),
+    })
+    .prefault({}),
+});
+
+const logs = z.strictObject({
+  maxBlocks: z
+    .union([count(1_000_000), z.literal("none")])
+    .default(1_000_000)
+    .describe("Blocks of one query at most"),
+  maxAddresses: count(1_000).describe("Addresses of one query at most"),
+  maxTopics: count(1_000).describe("Topics in one position at most"),
+  maxFilters: count(1_000).describe("Polled filters of one client at most"),
+});
+
+const simulate = z.strictObject({
+  enabled: z.boolean().default(true).describe("Execute here; false forwards"),
+  profile: z
+    .enum(["contract", "geth"])
+    .default("contract")
+    .describe("Shape of an answer: one result per entry, or as geth with the blocks between"),
+  errorShape: z
+    .enum(["object", "string"])
+    .default("object")
+    .describe("A failed call's error: {code, message, data}, or the reason alone"),
+  pendingNumber: z
+    .enum(["same", "next"])
+    .default("same")
+    .describe("Number of the first block simulated on pending: the pending block's, or one more"),
+  maxBlocks: count(256).describe("Blocks of one request at most"),
+  maxCalls: count(5_000).describe("Calls of one block at most"),
+  gasCap: count(50_000_000).describe("Gas of one request at most"),
+  timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
+  workers: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Worker threads at most, started on first use; default: one less than the cores, from 1 to 4"),
+});
+
+const pending = z.strictObject({
+  mode: z
+    .enum(["auto", "feed", "native", "node"])
+    .default("auto")
+    .describe("Where pending comes from: the feed, the newest sealed block, the node; auto: feed if one is given"),
+  feeds: z.array(url("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
+  maxDepth: count(5).describe("Pending blocks at most"),
+  maxMessageBytes: count(16 * 1024 * 1024).describe("Size of a decompressed feed message at most"),
+  askNodeNonce: z.boolean().default(false).describe("Raise the pending nonce to the node's own"),
+});
+
+const finality = z
+  .union([z.literal("node"), z.strictObject({ depth: count(64).describe("Blocks below latest that count as final") })])
+  .default("node");
+
+const chain = z.strictObject({
+  name: name.describe("Path of this chain's endpoint"),
+  chainId: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Nodes of any other chain are suspended; default: what the first node that answers says, until restart"),
+  nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
+  upstream: upstream.prefault({}),
+  blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
+  forks: z
+    .union([
+      z.enum(["auto", "none"]),
+      z.enum(ETHEREUM_FORKS),
+      z.enum(OP_FORKS),
+      z.strictObject({ genesis: z.string() }),
+    ])
+    .default("auto")
+    .describe(
+      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
+    ),
+  finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
+  verify: z
+    .enum(["off", "cheap", "full"])
+    .default("full")
+    .describe(
+      "What is checked of a node's answer before it is served or kept: `cheap` its form and place, `full` also its hashes and roots",
+    ),
+  logs: logs.prefault({}),
+  simulate: simulate.prefault({}),
+  pending: pending.prefault({}),
+  quirks: z
+    .strictObject({
+      anvilDepositNonce: z
+        .boolean()
+        .default(false)
+        .describe("The node is anvil: its receipts roots are wrong where there are deposits"),
+    })
+    .prefault({}),
+  passthrough: url("http", "https").optional().describe("Where requests that are no JSON-RPC go"),
+  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces to let through, e.g. admin"),
+});
+
+const cache = z.strictObject({
+  memoryBytes: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(256 * 1024 * 1024)
+    .describe("Bytes of the memory cache; 0 for none"),
+  redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
+  redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; past it a look-up is a miss"),
+  bypassHeader: z.string().optional().describe("Request header that reads past the cache; none by default"),
+});
+
+const server = z.strictObject({
+  host: z.string().default("127.0.0.1").describe("Address to listen on; 0.0.0.0 for all"),
+  port: z.number().int().min(0).max(65_535).default(8545).describe("JSON-RPC over HTTP and WebSocket; 0 for any"),
+  opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
+  opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /config"),
+  keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
+  maxBodyBytes: count(5 * 1024 * 1024).describe("Size of a request at most"),
+  maxBatch: count(1_000).describe("Calls of one batch at most"),
+  maxResponseBytes: z
+    .union([count(150_000_000), z.literal("none")])
+    .default(150_000_000)
+    .describe("Size of a response at most"),
+  corsOrigins: z
+    .union([z.literal("*"), z.array(z.string())])
+    .default("*")
+    .describe("Origins of browsers that may ask"),
+  maxWebSockets: count(20_000).describe("WebSocket connections at most"),
+  maxSubscriptions: count(1_000).describe("Subscriptions of one WebSocket connection at most"),
+  webSocketBufferBytes: count(1024 * 1024).describe("Bytes that wait for a slow reader before it is closed (1013)"),
+  webSocketPingMs: count(30_000).describe("Time between pings; a connection that does not answer one is ended"),
+  webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
+  logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
+  drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
+  readiness: z
+    .union([z.enum(["any", "all"]), z.array(name).min(1)])
+    .default("any")
+    .describe(
+      "When `/readyz` begins to be 200. `any`: all chains are known, or 10 s after the start one is; `all`; or the chains of a list",
+    ),
+  statusPage: z.boolean().default(true).describe("`GET /` shows a browser the chains, nodes by name and traffic"),
+  drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),
+});
+
+const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));
+const limit = z.strictObject({
+  calls: count(100).describe("Calls in that time at most; batch items count singly"),
+  seconds: count(1).describe("Length of that time"),
+});
+
+const access = z.strictObject({
+  keys: z
+    .array(
+      z.strictObject({
+        name: name.describe("Shown in logs"),
+        sha256: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits")
+          .describe("Of the key: `printf %s KEY | sha256sum`"),
+        limit: limit.optional().describe("Instead of `limitPerKey`"),
+        allow: methods.optional().describe("Only these methods, e.g. `eth_*`"),
+        deny: methods.default([]).describe("Not these methods"),
+      }),
+    )
+    .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })
+    .default([])
+    .describe("Where there is one, nobody is answered without: `x-api-key`, bearer token, or `/<chain>/<key>`"),
+  limitPerKey: limit.optional().describe("Of every key without its own; none by default"),
+  limitPerAddress: limit.optional().describe("Of every client address (IPv6: of its /64); none by default"),
+  limitStore: z
+    .enum(["memory", "redis"])
+    .default("memory")
+    .describe("Where calls are counted: in each process, or in `cache.redis` for all replicas"),
+  allow: methods.optional().describe("Only these methods, for everybody"),
+  deny: methods.default([]).describe("Not these methods, for anybody"),
+  trustedProxies: z
+    .array(
+      z.string().refine((text) => parseNetwork(text) !== undefined, { error: "an address or a network, 10.0.0.0/8" }),
+    )
+    .default([])
+    .describe("Networks whose X-Forwarded-For is believed"),
+});
+
+/** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
+export const configSchema = z
+  .strictObject({
+    chains: z
+      .array(chain)
+      .min(1)
+      .refine((chains) => new Set(chains.map(({ name }) => name)).size === chains.length, {
+        error: "names must differ",
+      }),
+    cache: cache.prefault({}),
+    server: server.prefault({}),
+    access: access.prefault({}),
+    log: z
+      .strictObject({
+        level: z
+          .enum(["trace", "debug", "info", "warn", "error", "silent"])
+          .default("info")
+          .describe("Least level that is logged"),
+      })
+      .prefault({}),
+  })
+  .refine(({ access: { limitStore }, cache: { redis } }) => limitStore === "memory" || redis !== undefined, {
+    error: "limits in Redis need cache.redis",
+    path: ["access", "limitStore"],
+  })
+  .superRefine(({ chains, server: { readiness } }, context) => {
+    if (typeof readiness === "string") return;
+    const names = chains.map((each) => each.name);
+    for (const [index, unknown] of readiness.entries()) {
+      if (names.includes(unknown)) continue;
+      const message = `no chain is named "${unknown}", chains are: ${names.join(", ")}`;
+      context.addIssue({ code: "custom", message, path: ["server", "readiness", index] });
+    }
+  });
+
+export type Config = z.infer<typeof configSchema>;
+export type ChainConfig = Config["chains"][number];

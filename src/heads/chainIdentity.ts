@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import type { IdentityCase } from "../nodes/identityGate.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { ChainMismatchError, type Identity, readIdentity } from "./identity.ts";
+import { identityFault } from "./identityFault.ts";
+
+export interface ChainIdentityOptions {
+  readonly chain: string;
+  /** The configured chain id; without one, the first node that answers decides until restart. */
+  readonly chainId: bigint | undefined;
+  readonly nodes: readonly UpstreamNode[];
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  readonly signal: AbortSignal;
+  /** Called once for each node, when it was first found to be of this chain. */
+  readonly onIdentified: (node: UpstreamNode) => void;
+  /** Called whenever a node is suspended. */
+  readonly onWrongChain?: ((error: ChainMismatchError) => void) | undefined;
+}
+
+/** A node that is down is tried again after this. */
+const UNREACHED_PERIOD_MS = 1_000;
+const PERIOD_MS = 30_000;
+/** A suspended node is checked after this, then after twice as long each time, up to PERIOD_MS. */
+const FIRST_SUSPENDED_MS = 1_000;
+/** A node that is suspended again within this time begins with its last period: it may be a load balancer that alternates. */
+const FLAPPING_MS = 120_000;
+
+interface Watched {
+  /** Of the node that it was suspended for, as text. */
+  suspendedFor: string | undefined;
+  suspendedMs: number;
+  suspendedAtMs: number;
+  isFollowed: boolean;
+  wake: AbortController;
+}
+
+/** The chain id and genesis of one chain, and which of its nodes are suspended because they have others. */
+export class ChainIdentity {
+  readonly #options: ChainIdentityOptions;
+  readonly #watched: ReadonlyMap<UpstreamNode, Watched>;
+  #chainId: bigint | undefined;
+  /** The node that returned the chain id first; undefined if it is configured. */
+  #source: string | undefined;
+  #genesis: Hash = ZERO_HASH;
+
+  constructor(options: ChainIdentityOptions) {
+    this.#options = options;
+    this.#chainId = options.chainId;
+    this.#watched = new Map(options.nodes.map((node) => [node, newWatched()]));
+    const { chain, telemetry } = options;
+    for (const { name } of options.nodes) telemetry.metrics.upstreamWrongChain.set({ chain, node: name }, 0);
+  }
+
+  /** Undefined until it is configured or a node returned one. */
+  get chainId(): bigint | undefined {
+    return this.#chainId;
+  }
+
+  /** Zero until a node returned it. */
+  get genesis(): Hash {
+    return this.#genesis;
+  }
+
+  /** Checks every node now and again until the signal is aborted. */
+  start(): void {
+    for (const node of this.#options.nodes) void this.#watch(node);
+  }
+
+  /** Reads a node's identity and judges it. Never rejects. */
+  async verify(node: UpstreamNode): Promise<IdentityCase> {
+    try {
+      return await this.judge(node, await readIdentity(node, this.#options.signal));
+    } catch (error) {
+      node.fault = identityFault(error);
+      return { kind: "unknown" };
+    }
+  }
+
+  /** Suspends the node if `identity` is another chain's, and ends its suspension if it is not. */
+  async judge(node: UpstreamNode, identity: Identity): Promise<IdentityCase> {
+    this.#chainId ??= this.#learn(node, identity.chainId);
+    if (identity.chainId !== this.#chainId) return this.#suspend(node, identity);
+    if (this.#genesis === ZERO_HASH) this.#genesis = identity.genesis;
+    if (identity.genesis === ZERO_HASH || identity.genesis === this.#genesis) return this.#resume(node);
+    if (await this.#isGenesisHeld(node)) return this.#suspend(node, identity);
+    this.#resume(node);
+    return { kind: "reset", genesis: identity.genesis };
+  }
+
+  /** The chain has begun again from another genesis block. */
+  reset(genesis: Hash): void {
+    if (genesis === this.#genesis) return;
+    this.#genesis = genesis;
+    const { chain, telemetry } = this.#options;
+    telemetry.log.warn({ chain, genesis }, "the chain has begun again from another genesis block");
+  }
+
+  #learn(node: UpstreamNode, chainId: bigint): bigint {
+    this.#source = node.name;
+    return chainId;
+  }
+
+  /** Whether another node still has the genesis block that is known. */
+  async #isGenesisHeld(node: UpstreamNode): Promise<boolean> {
+    const { nodes, signal } = this.#options;
+    const others = nodes.filter((other) => other !== node && other.identified);
+    const held = await Promise.all(
+      others.map(async (other) => {
+        try {
+          const { chainId, genesis } = await readIdentity(other, signal);
+          return chainId === this.#chainId && genesis === this.#genesis;
+        } catch {
+          return false;
+        }
+      }),
+    );
+    return held.includes(true);
+  }
+
+  #mismatch(node: UpstreamNode, { chainId, genesis }: Identity): ChainMismatchError {
+    const { chain } = this.#options;
+    if (chainId === this.#chainId) {
+      return new ChainMismatchError(
+        `chain "${chain}": the genesis block is ${this.#genesis}, but node "${node.name}" has ${genesis} (chain id ${chainId})`,
+      );
+    }
+    const before = this.#source === undefined ? "is configured with" : `node "${this.#source}" has`;
+    return new ChainMismatchError(
+      `chain "${chain}": ${before} chain id ${this.#chainId}, but node "${node.name}" has chain id ${chainId}`,
+    );
+  }
+
+  #suspend(node: UpstreamNode, identity: Identity): IdentityCase {
+    const { chain, telemetry, onWrongChain } = this.#options;
+    const watched = this.#watched.get(node);
+    const error = this.#mismatch(node, identity);
+    node.identified = false;
+    node.fault = identityFault(error);
+    telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 1);
+    const suspendedFor = `${identity.chainId} ${identity.genesis}`;
+    if (watched && watched.suspendedFor !== suspendedFor) {
+      watched.suspendedFor = suspendedFor;
+      const nowMs = performance.now();
+      if (nowMs - watched.suspendedAtMs > FLAPPING_MS) watched.suspendedMs = FIRST_SUSPENDED_MS;
+      watched.suspendedAtMs = nowMs;
+      watched.wake.abort();
+      const fields = { chainId: `${identity.chainId}`, expectedChainId: `${this.#chainId}`, reason: error.message };
+      telemetry.log.error({ chain, node: node.name, ...fields }, "node is suspended: it is of another chain");
+      onWrongChain?.(error);
+    }
+    return { kind: "other" };
+  }
+
+  #resume(node: UpstreamNode): IdentityCase {
+    const { chain, telemetry, onIdentified } = this.#options;
+    const watched = this.#watched.get(node);
+    node.identified = true;
+    node.fault = undefined;
+    if (watched?.suspendedFor !== undefined) {
+      watched.suspendedFor = undefined;
+      telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 0);
+      telemetry.log.info({ chain, node: node.name }, "node is of this chain again");
+    }
+    if (watched && !watched.isFollowed) {
+      watched.isFollowed = true;
+      onIdentified(node);
+    }
+    return { kind: "same" };
+  }
+
+  async #watch(node: UpstreamNode): Promise<void> {
+    const { chain, signal, telemetry } = this.#options;
+    const watched = this.#watched.get(node);
+    let isUnreached = false;
+    while (watched && !signal.aborted) {
+      const { kind } = await this.verify(node);
+      if (!watched.isFollowed && kind === "unknown" && !isUnreached && !signal.aborted) {
+        telemetry.log.warn({ chain, node: node.name }, "node cannot be reached; trying again until it can");
+      }
+      if (isUnreached && kind !== "unknown") telemetry.log.info({ chain, node: node.name }, "node is reached");
+      isUnreached = kind === "unknown" && !watched.isFollowed;
+      await this.#pause(watched, kind);
+    }
+  }
+
+  /** Until the next check. A suspension meanwhile begins the pause of a suspended node. */
+  async #pause(watched: Watched, kind: IdentityCase["kind"]): Promise<void> {
+    const { signal } = this.#options;
+    do {
+      watched.wake = new AbortController();
+      const isUnreached = kind === "unknown" && !watched.isFollowed;
+      const forMs =
+        watched.suspendedFor !== undefined ? watched.suspendedMs : isUnreached ? UNREACHED_PERIOD_MS : PERIOD_MS;
+      if (watched.suspendedFor !== undefined) watched.suspendedMs = Math.min(watched.suspendedMs * 2, PERIOD_MS);
+      await sleep(forMs, undefined, { signal: AbortSignal.any([signal, watched.wake.signal]) }).catch(() => {});
+    } while (watched.wake.signal.aborted && !signal.aborted);
+  }
+}
+
+const newWatched = (): Watched => ({
+  suspendedFor: undefined,
+  suspendedMs: FIRST_SUSPENDED_MS,
+  suspendedAtMs: Number.NEGATIVE_INFINITY,
+  isFollowed: false,
+  wake: new AbortController(),
+});

@@ -1,0 +1,91 @@
+import type { Clock } from "../core/clock.ts";
+import type { BlockId } from "../core/heads.ts";
+import { readBlock } from "../nodes/blockReads.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { Ring } from "./ring.ts";
+
+export interface HeadLeaderOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** The nodes whose heads are followed. */
+  readonly nodes: () => readonly UpstreamNode[];
+}
+
+/** So far below its newest block every node still has blocks. */
+const LINKED_BLOCKS = 64n;
+
+/** Whether the node has this block; undefined if it does not answer. */
+export const hasBlock = async (
+  node: UpstreamNode,
+  { number, hash }: BlockId,
+  signal: AbortSignal,
+): Promise<boolean | undefined> =>
+  readBlock(node, number, signal).then(
+    (found) => found?.block.hash === hash,
+    () => undefined,
+  );
+
+/** Whether the node's newest block is in the ring. */
+export const isLinked = ({ head, headHash }: UpstreamNode, ring: Ring): boolean =>
+  head !== undefined && ring.at(head)?.hash === headHash;
+
+/** The node whose head is served, and whether it still has it. */
+export class HeadLeader {
+  readonly #options: HeadLeaderOptions;
+  #node: UpstreamNode | undefined;
+  /** Since when it lacks the served head. */
+  #lostSinceMs: number | undefined;
+
+  constructor(options: HeadLeaderOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined if no head is served, or its node is suspended. */
+  get node(): UpstreamNode | undefined {
+    return this.#node?.identified ? this.#node : undefined;
+  }
+
+  /** This node's head is served from now on, or it was seen to have the served head. */
+  set(node: UpstreamNode): void {
+    this.#node = node;
+    this.#lostSinceMs = undefined;
+  }
+
+  /** Only this node may replace the served head by a lower or another one. */
+  speaks(node: UpstreamNode): boolean {
+    return this.#node === node || !this.node?.available;
+  }
+
+  /** The other nodes that can be asked. */
+  others(node = this.#node): readonly UpstreamNode[] {
+    return this.#options.nodes().filter((other) => other !== node && other.available);
+  }
+
+  /** Whether the leader has lacked this block for so long and no other node has it. A node that has it leads from now on. */
+  async isLost(block: BlockId, forMs: number): Promise<boolean> {
+    const { clock, signal } = this.#options;
+    const { node } = this;
+    if (node?.available && (await hasBlock(node, block, signal)) === true) {
+      this.#lostSinceMs = undefined;
+      return false;
+    }
+    this.#lostSinceMs ??= clock.nowMs();
+    if (clock.nowMs() - this.#lostSinceMs < forMs) return false;
+    const others = this.others();
+    const held = await Promise.all(others.map((other) => hasBlock(other, block, signal)));
+    const holder = others[held.indexOf(true)];
+    if (holder) this.set(holder);
+    return holder === undefined;
+  }
+
+  /** Whether the leader has no block a little below its head `latest`; undecided, so false, close to another node's head `other`. */
+  async isInvented(latest: BlockId, other: BlockId): Promise<boolean> {
+    const { node } = this;
+    const below = latest.number - LINKED_BLOCKS;
+    if (!node?.available || below <= other.number) return false;
+    return readBlock(node, below, this.#options.signal).then(
+      (found) => found === undefined,
+      () => false,
+    );
+  }
+}

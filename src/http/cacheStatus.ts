@@ -1,0 +1,36 @@
+import type { Answer, CacheStatus } from "../core/source.ts";
+
+/** The values that the header is built from come from closed sets, except `detail`: a string of RFC 8941 is printable ASCII. */
+const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g, "?").replace(/["\\]/g, "\\$&")}"`;
+
+const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string => {
+  let text = "forebay";
+  if (hit !== undefined) text += `; hit; detail=${hit}`;
+  else if (fwd !== undefined) text += `; fwd=${fwd}`;
+  if (stored === true) text += "; stored";
+  if (collapsed === true) text += "; collapsed";
+  if (detail !== undefined && hit === undefined) text += `; detail=${formatString(detail)}`;
+  return text;
+};
+
+/** A batch is told as one: a hit if all of it is, else why nodes were asked, and how many of it were hits. */
+const formatMany = (statuses: readonly CacheStatus[], errors: number): string => {
+  const hits = statuses.filter(({ hit }) => hit !== undefined).length;
+  const calls = statuses.length + errors;
+  const detail = `detail="${hits} of ${calls} hits"`;
+  if (hits === calls) return `forebay; hit; ${detail}`;
+  if (hits > 0) return `forebay; fwd=partial; ${detail}`;
+  const reasons = new Set(statuses.map(({ fwd }) => fwd ?? "miss"));
+  return `forebay; fwd=${reasons.size === 1 ? [...reasons].join() : "miss"}; ${detail}`;
+};
+
+/** The Cache-Status header (RFC 9211) of one response; `errors` are the calls of a batch that have no answer. */
+export const formatCacheStatus = (answers: readonly Pick<Answer, "status">[], errors = 0): string => {
+  const [first] = answers;
+  if (first === undefined) return errors === 0 ? "forebay" : "forebay; detail=error";
+  if (answers.length === 1 && errors === 0) return formatOne(first.status);
+  return formatMany(
+    answers.map(({ status }) => status),
+    errors,
+  );
+};

@@ -1,0 +1,13 @@
+import type { ServerResponse } from "node:http";
+import type { Log } from "../telemetry/telemetry.ts";
+import type { EndpointRequest } from "./endpoint.ts";
+
+/** One line a request, at debug alone. */
+export const createRequestLog =
+  (log: Log) =>
+  ({ requestId, caller }: EndpointRequest, response: ServerResponse, startMs: number): void => {
+    if (!log.isLevelEnabled("debug")) return;
+    const milliseconds = Math.round(performance.now() - startMs);
+    const left = !response.writableFinished;
+    log.debug({ requestId, caller, status: response.statusCode, milliseconds, ...(left && { left }) }, "request");
+  };

@@ -1,0 +1,55 @@
+import { NodeError } from "../core/node.ts";
+import { formatQuantity, type Hash } from "../ethereum/hex.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { readSealedBlock, type SealedBlock } from "./sealedBlock.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
+
+const TIMEOUT_MS = 5_000;
+
+const reach = (signal: AbortSignal) => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
+
+const blockCall = (block: bigint | string) =>
+  createCall("eth_getBlockByNumber", [typeof block === "bigint" ? formatQuantity(block) : block, false]);
+
+/** Reads one block by number or tag; returns undefined if the node does not have it. */
+export const readBlock = async (
+  node: UpstreamNode,
+  block: bigint | "latest",
+  signal: AbortSignal,
+): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), reach(signal)));
+
+/** Reads blocks by number or tag in one batch, in their order; undefined for each block that the node did not return. */
+export const readBlocks = async (
+  node: UpstreamNode,
+  blocks: readonly (bigint | "safe" | "finalized")[],
+  signal: AbortSignal,
+): Promise<(SealedBlock | undefined)[]> => {
+  const answers = await node.batch(blocks.map(blockCall), reach(signal));
+  return answers.map((answer) =>
+    answer instanceof NodeError || !(answer.body instanceof Uint8Array) ? undefined : readSealedBlock(answer.body),
+  );
+};
+
+/**
+ * Reads the blocks of `from` to `to` in descending order; the block at `to` must have the hash `top`.
+ * It stops at the first block that is not the parent of the one above it.
+ * Such a block comes from a second machine behind the URL, or from a reorganisation during the read.
+ */
+export const readLinked = async (
+  node: UpstreamNode,
+  range: { readonly from: bigint; readonly to: bigint },
+  top: Hash,
+  signal: AbortSignal,
+): Promise<SealedBlock[]> => {
+  const numbers = Array.from({ length: Number(range.to - range.from) + 1 }, (_, index) => range.to - BigInt(index));
+  const linked: SealedBlock[] = [];
+  let hash = top;
+  for (const block of await readBlocks(node, numbers, signal)) {
+    if (block?.block.hash !== hash) {
+      break;
+    }
+    linked.push(block);
+    hash = block.block.parentHash;
+  }
+  return linked;
+};

@@ -1,0 +1,126 @@
+import type { NodeError, NodeErrorKind } from "../core/node.ts";
+
+interface Rule {
+  readonly kind: NodeErrorKind;
+  readonly codes?: readonly number[];
+  readonly statuses?: readonly number[];
+  readonly message?: RegExp;
+}
+
+/**
+ * How nodes word their failures; the first rule that holds names the kind. The order matters, as codes are used for several
+ * things: -32005 is a rate limit or too many results, -32602 malformed params or too wide a range. Sources: peers.md 6.2, 6.3.
+ */
+const RULES: readonly Rule[] = [
+  // A contract words its own reason, and a caller a method's name: neither may pass for what the node says of itself.
+  { kind: "revert", codes: [3], message: /^execution reverted/i },
+  { kind: "unsupportedMethod", codes: [-32601] },
+  // The OP-stack sequencer's limit is the sender's, not ours: another node would say the same.
+  { kind: "rejected", message: /sender is over rate limit/i },
+  { kind: "billing", statuses: [402] },
+  {
+    kind: "billing",
+    message: /free tier.*(reached|exceeded)|reached the free tier|monthly capacity|payment required/i,
+  },
+  { kind: "rateLimited", statuses: [429] },
+  { kind: "rateLimited", codes: [429, -32009, -32604] },
+  {
+    kind: "rateLimited",
+    message: /too many requests|rate.?limit|has exceeded .* rate|request rate|throttl|server busy/i,
+  },
+  { kind: "unauthorized", message: /archive requests require a personal token/i },
+  {
+    kind: "tooLarge",
+    message:
+      /block range (limit|is too|too|exceeds|greater|is larger|should work)|too wide blocks? range|exceeds? (limit of|max|maximum)|limited to (a |0 - )?[\d,]+k?|log response size|returned more than|too many logs|requested too many blocks|ranges? over|range is too large|max(imum)? (range|allowed|block range|of \d+ blocks|\[from, to\])|allowed for your plan|narrow your filter|query timeout|response (is too big|size|too large)|response too large|reducing your block range|current limit is|up to a [\d,]+k? block|must be smaller than|at most [\d,]+ blocks|threshold exceeded|max logs per response/i,
+  },
+  { kind: "tooLarge", codes: [-32614, -32701, -32702, -32008, -32012, -32020] },
+  { kind: "tooLarge", statuses: [413] },
+  {
+    kind: "tagUnsupported",
+    message:
+      /pending block is not available|(safe|finalized) block not found|(safe|finalized|pending) is not a? ?supported|pending logs are not supported/i,
+  },
+  {
+    kind: "missingData",
+    message:
+      /missing trie node|header (for hash )?not found|request beyond head block|unknown block|block not found|no historical rpc|pruned|historical state .*(not|un)available|state (is )?not available|state .* is not available|required historical state|resource not found|history .*(not|un)available|could not find block|block ?out ?of ?range/i,
+  },
+  { kind: "missingData", codes: [-32014] },
+  { kind: "timeout", statuses: [408, 504] },
+  { kind: "timeout", message: /timed? ?out|deadline exceeded|context canceled/i },
+  { kind: "revert", message: /execution reverted|^reverted|vm exception while processing/i },
+  {
+    kind: "rejected",
+    message:
+      /already known|nonce too (low|high)|insufficient funds|underpriced|known transaction|intrinsic gas too low|exceeds block gas limit|already imported/i,
+  },
+  { kind: "unsupportedMethod", codes: [-32004] },
+  {
+    kind: "unsupportedMethod",
+    message: /method .*(not found|does not exist|not supported|not available|not whitelisted)/i,
+  },
+  { kind: "unauthorized", statuses: [401, 403] },
+  { kind: "unauthorized", codes: [-32016] },
+  { kind: "unauthorized", message: /unauthori[sz]ed|invalid api key|forbidden|must be authenticated/i },
+];
+
+/** Its text may quote what the caller sent, so it says nothing of the node's state. */
+const INVALID_PARAMS = -32602;
+const OF_THE_QUESTION: ReadonlySet<NodeErrorKind> = new Set([
+  "tooLarge",
+  "tagUnsupported",
+  "missingData",
+  "unauthorized",
+]);
+
+/** What a node's failure means. `code` is undefined where the node gave no JSON-RPC error; then a bad status is no answer. */
+export const errorKind = (code: number | undefined, message: string, httpStatus: number): NodeErrorKind => {
+  const rule = RULES.find(
+    ({ kind, codes, statuses, message: pattern }) =>
+      ((code !== undefined && codes?.includes(code)) || statuses?.includes(httpStatus) || pattern?.test(message)) &&
+      (code !== INVALID_PARAMS || OF_THE_QUESTION.has(kind)),
+  );
+  if (rule) {
+    return rule.kind;
+  }
+  if (code === undefined || httpStatus >= 500) {
+    return httpStatus >= 500 ? "unreachable" : "invalidAnswer";
+  }
+  // EIP-1474's "limit exceeded"; from jsonrpsee it says that batches are not supported.
+  return code === -32005 && !/batch/i.test(message) ? "rateLimited" : "other";
+};
+
+/** The same question may go well on another node. What is deterministic (revert, too large, rejected) would only fail again. */
+const RETRYABLE: ReadonlySet<NodeErrorKind> = new Set([
+  "billing",
+  "rateLimited",
+  "tagUnsupported",
+  "missingData",
+  "otherBranch",
+  "timeout",
+  "unsupportedMethod",
+  "unauthorized",
+  "unreachable",
+  "invalidAnswer",
+  "unverified",
+]);
+
+/** The same question may go well on the same node a little later. */
+const PASSING: ReadonlySet<NodeErrorKind> = new Set(["rateLimited", "unreachable", "invalidAnswer"]);
+
+const FAULTS: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "invalidAnswer"]);
+
+export const isRetryable = (kind: NodeErrorKind): boolean => RETRYABLE.has(kind);
+export const isPassing = (kind: NodeErrorKind): boolean => PASSING.has(kind);
+/** The node, not the question, is at fault: counted by its breaker. A node that says "timeout" itself was asked too much. */
+export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) && !(kind === "timeout" && text);
+
+/**
+ * The block itself is not there (yet), in contrast to its state or history that was pruned. EIP-1474's "resource not found" is
+ * what anvil says of a hash that a reorganisation took away: taken for pruned, a node would lose its reads below that block.
+ */
+export const isMissingBlock = (message: string): boolean =>
+  /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
+    message,
+  );

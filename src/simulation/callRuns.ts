@@ -1,0 +1,225 @@
+import type { StateReader } from "../core/stateReader.ts";
+import { larger, smaller } from "../ethereum/bigintOrder.ts";
+import { blobBaseFee } from "../ethereum/blobFee.ts";
+import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
+import { createdAddress } from "../ethereum/receipt.ts";
+import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
+import type { AccessListEntry } from "../ethereum/transaction.ts";
+import { applyTransaction, type TransactionResult } from "../evm/applyTransaction.ts";
+import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { RunHost } from "../evm/serveRuns.ts";
+import { StateOverlay } from "../evm/stateOverlay.ts";
+import { TransactionError } from "../evm/transactionError.ts";
+import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
+import { type CallRequest, parseCall } from "./callRequest.ts";
+import { SIMULATE_CODES } from "./codes.ts";
+import { overrideState } from "./overrideState.ts";
+import { type BlockOverrides, parseBlockOverrides, parseStateOverrides } from "./payload.ts";
+import { revertReason } from "./revertReason.ts";
+import { messageOfCall } from "./simulateCall.ts";
+import type { ParentBlock } from "./simulatedHeader.ts";
+
+const TRANSFER_GAS = 21_000n;
+const CALL_STIPEND = 2_300n;
+const MAX_TRANSACTION_GAS = 16_777_216n;
+/** geth's: an estimate may be so much too high, in thousandths. */
+const ESTIMATE_ERROR = 15n;
+
+/** A call that is run on a block's state and in that block: eth_call and its kin. Plain data, sent to a worker. */
+export interface CallInput {
+  /** [call, block, stateOverrides, blockOverrides]; the block is resolved already. */
+  readonly paramsText: Uint8Array;
+  readonly block: ParentBlock;
+  readonly forks: ChainForks;
+  readonly gasCap: bigint;
+}
+
+type Host = Pick<RunHost, "engine" | "onState">;
+
+const decoder = new TextDecoder();
+
+/** The result's bytes. Throws RpcError. */
+export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
+  const trial = prepare(input, host);
+  const result = await host.onState((reader) => trial.run(reader, trial.gas));
+  if (result.status !== "success") throw failure(result);
+  return formatData(result.returnData);
+};
+
+/** Gas with which it succeeds, found as geth does (eth/gasestimator). */
+export const runEstimate = async (input: CallInput, host: Host): Promise<bigint> => {
+  const trial = prepare(input, host);
+  return host.onState((reader) => estimate(trial, reader));
+};
+
+export interface AccessListResult {
+  readonly accessList: readonly AccessListEntry[];
+  readonly gasUsed: bigint;
+  readonly error?: string;
+}
+
+/** What it reads, until the list itself changes nothing any more. */
+export const runAccessList = async (input: CallInput, host: Host): Promise<AccessListResult> => {
+  const trial = prepare(input, host);
+  return host.onState(async (reader) => {
+    let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
+    const created = trial.created(reader);
+    for (;;) {
+      const result = await trial.run(reader, trial.gas, accessList);
+      // What is on the list is warm, and what is warm is not told again.
+      const found = union(accessList, trial.listed(result.accessed ?? [], created));
+      if (sizeOf(found) === sizeOf(accessList)) {
+        const error = result.status === "success" ? {} : { error: failure(result).message };
+        return { accessList: found, gasUsed: result.gasUsed, ...error };
+      }
+      accessList = found;
+    }
+  });
+};
+
+interface Trial {
+  readonly call: CallRequest;
+  readonly engine: Engine;
+  readonly block: BlockEnvironment;
+  readonly gas: bigint;
+  readonly gasCap: bigint;
+  run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
+  state(reader: StateReader): StateOverlay;
+  /** Where the call creates a contract. */
+  created(reader: StateReader): Address | null;
+  listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
+}
+
+const prepare = (input: CallInput, host: Host): Trial => {
+  const params: unknown = JSON.parse(decoder.decode(input.paramsText));
+  if (!Array.isArray(params) || params[0] === undefined) throw invalidParams("missing value for required argument 0");
+  const call = parseCall(params[0], "call");
+  const states = parseStateOverrides(params[2], "stateOverrides");
+  const overrides = parseBlockOverrides(params[3], "blockOverrides");
+  const { forks, gasCap } = input;
+  const parent = input.block;
+  const rules = rulesAt(forks, overrides.number ?? parent.number, overrides.time ?? parent.timestamp);
+  const engine = host.engine(rules);
+  const isFree = (call.gasPrice ?? call.maxFeePerGas ?? call.maxPriorityFeePerGas ?? 0n) === 0n;
+  const environment = (reader: StateReader): BlockEnvironment => ({
+    ...environmentOf(parent, overrides, isFree),
+    blobBaseFee:
+      overrides.blobBaseFee ?? (rules.blobs === undefined ? 1n : blobBaseFee(parent.excessBlobGas, rules.blobs)),
+    blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
+  });
+  const prepared = (reader: StateReader) => {
+    const state = new StateOverlay(reader);
+    return { state, movedPrecompiles: overrideState(state, states, engine.precompiles) };
+  };
+  const hidden = (from: Address, to: Address | null) =>
+    new Set<Address>([from, ...(to === null ? [] : [to]), ...engine.precompiles]);
+  return {
+    call,
+    engine,
+    block: { ...environmentOf(parent, overrides, isFree), blobBaseFee: 1n, blockHash: () => parent.hash },
+    gas: smaller(call.gas ?? gasCap, gasCap),
+    gasCap,
+    state: (reader) => prepared(reader).state,
+    created: (reader) =>
+      call.to === null ? createdAddress(call.from, call.nonce ?? prepared(reader).state.nonceOf(call.from)) : null,
+    listed: (accessed, created) => {
+      const plain = hidden(call.from, call.to ?? created);
+      return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !plain.has(address));
+    },
+    run: async (reader, gas, accessList) => {
+      const { state, movedPrecompiles } = prepared(reader);
+      const request = accessList === undefined ? call : { ...call, accessList };
+      try {
+        return await applyTransaction(engine, state, environment(reader), messageOfCall(request, state, engine, gas), {
+          checks: { nonce: false, sender: false, freeGas: true },
+          movedPrecompiles,
+          tracesAccess: accessList !== undefined,
+        });
+      } catch (error) {
+        if (!(error instanceof TransactionError)) throw error;
+        throw new RpcError(CODES.SERVER, `err: ${error.message} (supplied gas ${gas})`, { cause: error });
+      }
+    },
+  };
+};
+
+const environmentOf = (
+  block: ParentBlock,
+  overrides: BlockOverrides,
+  isFree: boolean,
+): Omit<BlockEnvironment, "blobBaseFee" | "blockHash"> => ({
+  number: overrides.number ?? block.number,
+  timestamp: overrides.time ?? block.timestamp,
+  coinbase: overrides.feeRecipient ?? block.miner,
+  gasLimit: overrides.gasLimit ?? block.gasLimit,
+  // geth lets a call without a price see no base fee.
+  baseFee: isFree ? 0n : (overrides.baseFeePerGas ?? block.baseFeePerGas ?? 0n),
+  prevRandao: overrides.prevRandao ?? block.mixHash,
+  difficulty: block.difficulty,
+});
+
+const failure = (result: TransactionResult): RpcError => {
+  if (result.status === "halt") return new RpcError(CODES.SERVER, result.halt ?? "execution failed");
+  const reason = revertReason(result.returnData);
+  const message = reason === undefined ? "execution reverted" : `execution reverted: ${reason}`;
+  return new RpcError(SIMULATE_CODES.REVERTED, message, { data: formatData(result.returnData) });
+};
+
+const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
+  const { call } = trial;
+  const isTransfer = call.input.length === 0 && call.to !== null && trial.state(reader).codeOf(call.to).length === 0;
+  let high = await highest(trial, reader);
+  if (isTransfer && (await succeeds(trial, reader, TRANSFER_GAS)) !== undefined) return TRANSFER_GAS;
+  const first = await trial.run(reader, high);
+  if (first.status === "revert") throw failure(first);
+  if (first.status === "halt") throw new RpcError(CODES.SERVER, `gas required exceeds allowance (${high})`);
+  let low = first.gasUsed - 1n;
+  const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
+  if (optimistic < high) {
+    if ((await succeeds(trial, reader, optimistic)) === undefined) low = optimistic;
+    else high = optimistic;
+  }
+  while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_ERROR) {
+    // Most need little more than they use: the lower half is searched first.
+    const middle = smaller((high + low) / 2n, low * 2n);
+    if ((await succeeds(trial, reader, middle)) === undefined) low = middle;
+    else high = middle;
+  }
+  return high;
+};
+
+/** The most that it can be given: what the block holds and, where there is a price, what the sender can pay. */
+const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
+  const { call, engine, block, gasCap } = trial;
+  let high = call.gas !== undefined && call.gas >= TRANSFER_GAS ? call.gas : block.gasLimit;
+  const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
+  if (price > 0n) {
+    const available = trial.state(reader).balanceOf(call.from) - call.value;
+    if (available < 0n) throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
+    high = smaller(high, available / price);
+  }
+  if (engine.isActive(7825)) high = smaller(high, MAX_TRANSACTION_GAS);
+  return larger(smaller(high, gasCap), 0n);
+};
+
+const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise<TransactionResult | undefined> => {
+  try {
+    const result = await trial.run(reader, gas);
+    return result.status === "success" ? result : undefined;
+  } catch (error) {
+    // Too little even to begin with.
+    if (error instanceof RpcError) return undefined;
+    throw error;
+  }
+};
+
+const union = (one: readonly AccessListEntry[], other: readonly AccessListEntry[]): readonly AccessListEntry[] => {
+  const slots = new Map<Address, Set<Hash>>();
+  for (const { address, storageKeys } of [...one, ...other]) {
+    slots.set(address, new Set([...(slots.get(address) ?? []), ...storageKeys]));
+  }
+  return [...slots].map(([address, storageKeys]) => ({ address, storageKeys: [...storageKeys] }));
+};
+
+const sizeOf = (list: readonly AccessListEntry[]): number =>
+  list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);

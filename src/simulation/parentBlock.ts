@@ -1,0 +1,39 @@
+import type { HeaderFields } from "../core/heads.ts";
+import { isAddress, isData, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
+import { unknownFields } from "../ethereum/unknownFields.ts";
+import type { ParentBlock } from "./simulatedHeader.ts";
+
+const wrong = (name: string) => new Error(`a node's block has no ${name}`);
+
+/** A node's block answer, as a simulation stands on it. */
+export const parseParent = (fields: HeaderFields): ParentBlock => {
+  const quantity = (name: string) => {
+    const value = optional(name);
+    if (value === undefined) throw wrong(name);
+    return value;
+  };
+  const optional = (name: string) => {
+    const value = fields[name];
+    return isQuantity(value) ? BigInt(value) : undefined;
+  };
+  const unknown = unknownFields(fields);
+  const { hash, miner, extraData, mixHash, parentBeaconBlockRoot } = fields;
+  if (!isHash(hash)) throw wrong("hash");
+  if (!isAddress(miner)) throw wrong("miner");
+  return {
+    hash,
+    miner,
+    number: quantity("number"),
+    timestamp: quantity("timestamp"),
+    gasLimit: quantity("gasLimit"),
+    gasUsed: quantity("gasUsed"),
+    difficulty: optional("difficulty") ?? 0n,
+    mixHash: isHash(mixHash) ? mixHash : ZERO_HASH,
+    extraData: isData(extraData) ? extraData : "0x",
+    baseFeePerGas: optional("baseFeePerGas"),
+    blobGasUsed: optional("blobGasUsed") ?? 0n,
+    excessBlobGas: optional("excessBlobGas") ?? 0n,
+    parentBeaconBlockRoot: isHash(parentBeaconBlockRoot) ? parentBeaconBlockRoot : ZERO_HASH,
+    ...(unknown.length === 0 ? {} : { unknownFields: unknown }),
+  };
+};

@@ -1,0 +1,47 @@
+import { createHash } from "node:crypto";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import { parseData } from "../ethereum/hex.ts";
+import type { LogEntry } from "../ethereum/receipt.ts";
+import { concatBytes } from "../ethereum/rlp.ts";
+import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { StateOverlay } from "../evm/stateOverlay.ts";
+import { systemCall } from "../evm/systemCalls.ts";
+
+/** EIP-7002 and EIP-7251 */
+const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
+const CONSOLIDATIONS: Address = "0x0000bbddc7ce488642fb579f8b00f3a590007251";
+/** EIP-6110: keccak("DepositEvent(bytes,bytes,bytes,bytes,bytes)"), and where its five fields stand in the data. */
+const DEPOSIT_TOPIC = "0x649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5";
+const DEPOSIT_FIELDS: readonly (readonly [at: number, bytes: number])[] = [
+  [192, 48],
+  [288, 32],
+  [352, 8],
+  [416, 96],
+  [544, 8],
+];
+const NOTHING = new Uint8Array(0);
+
+/** What the execution layer asks of the consensus layer at a block's end, as one hash (EIP-7685). */
+export const runRequests = async (
+  engine: Engine,
+  state: StateOverlay,
+  block: BlockEnvironment,
+  logs: readonly LogEntry[],
+  depositContract: Address | undefined,
+): Promise<Hash> => {
+  const deposits = logs.filter(({ address, topics }) => address === depositContract && topics[0] === DEPOSIT_TOPIC);
+  const requests = [
+    concatBytes(deposits.map(({ data }) => depositRequest(parseData(data)))),
+    await systemCall(engine, state, block, WITHDRAWALS, NOTHING),
+    await systemCall(engine, state, block, CONSOLIDATIONS, NOTHING),
+  ];
+  const hash = createHash("sha256");
+  for (const [type, request] of requests.entries()) {
+    if (request.length === 0) continue;
+    hash.update(createHash("sha256").update(Uint8Array.of(type)).update(request).digest());
+  }
+  return `0x${hash.digest("hex")}`;
+};
+
+const depositRequest = (data: Uint8Array): Uint8Array =>
+  concatBytes(DEPOSIT_FIELDS.map(([at, bytes]) => data.subarray(at, at + bytes)));

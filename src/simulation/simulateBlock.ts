@@ -1,0 +1,149 @@
+import { blobBaseFee } from "../ethereum/blobFee.ts";
+import { type BlockHeader, EMPTY_REQUESTS_HASH, hashHeader } from "../ethereum/blockHeader.ts";
+import { bloomOfLogs } from "../ethereum/bloom.ts";
+import { type Hash, parseData, ZERO_HASH } from "../ethereum/hex.ts";
+import { smallestFootprint } from "../ethereum/opFees.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { encodeReceipt } from "../ethereum/receipt.ts";
+import { encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
+import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../ethereum/rules.ts";
+import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
+import { footprintScalarOf } from "../evm/opChainFees.ts";
+import type { StateOverlay } from "../evm/stateOverlay.ts";
+import { beginBlock, presetBlock } from "../evm/systemCalls.ts";
+import type { PlannedBlock } from "./blockPlan.ts";
+import { overrideState } from "./overrideState.ts";
+import type { Withdrawal } from "./payload.ts";
+import { runRequests } from "./requests.ts";
+import { type GasBudget, type SimulatedCall, simulateCall } from "./simulateCall.ts";
+import { beginHeader, type HeaderStart, type ParentBlock, type Profile } from "./simulatedHeader.ts";
+import { type SimulatedTransaction, simulatedTransaction } from "./simulatedTransaction.ts";
+
+const WEI_PER_GWEI = 1_000_000_000n;
+
+export interface BlockPlace {
+  readonly profile: Profile;
+  readonly validates: boolean;
+  readonly tracesTransfers: boolean;
+  readonly forks: ChainForks;
+  readonly rules: Rules;
+  readonly parentRules: Rules;
+  readonly engine: Engine;
+  readonly state: StateOverlay;
+  readonly budget: GasBudget;
+  blockHash(number: bigint): Hash;
+}
+
+export interface SimulatedBlock {
+  readonly header: BlockHeader;
+  readonly hash: Hash;
+  readonly rules: Rules;
+  readonly calls: readonly SimulatedCall[];
+  readonly transactions: readonly SimulatedTransaction[];
+  readonly withdrawals: readonly Withdrawal[];
+}
+
+/** One block: overrides, the chain's own calls, the caller's, withdrawals, and the header over all of it. */
+export const simulateBlock = async (
+  parent: ParentBlock,
+  planned: PlannedBlock,
+  place: BlockPlace,
+): Promise<SimulatedBlock> => {
+  const { engine, state, rules, profile } = place;
+  const start = beginHeader(parent, planned, place);
+  const environment = environmentOf(start, planned, place);
+  const movedPrecompiles = overrideState(state, planned.states, engine.precompiles);
+  await beginSystem(place, environment, start);
+  // Read before the calls run, so that it is fetched together with what they need.
+  const footprint = footprintOfCall(place, planned);
+  const calls: SimulatedCall[] = [];
+  let gasUsed = 0n;
+  for (const request of planned.calls) {
+    const call = await simulateCall(request, { ...place, block: environment, movedPrecompiles }, gasUsed);
+    gasUsed += call.result.gasUsed;
+    calls.push(call);
+  }
+  const transactions = calls.map(({ message }) => simulatedTransaction(message, rules.chainId));
+  const logs = calls.flatMap(({ result }) => result.logs.filter(({ isTransfer }) => !isTransfer));
+  const hasRequests = profile === "geth" && rules.op === undefined && isForkActive(rules, "prague");
+  const requestsHash = hasRequests
+    ? await runRequests(engine, state, environment, logs, place.forks.depositContract)
+    : EMPTY_REQUESTS_HASH;
+  const withdrawals = planned.overrides.withdrawals ?? [];
+  for (const { address, amount } of withdrawals) state.addBalance(address, amount * WEI_PER_GWEI);
+  state.endTransaction(true);
+  const header: BlockHeader = {
+    ...start,
+    // The whole state is not known here, so neither is its root.
+    stateRoot: ZERO_HASH,
+    transactionsRoot: orderedTrieRoot(transactions.map(({ raw }) => raw)),
+    receiptsRoot: receiptsRoot(calls, transactions),
+    logsBloom: bloomOfLogs(logs),
+    gasUsed,
+    ...(isForkActive(rules, "shanghai") ? { withdrawalsRoot: withdrawalsRoot(withdrawals, profile) } : {}),
+    ...(isForkActive(rules, "cancun") ? { blobGasUsed: blobGasUsed(calls, footprint) } : {}),
+    ...(isForkActive(rules, "prague") ? { requestsHash } : {}),
+  };
+  return { header, hash: hashHeader(header), rules, calls, transactions, withdrawals };
+};
+
+const environmentOf = (start: HeaderStart, planned: PlannedBlock, place: BlockPlace): BlockEnvironment => {
+  const { blobs } = place.rules;
+  return {
+    number: start.number,
+    timestamp: start.timestamp,
+    coinbase: start.miner,
+    gasLimit: start.gasLimit,
+    baseFee: start.baseFeePerGas ?? 0n,
+    prevRandao: planned.overrides.prevRandao ?? ZERO_HASH,
+    difficulty: start.difficulty ?? 0n,
+    blobBaseFee:
+      planned.overrides.blobBaseFee ?? (blobs === undefined ? 1n : blobBaseFee(start.excessBlobGas ?? 0n, blobs)),
+    blockHash: place.blockHash,
+  };
+};
+
+/** geth calls the contracts; otherwise only what they write counts, and nothing has to be fetched for them. */
+const beginSystem = async (place: BlockPlace, environment: BlockEnvironment, start: HeaderStart): Promise<void> => {
+  const { engine, state } = place;
+  const { parentHash, parentBeaconBlockRoot = ZERO_HASH } = start;
+  if (place.profile === "geth") await beginBlock(engine, state, environment, parentHash, parentBeaconBlockRoot);
+  else presetBlock(engine, state, environment, parentHash, parentBeaconBlockRoot);
+};
+
+const realLogs = (logs: readonly EngineLog[]) => logs.filter(({ isTransfer }) => !isTransfer);
+
+const receiptsRoot = (calls: readonly SimulatedCall[], transactions: readonly SimulatedTransaction[]): Hash => {
+  let cumulativeGasUsed = 0n;
+  const receipts = calls.map(({ result }, at) => {
+    cumulativeGasUsed += result.gasUsed;
+    const logs = realLogs(result.logs);
+    const type = transactions[at]?.message.type ?? 0;
+    const status = result.status === "success";
+    return encodeReceipt({ type, status, cumulativeGasUsed, logs, logsBloom: bloomOfLogs(logs) });
+  });
+  return orderedTrieRoot(receipts);
+};
+
+const withdrawalsRoot = (withdrawals: readonly Withdrawal[], profile: Profile): Hash =>
+  profile === "geth" ? orderedTrieRoot(withdrawals.map(encodeWithdrawal)) : ZERO_HASH;
+
+/** EIP-4895 */
+export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Withdrawal): Uint8Array =>
+  encodeList([
+    encodeNumber(index),
+    encodeNumber(validatorIndex),
+    encodeBytes(parseData(address)),
+    encodeNumber(amount),
+  ]);
+
+/** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
+const footprintOfCall = ({ rules, state }: BlockPlace, { calls }: PlannedBlock): bigint | undefined => {
+  if (!isOpForkActive(rules, "jovian")) return undefined;
+  return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(state));
+};
+
+const blobGasUsed = (calls: readonly SimulatedCall[], footprint: bigint | undefined): bigint =>
+  footprint === undefined
+    ? calls.reduce((sum, { result }) => sum + result.blobGasUsed, 0n)
+    : footprint * BigInt(calls.length);

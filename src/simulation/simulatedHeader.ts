@@ -1,0 +1,91 @@
+import { nextBaseFee } from "../ethereum/baseFee.ts";
+import { nextExcessBlobGas } from "../ethereum/blobFee.ts";
+import type { BlockHeader } from "../ethereum/blockHeader.ts";
+import { type Address, type Data, type Hash, parseData, ZERO_HASH } from "../ethereum/hex.ts";
+import { isForkActive, type Rules } from "../ethereum/rules.ts";
+import type { PlannedBlock } from "./blockPlan.ts";
+
+/** The block that a simulated one stands on: plain data, sent between threads. */
+export interface ParentBlock {
+  readonly number: bigint;
+  readonly hash: Hash;
+  readonly timestamp: bigint;
+  readonly miner: Address;
+  readonly gasLimit: bigint;
+  readonly gasUsed: bigint;
+  readonly difficulty: bigint;
+  readonly mixHash: Hash;
+  readonly extraData: Data;
+  readonly baseFeePerGas: bigint | undefined;
+  readonly blobGasUsed: bigint;
+  readonly excessBlobGas: bigint;
+  readonly parentBeaconBlockRoot: Hash;
+  /** Fields of no known fork: nothing can be run on this block. */
+  readonly unknownFields?: readonly string[];
+}
+
+/** `geth`: real header rules. `contract`: the service's own, which are those of OP-stack nodes. */
+export type Profile = "contract" | "geth";
+
+/** What of a header is known before its calls ran. */
+export type HeaderStart = Omit<
+  BlockHeader,
+  | "transactionsRoot"
+  | "receiptsRoot"
+  | "logsBloom"
+  | "gasUsed"
+  | "blobGasUsed"
+  | "withdrawalsRoot"
+  | "requestsHash"
+  | "stateRoot"
+>;
+
+export interface HeaderOptions {
+  readonly profile: Profile;
+  readonly validates: boolean;
+  readonly rules: Rules;
+  readonly parentRules: Rules;
+}
+
+/** geth's makeHeaders and processBlock; or what an OP-stack node gives, where the profile is the contract's. */
+export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): HeaderStart => {
+  const { profile, rules } = options;
+  const { overrides } = block;
+  const isGeth = profile === "geth";
+  const baseFeePerGas = baseFeeOf(parent, block, options);
+  return {
+    parentHash: parent.hash,
+    miner: overrides.feeRecipient ?? parent.miner,
+    difficulty: isForkActive(rules, "paris") ? 0n : parent.difficulty,
+    number: block.number,
+    gasLimit: overrides.gasLimit ?? parent.gasLimit,
+    timestamp: block.timestamp,
+    extraData: isGeth ? "0x" : parent.extraData,
+    mixHash: isGeth ? (overrides.prevRandao ?? ZERO_HASH) : ZERO_HASH,
+    ...(baseFeePerGas === undefined ? {} : { baseFeePerGas }),
+    ...(isForkActive(rules, "cancun")
+      ? {
+          excessBlobGas: isGeth ? excessBlobGasOf(parent, options) : 0n,
+          parentBeaconBlockRoot: overrides.beaconRoot ?? (isGeth ? ZERO_HASH : parent.parentBeaconBlockRoot),
+        }
+      : {}),
+  };
+};
+
+/** Without validation nothing is charged unless the caller says a base fee. */
+const baseFeeOf = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): bigint | undefined => {
+  const { rules, validates, parentRules } = options;
+  if (!isForkActive(rules, "london")) return undefined;
+  if (block.overrides.baseFeePerGas !== undefined) return block.overrides.baseFeePerGas;
+  return validates ? nextBaseFee({ ...parent, extraData: parseData(parent.extraData) }, parentRules) : 0n;
+};
+
+const excessBlobGasOf = (parent: ParentBlock, { rules, parentRules }: HeaderOptions): bigint => {
+  if (rules.blobs === undefined || !isForkActive(parentRules, "cancun")) return 0n;
+  const { excessBlobGas, blobGasUsed, baseFeePerGas = 0n } = parent;
+  return nextExcessBlobGas(
+    { excessBlobGas, blobGasUsed, baseFee: baseFeePerGas },
+    rules.blobs,
+    isForkActive(rules, "osaka"),
+  );
+};

@@ -1,0 +1,95 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import {
+  FILTER_EXPIRY_MS,
+  type FilterAdvance,
+  type FilterStore,
+  MAX_FILTER_BLOCKS,
+  MAX_FILTER_BYTES,
+  type NewFilter,
+} from "./filterStore.ts";
+
+export interface LocalFiltersOptions {
+  readonly maxPerClient: number;
+  readonly maxFilters?: number;
+  readonly expiryMs?: number;
+  readonly now?: () => number;
+}
+
+interface Filter extends Pick<NewFilter, "caller" | "query"> {
+  readonly version: number;
+  readonly blocks: readonly BlockId[];
+  /** By block hash; empty where there was no room. */
+  readonly logs: ReadonlyMap<Hash, Uint8Array>;
+  readonly expiresAtMs: number;
+}
+
+const MAX_FILTERS = 10_000;
+const NO_ROOM = new Uint8Array();
+
+const advanced = (filter: Filter, { stayed, added, logs: fresh, finalized }: FilterAdvance): Filter => {
+  const blocks = [...filter.blocks.slice(0, stayed), ...added]
+    .filter(({ number }, at, { length }) => number > finalized || at === length - 1)
+    .slice(-MAX_FILTER_BLOCKS);
+  const remembered = new Set(blocks.map(({ hash }) => hash));
+  const logs = new Map([...filter.logs].filter(([hash]) => remembered.has(hash)));
+  let bytes = logs.values().reduce((sum, { length }) => sum + length, 0);
+  for (const { block, logs: text } of fresh) {
+    const hasRoom = bytes + text.length <= MAX_FILTER_BYTES;
+    if (hasRoom) bytes += text.length;
+    logs.set(block.hash, hasRoom ? text : NO_ROOM);
+  }
+  return { ...filter, version: filter.version + 1, blocks, logs };
+};
+
+/** Filters in this process alone: another replica does not know them. */
+export const createLocalFilters = (options: LocalFiltersOptions): FilterStore => {
+  const { maxPerClient, maxFilters = MAX_FILTERS, expiryMs = FILTER_EXPIRY_MS, now = Date.now } = options;
+  /** The one that expires first is first. */
+  const filters = new Map<string, Filter>();
+
+  const find = (id: string): Filter | undefined => {
+    const atMs = now();
+    for (const [each, { expiresAtMs }] of filters) {
+      if (expiresAtMs > atMs) break;
+      filters.delete(each);
+    }
+    return filters.get(id);
+  };
+
+  const put = (id: string, filter: Filter): void => {
+    filters.delete(id);
+    filters.set(id, { ...filter, expiresAtMs: now() + expiryMs });
+  };
+
+  return {
+    add: async (id, { caller, query, blocks }) => {
+      find(id);
+      const own = filters.values().filter((filter) => filter.caller === caller);
+      if (filters.size >= maxFilters || own.toArray().length >= maxPerClient) return false;
+      put(id, { caller, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
+      return true;
+    },
+    read: async (id) => {
+      const filter = find(id);
+      if (filter === undefined) return undefined;
+      put(id, filter);
+      return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
+    },
+    blocks: async (id, version) => {
+      const filter = find(id);
+      return String(filter?.version) === version ? filter?.blocks : undefined;
+    },
+    logs: async (id, blocks) => {
+      const filter = find(id);
+      return blocks.map(({ hash }) => filter?.logs.get(hash));
+    },
+    advance: async (id, advance) => {
+      const filter = find(id);
+      if (filter === undefined || String(filter.version) !== advance.from) return false;
+      put(id, advanced(filter, advance));
+      return true;
+    },
+    remove: async (id) => filters.delete(id),
+  };
+};

@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import type { BlockId } from "../core/heads.ts";
+import type { RunScript, ScriptArgument } from "../core/runScript.ts";
+import { type Hash, isQuantity } from "../ethereum/hex.ts";
+import type { LogQuery } from "../ethereum/logFilter.ts";
+import {
+  ADVANCE_FILTER,
+  COUNT_FILTER,
+  CREATE_FILTER,
+  DISCOUNT_FILTER,
+  ENTRY_LENGTH,
+  READ_BLOCKS,
+  READ_FILTER,
+  READ_LOGS,
+  RECOUNT_FILTER,
+  REMOVE_FILTER,
+} from "./filterScripts.ts";
+import { FILTER_EXPIRY_MS, type FilterAdvance, type FilterStore, MAX_FILTER_BLOCKS } from "./filterStore.ts";
+
+export interface SharedFiltersOptions {
+  readonly maxPerClient: number;
+  /** Runs a script on one key of Redis. Rejects where that gives no answer in time. */
+  readonly run: RunScript;
+}
+
+/** Raised when the form of a stored filter changes: replicas of two versions may run at the same time. */
+const FORM = 1;
+const NUMBER_LENGTH = 16;
+
+const keyOf = (id: string): string => `filter${FORM}:${id}`;
+const countKeyOf = (caller: string): string => `filtersOf${FORM}:${caller}`;
+const createVersion = (): string => randomBytes(9).toString("base64url");
+
+const formatNumber = (number: bigint): string => number.toString(16).padStart(NUMBER_LENGTH, "0");
+const formatEntry = ({ number, hash }: BlockId): string => formatNumber(number) + hash.slice(2);
+
+const parseEntries = (text: string): BlockId[] =>
+  Array.from({ length: text.length / ENTRY_LENGTH }, (_, index) => {
+    const entry = text.slice(index * ENTRY_LENGTH, (index + 1) * ENTRY_LENGTH);
+    const hash: Hash = `0x${entry.slice(NUMBER_LENGTH)}`;
+    return { number: BigInt(`0x${entry.slice(0, NUMBER_LENGTH)}`), hash };
+  });
+
+const formatQuery = (query: LogQuery | undefined): string =>
+  query === undefined
+    ? ""
+    : JSON.stringify(query, (_, value: unknown) => (typeof value === "bigint" ? `0x${value.toString(16)}` : value));
+
+const parseQuery = (text: string): LogQuery | undefined =>
+  text === ""
+    ? undefined
+    : JSON.parse(text, (key, value: unknown) =>
+        (key === "fromBlock" || key === "toBlock") && isQuantity(value) ? BigInt(value) : value,
+      );
+
+const texts = (reply: unknown): (string | undefined)[] =>
+  Array.isArray(reply) ? reply.map((each: unknown) => (typeof each === "string" ? each : undefined)) : [];
+
+const advanceArguments = ({ from, stayed, added, logs, finalized }: FilterAdvance): ScriptArgument[] => [
+  from,
+  createVersion(),
+  stayed ?? MAX_FILTER_BLOCKS,
+  added.map(formatEntry).join(""),
+  formatNumber(finalized < 0n ? 0n : finalized + 1n),
+  ...logs.flatMap(({ block, logs: bytes }) => [formatEntry(block), Buffer.from(bytes)]),
+];
+
+/** Filters in Redis: every replica answers their polls, and each event is in the answer to one of them. */
+export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions): FilterStore => {
+  /** A filter that counts too long, or not long enough, does no harm. */
+  const ignoreFailure = (counted: Promise<unknown>): void => void counted.catch(() => {});
+
+  return {
+    add: async (id, { caller, query, blocks }) => {
+      const nowMs = Date.now();
+      const counted = [nowMs, nowMs + FILTER_EXPIRY_MS, id, maxPerClient];
+      if ((await run(COUNT_FILTER, countKeyOf(caller), counted)) !== 1) return false;
+      const entries = blocks.map(formatEntry).join("");
+      await run(CREATE_FILTER, keyOf(id), [formatQuery(query), caller, createVersion(), entries]);
+      return true;
+    },
+    read: async (id) => {
+      const [query = "", caller = "", version, last = ""] = texts(await run(READ_FILTER, keyOf(id), []));
+      if (version === undefined) return undefined;
+      ignoreFailure(run(RECOUNT_FILTER, countKeyOf(caller), [Date.now() + FILTER_EXPIRY_MS, id]));
+      return { query: parseQuery(query), version, last: parseEntries(last)[0] };
+    },
+    blocks: async (id, version) => {
+      const [current, entries = ""] = texts(await run(READ_BLOCKS, keyOf(id), []));
+      return current === version ? parseEntries(entries) : undefined;
+    },
+    logs: async (id, blocks) => {
+      if (blocks.length === 0) return [];
+      const fields = blocks.map((block) => `l:${formatEntry(block)}`);
+      const logs = texts(await run(READ_LOGS, keyOf(id), fields));
+      return logs.map((text) => (text === undefined ? undefined : Buffer.from(text)));
+    },
+    advance: async (id, advance) => {
+      const args = advanceArguments(advance);
+      const send = () => run(ADVANCE_FILTER, keyOf(id), args);
+      // Where the answer is lost it may have happened: sent again with the same version, it does not happen twice.
+      return (await send().catch(send)) === 1;
+    },
+    remove: async (id) => {
+      const caller = await run(REMOVE_FILTER, keyOf(id), []);
+      if (typeof caller !== "string") return false;
+      ignoreFailure(run(DISCOUNT_FILTER, countKeyOf(caller), [id]));
+      return true;
+    },
+  };
+};

@@ -1,0 +1,54 @@
+import { NodeError } from "../core/node.ts";
+import type { Answer, CallContext } from "../core/source.ts";
+import type { Outcome } from "../jsonrpc/dispatch.ts";
+import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
+import type { Log } from "./telemetry.ts";
+
+const SLOW_SECONDS = 1;
+/** One line a kind in this time; it says how many were left out. */
+const SAMPLE_MS = 1_000;
+const MAX_METHOD_LENGTH = 64;
+
+type CallOutcome = Outcome<Pick<CallContext, "caller" | "requestId" | "signal">, Answer>;
+
+/** Ours or a node's fault, not the caller's. */
+const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
+
+/** Calls that were slow or failed, sampled: what an outage looks like is told by a few lines as well as by a million. */
+export const createCallLog = (chain: string, log: Log) => {
+  const sampled = (text: string) => {
+    let nextMs = Number.NEGATIVE_INFINITY;
+    let skipped = 0;
+    return ({ call, context, error, reply, seconds }: CallOutcome): void => {
+      const nowMs = performance.now();
+      if (nowMs < nextMs) {
+        skipped++;
+        return;
+      }
+      nextMs = nowMs + SAMPLE_MS;
+      const node = error instanceof NodeError ? error.node : reply?.node;
+      log.warn(
+        {
+          chain,
+          method: call.method.slice(0, MAX_METHOD_LENGTH),
+          milliseconds: Math.round(seconds * 1000),
+          caller: context.caller,
+          ...(context.requestId !== undefined && { requestId: context.requestId }),
+          ...(node !== undefined && { node }),
+          ...(error && { code: error.code, reason: error.message }),
+          ...(skipped > 0 && { skipped }),
+        },
+        text,
+      );
+      skipped = 0;
+    };
+  };
+  const slow = sampled("slow call");
+  const failed = sampled("failed call");
+
+  return (outcome: CallOutcome): void => {
+    if (outcome.error !== undefined && outcome.context.signal.aborted) return;
+    if (outcome.error !== undefined && isFailure(outcome.error)) failed(outcome);
+    else if (outcome.seconds > SLOW_SECONDS) slow(outcome);
+  };
+};

@@ -1,0 +1,34 @@
+import { type Check, UnverifiedError } from "../core/node.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { Evidence } from "./evidence.ts";
+import type { VerifyPool } from "./pool.ts";
+import { createVerifier, type Verifier, type VerifyLevel } from "./verifier.ts";
+
+export interface ChainVerifierOptions {
+  readonly chain: string;
+  readonly level: VerifyLevel;
+  /** Names of the chain's nodes. */
+  readonly nodes: readonly string[];
+  /** Checks that are known to fail on this chain. */
+  readonly off: readonly Check[];
+  readonly pool: VerifyPool;
+  /** A node that was doubtful before is now known to have been wrong. */
+  onConvicted(error: UnverifiedError): void;
+}
+
+/** The verifier of one chain, with its metrics and its log. */
+export const createChainVerifier = (options: ChainVerifierOptions, { log, metrics }: Telemetry): Verifier => {
+  const { chain, level, nodes, off, pool } = options;
+  for (const check of off) metrics.verifyOff.set({ chain, check }, 1);
+  const evidence = new Evidence({
+    nodes,
+    off,
+    onOff: (check) => {
+      metrics.verifyOff.set({ chain, check }, 1);
+      log.warn({ chain, check }, "a check is off: it failed on all nodes from the start");
+    },
+    onConvicted: (node, check) => options.onConvicted(new UnverifiedError(node, check, true)),
+  });
+  const onUncomputable = (check: Check): void => metrics.verifySkipped.inc({ chain, check });
+  return createVerifier({ level, evidence, pool, onUncomputable });
+};

@@ -1,0 +1,128 @@
+import { isUtf8 } from "node:buffer";
+import type { LogFilter } from "../ethereum/logFilter.ts";
+import { endOfValue, skipSpace, TOO_DEEP } from "../json/endOfValue.ts";
+import { type Fields, isFields, isNumber, isSame } from "./fields.ts";
+import { type Finding, failed, passed } from "./findings.ts";
+import { checkHeader } from "./header.ts";
+import { areLogsInBlooms, areLogsOfReceipts } from "./logs.ts";
+import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./receipts.ts";
+import { checkRawTransaction, checkTransactionHash, checkTransactions, fitsTransactionHashes } from "./transactions.ts";
+
+/** Where an answer must be from, as far as the call says it. */
+export interface Place {
+  readonly hash?: string;
+  readonly number?: bigint;
+  /** Of a transaction in its block. */
+  readonly index?: bigint;
+}
+
+/** What is to be checked of one answer. Plain data: it goes to a thread. `computes`: also hashes and roots. */
+export type Task =
+  | { readonly kind: "json" }
+  | { readonly kind: "block"; readonly place: Place; readonly computes: boolean }
+  /** `hash`: the transaction's, where the call names it. */
+  | { readonly kind: "transaction"; readonly hash?: string; readonly place: Place; readonly computes: boolean }
+  | { readonly kind: "receipt"; readonly hash: string; readonly computes: boolean }
+  | { readonly kind: "raw"; readonly hash: string }
+  | { readonly kind: "receipts"; readonly place: Place; readonly header: ReceiptsHeader | undefined }
+  | {
+      readonly kind: "logs";
+      readonly filter: LogFilter;
+      readonly blooms: ReadonlyMap<string, Uint8Array>;
+      /** JSON text of the block's verified receipts, where the logs are of one block. */
+      readonly receipts: Uint8Array | undefined;
+    };
+
+const latin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+
+/** Whether the text is one JSON value (RFC 8259). */
+export const isJson = (bytes: Uint8Array): boolean => {
+  if (!isUtf8(bytes)) return false;
+  const end = endOfValue(bytes, skipSpace(bytes, 0), 1);
+  if (end === TOO_DEEP) return parse(bytes) !== undefined;
+  return end > 0 && skipSpace(bytes, end) === bytes.length;
+};
+
+/** Undefined where the text is no JSON. All that is checked is ASCII: other characters may be misread. */
+const parse = (bytes: Uint8Array): unknown => {
+  if (!isUtf8(bytes)) return undefined;
+  try {
+    return JSON.parse(latin1(bytes));
+  } catch {
+    return undefined;
+  }
+};
+
+const isAt = ({ hash, number }: Place, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
+  (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
+
+const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }): Finding[] => {
+  const isRight = isAt(place, { hash: block.hash, number: block.number });
+  const findings = [isRight ? passed("block") : failed("block")];
+  if (!computes) return findings;
+  findings.push(checkHeader(block));
+  const { transactions } = block;
+  if (!Array.isArray(transactions)) return findings;
+  if (!fitsTransactionHashes(block)) findings.push(failed("header"));
+  else if (isFields(transactions[0])) findings.push(checkTransactions(block));
+  return findings;
+};
+
+const checkTransaction = (fields: Fields, task: Task & { kind: "transaction" }): Finding[] => {
+  const { hash, place, computes } = task;
+  const isRight =
+    (hash === undefined || isSame(fields.hash, hash)) &&
+    isAt(place, { hash: fields.blockHash, number: fields.blockNumber }) &&
+    (place.index === undefined || isNumber(fields.transactionIndex, place.index));
+  return [isRight ? passed("transaction") : failed("transaction"), ...(computes ? [checkTransactionHash(fields)] : [])];
+};
+
+const checkBlockReceipts = (list: readonly unknown[], { place, header }: Task & { kind: "receipts" }): Finding[] => {
+  const areRight = list.every(
+    (item) => isFields(item) && isAt(place, { hash: item.blockHash, number: item.blockNumber }),
+  );
+  const findings = [areRight ? passed("block") : failed("block")];
+  if (header === undefined) return findings;
+  const found = checkReceipts(list, header);
+  // An empty list says nothing of how receipts are encoded.
+  return list.length === 0 && found.outcome === "passed" ? findings : [...findings, found];
+};
+
+const checkLogs = (list: readonly unknown[], { filter, blooms, receipts }: Task & { kind: "logs" }): Finding[] => {
+  const all = receipts === undefined ? undefined : parse(receipts);
+  const areRight =
+    list.every(isFields) &&
+    areLogsInBlooms(list, blooms) &&
+    (!Array.isArray(all) || areLogsOfReceipts(list, all, filter));
+  return [areRight ? passed("logs") : failed("logs")];
+};
+
+const checkValue = (value: unknown, task: Exclude<Task, { kind: "json" }>): Finding[] => {
+  switch (task.kind) {
+    case "block":
+      return isFields(value) ? checkBlock(value, task) : [failed("block")];
+    case "transaction":
+      return isFields(value) ? checkTransaction(value, task) : [failed("transaction")];
+    case "receipt": {
+      if (!isFields(value) || !isSame(value.transactionHash, task.hash)) return [failed("transaction")];
+      // Its bloom alone says nothing of how receipts are encoded.
+      const isWrong = task.computes && checkReceipt(value).outcome !== "passed";
+      return [passed("transaction"), ...(isWrong ? [failed("receipts")] : [])];
+    }
+    case "raw":
+      return typeof value === "string" ? [checkRawTransaction(value, task.hash)] : [failed("transaction")];
+    case "receipts":
+      return Array.isArray(value) ? checkBlockReceipts(value, task) : [failed("block")];
+    case "logs":
+      return Array.isArray(value) ? checkLogs(value, task) : [failed("logs")];
+  }
+};
+
+/** What is found of an answer's JSON text. `null` is no answer, and nothing is found of it. */
+export const checkBody = (body: Uint8Array, task: Task): readonly Finding[] => {
+  if (task.kind === "json") return [isJson(body) ? passed("json") : failed("json")];
+  const value = parse(body);
+  if (value === undefined) return [failed("json")];
+  return value === null ? [] : checkValue(value, task);
+};

@@ -1,0 +1,50 @@
+import { type Data, isData, isQuantity } from "../ethereum/hex.ts";
+
+/** A JSON object of a node's answer. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A field does not have the form that its encoding needs. */
+export class MalformedField extends Error {
+  override readonly name = "MalformedField";
+}
+
+/** Nodes write a field that an object does not have as null, or leave it out. */
+export const isAbsent = (value: unknown): value is undefined | null => value === undefined || value === null;
+
+export const dataOf = (value: unknown): Data => {
+  if (!isData(value)) throw new MalformedField("expected hex data");
+  return value;
+};
+
+export const bytesOf = (value: unknown, length: number): Data => {
+  const data = dataOf(value);
+  if (data.length !== 2 + 2 * length) throw new MalformedField(`expected ${length} bytes`);
+  return data;
+};
+
+/** A hex quantity; some nodes write a number. */
+export const numberOf = (value: unknown): bigint => {
+  if (isQuantity(value)) return BigInt(value);
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
+  throw new MalformedField("expected a quantity");
+};
+
+export const listOf = (value: unknown): readonly unknown[] => {
+  if (!Array.isArray(value)) throw new MalformedField("expected a list");
+  return value;
+};
+
+export const fieldsOf = (value: unknown): Fields => {
+  if (!isFields(value)) throw new MalformedField("expected an object");
+  return value;
+};
+
+/** Whether two hex values are equal; nodes differ in letter case. */
+export const isSame = (value: unknown, expected: string): boolean =>
+  typeof value === "string" && (value === expected || value.toLowerCase() === expected.toLowerCase());
+
+export const isNumber = (value: unknown, expected: bigint): boolean =>
+  (isQuantity(value) || typeof value === "number") && BigInt(value) === expected;

@@ -1,0 +1,111 @@
+import { extname } from "node:path";
+import { Worker } from "node:worker_threads";
+import { endWorker, loadedWorker } from "../workers/endWorker.ts";
+import type { Task } from "./checkBody.ts";
+import type { Finding } from "./findings.ts";
+import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
+
+/** What a thread found, and the body: it may lie in other memory than before. */
+export interface Verified {
+  readonly findings: readonly Finding[];
+  readonly body: Uint8Array;
+}
+
+/** Threads that verify answers. */
+export interface VerifyPool {
+  /** Rejects where the thread ended, or the answer is too large. */
+  check(body: Uint8Array, task: Task): Promise<Verified>;
+  close(): Promise<void>;
+}
+
+const MAX_THREADS = 2;
+const MAX_HEAP_MIB = 512;
+/** A larger answer could not be parsed in that heap. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** What an envelope adds to a result: memory that holds no more belongs to this answer alone, and is moved. */
+const ENVELOPE_BYTES = 512;
+
+interface Waiting {
+  resolve(verified: Verified): void;
+  reject(error: Error): void;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  readonly loaded: Promise<void>;
+  readonly waiting: Map<number, Waiting>;
+}
+
+/** The memory to give away; a copy where others hold the same memory. */
+const movable = (body: Uint8Array): Uint8Array<ArrayBuffer> =>
+  body.buffer instanceof ArrayBuffer && body.buffer.byteLength - body.byteLength <= ENVELOPE_BYTES
+    ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
+    : new Uint8Array(body);
+
+/** As it was received from the node: a Buffer is searched natively. */
+const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
+
+/** Started on first use; a thread that ends is replaced by the next answer. */
+export class VerifyThreads implements VerifyPool {
+  readonly #threads = new Set<Thread>();
+  #lastId = 0;
+  #isClosed = false;
+
+  check(body: Uint8Array, task: Task): Promise<Verified> {
+    if (this.#isClosed) return Promise.reject(new Error("shutting down"));
+    if (body.byteLength > MAX_BYTES && task.kind !== "json") {
+      return Promise.reject(new Error(`an answer of ${body.byteLength} bytes is too large to be verified`));
+    }
+    const thread = this.#leastBusy();
+    const id = ++this.#lastId;
+    const moved = movable(body);
+    const message: ToVerifier = { id, body: moved, task };
+    return new Promise((resolve, reject) => {
+      thread.waiting.set(id, { resolve, reject });
+      thread.worker.postMessage(message, [moved.buffer]);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const threads = [...this.#threads];
+    for (const thread of threads) this.#lose(thread, new Error("shutting down"));
+    await Promise.all(threads.map(({ worker, loaded }) => endWorker(worker, loaded)));
+  }
+
+  #leastBusy(): Thread {
+    const [first, ...others] = this.#threads;
+    if (first === undefined) return this.#start();
+    const best = others.reduce((least, each) => (each.waiting.size < least.waiting.size ? each : least), first);
+    return best.waiting.size > 0 && this.#threads.size < MAX_THREADS ? this.#start() : best;
+  }
+
+  #start(): Thread {
+    const worker = new Worker(new URL(`verify.worker${extname(import.meta.url)}`, import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    });
+    const thread: Thread = { worker, loaded: loadedWorker(worker), waiting: new Map() };
+    this.#threads.add(thread);
+    worker.on("message", (message: FromVerifier) => this.#receive(thread, message));
+    worker.on("error", (error) => this.#lose(thread, error));
+    worker.on("exit", () => this.#lose(thread, new Error("a thread that verifies answers ended")));
+    worker.unref();
+    return thread;
+  }
+
+  #receive({ waiting }: Thread, message: FromVerifier): void {
+    if (message.kind === "ready") return;
+    const asked = waiting.get(message.id);
+    waiting.delete(message.id);
+    if (message.kind === "done") asked?.resolve({ findings: message.findings, body: asBuffer(message.body) });
+    else asked?.reject(new Error(message.message));
+  }
+
+  #lose(thread: Thread, error: unknown): void {
+    this.#threads.delete(thread);
+    const cause = error instanceof Error ? error : new Error(String(error));
+    for (const { reject } of thread.waiting.values()) reject(cause);
+    thread.waiting.clear();
+  }
+}

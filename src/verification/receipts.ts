@@ -1,0 +1,127 @@
+import type { Check } from "../core/node.ts";
+import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
+import { formatData, parseData } from "../ethereum/hex.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
+import {
+  bytesOf,
+  dataOf,
+  type Fields,
+  fieldsOf,
+  isAbsent,
+  isFields,
+  isNumber,
+  isSame,
+  listOf,
+  MalformedField,
+  numberOf,
+} from "./fields.ts";
+import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import { isDeposit } from "./transactions.ts";
+
+/** What a block's header says of its receipts. Plain data: it goes to a thread. */
+export interface ReceiptsHeader {
+  readonly hash: string;
+  readonly number: bigint;
+  readonly receiptsRoot: string;
+  readonly logsBloom: string;
+  /** EIP-7778 changed what gas a receipt counts. */
+  readonly countsGas: boolean;
+}
+
+const DEPOSIT = "0x7e";
+const KNOWN_TYPES: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n, 0x7en]);
+
+const lower = <T extends string>(value: T): T => value.toLowerCase() as T;
+
+const logOf = (value: unknown): LogEntry => {
+  const { address, topics, data } = fieldsOf(value);
+  return {
+    address: lower(bytesOf(address, 20)),
+    topics: listOf(topics).map((topic) => lower(bytesOf(topic, 32))),
+    data: dataOf(data),
+  };
+};
+
+const statusOf = ({ status, root }: Fields): Receipt["status"] =>
+  isAbsent(status) ? bytesOf(root, 32) : numberOf(status) === 1n;
+
+/** Throws MalformedField. */
+const parseReceipt = (fields: Fields): Receipt => ({
+  type: isAbsent(fields.type) ? 0 : Number(numberOf(fields.type)),
+  status: statusOf(fields),
+  cumulativeGasUsed: numberOf(fields.cumulativeGasUsed),
+  logs: listOf(fields.logs).map(logOf),
+  logsBloom: parseData(bytesOf(fields.logsBloom, 256)),
+  // Before Canyon receipts of deposits have a nonce that the root does not cover.
+  ...(isDeposit(fields) &&
+    !isAbsent(fields.depositReceiptVersion) && {
+      depositNonce: numberOf(fields.depositNonce),
+      depositReceiptVersion: numberOf(fields.depositReceiptVersion),
+    }),
+});
+
+/** Whether the logs of a receipt name the receipt's own place, and count on from `firstLogIndex`. */
+const areLogsInPlace = (fields: Fields, firstLogIndex: bigint): boolean =>
+  listOf(fields.logs).every((item, at) => {
+    const log = fieldsOf(item);
+    return (
+      isSame(log.blockHash, dataOf(fields.blockHash)) &&
+      isNumber(log.blockNumber, numberOf(fields.blockNumber)) &&
+      isSame(log.transactionHash, dataOf(fields.transactionHash)) &&
+      isNumber(log.transactionIndex, numberOf(fields.transactionIndex)) &&
+      isNumber(log.logIndex, firstLogIndex + BigInt(at))
+    );
+  });
+
+const isBloomOf = (bloom: Uint8Array, { logs }: Receipt): boolean => Buffer.from(bloomOfLogs(logs)).equals(bloom);
+
+const guarded = (check: Check, find: () => Finding): Finding => {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof MalformedField) return failed(check);
+    throw error;
+  }
+};
+
+/** Whether one receipt has the bloom of its logs, and logs of its own place. */
+export const checkReceipt = (fields: Fields): Finding =>
+  guarded("receipts", () => {
+    const receipt = parseReceipt(fields);
+    const [first] = listOf(fields.logs);
+    const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
+    const isRight = isBloomOf(receipt.logsBloom, receipt) && areLogsInPlace(fields, firstLogIndex);
+    return isRight ? passed("receipts") : failed("receipts");
+  });
+
+/** Whether a block's receipts make its receiptsRoot and its bloom, and are in their places. */
+export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader): Finding => {
+  const hasDeposits = list.some((item) => isFields(item) && item.type === DEPOSIT);
+  const check = hasDeposits ? "depositReceipts" : "receipts";
+  return guarded(check, () => {
+    const encoded: Uint8Array[] = [];
+    const bloom = createBloom();
+    let logIndex = 0n;
+    let gasUsed = 0n;
+    for (const [index, item] of list.entries()) {
+      const fields = fieldsOf(item);
+      if (!isAbsent(fields.type) && !KNOWN_TYPES.has(numberOf(fields.type))) return uncomputable(check);
+      const receipt = parseReceipt(fields);
+      gasUsed += numberOf(fields.gasUsed);
+      const isInPlace =
+        isSame(fields.blockHash, header.hash) &&
+        isNumber(fields.blockNumber, header.number) &&
+        isNumber(fields.transactionIndex, BigInt(index)) &&
+        (!header.countsGas || receipt.cumulativeGasUsed === gasUsed) &&
+        areLogsInPlace(fields, logIndex);
+      if (!isInPlace || !isBloomOf(receipt.logsBloom, receipt)) return failed(check);
+      logIndex += BigInt(receipt.logs.length);
+      orBloom(bloom, receipt.logsBloom);
+      encoded.push(encodeReceipt(receipt));
+    }
+    const isRight =
+      isSame(header.receiptsRoot, orderedTrieRoot(encoded)) && isSame(header.logsBloom, formatData(bloom));
+    return isRight ? passed(check) : failed(check);
+  });
+};

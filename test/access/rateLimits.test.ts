@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createRateLimits, type RateLimits } from "../../src/access/rateLimits.ts";
+import { createRedisClient } from "../../src/cache/redisClient.ts";
+import { parseRedisUrl } from "../../src/cache/redisUrl.ts";
+import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { startRedis } from "../support/redis.ts";
+import { until } from "../support/until.ts";
+
+const LIMIT = { calls: 3, seconds: 60 };
+
+const takeAll = async (limits: RateLimits, id: string, calls: number): Promise<readonly (RpcError | undefined)[]> =>
+  Promise.all(
+    Array.from({ length: calls }, () =>
+      limits.take("address", id, LIMIT).then(
+        () => undefined,
+        (error: unknown) => {
+          assert.ok(error instanceof RpcError);
+          return error;
+        },
+      ),
+    ),
+  );
+
+const failuresOf = async ({ metrics }: ReturnType<typeof createTelemetry>): Promise<number> =>
+  (await metrics.limiterFailures.get()).values[0]?.value ?? 0;
+
+test("in memory: each caller has his own count, and hears when to come again", async () => {
+  const limits = createRateLimits({ telemetry: createTelemetry({ level: "silent" }) });
+  const outcomes = await takeAll(limits, "a", 5);
+  assert.deepEqual(
+    outcomes.map((error) => error?.status),
+    [undefined, undefined, undefined, 429, 429],
+  );
+  assert.equal(outcomes[4]?.code, -32005);
+  assert.equal(outcomes[4]?.retryAfterSeconds, 60);
+  assert.deepEqual(await takeAll(limits, "b", 1), [undefined]);
+  // The same caller under another rule.
+  await limits.take("key", "a", LIMIT);
+});
+
+test("in Redis: replicas count together; without it nobody is limited, and each call says so", async (t) => {
+  const redis = await startRedis(t);
+  const replicas = await Promise.all(
+    [1, 2].map(async () => {
+      const client = createRedisClient(parseRedisUrl(redis.url));
+      client.on("error", () => {});
+      t.after(() => client.disconnect());
+      await until(() => client.status === "ready", "connected");
+      const telemetry = createTelemetry({ level: "silent" });
+      return { client, telemetry, limits: createRateLimits({ redis: { client, timeoutMs: 500 }, telemetry }) };
+    }),
+  );
+  const [one, other] = replicas;
+  assert.ok(one && other);
+  assert.deepEqual(await takeAll(one.limits, "a", 2), [undefined, undefined]);
+  const refused = (await takeAll(other.limits, "a", 3)).filter((error) => error?.status === 429);
+  assert.equal(refused.length, 2);
+  assert.equal(await failuresOf(one.telemetry), 0);
+
+  await redis.kill();
+  await until(() => one.client.status !== "ready", "disconnected");
+  assert.deepEqual(await takeAll(one.limits, "a", 4), [undefined, undefined, undefined, undefined]);
+  assert.equal(await failuresOf(one.telemetry), 4);
+});
+
+test("a Redis that hangs delays nobody by more than its deadline, and limits nobody", async (t) => {
+  const redis = await startRedis(t);
+  const client = createRedisClient(parseRedisUrl(redis.url));
+  client.on("error", () => {});
+  t.after(() => client.disconnect());
+  await until(() => client.status === "ready", "connected");
+  const telemetry = createTelemetry({ level: "silent" });
+  const limits = createRateLimits({ redis: { client, timeoutMs: 50 }, telemetry });
+  redis.signal("SIGSTOP");
+  t.after(() => redis.signal("SIGCONT"));
+  assert.deepEqual(await takeAll(limits, "a", 5), Array(5).fill(undefined));
+  // From the second on the store is left alone for a while.
+  assert.deepEqual(await takeAll(limits, "a", 5), Array(5).fill(undefined));
+  assert.equal(await failuresOf(telemetry), 10);
+});

@@ -1,0 +1,415 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createUpstreams, type UpstreamsOptions } from "../../src/app/upstreams.ts";
+import { NodeError } from "../../src/core/node.ts";
+import type { Answer } from "../../src/core/source.ts";
+import { deduplicated } from "../../src/nodes/deduplicated.ts";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
+import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
+
+const text = ({ body }: Answer): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
+
+const start = async (
+  t: { after(fn: () => Promise<void>): void },
+  fakes: readonly FakeNode[],
+  more: Partial<UpstreamsOptions> = {},
+) => {
+  const telemetry = silent();
+  const upstreams = createUpstreams({ chain: "test", nodes: fakes.map(({ url }) => ({ url })), ...more }, telemetry);
+  t.after(async () => {
+    await upstreams.close();
+    await Promise.all(fakes.map((fake) => fake.close()));
+  });
+  await upstreams.ready;
+  return { upstreams, telemetry };
+};
+
+const two = async (options: FakeNodeOptions = {}): Promise<[FakeNode, FakeNode]> => {
+  const chain = options.chain ?? createFakeChain();
+  return [await createFakeNode({ ...options, chain }), await createFakeNode({ ...options, chain })];
+};
+
+const balance = (block: string, more = {}) => createQuestion("eth_getBalance", [`0x${"11".repeat(20)}`, block], more);
+
+test("a call goes to the node with its own params text and comes back as bytes", async (t) => {
+  const fake = await createFakeNode({ handlers: { echo: (params) => params } });
+  const { upstreams } = await start(t, [fake]);
+  const paramsText = Buffer.from('[ 1.0,  "\\u00e9" ]');
+  const answer = await upstreams.request({ ...createQuestion("echo"), paramsText }, createContext());
+  assert.equal(text(answer), '[1,"é"]');
+  assert.equal(answer.node, "node1");
+  assert.ok(fake.requests.at(-1)?.body.includes(paramsText.toString()));
+});
+
+test("a node's error keeps its code, message, data and text", async (t) => {
+  const fake = await createFakeNode();
+  const { upstreams } = await start(t, [fake]);
+  fake.faults.error = { code: 3, message: "execution reverted: no", data: "0x08c379a0" };
+  await assert.rejects(upstreams.request(balance("latest"), createContext()), (error) => {
+    assert.ok(error instanceof NodeError);
+    assert.deepEqual(
+      [error.kind, error.code, error.message, error.data],
+      ["revert", 3, "execution reverted: no", "0x08c379a0"],
+    );
+    assert.equal(Buffer.from(error.text ?? []).toString(), JSON.stringify(fake.faults.error));
+    return true;
+  });
+  assert.equal(fake.count("eth_getBalance"), 1);
+});
+
+test("a read that fails on one node is answered by another", async (t) => {
+  for (const answer of ["reset", 503, 429] as const) {
+    const [first, second] = await two();
+    const { upstreams } = await start(t, [first, second]);
+    first.faults.answer = answer;
+    for (let read = 0; read < 10; read += 1) {
+      assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
+    }
+  }
+});
+
+test("a write is sent once, whatever happens", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  first.faults.answer = 503;
+  second.faults.answer = 503;
+  const write = createQuestion("eth_sendRawTransaction", ["0x01"], { write: true, lifetime: "never" });
+  await assert.rejects(upstreams.request(write, createContext()), { kind: "unreachable" });
+  assert.equal(first.count("eth_sendRawTransaction") + second.count("eth_sendRawTransaction"), 1);
+});
+
+test("a deterministic error is not asked again", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  first.faults.error = second.faults.error = { code: -32_602, message: "query exceeds max results 20000" };
+  await assert.rejects(upstreams.request(createQuestion("eth_getLogs", [{}]), createContext()), { kind: "tooLarge" });
+  assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 1);
+});
+
+test("the breaker opens for a failing node and closes again by itself", async (t) => {
+  const [first, second] = await two();
+  const { upstreams, telemetry } = await start(t, [first, second], { breaker: { failures: 2, openMs: 50 } });
+  const [node1] = upstreams.nodes;
+  first.faults.answer = "reset";
+  while (node1?.available) {
+    assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
+    await upstreams.heads.refresh();
+  }
+  assert.match(await telemetry.registry.metrics(), /forebay_upstream_breaker_open\{chain="test",node="node1"\} 1/);
+  const asked = first.count("eth_getBalance");
+  await upstreams.request(balance("0x5"), createContext());
+  assert.equal(first.count("eth_getBalance"), asked);
+  first.faults.answer = undefined;
+  // The polls of its head are the probes.
+  while (
+    !node1?.available ||
+    (await telemetry.registry.metrics()).includes('breaker_open{chain="test",node="node1"} 1')
+  ) {
+    await first.asked("eth_getBlockByNumber");
+    await new Promise(setImmediate);
+  }
+});
+
+test("Retry-After of a 503 sends reads to another node until then", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  first.faults.answer = second.faults.answer = 503;
+  first.faults.retryAfter = 30;
+  first.faults.methods = second.faults.methods = ["eth_getBalance"];
+  const read = () => upstreams.request(balance("0x5"), createContext());
+  await assert.rejects(read());
+  second.faults.answer = undefined;
+  assert.equal((await read()).node, "node2");
+  assert.equal(first.count("eth_getBalance"), 1);
+  assert.deepEqual(
+    upstreams.nodes.map(({ available }) => available),
+    [false, true],
+  );
+});
+
+test("Retry-After of a 429 is honoured: the node is not asked until then", async (t) => {
+  const fake = await createFakeNode();
+  const { upstreams } = await start(t, [fake]);
+  fake.faults.answer = 429;
+  fake.faults.retryAfter = 30;
+  fake.faults.methods = ["eth_getBalance"];
+  await assert.rejects(upstreams.request(balance("0x5"), createContext()), { status: 429, kind: "rateLimited" });
+  const asked = fake.count("eth_getBalance");
+  await assert.rejects(
+    upstreams.request(balance("0x5"), createContext()),
+    (error) => error instanceof NodeError && error.status === 429 && (error.retryAfterSeconds ?? 0) > 25,
+  );
+  assert.equal(asked, 1);
+  assert.equal(fake.count("eth_getBalance"), 1);
+});
+
+test("a caller that leaves, or a deadline, ends the request to the node", async (t) => {
+  const fake = await createFakeNode();
+  const { upstreams } = await start(t, [fake]);
+  fake.faults.answer = "hang";
+  fake.faults.methods = ["eth_getBalance"];
+  const caller = new AbortController();
+  const asked = fake.asked("eth_getBalance");
+  const answer = upstreams.request(balance("0x5"), createContext({ signal: caller.signal }));
+  await asked;
+  caller.abort();
+  await assert.rejects(answer);
+  const deadlineMs = performance.now() + 20;
+  await assert.rejects(upstreams.request(balance("0x5"), createContext({ deadlineMs })), {
+    status: 504,
+    kind: "timeout",
+  });
+});
+
+test("an empty answer of a node that has not got the block is no answer", async (t) => {
+  const [first, second] = await two();
+  first.faults.lag = 5;
+  const { upstreams } = await start(t, [first, second]);
+  const question = createQuestion("eth_getBlockByNumber", ["0xa", false], { block: { number: 10n }, mustExist: true });
+  assert.notEqual(text(await upstreams.request(question, createContext())), "null");
+  assert.equal((await upstreams.request(question, createContext())).node, "node2");
+  const ahead = createQuestion("eth_getLogs", [{ fromBlock: "0x64", toBlock: "0x64" }], { block: { number: 100n } });
+  const answer = await upstreams.request(ahead, createContext());
+  assert.deepEqual([text(answer), answer.proven], ["[]", false]);
+  assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 2);
+});
+
+test("a block that is missing though it was announced is asked again on that node", async (t) => {
+  let missing = 2;
+  const chain = createFakeChain();
+  const fake = await createFakeNode({
+    chain,
+    handlers: { eth_getBlockByHash: () => (missing-- > 0 ? null : chain.latest.json) },
+  });
+  const { upstreams } = await start(t, [fake]);
+  const { number, hash } = chain.latest;
+  const question = createQuestion("eth_getBlockByNumber", ["0xa", false], {
+    block: { number, hash },
+    byHash: createQuestion("eth_getBlockByHash", [hash, false]),
+    mustExist: true,
+    tells: "hash",
+  });
+  const answer = await upstreams.request(question, createContext());
+  assert.deepEqual([answer.proven, answer.block], [true, { number, hash }]);
+  assert.equal(fake.count("eth_getBlockByHash"), 3);
+  missing = 100;
+  const byNumber = await upstreams.request(question, createContext());
+  assert.ok(text(byNumber).includes(hash), "by its number at last");
+  assert.equal(byNumber.proven, true, "it holds the hash that was asked for");
+});
+
+test("state is asked by hash where the node can, which is tried once", async (t) => {
+  for (const refusesBlockHash of [false, true]) {
+    const fake = await createFakeNode();
+    fake.faults.refusesBlockHash = refusesBlockHash;
+    const { upstreams } = await start(t, [fake]);
+    const { hash, number } = fake.chain.latest;
+    const address = `0x${"11".repeat(20)}`;
+    const question = createQuestion("eth_getStorageAt", [address, "0x0", "0xa"], {
+      block: { number, hash },
+      byHash: createQuestion("eth_getStorageAt", [address, "0x0", { blockHash: hash, requireCanonical: false }]),
+    });
+    for (let read = 0; read < 3; read += 1) {
+      const answer = await upstreams.request(question, createContext());
+      assert.equal(text(answer), `"${hash}"`);
+      assert.equal(answer.proven, refusesBlockHash ? undefined : true);
+    }
+    assert.equal(fake.count("eth_getBalance"), 1);
+    assert.equal(fake.count("eth_getStorageAt"), 3);
+  }
+});
+
+test("missing data are asked on another node, and remembered", async (t) => {
+  const chain = createFakeChain({ height: 200 });
+  const [first, second] = await two({ chain });
+  const { upstreams } = await start(t, [first, second]);
+  first.faults.error = { code: -32_000, message: "missing trie node 00ab (path ) state 0xcd is not available" };
+  first.faults.methods = ["eth_getBalance"];
+  const question = balance("0x5", { block: { number: 5n } });
+  for (let read = 0; read < 5; read += 1) {
+    assert.equal(text(await upstreams.request(question, createContext())), '"0x5"');
+  }
+  assert.ok(first.count("eth_getBalance") <= 1);
+  assert.ok(upstreams.nodes[0]?.oldest === 0n || upstreams.nodes[0]?.oldest === 6n);
+});
+
+test("a filter's poll goes to the node that made it, and to no other", async (t) => {
+  const [first, second] = await two({ handlers: { eth_getFilterChanges: () => [] } });
+  const { upstreams } = await start(t, [first, second]);
+  const poll = (filterOwner: string) =>
+    upstreams.request(
+      createQuestion("eth_getFilterChanges", ["0x1"], { write: true, lifetime: "never", filterOwner }),
+      createContext(),
+    );
+  for (const name of ["node1", "node2", "node1"]) assert.equal((await poll(name)).node, name);
+  await assert.rejects(poll("node3"), { code: -32_000, message: "filter not found" });
+});
+
+test("a batch is one request, in order, and falls back to single calls", async (t) => {
+  for (const refusesBatches of [false, true]) {
+    const fake = await createFakeNode();
+    const { upstreams } = await start(t, [fake]);
+    fake.faults.refusesBatches = refusesBatches;
+    const before = fake.requests.length;
+    const outcomes = await upstreams.nodes[0]?.batch(
+      [balance("0x1"), createQuestion("eth_nothing"), balance("0x3")],
+      createContext(),
+    );
+    const [one, error, three] = outcomes ?? [];
+    assert.ok(one && !(one instanceof NodeError) && text(one) === '"0x1"');
+    assert.ok(error instanceof NodeError && error.kind === "unsupportedMethod");
+    assert.ok(three && !(three instanceof NodeError) && text(three) === '"0x3"');
+    assert.equal(
+      fake.requests.slice(before).filter(({ body }) => body.includes("eth_nothing") && body.startsWith("[")).length,
+      1,
+    );
+  }
+});
+
+test("a slow node is hedged within the share", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second], { hedge: { afterMs: 5, maxShare: 0.05 } });
+  first.faults.methods = second.faults.methods = ["eth_getBalance"];
+  for (let read = 0; read < 20; read += 1) {
+    await upstreams.request(balance("0x1"), createContext());
+  }
+  first.faults.answer = "hang";
+  // Whichever node is asked first: the one that answers wins.
+  assert.equal(
+    text(await upstreams.request(balance("0x2"), createContext({ deadlineMs: performance.now() + 5_000 }))),
+    '"0x2"',
+  );
+  assert.ok(first.count("eth_getBalance") + second.count("eth_getBalance") <= 22);
+});
+
+test("a node of another chain is suspended at the start, with both ids named", async (t) => {
+  const chain = createFakeChain({ chainId: 1 });
+  const one = await createFakeNode({ chain });
+  const ten = await createFakeNode({ chain: createFakeChain({ chainId: 10 }) });
+  const wrong = Promise.withResolvers<Error>();
+  const { upstreams, telemetry } = await start(t, [one, ten], { chainId: 1, onWrongChain: wrong.resolve });
+  assert.match(
+    (await wrong.promise).message,
+    /"test": is configured with chain id 1, but node "node2" has chain id 10/,
+  );
+  const suspended = () => upstreams.nodes.map(({ identified }) => !identified);
+  assert.deepEqual(suspended(), [false, true]);
+  assert.match(await telemetry.registry.metrics(), /upstream_wrong_chain\{chain="test",node="node2"\} 1/);
+  for (let read = 0; read < 5; read += 1) {
+    assert.equal((await upstreams.request(balance("0x5"), createContext())).node, "node1");
+  }
+});
+
+test("the log names both chain ids, once", async (t) => {
+  const bad = await createFakeNode({ chain: createFakeChain({ chainId: 5 }) });
+  const lines: object[] = [];
+  const telemetry = silent();
+  telemetry.log.error = (line: object) => lines.push(line);
+  const upstreams = createUpstreams({ chain: "test", chainId: 31_337, nodes: [{ url: bad.url }] }, telemetry);
+  t.after(async () => {
+    await upstreams.close();
+    await bad.close();
+  });
+  // The second check is a second later.
+  while (bad.count("eth_chainId") < 2) await bad.asked("eth_chainId");
+  assert.equal(lines.length, 1);
+  assert.partialDeepStrictEqual(lines[0], { node: "node1", chainId: "5", expectedChainId: "31337" });
+});
+
+test("without a configured chain id the first answer decides", async (t) => {
+  const [slow, fast] = [await createFakeNode({ chain: createFakeChain({ chainId: 5 }) }), await createFakeNode()];
+  slow.faults.delayMs = 100;
+  const wrong = Promise.withResolvers<Error>();
+  const { upstreams } = await start(t, [slow, fast], { onWrongChain: wrong.resolve });
+  assert.match((await wrong.promise).message, /node "node2" has chain id 31337, but node "node1" has chain id 5/);
+  assert.equal(upstreams.genesis.chainId, 31_337n);
+});
+
+test("a node that is down at the start is used once it is up", async (t) => {
+  const [first, second] = await two();
+  first.faults.answer = 503;
+  const { upstreams } = await start(t, [first, second]);
+  assert.deepEqual(
+    upstreams.nodes.map(({ identified }) => identified),
+    [false, true],
+  );
+  first.faults.answer = undefined;
+  while (!upstreams.nodes[0]?.available) {
+    await first.asked("eth_getBlockByNumber");
+    await new Promise(setImmediate);
+  }
+});
+
+test("a node that dies under load costs no read", async (t) => {
+  const [first, second] = await two();
+  const { upstreams } = await start(t, [first, second]);
+  let reads = 0;
+  const client = async (): Promise<void> => {
+    while (reads < 400) {
+      reads += 1;
+      assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
+      if (reads === 100) {
+        await first.close();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, client));
+});
+
+test("a node that comes up late and is of another chain is suspended", async (t) => {
+  const [good, bad] = [await createFakeNode(), await createFakeNode({ chain: createFakeChain({ chainId: 5 }) })];
+  bad.faults.answer = 503;
+  const wrong = Promise.withResolvers<Error>();
+  const { upstreams } = await start(t, [good, bad], { onWrongChain: wrong.resolve });
+  bad.faults.answer = undefined;
+  assert.match((await wrong.promise).message, /chain id 31337, but node "node2" has chain id 5/);
+  assert.equal(upstreams.nodes[1]?.available, false);
+});
+
+test("a response over the limit is a clear error, and what is no JSON-RPC too", async (t) => {
+  const fake = await createFakeNode({ handlers: { big: () => "x".repeat(20_000) } });
+  const { upstreams } = await start(t, [fake], { maxResponseBytes: 10_000 });
+  await assert.rejects(upstreams.request(createQuestion("big"), createContext()), {
+    kind: "tooLarge",
+    code: -32_003,
+    message: "node1: response exceeds the limit of 10000 bytes",
+  });
+  fake.faults.answer = 200;
+  await assert.rejects(upstreams.request(balance("0x5"), createContext()), { kind: "invalidAnswer", status: 503 });
+});
+
+test("the last asker of a shared read that leaves ends the request to the node", async (t) => {
+  const fake = await createFakeNode();
+  const { upstreams } = await start(t, [fake]);
+  const shared = deduplicated(upstreams);
+  fake.faults.answer = "hang";
+  fake.faults.methods = ["eth_getBalance"];
+  const callers = [new AbortController(), new AbortController()];
+  const asked = fake.asked("eth_getBalance");
+  const answers = callers.map(({ signal }) => shared.request(balance("0x5"), createContext({ signal })));
+  await asked;
+  const broken = fake.broken();
+  for (const caller of callers) {
+    caller.abort();
+  }
+  assert.deepEqual(
+    (await Promise.allSettled(answers)).map(({ status }) => status),
+    ["rejected", "rejected"],
+  );
+  await broken;
+  assert.equal(fake.count("eth_getBalance"), 1);
+});
+
+test("callers that leave while the node's budget makes them wait are no fault of ours", async (t) => {
+  const fake = await createFakeNode({ handlers: { echo: (params) => params } });
+  const { upstreams } = await start(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
+  const caller = new AbortController();
+  const calls = Array.from({ length: 30 }, () =>
+    upstreams.request(createQuestion("echo"), createContext({ signal: caller.signal })),
+  );
+  caller.abort();
+  for (const outcome of await Promise.allSettled(calls)) {
+    assert.ok(outcome.status === "rejected" && outcome.reason instanceof NodeError);
+  }
+});

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { configSchema } from "../../src/config/config.ts";
+import { formatMasked } from "../../src/config/maskConfig.ts";
+
+test("what may be a secret is masked, wherever it stands; what is not is shown", () => {
+  const config = configSchema.parse({
+    chains: [
+      {
+        name: "main",
+        nodes: [
+          {
+            url: "https://user:s3cret@node.example:8080/v2/s3cret?key=s3cret",
+            wsUrl: "wss://node.example/s3cret",
+            headers: { "x-secret": "s3cret" },
+          },
+          { url: "https://plain.example" },
+        ],
+        pending: { feeds: ["wss://s3cret@feed.example/s3cret"] },
+        passthrough: "https://s3cret@other.example/s3cret",
+      },
+    ],
+    cache: { redis: "redis+sentinel://:s3cret@h1:1,h2/name?sentinelPassword=s3cret" },
+    access: { keys: [{ name: "mine", sha256: "5".repeat(64) }] },
+  });
+  const text = formatMasked(config);
+  assert.ok(!text.includes("s3cret") && !text.includes("555"), text);
+  const shown = JSON.parse(text);
+  const [chain] = shown.chains;
+  assert.equal(chain.nodes[0].url, "https://node.example:8080/***");
+  assert.equal(chain.nodes[1].url, "https://plain.example");
+  assert.deepEqual(chain.nodes[0].headers, { "x-secret": "***" });
+  assert.equal(shown.cache.redis, "redis+sentinel://h1:1,h2/***");
+  assert.equal(shown.access.keys[0].name, "mine");
+  assert.equal(shown.server.port, 8545);
+});

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ConfigError, formatSchema, readArguments, readConfig } from "../../src/config/readConfig.ts";
+
+const read = (argv: readonly string[], environment: Record<string, string> = {}) =>
+  readConfig(readArguments(argv, environment), environment);
+
+const faultsOf = (run: () => unknown): readonly string[] => {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+};
+
+const withFile = (content: string, use: (file: string) => void) => {
+  const folder = mkdtempSync(join(tmpdir(), "forebay-config-"));
+  try {
+    const file = join(folder, "forebay.yaml");
+    writeFileSync(file, content);
+    use(file);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+};
+
+test("flags describe one chain, environment variables stand in for flags", () => {
+  const config = read(["--upstream", "http://a:1", "--upstream", "http://b:1", "--port", "0"], {
+    FOREBAY_FEED: "ws://f:1,ws://f:2",
+    FOREBAY_PORT: "9",
+  });
+  assert.deepEqual(
+    config.chains[0]?.nodes.map(({ url }) => url),
+    ["http://a:1", "http://b:1"],
+  );
+  assert.deepEqual(config.chains[0]?.pending.feeds, ["ws://f:1", "ws://f:2"]);
+  assert.equal(config.server.port, 0);
+});
+
+test("a file may take values from the environment", () => {
+  withFile(
+    "chains:\n  - name: op\n    nodes: [{ url: 'https://node/${KEY}' }]\nserver: { host: '${HOST:-::1}' }\n",
+    (file) => {
+      const config = read(["--config", file, "--port", "1"], { KEY: "k1" });
+      assert.equal(config.chains[0]?.nodes[0]?.url, "https://node/k1");
+      assert.equal(config.server.host, "::1");
+      assert.equal(config.server.port, 1);
+      assert.deepEqual(
+        faultsOf(() => read(["--config", file])),
+        ["chains[0].nodes[0].url: the environment has no KEY"],
+      );
+    },
+  );
+});
+
+test("a number and a boolean may come from the environment too, and text that looks like one stays text", () => {
+  const content = `chains:
+  - name: op
+    chainId: \${ID}
+    logs: { maxBlocks: "\${BLOCKS}" }
+    nodes: [{ url: http://node, headers: { tenant: "\${ID}" }, requestsPerSecond: "\${RATE}" }]
+server: { port: "\${PORT:-0}", statusPage: "\${PAGE}" }
+`;
+  withFile(content, (file) => {
+    const given = { ID: "10", BLOCKS: "none", RATE: "2.5", PAGE: "false" };
+    const { chains, server } = read(["--config", file], given);
+    assert.deepEqual(
+      [chains[0]?.chainId, chains[0]?.logs.maxBlocks, chains[0]?.nodes[0]?.headers.tenant],
+      [10, "none", "10"],
+    );
+    assert.deepEqual([chains[0]?.nodes[0]?.requestsPerSecond, server.port, server.statusPage], [2.5, 0, false]);
+    assert.equal(read(["--config", file], { ...given, BLOCKS: "7" }).chains[0]?.logs.maxBlocks, 7);
+    assert.deepEqual(
+      faultsOf(() => read(["--config", file], { ...given, PORT: "8545x", PAGE: "yes" })),
+      [
+        "server.port: Invalid input: expected number, received string",
+        "server.statusPage: Invalid input: expected boolean, received string",
+      ],
+    );
+  });
+});
+
+test("all faults are told at once, each with its path, never with a URL", () => {
+  withFile(
+    "chains:\n  - name: Op\n    nodes: [{ url: 'ftp://user:secret@node' }]\n    colour: red\nserver: { port: 70000 }\n",
+    (file) => {
+      const faults = faultsOf(() => read(["--config", file]));
+      assert.deepEqual(faults.map((fault) => fault.split(": ")[0]).sort(), [
+        "chains[0]",
+        "chains[0].name",
+        "chains[0].nodes[0].url",
+        "server.port",
+      ]);
+      assert.doesNotMatch(faults.join("\n"), /secret/);
+    },
+  );
+});
+
+test("names of chains must differ", () => {
+  withFile(
+    "chains:\n  - { name: op, nodes: [{ url: 'http://a' }] }\n  - { name: op, nodes: [{ url: 'http://b' }] }\n",
+    (file) => {
+      assert.deepEqual(
+        faultsOf(() => read(["--config", file])),
+        ["chains: names must differ"],
+      );
+    },
+  );
+});
+
+test("nothing to serve, unknown flags and commands are said clearly", () => {
+  assert.match(faultsOf(() => read([])).join(), /--upstream URL or --config FILE/);
+  assert.match(faultsOf(() => read(["--nonsense"])).join(), /--nonsense/);
+  assert.match(faultsOf(() => read(["fly"])).join(), /unknown command fly/);
+});
+
+test("the schema is JSON Schema that tells defaults", () => {
+  const schema: { properties: { server: { properties: { port: { default: number } } } } } = JSON.parse(formatSchema());
+  assert.equal(schema.properties.server.properties.port.default, 8545);
+});

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createMPT } from "@ethereumjs/mpt";
+import { RLP } from "@ethereumjs/rlp";
+import fc from "fast-check";
+import { formatData } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+
+const libraryRoot = async (values: readonly Uint8Array[]): Promise<string> => {
+  const trie = await createMPT();
+  for (const [index, value] of values.entries()) await trie.put(RLP.encode(index), value);
+  return formatData(trie.root());
+};
+
+test("an empty trie has the known root", () => {
+  assert.equal(orderedTrieRoot([]), "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");
+});
+
+for (const count of [1, 2, 3, 16, 17, 127, 128, 129, 130, 255, 256, 257, 300]) {
+  test(`${count} values have the library's root`, async () => {
+    // Lengths around 32 bytes: a node shorter than that stands in its parent.
+    const values = Array.from({ length: count }, (_, at) => new Uint8Array(1 + ((at * 7) % 60)).fill(at % 251 || 1));
+    assert.equal(orderedTrieRoot(values), await libraryRoot(values));
+  });
+}
+
+test("any values have the library's root", async () => {
+  const value = fc.uint8Array({ minLength: 1, maxLength: 80 });
+  await fc.assert(
+    fc.asyncProperty(fc.array(value, { maxLength: 40 }), async (values) => {
+      assert.equal(orderedTrieRoot(values), await libraryRoot(values));
+    }),
+    { numRuns: 30 },
+  );
+});

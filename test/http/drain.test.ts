@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { Registry } from "prom-client";
+import { Agent, request } from "undici";
+import { createOpsServer } from "../../src/admin/ops.ts";
+import { drain } from "../../src/http/drain.ts";
+import type { Reply } from "../../src/jsonrpc/call.ts";
+import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
+import { until } from "../support/until.ts";
+
+const body = '{"jsonrpc":"2.0","id":1,"method":"m"}';
+const post = { method: "POST", headers: { "content-type": "application/json" }, body } as const;
+
+const status = async (url: string): Promise<number> => {
+  const response = await request(url, { dispatcher: new Agent() });
+  await response.body.dump();
+  return response.statusCode;
+};
+
+test("operations have a port of their own", async () => {
+  let ready = false;
+  const onError = (): void => assert.fail();
+  const ops = await createOpsServer({
+    host: "127.0.0.1",
+    port: 0,
+    registry: new Registry(),
+    readiness: (chain) => ({ status: ready ? 200 : 503, body: { chain } }),
+    config: () => "{}",
+    onError,
+  });
+  const url = `http://127.0.0.1:${ops.port}`;
+  assert.equal(await status(`${url}/metrics`), 200);
+  assert.equal(await status(`${url}/healthz`), 200);
+  assert.equal(await status(`${url}/readyz`), 503);
+  ready = true;
+  assert.equal(await status(`${url}/readyz?chain=a`), 200);
+  assert.equal(await status(`${url}/config`), 200);
+  assert.equal(await status(`${url}/other`), 404);
+  await ops.close();
+});
+
+test("draining: unready at once, still answering, then in flight requests end and the listener is closed", async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<Reply>();
+  const slow = async (): Promise<Reply> => {
+    asked.resolve();
+    return answer.promise;
+  };
+  const server = await startHttpServer(createTestEndpoint({ methods: { slow } }));
+  const inFlight = request(server.url, { ...post, body: body.replace('"m"', '"slow"') });
+  const idle = connect(server.port, "127.0.0.1");
+  await Promise.all([asked.promise, once(idle, "connect")]);
+
+  let ready = true;
+  const delay = Promise.withResolvers<void>();
+  const done = drain({
+    server,
+    delay: () => delay.promise,
+    timeoutMs: 35_000,
+    markUnready: () => {
+      ready = false;
+    },
+  });
+  assert.equal(ready, false);
+  const during = await request(server.url, post);
+  assert.equal(during.statusCode, 200);
+  assert.equal(during.headers.connection, "close");
+  await during.body.dump();
+
+  delay.resolve();
+  await once(idle, "close");
+  await assert.rejects(request(server.url, { ...post, dispatcher: new Agent() }), { code: "ECONNREFUSED" });
+  answer.resolve({ body: Buffer.from("1") });
+  assert.equal(await (await inFlight).body.text(), '{"jsonrpc":"2.0","id":1,"result":1}');
+  await done;
+});
+
+test("what does not end in time is ended", async () => {
+  const asked = Promise.withResolvers<AbortSignal>();
+  const server = await startHttpServer({
+    handle: (_, { signal }) => {
+      asked.resolve(signal);
+      return new Promise(() => {});
+    },
+  });
+  const inFlight = assert.rejects(request(server.url, post));
+  const signal = await asked.promise;
+  await drain({ server, delay: async () => {}, timeoutMs: 1, markUnready: () => {} });
+  await inFlight;
+  if (!signal.aborted) await once(signal, "abort");
+});
+
+test("a request that is on its way on an open connection while the listener closes is answered", async () => {
+  const server = await startHttpServer(createTestEndpoint({ methods: {} }));
+  const socket = connect(server.port, "127.0.0.1");
+  await once(socket, "connect");
+  const answer = once(socket, "data");
+  const done = drain({ server, delay: async () => {}, timeoutMs: 35_000, markUnready: () => {} });
+  const isRefused = () =>
+    status(server.url).then(
+      () => false,
+      ({ code }) => code === "ECONNREFUSED",
+    );
+  await until(isRefused, "the listener is closed");
+  socket.write(
+    `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const text = String(await Promise.race([answer, once(socket, "close")]));
+  assert.match(text, /^HTTP\/1.1 200 OK\r\n(?:.+\r\n)*Connection: close\r\n/);
+  await done;
+});

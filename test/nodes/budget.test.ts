@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createBudget } from "../../src/nodes/budget.ts";
+
+test("a second's worth at once, then evenly", () => {
+  let nowMs = 0;
+  const budget = createBudget(10, () => nowMs);
+  assert.deepEqual(
+    Array.from({ length: 10 }, () => budget.take(1)),
+    Array.from({ length: 10 }, () => 0),
+  );
+  assert.deepEqual([budget.take(1), budget.take(1)], [100, 200]);
+  nowMs = 60_000;
+  assert.equal(budget.take(10), 0);
+  assert.equal(budget.delayMs, 100);
+});
+
+test("no budget means no waiting; a pause means waiting until it ends", () => {
+  let nowMs = 0;
+  const budget = createBudget(undefined, () => nowMs);
+  assert.equal(budget.take(1_000_000), 0);
+  budget.pause(2_000);
+  assert.deepEqual([budget.paused, budget.delayMs], [true, 2_000]);
+  nowMs = 2_000;
+  assert.deepEqual([budget.paused, budget.delayMs], [false, 0]);
+});

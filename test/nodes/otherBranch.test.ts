@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
+import type { Answer, CallContext, Question } from "../../src/core/source.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
+import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
+
+const ADDRESS = `0x${"11".repeat(20)}`;
+const HASH = `0x${"ab".repeat(32)}`;
+const text = ({ body }: Answer): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
+
+/** One node on the branch that is served, and one that left it below; the served one is slower, so that it is not preferred. */
+const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other: FakeNodeOptions["handlers"]) => {
+  const chain = createFakeChain({ height: 20 });
+  const left = createFakeChain({ height: 20 });
+  left.reorg(3, 2);
+  const nodes = await Promise.all([
+    createFakeNode({ chain: left, ...(other && { handlers: other }) }),
+    createFakeNode({ chain, ...(served && { handlers: served }) }),
+  ]);
+  const upstreams = createUpstreams(
+    { chain: "test", nodes: nodes.map(({ url }, index) => ({ url, name: index === 0 ? "other" : "served" })) },
+    silent(),
+  );
+  t.after(async () => {
+    await upstreams.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  await upstreams.ready;
+  await upstreams.heads.refresh();
+  assert.equal(upstreams.heads.current()?.latest.hash, chain.latest.hash);
+  return { upstreams, chain, left, nodes };
+};
+
+const contextIn = (upstreams: Upstreams): CallContext => {
+  const heads = upstreams.heads.current();
+  assert.ok(heads);
+  return createContext({ view: { heads } });
+};
+
+const receipt = (more: Partial<Question> = {}): Question =>
+  createQuestion("eth_getTransactionReceipt", [HASH], { lifetime: "byTransaction", tells: "blockHash", ...more });
+
+const inBlock = ({ number, hash }: { readonly number: bigint; readonly hash: string }) => ({
+  blockHash: hash,
+  blockNumber: `0x${number.toString(16)}`,
+});
+
+test("who is on another branch is asked last", async (t) => {
+  const { upstreams, nodes } = await start(t, { eth_gasPrice: () => "0x1" }, { eth_gasPrice: () => "0x2" });
+  for (let read = 0; read < 5; read++) {
+    const answer = await upstreams.request(
+      createQuestion("eth_gasPrice", [], { lifetime: "head" }),
+      contextIn(upstreams),
+    );
+    assert.deepEqual([text(answer), answer.node], ['"0x1"', "served"]);
+  }
+  assert.equal(nodes[0].count("eth_gasPrice"), 0);
+});
+
+test("a transaction that is only on the other branch is absent; one that must exist is asked there too", async (t) => {
+  const { upstreams, nodes } = await start(
+    t,
+    { eth_getTransactionReceipt: () => null },
+    { eth_getTransactionReceipt: () => inBlock(createFakeChain({ height: 20 }).latest) },
+  );
+  const answer = await upstreams.request(receipt(), contextIn(upstreams));
+  assert.deepEqual([text(answer), answer.proven], ["null", true]);
+  assert.equal(nodes[0].count("eth_getTransactionReceipt"), 0);
+  await upstreams.request(receipt({ mustExist: true }), contextIn(upstreams));
+  assert.equal(nodes[0].count("eth_getTransactionReceipt"), 1);
+});
+
+test("a receipt of a block that the view does not hold is no answer while another node has one", async (t) => {
+  const { upstreams, chain, left } = await start(
+    t,
+    { eth_getTransactionReceipt: () => inBlock(left.latest) },
+    { eth_getTransactionReceipt: () => inBlock(chain.latest) },
+  );
+  const answer = await upstreams.request(receipt(), contextIn(upstreams));
+  assert.equal(answer.block?.hash, chain.latest.hash);
+});
+
+test("an absence, and what depends on the head, is proven by the node still having the view's block", async (t) => {
+  const handlers = { eth_getTransactionReceipt: () => null, eth_feeHistory: () => ({}) };
+  const { upstreams, chain, nodes } = await start(t, handlers, handlers);
+  const context = contextIn(upstreams);
+  const { number, hash } = chain.latest;
+  const fees = createQuestion("eth_feeHistory", ["0x1", "0x14", []], { lifetime: "head", block: { number, hash } });
+  assert.equal((await upstreams.request(receipt(), context)).proven, true);
+  assert.equal((await upstreams.request(fees, context)).proven, true);
+  const reads = nodes[1].count("eth_getBlockByNumber");
+  await Promise.all(Array.from({ length: 20 }, () => upstreams.request(receipt(), context)));
+  assert.ok(nodes[1].count("eth_getBlockByNumber") - reads < 20, "many absences share a reading");
+  chain.reorg(1, 1);
+  assert.equal((await upstreams.request(receipt(), context)).proven, false);
+  assert.equal((await upstreams.request(fees, context)).proven, false);
+});
+
+test("a block that a reorganisation took away is not waited for", async (t) => {
+  const { upstreams, chain, nodes } = await start(t, {}, {});
+  const context = contextIn(upstreams);
+  const { number, hash } = chain.latest;
+  const params = [ADDRESS, "0x0"] as const;
+  const question = createQuestion("eth_getStorageAt", [...params, "0x14"], {
+    lifetime: "recentState",
+    block: { number, hash },
+    byHash: createCall("eth_getStorageAt", [...params, { blockHash: hash }]),
+  });
+  assert.equal((await upstreams.request(question, context)).proven, true);
+  const before = nodes[1].count("eth_getStorageAt");
+  chain.reorg(1, 1);
+  await assert.rejects(upstreams.request(question, context), /of another branch|header not found/);
+  assert.equal(nodes[1].count("eth_getStorageAt") - before, 2, "once by hash, once by number");
+});
+
+test("what a node says before it comes to the view's branch is not believed, though it holds the view's block afterwards", async (t) => {
+  const other: FakeNodeOptions["handlers"] = {
+    eth_getStorageAt: () => {
+      come();
+      return "0xbad";
+    },
+  };
+  const { upstreams, chain, left, nodes } = await start(t, { eth_getStorageAt: () => "0x600d" }, other);
+  const come = (): void => {
+    const own = left.blocks as FakeBlock[];
+    own.splice(0, own.length, ...chain.blocks);
+  };
+  nodes[1].faults.answer = 503;
+  nodes[1].faults.methods = ["eth_getStorageAt"];
+  const { number, hash } = chain.blocks[19] ?? chain.latest;
+  const question = createQuestion("eth_getStorageAt", [HASH, "0x0", "0x13"], {
+    lifetime: "recentState",
+    block: { number, hash },
+  });
+  await assert.rejects(upstreams.request(question, contextIn(upstreams)), /another branch|503|no answer/i);
+  assert.equal(nodes[0].count("eth_getStorageAt"), 0, "it is not even asked");
+});

@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
+import { createOpForks } from "../../src/ethereum/opForks.ts";
+import { createWorkers, NotRunHere } from "../../src/evm/workers.ts";
+import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import {
+  createSimulator,
+  type RunBase,
+  SIMULATE_WORKER,
+  type SimulatorOptions,
+} from "../../src/simulation/simulator.ts";
+import { PARENT } from "../support/parentBlock.ts";
+import { plainSource } from "../support/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
+import type { PlainAccount } from "../support/stateRoot.ts";
+
+const NATIVE: Address = `0x${"b2".repeat(20)}`;
+const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, maxWaiting: 2 });
+after(() => workers.close());
+
+const OPTIONS: SimulatorOptions = {
+  workers,
+  forks: () => fixedForks(1n, "prague"),
+  nativesAt: () => [NATIVE],
+  ...SIMULATOR_OPTIONS,
+};
+const simulator = createSimulator(OPTIONS);
+
+const SENDER: Address = `0x${"aa".repeat(20)}`;
+const READER: Address = `0x${"cc".repeat(20)}`;
+const LOOP: Address = `0x${"dd".repeat(20)}`;
+
+const slotAt = (slot: number): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
+const SLOT = slotAt(7);
+
+const account = (code: string, balance = 0n): PlainAccount => {
+  const bytes = Uint8Array.fromHex(code);
+  return {
+    nonce: 1n,
+    balance,
+    code: bytes,
+    codeHash: keccak256Hex(bytes),
+    storage: new Map([[SLOT, Uint8Array.of(42)]]),
+  };
+};
+const STATE = new Map([
+  [SENDER, account("", 10n ** 18n)],
+  // sload(7) returned; and a jump to itself.
+  [READER, account("60075460005260206000f3")],
+  [LOOP, account("5b600056")],
+]);
+
+let states = 0;
+/** Another id each time, so that nothing is remembered from a test before. */
+const base = (): RunBase & { readonly source: ReturnType<typeof plainSource> } => ({
+  block: PARENT,
+  source: plainSource(`state${++states}`, STATE),
+});
+const text = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+const payload = (...calls: object[]) => text([{ blockStateCalls: [{ calls }] }, "latest"]);
+const never = new AbortController().signal;
+const read = async (answer: Promise<{ readonly body: unknown }>) =>
+  JSON.parse(new TextDecoder().decode((await answer).body as Uint8Array));
+
+test("what a run lacks is fetched in rounds, and known the next time", async () => {
+  const on = base();
+  const [block] = await read(simulator.simulate(payload({ from: SENDER, to: READER }), on, never));
+  assert.equal(block.calls[0].returnData, `0x${"0".repeat(62)}2a`);
+  // Sender and contract; then the slot that the contract reads.
+  assert.equal(on.source.reads.length, 2);
+  assert.deepEqual(on.source.reads[1]?.slots.length, 1);
+  await read(simulator.simulate(payload({ from: SENDER, to: READER }), on, never));
+  assert.equal(on.source.reads.length, 2);
+});
+
+test("the contract's header: time step of the chain, three zero roots, gap blocks left out", async () => {
+  const calls = [{ from: SENDER, to: READER }];
+  const params = text([
+    { blockStateCalls: [{ calls }, { blockOverrides: { number: "0x70", timestamp: "0x500" }, calls }] },
+  ]);
+  const blocks = await read(simulator.simulate(params, base(), never));
+  assert.deepEqual(
+    blocks.map((block: Record<string, unknown>) => [block.number, block.timestamp]),
+    [
+      ["0x65", "0x3ea"],
+      ["0x70", "0x500"],
+    ],
+  );
+  for (const name of ["stateRoot", "withdrawalsRoot", "mixHash"]) assert.equal(blocks[0][name], ZERO_HASH);
+});
+
+test("Jovian: blobGasUsed counts each call with the chain's own footprint scalar, 400 where none is set", async () => {
+  const forks = createOpForks(901n, { jovian: 0n });
+  const onOp = createSimulator({ ...OPTIONS, forks: () => forks });
+  const simulated = async (state: typeof STATE) => {
+    const on = { block: PARENT, source: plainSource(`state${++states}`, state) };
+    const calls = [
+      { from: SENDER, to: READER },
+      { from: SENDER, to: READER },
+    ];
+    const params = text([{ blockStateCalls: [{ calls }, {}] }, "latest"]);
+    const blocks = await read(onOp.simulate(params, on, never));
+    return { blobGasUsed: blocks.map((block: Record<string, unknown>) => block.blobGasUsed), rounds: on.source.reads };
+  };
+  const operator = Uint8Array.fromHex("008b".padEnd(28, "0"));
+  const l1Block = { ...account(""), storage: new Map([[slotAt(8), operator]]) };
+  const told = await simulated(new Map([...STATE, [L1_BLOCK, l1Block]]));
+  assert.deepEqual(told.blobGasUsed, [`0x${(2 * 100 * 139).toString(16)}`, "0x0"]);
+  assert.equal(told.rounds.length, 2, "the scalar is fetched with what the calls need");
+  assert.deepEqual((await simulated(STATE)).blobGasUsed, [`0x${(2 * 100 * 400).toString(16)}`, "0x0"]);
+});
+
+test("both shapes of an error", async () => {
+  const reverting = "60206000fd";
+  const params = text([
+    { blockStateCalls: [{ stateOverrides: { [READER]: { code: `0x${reverting}` } }, calls: [{ to: READER }] }] },
+  ]);
+  const data = `0x${"0".repeat(64)}`;
+  const [asObject] = await read(simulator.simulate(params, base(), never));
+  assert.deepEqual(asObject.calls[0].error, { code: 3, message: "execution reverted", data });
+  assert.equal(asObject.calls[0].returnData, "0x");
+  const [asString] = await read(createSimulator({ ...OPTIONS, errorShape: "string" }).simulate(params, base(), never));
+  assert.equal(asString.calls[0].error, "execution reverted");
+  assert.equal(asString.calls[0].returnData, data);
+});
+
+test("a run that overruns is ended, and the next one is answered", async () => {
+  const short = createSimulator({ ...OPTIONS, timeoutMs: 200 });
+  await assert.rejects(short.simulate(payload({ to: LOOP }), base(), never), {
+    code: -32603,
+    message: "execution aborted (timeout = 0.2s)",
+  });
+  const [block] = await read(simulator.simulate(payload({ to: READER }), base(), never));
+  assert.equal(block.calls[0].status, "0x1");
+});
+
+test("beyond those that may wait the caller hears 503", async () => {
+  const runs = [1, 2, 3, 4].map(() => simulator.simulate(payload({ to: READER }), base(), never));
+  const outcomes = await Promise.allSettled(runs);
+  const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+  assert.equal(refused.length, 1);
+  assert.ok(refused[0] instanceof RpcError && refused[0].status === 503 && refused[0].retryAfterSeconds === 1);
+});
+
+test("a caller who leaves while he waits is answered at once, and his place is another's", async () => {
+  const leaving = new AbortController();
+  const ends = new AbortController();
+  const running = simulator.simulate(payload({ to: LOOP }), base(), ends.signal);
+  const waiting = simulator.simulate(payload({ to: READER }), base(), never);
+  const left = simulator.simulate(payload({ to: READER }), base(), leaving.signal);
+  leaving.abort(new Error("left"));
+  await assert.rejects(left, /left/);
+  const next = simulator.simulate(payload({ to: READER }), base(), never);
+  ends.abort(new Error("ended"));
+  await assert.rejects(running, /ended/);
+  for (const [block] of [await read(waiting), await read(next)]) assert.equal(block.calls[0].status, "0x1");
+});
+
+test("a caller who leaves ends his run", async () => {
+  const leaving = new AbortController();
+  const run = simulator.simulate(payload({ to: LOOP }), base(), leaving.signal);
+  leaving.abort(new Error("left"));
+  await assert.rejects(run, /left/);
+});
+
+test("what touches native code goes to a node", async () => {
+  await assert.rejects(simulator.simulate(payload({ from: SENDER, to: NATIVE }), base(), never), NotRunHere);
+});
+
+test("a node's error about state is the caller's", async () => {
+  const error = new RpcError(-32000, "missing trie node");
+  const source = { id: "pruned", read: () => Promise.reject(error) };
+  await assert.rejects(simulator.simulate(payload({ to: READER }), { block: PARENT, source }, never), error);
+});
+
+test("eth_call, eth_estimateGas and eth_createAccessList on a given state", async () => {
+  const call = text([{ from: SENDER, to: READER }]);
+  assert.equal(await read(simulator.call(call, base(), never)), `0x${"0".repeat(62)}2a`);
+  const gas = BigInt(await read(simulator.estimateGas(call, base(), never)));
+  assert.ok(gas >= 23_100n && gas < 24_000n, `${gas}`);
+  const { accessList } = await read(simulator.createAccessList(call, base(), never));
+  assert.deepEqual(accessList, [{ address: READER, storageKeys: [SLOT] }]);
+  const failing = text([{ to: READER }, "latest", { [READER]: { code: "0x60206000fd" } }]);
+  await assert.rejects(simulator.call(failing, base(), never), { code: 3, message: "execution reverted" });
+});

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import { test } from "node:test";
+import { createSubscription, type Subscriber, type Subscription } from "../../src/subscriptions/subscriber.ts";
+import { createSyncing } from "../../src/subscriptions/syncing.ts";
+
+const PERIOD_MS = 10_000;
+const STATUS = '{"startingBlock":"0x0","currentBlock":"0x10","highestBlock":"0x20"}';
+
+test("syncing is told when it changes, asked for only while somebody listens, and not by a node that is silent", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const told: unknown[] = [];
+  const subscriber: Subscriber = {
+    subscriptions: new Map(),
+    isOpen: true,
+    notify: (fragments) => told.push(JSON.parse(Buffer.concat(fragments).toString()).params.result),
+    close: () => {},
+  };
+  const audience = new Set<Subscription>();
+  const looked = new EventEmitter();
+  let answer: string | undefined = "false";
+  let asked = 0;
+  const syncing = createSyncing({
+    audience,
+    ask: async () => {
+      asked++;
+      setImmediate(() => looked.emit("look"));
+      if (answer === undefined) throw new Error("no node answers");
+      return Buffer.from(answer);
+    },
+    onDelivered: (count) => assert.equal(count, 1),
+  });
+  const look = async (next: string | undefined): Promise<void> => {
+    answer = next;
+    const done = once(looked, "look");
+    t.mock.timers.tick(PERIOD_MS);
+    await done;
+  };
+
+  t.mock.timers.tick(PERIOD_MS);
+  assert.equal(asked, 0, "nobody listens");
+  audience.add({ ...createSubscription(subscriber), since: 0 });
+
+  await look("false");
+  assert.deepEqual(told, [], "nothing has changed");
+  await look(STATUS);
+  await look(STATUS);
+  await look(undefined);
+  assert.deepEqual(told, [{ syncing: true, status: JSON.parse(STATUS) }]);
+  await look("false");
+  assert.deepEqual(told.slice(1), [false]);
+  syncing.close();
+});

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { createNotification } from "../../src/subscriptions/notification.ts";
+import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import type { HandleMessage } from "../../src/websocket/webSocketConnection.ts";
+import { createWebSockets, type WebSocketsOptions } from "../../src/websocket/webSockets.ts";
+
+const telemetry = createTelemetry({ level: "silent" });
+const ID = Buffer.from(`0x${"1".repeat(32)}`);
+const BODY_BYTES = 100_000;
+
+/** A server whose only message is answered by `handle`, and one client of it. */
+const connect = async (context: TestContext, handle: HandleMessage, options: Partial<WebSocketsOptions> = {}) => {
+  const errors: unknown[] = [];
+  const webSockets = createWebSockets({
+    maxBodyBytes: 1_000,
+    maxWebSockets: 10,
+    webSocketBufferBytes: 50_000,
+    webSocketPingMs: 60_000,
+    webSocketIdleMs: 60_000,
+    corsOrigins: "*",
+    metrics: telemetry.metrics,
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  const server = createServer();
+  const subscriber = Promise.withResolvers<Subscriber>();
+  server.on("upgrade", (request, socket, head) =>
+    webSockets.accept(request, socket, head, (body, message) => {
+      subscriber.resolve(message.subscriber);
+      return handle(body, message);
+    }),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const messages: string[] = [];
+  client.on("message", (data) => messages.push(String(data)));
+  const closed = once(client, "close").then(([code, reason]) => ({ code, reason: String(reason) }));
+  await once(client, "open");
+  context.after(async () => {
+    client.terminate();
+    await webSockets.close(0);
+    server.close();
+  });
+  const ask = () => {
+    client.send("{}");
+    return subscriber.promise;
+  };
+  return { client, messages, closed, ask, webSockets, errors };
+};
+
+const nothing: HandleMessage = async () => ({ chunks: [] });
+
+test("a reader that does not read: what was sent comes whole, then 1013 with the reason, and it is counted", async (context) => {
+  const { client, messages, closed, ask } = await connect(context, nothing);
+  const before = (await telemetry.metrics.slowClosed.get()).values[0]?.value ?? 0;
+  const subscriber = await ask();
+  let isEnded = false;
+  subscriber.subscriptions.set("0x1", () => {
+    isEnded = true;
+  });
+  client.pause();
+  let sent = 0;
+  while (subscriber.isOpen) {
+    const body = Buffer.from(JSON.stringify(`${sent}`.padEnd(BODY_BYTES)));
+    subscriber.notify(createNotification(body).to(ID));
+    if (subscriber.isOpen) sent++;
+    await turn();
+  }
+  assert.ok(isEnded);
+  client.resume();
+  assert.deepEqual(await closed, { code: 1013, reason: "the reader is too slow" });
+  assert.deepEqual(
+    messages.map((text) => Number(JSON.parse(text).params.result)),
+    Array.from({ length: sent }, (_, at) => at),
+  );
+  assert.equal((await telemetry.metrics.slowClosed.get()).values[0]?.value, before + 1);
+});
+
+test("a burst in one turn is not the reader's fault", async (context) => {
+  const { client, messages, ask } = await connect(context, nothing);
+  const subscriber = await ask();
+  const notification = createNotification(Buffer.from(JSON.stringify("".padEnd(1_000))));
+  for (let at = 0; at < 1_000; at++) subscriber.notify(notification.to(ID));
+  while (messages.length < 1_000) await once(client, "message");
+  assert.ok(subscriber.isOpen);
+});
+
+test("events wait for the end of an answer that is sent in parts, and other answers too", async (context) => {
+  const parts = Promise.withResolvers<void>();
+  async function* stream() {
+    yield Buffer.from('"a');
+    await parts.promise;
+    yield Buffer.from('b"');
+  }
+  let count = 0;
+  const { client, messages, ask } = await connect(context, async () => {
+    count++;
+    return { chunks: count === 1 ? [stream()] : [Buffer.from('"c"')] };
+  });
+  const subscriber = await ask();
+  await turn();
+  subscriber.notify(createNotification(Buffer.from('"event"')).to(ID));
+  await ask();
+  await turn();
+  assert.deepEqual(messages, []);
+  parts.resolve();
+  while (messages.length < 3) await once(client, "message");
+  assert.deepEqual(
+    messages.map((text) => JSON.parse(text)?.params?.result ?? JSON.parse(text)),
+    ["ab", "event", "c"],
+  );
+});
+
+test("an answer that breaks off never looks whole: 1011", async (context) => {
+  async function* stream() {
+    yield Buffer.from('{"half":');
+    throw new Error("the node broke off");
+  }
+  const { messages, closed, ask, errors } = await connect(context, async () => ({ chunks: [stream()] }));
+  await ask();
+  assert.equal((await closed).code, 1011);
+  assert.deepEqual(messages, []);
+  assert.equal(errors.length, 1);
+});
+
+test("closing waits for calls in flight, and takes no new ones", async (context) => {
+  const result = Promise.withResolvers<void>();
+  let calls = 0;
+  const { client, messages, closed, ask, webSockets } = await connect(context, async () => {
+    calls++;
+    await result.promise;
+    return { chunks: [Buffer.from('"done"')] };
+  });
+  await ask();
+  const closing = webSockets.close(10_000);
+  client.send("{}");
+  await turn();
+  result.resolve();
+  assert.deepEqual(await closed, { code: 1001, reason: "going away" });
+  await closing;
+  assert.deepEqual(messages, ['"done"']);
+  assert.equal(calls, 1);
+});
+
+test("a connection that answers no ping is ended; an idle one is closed, one with subscriptions is not", async (context) => {
+  const idle = await connect(context, nothing, { webSocketPingMs: 5, webSocketIdleMs: 1 });
+  assert.deepEqual(await idle.closed, { code: 1001, reason: "idle" });
+
+  const busy = await connect(context, nothing, { webSocketPingMs: 100, webSocketIdleMs: 1 });
+  const subscriber = await busy.ask();
+  const left = Promise.withResolvers<void>();
+  subscriber.subscriptions.set("0x1", left.resolve);
+  await once(busy.client, "ping");
+  await once(busy.client, "ping");
+  assert.ok(subscriber.isOpen);
+  // A paused client reads no ping, so that it answers none.
+  busy.client.pause();
+  await left.promise;
+  assert.ok(!subscriber.isOpen);
+});

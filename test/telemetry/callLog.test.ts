@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { NodeError } from "../../src/core/node.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
+import { createCallLog } from "../../src/telemetry/callLog.ts";
+
+const asker = { caller: "203.0.113.1", requestId: "r-1" };
+
+const createTold = () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
+  const tell = createCallLog("main", log);
+  const caller = new AbortController();
+  return {
+    lines,
+    leave: () => caller.abort(),
+    tell: (method: string, seconds: number, error?: RpcError) =>
+      tell({
+        call: createCall(method, []),
+        context: { ...asker, signal: caller.signal },
+        reply: undefined,
+        error,
+        seconds,
+      }),
+  };
+};
+
+test("slow and failed calls are told with their method and request, good ones and the caller's own faults are not", () => {
+  const { lines, tell } = createTold();
+  tell("eth_call", 0.5);
+  tell("eth_call", 0.5, invalidParams("no"));
+  tell("eth_getLogs", 1.234);
+  tell("eth_call", 30, new NodeError("timeout", "ours", -32603, "ours: no answer", { status: 504 }));
+  const common = { level: 40, chain: "main", caller: "203.0.113.1", requestId: "r-1" };
+  assert.deepEqual(lines, [
+    { ...common, method: "eth_getLogs", milliseconds: 1234, msg: "slow call" },
+    {
+      ...common,
+      method: "eth_call",
+      milliseconds: 30_000,
+      node: "ours",
+      code: -32603,
+      reason: "ours: no answer",
+      msg: "failed call",
+    },
+  ]);
+});
+
+test("one line of a kind a second, which tells how many were left out", (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => nowMs);
+  const { lines, tell } = createTold();
+  for (let at = 0; at < 100; at++) tell(`m${at}`, 0, unavailable("no node"));
+  assert.equal(lines.length, 1);
+  nowMs = 1_000;
+  tell("last", 0, unavailable("no node"));
+  assert.deepEqual(
+    lines.map(({ method, skipped }) => [method, skipped]),
+    [
+      ["m0", undefined],
+      ["last", 99],
+    ],
+  );
+});
+
+test("a caller that has left is not told of as a failure", () => {
+  const { lines, tell, leave } = createTold();
+  leave();
+  tell("eth_call", 2, new NodeError("other", "ours", -32603, "ours: the caller has left"));
+  assert.deepEqual(lines, []);
+});

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFakeNode } from "../support/fakeNode.ts";
+import { metric } from "../support/rpc.ts";
+import { createService } from "../support/service.ts";
+import { until } from "../support/until.ts";
+
+test("a caller who leaves before the answer is counted as such, and not as a node's error", async (t) => {
+  const node = await createFakeNode();
+  const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  node.faults.methods = ["eth_gasPrice"];
+  node.faults.answer = "hang";
+  const leaving = new AbortController();
+  const asked = node.asked("eth_gasPrice");
+  const answer = fetch(service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice"}',
+    signal: leaving.signal,
+  });
+  await asked;
+  leaving.abort();
+  await assert.rejects(answer);
+  const counted = (outcome: string) =>
+    metric(service.opsUrl, "forebay_requests_total", 'method="eth_gasPrice"', `outcome="${outcome}"`);
+  await until(async () => (await counted("left")) === 1, "he is counted");
+  assert.deepEqual([await counted("nodeError"), await counted("internal"), await counted("unavailable")], [0, 0, 0]);
+});

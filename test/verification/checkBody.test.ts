@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
+import { createBloom } from "../../src/ethereum/bloom.ts";
+import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { checkBody, isJson, type Task } from "../../src/verification/checkBody.ts";
+
+const EMPTY_ROOT = orderedTrieRoot([]);
+const header = {
+  ...({
+    parentHash: ZERO_HASH,
+    miner: ZERO_ADDRESS,
+    stateRoot: ZERO_HASH,
+    mixHash: ZERO_HASH,
+    extraData: "0x",
+  } as const),
+  ...{ transactionsRoot: EMPTY_ROOT, receiptsRoot: EMPTY_ROOT, logsBloom: createBloom() },
+  ...{ number: 5n, gasLimit: 30_000_000n, gasUsed: 0n, timestamp: 1_700_000_000n },
+};
+const london = { ...header, baseFeePerGas: 7n };
+const cancun = {
+  ...{ ...london, withdrawalsRoot: EMPTY_ROOT, blobGasUsed: 0n, excessBlobGas: 0n },
+  parentBeaconBlockRoot: ZERO_HASH,
+};
+const forks = { header, london, cancun, prague: { ...cancun, requestsHash: `0x${"11".repeat(32)}` as Hash } };
+
+const find = (value: unknown, task: Task) => checkBody(Buffer.from(JSON.stringify(value)), task);
+const BLOCK: Task = { kind: "block", place: {}, computes: true };
+const outcomes = (value: unknown) => find(value, BLOCK).map(({ check, outcome }) => `${check} ${outcome}`);
+
+for (const [name, fields] of Object.entries(forks)) {
+  test(`the header hash of ${name}`, () => {
+    const block = formatHeader(fields, hashHeader(fields));
+    assert.deepEqual(outcomes(block), ["block passed", "header passed"]);
+    for (const field of Object.keys(block)) {
+      const { [field]: value = "", ...rest } = block;
+      const last = value.endsWith("1") ? "2" : "1";
+      assert.deepEqual(
+        outcomes({ ...rest, [field]: value.slice(0, -1) + last }),
+        ["block passed", "header failed"],
+        field,
+      );
+      assert.deepEqual(outcomes(rest), ["block passed", "header failed"], `without ${field}`);
+    }
+  });
+}
+
+test("an unknown header field makes a wrong hash uncomputable, and leaves a right one right", () => {
+  const block = { ...formatHeader(london, hashHeader(london)), newRoot: ZERO_HASH };
+  assert.deepEqual(outcomes(block), ["block passed", "header passed"]);
+  assert.deepEqual(outcomes({ ...block, gasUsed: "0x1" }), ["block passed", "header uncomputable"]);
+  assert.deepEqual(outcomes({ ...block, gasUsed: "0x1", newRoot: null }), ["block passed", "header failed"]);
+});
+
+test("a transaction of an unknown type is uncomputable", () => {
+  const task: Task = { kind: "transaction", place: {}, computes: true };
+  assert.deepEqual(find({ type: "0x55", hash: ZERO_HASH }, task).at(-1), {
+    check: "transactions",
+    outcome: "uncomputable",
+  });
+});
+
+test("null is no answer that could be wrong; another kind of value is", () => {
+  assert.deepEqual(outcomes(null), []);
+  for (const value of ["0x1", 7, [], true]) assert.deepEqual(outcomes(value), ["block failed"]);
+});
+
+test("JSON is read to its end, at any depth", () => {
+  const deep = `${"[".repeat(300)}${"]".repeat(300)}`;
+  for (const text of ['"0x"', " 1 ", "null", '{"a":[1,{}]}', deep]) assert.ok(isJson(Buffer.from(text)), text);
+  for (const text of ["", "0x1", '"\n"', '"a', "{}}", "[1,]", "nul", deep.slice(1)])
+    assert.ok(!isJson(Buffer.from(text)), text);
+  assert.ok(!isJson(Buffer.from([0x22, 0xff, 0x22])));
+});
+
+test("what computes nothing proves no encoding: an empty list of receipts, a receipt's bloom, raw bytes", () => {
+  const header = {
+    hash: ZERO_HASH,
+    number: 5n,
+    receiptsRoot: EMPTY_ROOT,
+    logsBloom: `0x${"00".repeat(256)}`,
+    countsGas: true,
+  };
+  assert.deepEqual(find([], { kind: "receipts", place: {}, header }), [{ check: "block", outcome: "passed" }]);
+  assert.deepEqual(find([], { kind: "receipts", place: {}, header: { ...header, receiptsRoot: ZERO_HASH } }).at(-1), {
+    check: "receipts",
+    outcome: "failed",
+  });
+  assert.deepEqual(find("0x01", { kind: "raw", hash: ZERO_HASH }), [{ check: "transaction", outcome: "failed" }]);
+});
