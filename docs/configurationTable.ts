@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { configSchema } from "../src/config/config.ts";
+import { configSchema } from "../src/config/schema.ts";
 
 type Schema = z.core.JSONSchema.JSONSchema;
 

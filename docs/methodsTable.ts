@@ -1,7 +1,7 @@
-import type { AtPending, Kept, Method } from "../src/methods/chain.ts";
+import type { Method, PendingBehaviour, RetentionLabel } from "../src/methods/method.ts";
 import { table } from "../src/methods/table.ts";
 
-const KEPT: Readonly<Record<Kept, string>> = {
+const KEPT: Readonly<Record<RetentionLabel, string>> = {
   computed: "made here, nothing to keep",
   constant: "until restart",
   head: "until the next head",
@@ -14,16 +14,20 @@ const KEPT: Readonly<Record<Kept, string>> = {
   never: "never",
 };
 
-const PENDING: Readonly<Record<AtPending, string>> = {
+const PENDING: Readonly<Record<PendingBehaviour, string>> = {
   view: "the view",
   node: "the node",
   none: "",
 };
 
-const isKept = (text: string): text is Kept => text in KEPT;
-const isAtPending = (text: string): text is AtPending => text in PENDING;
+const isKept = (text: string): text is RetentionLabel => text in KEPT;
+const isAtPending = (text: string): text is PendingBehaviour => text in PENDING;
 
-const formatRow = (kept: Kept, atPending: AtPending, methods: readonly Method[]): readonly string[] => {
+const formatRow = (
+  kept: RetentionLabel,
+  atPending: PendingBehaviour,
+  methods: readonly Method[],
+): readonly string[] => {
   const names = methods.filter((method) => method.kept === kept && method.atPending === atPending);
   if (names.length === 0) return [];
   return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${KEPT[kept]} | ${PENDING[atPending]} |`];

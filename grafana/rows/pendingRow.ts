@@ -34,7 +34,7 @@ export const pendingRow: Row = {
     },
     {
       title: "Answers at pending by mode",
-      description: "live and native are good. stale or unproven answers come from a node.",
+      description: "live and native are good. stale or unverified answers come from a node.",
       unit: "reqps",
       stacked: true,
       queries: [rates("pending_answers_total", CHAIN, "mode")],
@@ -52,7 +52,7 @@ export const pendingRow: Row = {
     },
     {
       title: "Executing a flashblock",
-      description: "A message that takes longer than a block time is published unproven.",
+      description: "A message that takes longer than a block time is published unverified.",
       unit: "s",
       queries: [0.5, 0.99].map((share) => quantile(share, "pending_execute_seconds", CHAIN)),
     },

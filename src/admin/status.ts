@@ -30,7 +30,7 @@ export interface HeadStatus {
 }
 
 export interface PendingStatus {
-  readonly mode: "live" | "unproven" | "degraded" | "stale" | "native" | "node" | "none";
+  readonly mode: "live" | "unverified" | "degraded" | "stale" | "native" | "node" | "none";
   readonly number: number | null;
   /** Since the last good message; null without a feed. */
   readonly feedAgeMs: number | null;

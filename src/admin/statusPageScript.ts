@@ -1,7 +1,7 @@
 /** Plain browser JavaScript: draws `./status.json` once a second while the page is seen. Text goes in as text, never as HTML. */
 export const STATUS_PAGE_SCRIPT = `
 const POLL_MS = 1000, SAMPLES = 120;
-const MODES = { live: "good", native: "good", node: "", none: "", unproven: "warn", degraded: "warn", stale: "bad" };
+const MODES = { live: "good", native: "good", node: "", none: "", unverified: "warn", degraded: "warn", stale: "bad" };
 const history = new Map();
 const node = (name, attributes, ...children) => {
   const made = document.createElement(name);

@@ -1,21 +1,21 @@
 import type { FailureReason } from "../cache/redisHealth.ts";
-import type { ChainConfig } from "../config/config.ts";
+import type { ChainConfig } from "../config/schema.ts";
 import type { Check, NodeErrorKind } from "../core/node.ts";
-import type { Lifetime } from "../core/source.ts";
+import type { RetentionClass } from "../core/rpcSource.ts";
 import type { PendingMode } from "../core/view.ts";
 import type { MessageFault } from "../feed/message.ts";
 import type { Decision } from "../feed/sequence.ts";
-import type { Unproven } from "../pending/execution.ts";
+import type { UnverifiedReason } from "../pending/execution.ts";
 import type { Difference } from "../pending/reconcile.ts";
 import type { RunKind } from "../simulation/simulator.ts";
-import { OUTCOMES } from "../telemetry/outcomes.ts";
+import { OUTCOMES } from "../telemetry/callMetrics.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { COMPUTED_CHECKS } from "../verification/evidence.ts";
 
 /** All members of a closed set: the compiler sees that none is missing. */
 const all = <T extends string>(set: Record<T, true>): readonly T[] => Object.keys(set) as T[];
 
-const LIFETIMES = all<Exclude<Lifetime, "never">>({
+const LIFETIMES = all<Exclude<RetentionClass, "never">>({
   constant: true,
   byHash: true,
   final: true,
@@ -56,7 +56,7 @@ const CHECKS = all<Check>({
 });
 const MODES = all<PendingMode>({
   live: true,
-  unproven: true,
+  unverified: true,
   degraded: true,
   stale: true,
   native: true,
@@ -84,7 +84,7 @@ const DECISIONS = all<Decision | MessageFault | "undecodable" | "payloadEnd">({
   undecodable: true,
   payloadEnd: true,
 });
-const UNVERIFIED = all<Unproven>({
+const UNVERIFIED = all<UnverifiedReason>({
   gas: true,
   bloom: true,
   receiptsRoot: true,
@@ -158,9 +158,9 @@ const beginFeed = (metrics: Metrics, chain: string): void => {
 export const beginChainSeries = (metrics: Metrics, { name: chain, nodes, pending }: ChainConfig): void => {
   for (const outcome of OUTCOMES) metrics.requests.inc({ chain, method: "other", outcome }, 0);
   metrics.requestSeconds.zero({ chain, method: "other" });
-  for (const lifetime of LIFETIMES) {
-    metrics.cacheStored.inc({ chain, class: lifetime }, 0);
-    for (const outcome of LOOKUPS) metrics.cacheLookups.inc({ chain, class: lifetime, outcome }, 0);
+  for (const retention of LIFETIMES) {
+    metrics.cacheStored.inc({ chain, class: retention }, 0);
+    for (const outcome of LOOKUPS) metrics.cacheLookups.inc({ chain, class: retention, outcome }, 0);
   }
   for (const [index, { name = `node${index + 1}` }] of nodes.entries()) beginNode(metrics, chain, name);
   for (const check of CHECKS) metrics.verifySkipped.inc({ chain, check }, 0);

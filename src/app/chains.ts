@@ -1,11 +1,11 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { ChainConfig } from "../config/config.ts";
 import { ConfigError } from "../config/readConfig.ts";
-import { countedEndpoint } from "../http/countedEndpoint.ts";
+import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
-import { forgetSeries } from "../telemetry/forgetSeries.ts";
-import { createChain, type ServedChain, type Shared } from "./createChain.ts";
+import { trackInFlight } from "../http/trackInFlight.ts";
+import { removeMetricSeries } from "../telemetry/removeMetricSeries.ts";
+import { createChainRuntime, type ServedChain, type Shared } from "./chainRuntime.ts";
 
 export interface ChainsOptions {
   readonly configs: readonly ChainConfig[];
@@ -35,7 +35,7 @@ export interface Chains {
 /** Nodes that are asked in vain need five seconds each to be found out. */
 const READY_TIMEOUT_MS = 30_000;
 
-interface Live {
+interface ActiveChain {
   readonly config: ChainConfig;
   readonly chain: ServedChain;
   readonly endpoint: Endpoint;
@@ -56,14 +56,14 @@ export const createChains = (options: ChainsOptions): Chains => {
   const retiring = new Set<Promise<void>>();
   let isClosed = false;
 
-  const start = (config: ChainConfig): Live => {
+  const start = (config: ChainConfig): ActiveChain => {
     const wrongChain = Promise.withResolvers<never>();
     wrongChain.promise.catch(() => {});
-    const chain = createChain(config, { ...shared, onWrongChain: wrongChain.reject });
-    const live: Live = {
+    const chain = createChainRuntime(config, { ...shared, onWrongChain: wrongChain.reject });
+    const live: ActiveChain = {
       config,
       chain,
-      ...countedEndpoint(chain.endpoint),
+      ...trackInFlight(chain.endpoint),
       wrongChain: wrongChain.promise,
       isKnown: false,
       hasSharedId: false,
@@ -105,7 +105,7 @@ export const createChains = (options: ChainsOptions): Chains => {
   };
 
   /** A new configuration with a node of another chain is refused; one in force has it suspended. */
-  const untilReady = async ({ chain, wrongChain }: Live, path: string): Promise<void> => {
+  const untilReady = async ({ chain, wrongChain }: ActiveChain, path: string): Promise<void> => {
     const late = new AbortController();
     const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: late.signal }).then(() => {
       throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
@@ -121,16 +121,16 @@ export const createChains = (options: ChainsOptions): Chains => {
   };
 
   /** Its series go with it, but those that its successor sets too. */
-  const forget = async ({ config }: Live): Promise<void> => {
+  const forget = async ({ config }: ActiveChain): Promise<void> => {
     const successor = current.find(({ chain }) => chain.name === config.name);
-    if (successor === undefined) return forgetSeries(registry, config.name);
+    if (successor === undefined) return removeMetricSeries(registry, config.name);
     const names = new Set(successor.chain.upstreams.nodes.map(({ name }) => name));
     for (const [index, { name = `node${index + 1}` }] of config.nodes.entries()) {
-      if (!names.has(name)) await forgetSeries(registry, config.name, name);
+      if (!names.has(name)) await removeMetricSeries(registry, config.name, name);
     }
   };
 
-  const retire = async (live: Live): Promise<void> => {
+  const retire = async (live: ActiveChain): Promise<void> => {
     const ended = new AbortController();
     const late = wait(options.drainTimeoutMs, undefined, { signal: ended.signal }).catch(() => {});
     await Promise.race([live.idle(), late]);
@@ -139,7 +139,7 @@ export const createChains = (options: ChainsOptions): Chains => {
     await forget(live);
   };
 
-  let current: readonly Live[] = [];
+  let current: readonly ActiveChain[] = [];
   current = options.configs.map(start);
   publish();
 
@@ -157,13 +157,13 @@ export const createChains = (options: ChainsOptions): Chains => {
       const next = configs.map(
         (config) => before.find((live) => isDeepStrictEqual(live.config, config)) ?? start(config),
       );
-      const fresh = next.filter((live) => !before.includes(live));
+      const bypassCache = next.filter((live) => !before.includes(live));
       const discard = async (): Promise<void> => {
-        await Promise.all(fresh.map(({ chain }) => chain.close()));
-        for (const live of fresh) await forget(live);
+        await Promise.all(bypassCache.map(({ chain }) => chain.close()));
+        for (const live of bypassCache) await forget(live);
       };
       try {
-        await Promise.all(fresh.map((live) => untilReady(live, `chains[${next.indexOf(live)}]`)));
+        await Promise.all(bypassCache.map((live) => untilReady(live, `chains[${next.indexOf(live)}]`)));
       } catch (error) {
         await discard();
         throw error;

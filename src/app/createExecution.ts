@@ -1,19 +1,19 @@
 import { availableParallelism } from "node:os";
-import type { Store } from "../cache/store.ts";
-import type { ChainConfig } from "../config/config.ts";
+import type { TieredStore } from "../cache/tieredStore.ts";
+import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
-import type { Wish } from "../evm/ahead.ts";
 import { createNodeState } from "../evm/nodeState.ts";
+import type { PrefetchHint } from "../evm/prefetch.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
 import { createWorkers } from "../evm/workers.ts";
 import type { Executor } from "../pending/execution.ts";
 import { createExecutor, type ExecutorOptions } from "../pending/executor.ts";
 import { createSimulator, SIMULATE_WORKER, type Simulator } from "../simulation/simulator.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createFetchState } from "./fetchState.ts";
+import { createStateFetcher } from "./fetchStateBatch.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** What executes on one chain. */
@@ -21,7 +21,7 @@ export interface Execution {
   readonly simulator: Simulator;
   /** A thread of its own, for the feed's transactions; begun with the first call. */
   executor(): Executor;
-  stateAt(block: BlockId, wish?: Wish): StateSource;
+  stateAt(block: BlockId, wish?: PrefetchHint): StateSource;
   close(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export interface ExecutionOptions {
   readonly rules: { readonly forks: ChainForks };
   readonly upstreams: Upstreams;
   /** Where state of final blocks is kept for all replicas. */
-  readonly store: Store;
+  readonly store: TieredStore;
   readonly telemetry: Telemetry;
 }
 
@@ -46,7 +46,7 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
   const { heads } = upstreams;
   const state = createNodeState({
     fetch: storedFetch({
-      fetch: createFetchState(upstreams, FETCH_TIMEOUT_MS),
+      fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
       store: {
         get: async (key) => (await store.get([key]))[0]?.bytes,
         set: (key, value) => store.set(key, value, "final", undefined),
@@ -98,7 +98,7 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
       createExecutor({
         forks: () => rules.forks,
         // The feed is of the newest blocks.
-        natives: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
+        nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
         stateAt: state.at,
         onFailure,
         onRetry,

@@ -1,25 +1,25 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { createOpsServer } from "../admin/ops.ts";
+import { createOpsServer } from "../admin/opsServer.ts";
 import { statusPage } from "../admin/statusPage.ts";
-import { createMemory } from "../cache/memory.ts";
-import { createRedis } from "../cache/redis.ts";
-import type { Config } from "../config/config.ts";
+import { createMemoryStore } from "../cache/memoryStore.ts";
+import { createRedisStore } from "../cache/redisStore.ts";
 import { formatMasked } from "../config/maskConfig.ts";
+import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
-import { createHttpServer, type HttpServer } from "../http/http.ts";
+import { createHttpServer, type HttpServer } from "../http/httpServer.ts";
 import { createRequestLog } from "../http/requestLog.ts";
-import { createSpanSlots } from "../limits/spanSlots.ts";
+import { createFairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/pool.ts";
-import { createWebSockets } from "../websocket/webSockets.ts";
+import { createWebSocketServer } from "../websocket/webSocketServer.ts";
 import { beginProcessSeries } from "./beginSeries.ts";
+import type { ServedChain } from "./chainRuntime.ts";
 import { createChains } from "./chains.ts";
-import type { ServedChain } from "./createChain.ts";
-import { createGate } from "./createGate.ts";
+import { createAccessControl } from "./createAccessControl.ts";
 import { createReadiness } from "./readiness.ts";
 import { readVersion } from "./readVersion.ts";
-import { createStatus } from "./status.ts";
+import { createStatus } from "./statusReport.ts";
 
 /** A running forebay: one process, one or more chains. */
 export interface Forebay {
@@ -53,19 +53,19 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
   const { log, metrics, registry } = telemetry;
   beginProcessSeries(metrics, cache.redis !== undefined);
 
-  const memory = createMemory({ maxBytes: cache.memoryBytes, telemetry });
+  const memory = createMemoryStore({ maxBytes: cache.memoryBytes, telemetry });
   const redis =
     cache.redis === undefined
       ? undefined
-      : createRedis({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
-  const logSlots = createSpanSlots({ maxSpans: config.server.logSpans });
-  const webSockets = createWebSockets({
+      : createRedisStore({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
+  const logSlots = createFairScheduler({ maxSpans: config.server.logSpans });
+  const webSockets = createWebSocketServer({
     ...server,
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
   const verifyPool = new VerifyThreads();
-  const gate = createGate(config, telemetry);
+  const gate = createAccessControl(config, telemetry);
   let http: HttpServer | undefined;
   const chains = createChains({
     configs: config.chains,
@@ -115,7 +115,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     about,
     ...(server.statusPage && { page: statusPage(), status }),
-    admit: gate.admit,
+    admit: gate.authenticate,
     onEnd: createRequestLog(log),
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
   });

@@ -1,5 +1,5 @@
-import type { ReadinessReport } from "../admin/ops.ts";
-import type { Config } from "../config/config.ts";
+import type { ReadinessReport } from "../admin/opsServer.ts";
+import type { Config } from "../config/schema.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 
 /** What readiness looks at. */

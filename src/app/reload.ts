@@ -1,6 +1,6 @@
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/readConfig.ts";
+import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 export interface ReloadOptions {

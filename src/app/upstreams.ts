@@ -1,12 +1,12 @@
 import type { Clock } from "../core/clock.ts";
 import type { Check } from "../core/node.ts";
-import type { Source } from "../core/source.ts";
+import type { RpcSource } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import type { Finality } from "../heads/canonical.ts";
+import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
-import { createHeadFollower, type HeadFollower } from "../heads/headFollower.ts";
+import { createHeadTracker, type HeadTracker } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
-import { routed } from "../nodes/routed.ts";
+import { createNodePool } from "../nodes/nodePool.ts";
 import { createUpstreamNode, type NodeOptions, type UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
@@ -38,12 +38,12 @@ export interface UpstreamsOptions {
 }
 
 /** The nodes of one chain. */
-export interface Upstreams extends Source {
+export interface Upstreams extends RpcSource {
   readonly nodes: readonly UpstreamNode[];
-  readonly heads: HeadFollower;
+  readonly heads: HeadTracker;
   readonly verifier: Verifier;
   /** For questions of forebay's own: they do not count as somebody who asks, so that an idle chain stays idle. */
-  readonly quiet: Source;
+  readonly quiet: RpcSource;
   /** Known once `ready` has resolved. `hash` changes only where the whole chain began anew. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
   /** Chain id, genesis and a first head are known. Rejects only if it is closed before. */
@@ -69,7 +69,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
       nodes: names,
       off: options.checksOff ?? [],
       pool,
-      onConvicted: (error) => nodes.find(({ name }) => name === error.node)?.convict(error),
+      onWrongAnswer: (error) => nodes.find(({ name }) => name === error.node)?.recordWrongAnswer(error),
     },
     telemetry,
   );
@@ -103,7 +103,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     },
   });
 
-  const heads = createHeadFollower(
+  const heads = createHeadTracker(
     {
       chain,
       finality: options.finality ?? "node",
@@ -123,7 +123,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
   signal.addEventListener("abort", () => first.reject(new Error(`chain "${chain}": closed`)), { once: true });
   identity.start();
 
-  const source = routed(nodes, {
+  const source = createNodePool(nodes, {
     attempts: options.attempts ?? DEFAULT_ATTEMPTS,
     ...(options.hedge && { hedge: options.hedge }),
     onRetry: () => metrics.upstreamRetries.inc({ chain }),
@@ -140,7 +140,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
     },
     ready,
     request: (question, context) => {
-      heads.touch();
+      heads.markActive();
       return source.request(question, context);
     },
     close: async () => {

@@ -1,22 +1,22 @@
 import type { Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
-import type { Answer, CallContext, Lifetime, Question, Source } from "../core/source.ts";
+import type { RequestContext, RetentionClass, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { Absent } from "./absent.ts";
-import { type Entry, isCanonical, isShared, isTrue, redisSeconds } from "./entry.ts";
-import { questionKey } from "./key.ts";
-import { listedTransactions } from "./listedTransactions.ts";
-import type { Memory } from "./memory.ts";
-import type { Redis } from "./redis.ts";
+import { type CacheEntry, isCanonical, isShared, isValid, redisSeconds } from "./cacheEntry.ts";
+import { requestKey } from "./cacheKey.ts";
+import type { MemoryStore } from "./memoryStore.ts";
+import type { NegativeCache } from "./negativeCache.ts";
+import type { RedisStore } from "./redisStore.ts";
+import { scanTransactionHashes } from "./scanTransactionHashes.ts";
 
 export interface CachedOptions {
   /** Name of the chain, for metrics. */
   readonly chain: string;
   /** See `createKeyPrefix`. Read at every request: a chain may begin anew. */
   readonly prefix: string;
-  readonly memory: Memory;
-  readonly redis?: Redis;
-  readonly absent: Absent;
+  readonly memory: MemoryStore;
+  readonly redis?: RedisStore;
+  readonly absent: NegativeCache;
   readonly telemetry: Telemetry;
 }
 
@@ -24,79 +24,83 @@ export interface CachedOptions {
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
 /** What is kept only if the answer is known to be of the block with the key's hash. */
-const NEEDS_PROOF: ReadonlySet<Lifetime> = new Set(["recent", "recentState"]);
+const REQUIRES_VERIFICATION: ReadonlySet<RetentionClass> = new Set(["recent", "recentState"]);
 
 /** Answers from memory, then from Redis, then from `source`, and keeps what may be kept. Architecture.md, idea 1. */
-export const cached = (source: Source, options: CachedOptions): Source => {
+export const cached = (source: RpcSource, options: CachedOptions): RpcSource => {
   const { memory, redis, absent } = options;
   const count = createLookupCounters(options);
   const { cacheAgeSeconds } = options.telemetry.metrics;
-  const observeAge = (entry: Entry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
+  const observeAge = (entry: CacheEntry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
 
-  const forward = async (question: Question, context: CallContext, fwd: "bypass" | "method"): Promise<Answer> => {
+  const forward = async (
+    question: RpcRequest,
+    context: RequestContext,
+    fwd: "bypass" | "method",
+  ): Promise<RpcResponse> => {
     const answer = await source.request(question, context);
     return answer.status.hit === undefined ? { ...answer, status: { ...answer.status, fwd } } : answer;
   };
 
-  const ask = async (key: string, question: Question, context: CallContext): Promise<Answer> => {
-    const { lifetime } = question;
+  const ask = async (key: string, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    const { retention } = question;
     const { heads } = context.view;
-    if (!context.fresh && redis !== undefined && isShared(lifetime)) {
+    if (!context.bypassCache && redis !== undefined && isShared(retention)) {
       const entry = await redis.get(key);
-      if (entry !== undefined && isTrue(entry, lifetime, heads)) {
+      if (entry !== undefined && isValid(entry, retention, heads)) {
         memory.set(key, entry);
-        count(lifetime, "redis");
+        count(retention, "redis");
         observeAge(entry);
         return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
       }
     }
-    count(lifetime, context.fresh ? "bypass" : "miss");
+    count(retention, context.bypassCache ? "bypass" : "miss");
     const answer = await source.request(expecting(question, heads), context);
     if (answer.status.hit !== undefined) return answer;
     const stored = keep(key, question, heads, answer);
-    return { ...answer, status: { ...answer.status, fwd: context.fresh ? "request" : "miss", stored } };
+    return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
   };
 
   /** A `null` for a transaction that exists is asked again. */
-  const expecting = (question: Question, heads: Heads): Question => {
+  const expecting = (question: RpcRequest, heads: Heads): RpcRequest => {
     const hash = String(question.params[0]);
-    if (question.lifetime !== "byTransaction" || !absent.isExpected(hash, heads)) return question;
-    return { ...question, mustExist: true, isSealed: absent.isSealed(hash, heads) };
+    if (question.retention !== "byTransaction" || !absent.isExpected(hash, heads)) return question;
+    return { ...question, nullIsError: true, isInKnownBlock: absent.isSealed(hash, heads) };
   };
 
-  const keep = (key: string, question: Question, heads: Heads, answer: Answer): boolean => {
-    const { lifetime } = question;
+  const keep = (key: string, question: RpcRequest, heads: Heads, answer: RpcResponse): boolean => {
+    const { retention } = question;
     // `proven: false`: the node did not have the block, whatever it answered.
-    if (!(answer.body instanceof Uint8Array) || answer.proven === false) return false;
-    if (isNull(answer)) return lifetime === "byTransaction" && absent.add(question, heads);
+    if (!(answer.body instanceof Uint8Array) || answer.verified === false) return false;
+    if (isNull(answer)) return retention === "byTransaction" && absent.add(question, heads);
     const entry = createEntry(question, heads, answer.body, answer);
     if (entry === undefined) return false;
-    if (lifetime === "recent" && answer.block && tellsTransactions(question, answer.body))
-      absent.expect(listedTransactions(answer.body), answer.block);
+    if (retention === "recent" && answer.block && listsTransactions(question, answer.body))
+      absent.expectTransactions(scanTransactionHashes(answer.body), answer.block);
     const inMemory = memory.set(key, entry);
-    const inRedis = redis !== undefined && isShared(lifetime);
+    const inRedis = redis !== undefined && isShared(retention);
     if (inRedis) redis.set(key, entry, redisSeconds(entry));
-    if (inMemory || inRedis) options.telemetry.metrics.cacheStored.inc({ chain: options.chain, class: lifetime });
+    if (inMemory || inRedis) options.telemetry.metrics.cacheStored.inc({ chain: options.chain, class: retention });
     return inMemory || inRedis;
   };
 
   return {
     request: (question, context) => {
-      const { lifetime } = question;
+      const { retention } = question;
       const { heads } = context.view;
-      const key = questionKey(options.prefix, question, heads);
-      if (key === undefined) return forward(question, context, lifetime === "never" ? "method" : "bypass");
-      if (!context.fresh) {
+      const key = requestKey(options.prefix, question, heads);
+      if (key === undefined) return forward(question, context, retention === "never" ? "method" : "bypass");
+      if (!context.bypassCache) {
         const kept = memory.get(key);
-        if (kept !== undefined && isTrue(kept, lifetime, heads)) {
-          count(lifetime, "memory");
+        if (kept !== undefined && isValid(kept, retention, heads)) {
+          count(retention, "memory");
           observeAge(kept);
           return Promise.resolve(kept);
         }
-        if (lifetime === "byTransaction") {
+        if (retention === "byTransaction") {
           const answer = absent.get(question, heads);
           if (answer !== undefined) {
-            count(lifetime, "absent");
+            count(retention, "absent");
             return Promise.resolve(answer);
           }
         }
@@ -107,12 +111,17 @@ export const cached = (source: Source, options: CachedOptions): Source => {
 };
 
 /** The entry to keep, or undefined where the answer may not be kept. The key has been found with the same heads. */
-const createEntry = (question: Question, heads: Heads, body: Uint8Array, answer: Answer): Entry | undefined => {
-  const { lifetime } = question;
-  if (NEEDS_PROOF.has(lifetime) && answer.proven !== true) return undefined;
+const createEntry = (
+  question: RpcRequest,
+  heads: Heads,
+  body: Uint8Array,
+  answer: RpcResponse,
+): CacheEntry | undefined => {
+  const { retention } = question;
+  if (REQUIRES_VERIFICATION.has(retention) && answer.verified !== true) return undefined;
   const storedAtMs = Date.now();
-  if (lifetime !== "byTransaction") {
-    const final = lifetime === "final" || lifetime === "byHash";
+  if (retention !== "byTransaction") {
+    const final = retention === "final" || retention === "byHash";
     return { body, ...(answer.block && { block: answer.block }), final, storedAtMs };
   }
   const { block } = answer;
@@ -121,17 +130,17 @@ const createEntry = (question: Question, heads: Heads, body: Uint8Array, answer:
 };
 
 /** A block, its receipts or its logs: a node that is behind may still call their transactions absent. */
-const tellsTransactions = ({ tells }: Question, body: Uint8Array): boolean =>
-  (tells === "hash" || tells === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
+const listsTransactions = ({ blockField }: RpcRequest, body: Uint8Array): boolean =>
+  (blockField === "hash" || blockField === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
 
 /** The counters with their labels already looked up: a memory hit should cost less than finding them. */
 const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
   const counters = new Map<string, ReturnType<typeof telemetry.metrics.cacheLookups.labels>>();
-  return (lifetime: Lifetime, outcome: "memory" | "redis" | "absent" | "miss" | "bypass"): void => {
-    const name = lifetime + outcome;
+  return (retention: RetentionClass, outcome: "memory" | "redis" | "absent" | "miss" | "bypass"): void => {
+    const name = retention + outcome;
     let counter = counters.get(name);
     if (counter === undefined) {
-      counter = telemetry.metrics.cacheLookups.labels({ chain, class: lifetime, outcome });
+      counter = telemetry.metrics.cacheLookups.labels({ chain, class: retention, outcome });
       counters.set(name, counter);
     }
     counter.inc();

@@ -1,5 +1,5 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis";
-import type { RedisPlace } from "./redisUrl.ts";
+import type { RedisAddress } from "./redisUrl.ts";
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** A connection that owes an answer for so long is made anew: what waits on it is given up, and the server may have moved. */
@@ -21,7 +21,7 @@ const retryDelayMs = (times: number): number =>
 type Options = Omit<RedisOptions, "replyMapping">;
 
 /** Nothing waits for a connection and nothing is sent twice: a command that cannot be sent now is a miss. */
-const createOptions = (place: RedisPlace, tls: RedisTls): Options => ({
+const createOptions = (place: RedisAddress, tls: RedisTls): Options => ({
   ...(place.username !== undefined && { username: place.username }),
   ...(place.password !== undefined && { password: place.password }),
   ...(place.tls && { tls: { ...tls } }),
@@ -33,7 +33,7 @@ const createOptions = (place: RedisPlace, tls: RedisTls): Options => ({
   retryStrategy: retryDelayMs,
 });
 
-export const createRedisClient = (place: RedisPlace, tls: RedisTls = {}): Redis | Cluster => {
+export const createRedisClient = (place: RedisAddress, tls: RedisTls = {}): Redis | Cluster => {
   const options = createOptions(place, tls);
   switch (place.kind) {
     case "single":
@@ -57,7 +57,7 @@ export const createRedisClient = (place: RedisPlace, tls: RedisTls = {}): Redis 
   }
 };
 
-const createCluster = (place: RedisPlace, options: Options): Cluster => {
+const createCluster = (place: RedisAddress, options: Options): Cluster => {
   const { retryStrategy: _, enableOfflineQueue: __, ...redisOptions } = options;
   const clusterOptions: Omit<ClusterOptions, "redisOptions"> = {
     enableOfflineQueue: false,

@@ -1,5 +1,5 @@
 /** Where Redis is, and how it is deployed. */
-export interface RedisPlace {
+export interface RedisAddress {
   readonly kind: "single" | "sentinel" | "cluster";
   /** The servers; the sentinels, where there are some. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
@@ -25,7 +25,7 @@ const invalid = (reason: string): Error => new Error(`Redis URL: ${reason}`);
  * `redis://host:port/db`, `redis+sentinel://h1,h2/name` (or `/name/db`), `redis+cluster://h1,h2`, each with `user:password@`
  * before the hosts where needed; `rediss` for TLS; `?sentinelPassword=` where the sentinels have their own.
  */
-export const parseRedisUrl = (url: string): RedisPlace => {
+export const parseRedisUrl = (url: string): RedisAddress => {
   const groups = URL_FORM.exec(url)?.groups;
   if (groups === undefined)
     throw invalid("expected redis://, rediss://, redis+sentinel:// or redis+cluster:// and hosts");
@@ -54,7 +54,7 @@ export const parseRedisUrl = (url: string): RedisPlace => {
   };
 };
 
-const parseHosts = (text: string, defaultPort: number): RedisPlace["hosts"] =>
+const parseHosts = (text: string, defaultPort: number): RedisAddress["hosts"] =>
   text.split(",").map((part) => {
     const groups = HOST_FORM.exec(part)?.groups;
     const port = Number(groups?.port ?? defaultPort);

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { crc32, deflateRaw, inflateRaw, inflateRawSync } from "node:zlib";
 import { formatData, type Hash } from "../ethereum/hex.ts";
-import type { Entry } from "./entry.ts";
+import type { CacheEntry } from "./cacheEntry.ts";
 
 /*
  * A value: magic, version, flags, milliseconds since 1970, length of the plain body, block number, block hash, checksum, body.
@@ -25,7 +25,7 @@ const LEVEL = 1;
 const deflateAsync = promisify(deflateRaw);
 const inflateAsync = promisify(inflateRaw);
 
-export const encodeValue = async (key: string, entry: Entry): Promise<Buffer> => {
+export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffer> => {
   const isLarge = entry.body.byteLength >= COMPRESS_BYTES;
   const payload = isLarge ? await deflateAsync(entry.body, { level: LEVEL }) : entry.body;
   const value = Buffer.allocUnsafe(HEADER_BYTES + payload.byteLength).fill(0, 0, HEADER_BYTES);
@@ -44,7 +44,7 @@ export const encodeValue = async (key: string, entry: Entry): Promise<Buffer> =>
 };
 
 /** Undefined for anything that `encodeValue` did not make for this key. */
-export const decodeValue = async (key: string, value: Buffer): Promise<Entry | undefined> => {
+export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntry | undefined> => {
   if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || value[2] !== VERSION) return undefined;
   if (value.readUInt32BE(CHECKSUM_AT) !== checksum(key, value)) return undefined;
   const flags = value[3] ?? 0;

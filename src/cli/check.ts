@@ -1,5 +1,5 @@
 import { request } from "undici";
-import type { ChainConfig, Config } from "../config/config.ts";
+import type { ChainConfig, Config } from "../config/schema.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
 

@@ -1,4 +1,4 @@
-import type { Config } from "./config.ts";
+import type { Config } from "./schema.ts";
 
 const MASK = "***";
 /** Everything a URL holds beside its scheme and hosts may be a secret: credentials, path, query. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
-import { type Config, configSchema } from "./config.ts";
+import { type Config, configSchema } from "./schema.ts";
 
 /** All faults of a configuration at once, each with its path. */
 export class ConfigError extends Error {

@@ -1,7 +1,7 @@
-import type { Answer } from "./source.ts";
+import type { RpcResponse } from "./rpcSource.ts";
 
 /** The answer is `null`: there is nothing, or the node has not got it. */
-export const isNull = ({ body }: Pick<Answer, "body">): boolean =>
+export const isNull = ({ body }: Pick<RpcResponse, "body">): boolean =>
   body instanceof Uint8Array &&
   body.byteLength === 4 &&
   body[0] === 0x6e &&

@@ -1,6 +1,6 @@
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
-import type { Answer, CallContext, Source } from "./source.ts";
+import type { RequestContext, RpcResponse, RpcSource } from "./rpcSource.ts";
 
 /** What a node's failure means; peers.md 6.3, tested in this order. */
 export type NodeErrorKind =
@@ -65,10 +65,10 @@ export class UnverifiedError extends NodeError {
 }
 
 /** Who waits for an answer, and how long: all that a node needs of a CallContext. */
-export type Reach = Pick<CallContext, "signal" | "deadlineMs" | "traceparent">;
+export type Reach = Pick<RequestContext, "signal" | "deadlineMs" | "traceparent">;
 
 /** One node, for rooms that choose for themselves (spans of logs are pinned to nodes). Rejects with NodeError. */
-export interface Node extends Source {
+export interface Node extends RpcSource {
   readonly name: string;
   /** The newest block that this node announced; undefined before its first answer. */
   readonly head: bigint | undefined;
@@ -77,9 +77,9 @@ export interface Node extends Source {
   /** The lowest block whose data the node was not seen to lack. */
   readonly oldest: bigint;
   /** Its answer is known to be wrong: counted, named in the log, and the node is suspended. Each error once. */
-  convict?(error: UnverifiedError): void;
+  recordWrongAnswer?(error: UnverifiedError): void;
   /** Remember that data at and below this block is pruned there. */
-  lacks(number: bigint): void;
+  recordPruned(number: bigint): void;
   /** Several reads in as few HTTP requests as the node allows; one outcome for each, in their order. Never rejects. */
-  batch(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
+  batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
 }

@@ -10,7 +10,7 @@ export interface View {
 }
 
 /** What `x-forebay-pending` says. */
-export type PendingMode = "live" | "unproven" | "degraded" | "stale" | "native" | "node" | "none";
+export type PendingMode = "live" | "unverified" | "degraded" | "stale" | "native" | "node" | "none";
 
 /** Who answers at `pending`: this view, the newest sealed block as for `latest`, or the node's own `pending` (the tag is passed on). */
 export type PendingSource = "view" | "latest" | "node";

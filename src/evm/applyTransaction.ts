@@ -11,7 +11,7 @@ import {
   type TransactionChecks,
 } from "./checkTransaction.ts";
 import type { BlockEnvironment, Engine, EngineLog, MessageContext, MessageResult } from "./engine.ts";
-import { NONCE_OVERFLOW } from "./halt.ts";
+import { NONCE_OVERFLOW } from "./exceptionalHalt.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
@@ -63,7 +63,7 @@ export const applyTransaction = async (
   const cost = checkTransaction(engine, state, block, message, options.checks ?? CONSENSUS_CHECKS, fixed + limitFee);
   state.addBalance(message.from, -(message.gas * cost.gasPrice + cost.blobFee + fixed + limitFee));
   const result = await runTransaction(engine, state, block, message, cost, options);
-  settle(engine, state, block, message, cost, result.gasUsed, fees);
+  applyRefunds(engine, state, block, message, cost, result.gasUsed, fees);
   endTransaction(engine, state, result.destroyed);
   return { ...result, blobGasUsed: cost.blobGas };
 };
@@ -145,7 +145,7 @@ const messageContext = (
 };
 
 /** Gas that is left goes back, the tip to the block's beneficiary, a chain's fees to its vaults. */
-const settle = (
+const applyRefunds = (
   engine: Engine,
   state: StateOverlay,
   block: BlockEnvironment,

@@ -2,7 +2,7 @@ import type { AccountState, StateKeys, StateReader, StateValues } from "../core/
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../ethereum/hex.ts";
 import { type Guesses, largeGuesses } from "./guesses.ts";
 import type { MissingState } from "./missingState.ts";
-import { NotExecutable } from "./notExecutable.ts";
+import { NotExecutableError } from "./notExecutableError.ts";
 import { EMPTY_CODE_HASH } from "./stateOverlay.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -18,7 +18,7 @@ export interface KnownState {
 }
 
 /** An address whose code is native on that chain. */
-export class NativeContract extends NotExecutable {}
+export class NativeContractError extends NotExecutableError {}
 
 export interface KnownStateOptions {
   /** Codes outlive states: they are kept by their hash. */
@@ -53,7 +53,7 @@ export const createKnownState = (options: KnownStateOptions): KnownState => {
 
   const reader = (missing: MissingState, guesses: Guesses = largeGuesses): StateReader => ({
     account: (address) => {
-      if (isNative(address)) throw new NativeContract(`the code at ${address} is native`);
+      if (isNative(address)) throw new NativeContractError(`the code at ${address} is native`);
       missing.check();
       const account = accounts.get(address);
       if (account !== undefined || accounts.has(address)) return account;

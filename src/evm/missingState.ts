@@ -8,7 +8,7 @@ const MAX_READS = 5_000;
 const MAX_CONSECUTIVE = 16;
 
 /** Stops a run that has guessed enough; what it lacked until then is asked for. */
-class GuessedEnough extends Error {
+class SpeculationLimitError extends Error {
   override readonly name = "GuessedEnough";
 }
 
@@ -50,7 +50,7 @@ export const createMissingState = (): MissingState => {
     check: () => {
       if (count() === 0) return;
       reads++;
-      if (count() > MAX_KEYS || reads > MAX_READS) throw new GuessedEnough();
+      if (count() > MAX_KEYS || reads > MAX_READS) throw new SpeculationLimitError();
     },
     get count() {
       return count();
@@ -71,7 +71,7 @@ const createLoopGuard = () => {
       if (!continues) isExempt = isFirst;
       length = continues ? length + 1 : 1;
       last = { address, slot };
-      if (length > MAX_CONSECUTIVE && !isExempt) throw new GuessedEnough();
+      if (length > MAX_CONSECUTIVE && !isExempt) throw new SpeculationLimitError();
     },
   };
 };

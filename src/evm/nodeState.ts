@@ -4,7 +4,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { AccountState, StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { createAhead, type Wish } from "./ahead.ts";
+import { createPrefetch, type PrefetchHint } from "./prefetch.ts";
 import {
   accountCalls,
   blockHashCall,
@@ -32,7 +32,7 @@ export interface NodeStateOptions {
 /** State at sealed blocks, from nodes. Values are kept by the block's hash, codes by their own. */
 export interface NodeState {
   /** `wish`: calls that are about to run there; nodes that can are asked ahead what they will read. */
-  at(block: BlockId, wish?: Wish): StateSource;
+  at(block: BlockId, wish?: PrefetchHint): StateSource;
 }
 
 /** What is kept under a key, with its weight: an account, a slot, or a hash. */
@@ -51,7 +51,7 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
   });
   const numbers = new LRUCache<Hash, bigint>({ max: MAX_BLOCKS });
   const inFlight = new Map<string, Promise<void>>();
-  const planAhead = createAhead();
+  const planAhead = createPrefetch();
 
   const keepAccount = (block: Hash, address: Address, { account, code }: FoundAccount): void => {
     if (account !== undefined && code.length > 0) codes.set(account.codeHash, code);
@@ -62,7 +62,7 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
   };
 
   /** One batch for everything that is neither known nor asked for already. Returns what else came, being foreseen. */
-  const bring = async (block: Hash, keys: StateKeys, wish: Wish | undefined): Promise<StateKeys> => {
+  const bring = async (block: Hash, keys: StateKeys, wish: PrefetchHint | undefined): Promise<StateKeys> => {
     const questions = questionsFor(block, keys).filter(({ key }) => !kept.has(key));
     const shared = questions.flatMap(({ key }) => inFlight.get(key) ?? []);
     const own = questions.filter(({ key }) => !inFlight.has(key));
@@ -84,7 +84,11 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
     return foreseen;
   };
 
-  const ask = async (block: Hash, questions: readonly KeyQuestion[], wish: Wish | undefined): Promise<StateKeys> => {
+  const ask = async (
+    block: Hash,
+    questions: readonly KeyQuestion[],
+    wish: PrefetchHint | undefined,
+  ): Promise<StateKeys> => {
     const plan = wish === undefined ? undefined : planAhead(block, wish);
     const calls = [...questions.flatMap((question) => question.calls), ...(plan?.calls ?? [])];
     onFetch?.(questions.length);
@@ -168,7 +172,7 @@ export const createNodeState = (options: NodeStateOptions): NodeState => {
     return { accounts, codes: [...found], slots, blockHashes };
   };
 
-  const read = async (block: Hash, keys: StateKeys, wish: Wish | undefined): Promise<StateValues> => {
+  const read = async (block: Hash, keys: StateKeys, wish: PrefetchHint | undefined): Promise<StateValues> => {
     const asked = { ...keys, blockHashes: keys.blockHashes.filter((number) => hashOf?.(number) === undefined) };
     const foreseen = await bring(block, asked, wish);
     // All at once: a run on half of it would guess the rest, and ask for what its guesses led to.

@@ -6,8 +6,8 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import { customCrypto } from "./crypto.ts";
 import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, MessageResult } from "./engine.ts";
+import { formatHalt } from "./exceptionalHalt.ts";
 import { FastCommon } from "./fastCommon.ts";
-import { describeHalt } from "./halt.ts";
 import { LibraryState } from "./libraryState.ts";
 import { opPrecompiles } from "./opPrecompiles.ts";
 import { withGethErrors } from "./precompileErrors.ts";
@@ -120,7 +120,7 @@ const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean
 const describeFailure = (result: EVMResult["execResult"], error: EVMError, capturedLogs: number): MessageResult => {
   const failed = { gasUsed: result.executionGasUsed, refund: 0n, logs: [], capturedLogs, destroyed: [] };
   if (error.error === "revert") return { ...failed, status: "revert", returnData: result.returnValue };
-  return { ...failed, status: "halt", halt: describeHalt(error, result.runState), returnData: NOTHING };
+  return { ...failed, status: "halt", halt: formatHalt(error, result.runState), returnData: NOTHING };
 };
 
 const describeLog = (log: LibraryLog, index: number): EngineLog => ({

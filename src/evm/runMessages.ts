@@ -8,7 +8,7 @@ export type ToWorker =
       readonly name: string;
       readonly stateId: string;
       /** Addresses, or beginnings of addresses, whose code is native in that state's block. */
-      readonly natives: readonly string[];
+      readonly nativeContracts: readonly string[];
       readonly input: unknown;
     }
   | { readonly kind: "values"; readonly id: number; readonly values: StateValues }

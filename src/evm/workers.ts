@@ -11,7 +11,7 @@ const RESTART_MS = 1_000;
 const MAX_HEAP_MIB = 512;
 
 /** A run cannot be done here, because code on that chain is not in the EVM: a node must answer. */
-export class NotRunHere extends Error {
+export class MustForwardError extends Error {
   override readonly name = "NotRunHere";
 }
 
@@ -35,7 +35,7 @@ export interface RunRequest {
   readonly input: unknown;
   readonly source: StateSource;
   /** Addresses, or beginnings of addresses, whose code is native in that block: a run that touches one is not run here. */
-  readonly natives: readonly string[];
+  readonly nativeContracts: readonly string[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -61,7 +61,7 @@ interface Job extends RunRequest {
   endWaiting(): void;
 }
 
-interface Seat {
+interface WorkerSlot {
   worker: Worker | undefined;
   loaded: Promise<void>;
   isReady: boolean;
@@ -74,7 +74,7 @@ interface Seat {
   stateId: string | undefined;
 }
 
-const createSeat = (): Seat => ({
+const createSeat = (): WorkerSlot => ({
   worker: undefined,
   loaded: Promise.resolve(),
   isReady: false,
@@ -95,11 +95,11 @@ export const createWorkers = (options: WorkersOptions): Workers => {
   let isClosed = false;
   let lastId = 0;
 
-  const post = (seat: Seat, message: ToWorker) => seat.worker?.postMessage(message);
+  const post = (seat: WorkerSlot, message: ToWorker) => seat.worker?.postMessage(message);
 
   const countThreads = (): void => onThreads?.(seats.filter(({ worker }) => worker !== undefined).length);
 
-  const start = (seat: Seat): void => {
+  const start = (seat: WorkerSlot): void => {
     const worker = new Worker(entry, {
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     });
@@ -122,7 +122,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
   };
 
   /** A thread that is gone is replaced; its run is answered. */
-  const lose = (seat: Seat, worker: Worker, error: unknown): void => {
+  const lose = (seat: WorkerSlot, worker: Worker, error: unknown): void => {
     if (isClosed || seat.worker !== worker) return;
     const cause = error instanceof Error ? error : new Error(String(error));
     onFailure?.(cause);
@@ -140,13 +140,13 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     }, RESTART_MS).unref();
   };
 
-  const replace = (seat: Seat): void => {
+  const replace = (seat: WorkerSlot): void => {
     const old = seat.worker;
     if (!isClosed) start(seat);
     void old?.terminate();
   };
 
-  const finish = (seat: Seat, answer: (job: Job) => void): void => {
+  const finish = (seat: WorkerSlot, answer: (job: Job) => void): void => {
     const { job } = seat;
     seat.endJob?.();
     seat.job = undefined;
@@ -154,7 +154,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     if (job !== undefined) answer(job);
   };
 
-  const receive = (seat: Seat, message: FromWorker): void => {
+  const receive = (seat: WorkerSlot, message: FromWorker): void => {
     if (message.kind === "ready") {
       seat.isReady = true;
       next();
@@ -169,7 +169,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     next();
   };
 
-  const provide = (seat: Seat, job: Job, { id, keys }: FromWorker & { kind: "need" }): void => {
+  const provide = (seat: WorkerSlot, job: Job, { id, keys }: FromWorker & { kind: "need" }): void => {
     const isStill = () => seat.id === id && seat.job === job;
     job.source.read(keys, job.signal).then(
       (values) => {
@@ -185,7 +185,7 @@ export const createWorkers = (options: WorkersOptions): Workers => {
     );
   };
 
-  const assign = (seat: Seat, job: Job): void => {
+  const assign = (seat: WorkerSlot, job: Job): void => {
     seat.id = ++lastId;
     seat.job = job;
     seat.stateId = job.source.id;
@@ -204,8 +204,8 @@ export const createWorkers = (options: WorkersOptions): Workers => {
       clearTimeout(timer);
       job.signal.removeEventListener("abort", leave);
     };
-    const { name, source, natives, input } = job;
-    post(seat, { kind: "run", id: seat.id, name, stateId: source.id, natives, input });
+    const { name, source, nativeContracts, input } = job;
+    post(seat, { kind: "run", id: seat.id, name, stateId: source.id, nativeContracts, input });
   };
 
   const busy = (): number => seats.filter(({ job }) => job !== undefined).length;
@@ -287,7 +287,7 @@ const settleJob = (
     const { code, message: text, data } = message.fault;
     job.reject(new RpcError(code, text, data === undefined ? {} : { data }));
   } else if (message.kind === "native") {
-    job.reject(new NotRunHere(message.message));
+    job.reject(new MustForwardError(message.message));
   } else {
     const cause = new Error(message.message);
     onFailure?.(cause);

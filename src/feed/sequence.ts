@@ -27,7 +27,7 @@ export type Decision =
   | "tooFar"
   | "tooLarge";
 
-interface Held {
+interface BufferedMessage {
   readonly message: Flashblock;
   readonly decision: Decision;
 }
@@ -37,9 +37,9 @@ export interface SequenceState {
   /** Ascending, unbroken, all above the head; the last one grows. */
   readonly blocks: readonly BlockMessages[];
   /** Out of order, too early, or on a parent that is not canonical here. */
-  readonly held: readonly Held[];
+  readonly buffered: readonly BufferedMessage[];
   /** Messages that were replaced: a slower socket must not bring them back. */
-  readonly retired: readonly Flashblock[];
+  readonly superseded: readonly Flashblock[];
   /** Payloads of the newest blocks that the head has passed. */
   readonly passed: readonly Data[];
   /** A block was begun: from now on a block without its index 0 is a gap. */
@@ -57,17 +57,17 @@ export interface SequenceLimits {
 
 export const emptySequence: SequenceState = {
   blocks: [],
-  held: [],
-  retired: [],
+  buffered: [],
+  superseded: [],
   passed: [],
   hasBegun: false,
   hasDropped: false,
 };
 
-const MAX_HELD_MESSAGES = 1_024;
-const MAX_HELD_BYTES = 32 * 1024 * 1024;
+const MAX_BUFFERED_MESSAGES = 1_024;
+const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
 const MAX_WRONG_PARENTS = 8;
-const MAX_RETIRED = 64;
+const MAX_SUPERSEDED = 64;
 const MAX_PASSED = 16;
 const MAX_BLOCK_BYTES = 64 * 1024 * 1024;
 
@@ -79,30 +79,30 @@ const isSame = (a: Flashblock, b: Flashblock): boolean =>
   a.diff.transactions.length === b.diff.transactions.length &&
   a.diff.transactions.every((transaction, index) => transaction === b.diff.transactions[index]);
 
-const isRetired = (state: SequenceState, message: Flashblock): boolean =>
-  state.retired.some((old) => (old.index === 0 ? old.payloadId === message.payloadId : isSame(old, message)));
+const isSuperseded = (state: SequenceState, message: Flashblock): boolean =>
+  state.superseded.some((old) => (old.index === 0 ? old.payloadId === message.payloadId : isSame(old, message)));
 
 /** Only index 0 says its number for certain; a later one has that of its payload, or what its metadata says. */
 const numberOf = (state: SequenceState, message: Flashblock): bigint | undefined =>
   message.base?.blockNumber ??
   state.blocks.find((block) => block.payloadId === message.payloadId)?.number ??
-  state.held.find((held) => held.message.payloadId === message.payloadId && held.message.base)?.message.base
+  state.buffered.find((held) => held.message.payloadId === message.payloadId && held.message.base)?.message.base
     ?.blockNumber ??
   message.blockNumber;
 
 /** A block above all that are known, whose index 0 has not come. Before the first block we may have joined in the middle. */
 const isFirstLost = (
-  { hasBegun, held, blocks }: SequenceState,
+  { hasBegun, buffered, blocks }: SequenceState,
   { payloadId }: Flashblock,
   number?: bigint,
 ): boolean => {
   const newest = blocks.at(-1)?.number;
   if (!hasBegun || (newest !== undefined && number !== undefined && number <= newest)) return false;
-  return !held.some(({ message }) => message.index === 0 && message.payloadId === payloadId);
+  return !buffered.some(({ message }) => message.index === 0 && message.payloadId === payloadId);
 };
 
 const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
-  state.held.some(({ message }) => message.payloadId === block.payloadId && message.index >= block.messages.length);
+  state.buffered.some(({ message }) => message.payloadId === block.payloadId && message.index >= block.messages.length);
 
 /** The feed names the message it sent before this one, and we have not seen it: something between is lost. */
 const hasLost = (block: BlockMessages, message: Flashblock): boolean => {
@@ -141,10 +141,10 @@ const decideFirst = (
 /** What a message is, given what is known (flashblocks.md 1.7). Pure. */
 const decide = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Decision => {
   const number = numberOf(state, message);
-  if (isRetired(state, message) || state.passed.includes(message.payloadId)) return "old";
+  if (isSuperseded(state, message) || state.passed.includes(message.payloadId)) return "old";
   if (number !== undefined && number <= head.number) return "old";
   if (number !== undefined && number > head.number + BigInt(limits.maxDepth)) return "tooFar";
-  if (state.held.some((held) => isSame(held.message, message))) return "duplicate";
+  if (state.buffered.some((held) => isSame(held.message, message))) return "duplicate";
   const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
   if (block) return decideKnown(block, message);
   const { base } = message;
@@ -174,14 +174,14 @@ const replace = (state: SequenceState, message: Flashblock): SequenceState => {
   const replaced = state.blocks.find((block) => block.number === number);
   const gone = replaced?.messages.slice(message.index) ?? [];
   const later = state.blocks.filter((block) => block.number > number).flatMap(({ messages }) => messages.slice(0, 1));
-  const retired = [...state.retired, ...gone, ...later].slice(-MAX_RETIRED);
-  if (message.index === 0 || !replaced) return begin({ ...state, retired, blocks: kept }, message);
+  const superseded = [...state.superseded, ...gone, ...later].slice(-MAX_SUPERSEDED);
+  if (message.index === 0 || !replaced) return begin({ ...state, superseded, blocks: kept }, message);
   const messages = [...replaced.messages.slice(0, message.index), message];
-  return { ...state, retired, blocks: [...kept, { ...replaced, messages }] };
+  return { ...state, superseded, blocks: [...kept, { ...replaced, messages }] };
 };
 
 /** The oldest goes first; of sequences on a wrong parent only the newest few stay. */
-const boundHeld = (held: readonly Held[]): readonly Held[] => {
+const boundBuffered = (held: readonly BufferedMessage[]): readonly BufferedMessage[] => {
   const wrong = new Set(
     held
       .filter(({ decision }) => decision === "wrongParent")
@@ -189,23 +189,23 @@ const boundHeld = (held: readonly Held[]): readonly Held[] => {
       .reverse(),
   );
   const dropped = new Set([...wrong].slice(MAX_WRONG_PARENTS));
-  const kept = held.filter(({ message }) => !dropped.has(message.payloadId)).slice(-MAX_HELD_MESSAGES);
+  const kept = held.filter(({ message }) => !dropped.has(message.payloadId)).slice(-MAX_BUFFERED_MESSAGES);
   let bytes = kept.reduce((sum, { message }) => sum + message.bytes, 0);
   let start = 0;
-  for (; bytes > MAX_HELD_BYTES; start++) bytes -= kept[start]?.message.bytes ?? bytes;
+  for (; bytes > MAX_BUFFERED_BYTES; start++) bytes -= kept[start]?.message.bytes ?? bytes;
   return start === 0 ? kept : kept.slice(start);
 };
 
 const HELD: ReadonlySet<Decision> = new Set(["gap", "waiting", "wrongParent", "early", "unconfirmed"]);
-const isHeld = (decision: Decision): boolean => HELD.has(decision);
+const isBuffered = (decision: Decision): boolean => HELD.has(decision);
 
 /** A message that does not say its number is of the block after those that are known. It is forgotten when the head passes that. */
 const hold = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
   const blockNumber = numberOf(state, message) ?? (state.blocks.at(-1) ?? head).number + 1n;
-  return { ...state, held: boundHeld([...state.held, { message: { ...message, blockNumber }, decision }]) };
+  return { ...state, buffered: boundBuffered([...state.buffered, { message: { ...message, blockNumber }, decision }]) };
 };
 
-const take = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
+const apply = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
   const taken = { ...state, hasDropped: false };
   switch (decision) {
     case "next":
@@ -216,23 +216,23 @@ const take = (state: SequenceState, message: Flashblock, decision: Decision, hea
     case "replacement":
       return replace(taken, message);
     default:
-      return isHeld(decision) ? hold(state, message, decision, head) : state;
+      return isBuffered(decision) ? hold(state, message, decision, head) : state;
   }
 };
 
 /** Takes what was held and fits now, until nothing more does; forgets what can never fit; judges the rest anew. */
-const release = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
-  for (const [position, { message }] of state.held.entries()) {
-    const without = { ...state, held: state.held.toSpliced(position, 1) };
+const applyBuffered = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+  for (const [position, { message }] of state.buffered.entries()) {
+    const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };
     const decision = decide(without, message, head, limits);
-    if (!isHeld(decision)) return release(take(without, message, decision, head), head, limits);
+    if (!isBuffered(decision)) return applyBuffered(apply(without, message, decision, head), head, limits);
   }
-  const judged = state.held.map(({ message, decision: before }, position): Held => {
-    const decision = decide({ ...state, held: state.held.toSpliced(position, 1) }, message, head, limits);
+  const judged = state.buffered.map(({ message, decision: before }, position): BufferedMessage => {
+    const decision = decide({ ...state, buffered: state.buffered.toSpliced(position, 1) }, message, head, limits);
     // On a branch that was given up: nothing leads to it, and nothing is missing.
     return { message, decision: before === "wrongParent" && decision === "early" ? before : decision };
   });
-  return { ...state, held: judged };
+  return { ...state, buffered: judged };
 };
 
 export interface Step {
@@ -243,8 +243,8 @@ export interface Step {
 /** One message from any socket. The first of equal ones wins, so sockets fill each other's gaps. Pure. */
 export const receive = (state: SequenceState, message: Flashblock, head: BlockId, limits: SequenceLimits): Step => {
   const decision = decide(state, message, head, limits);
-  const taken = take(decision === "tooFar" ? { ...state, hasDropped: true } : state, message, decision, head);
-  return { decision, state: taken.blocks === state.blocks ? taken : release(taken, head, limits) };
+  const taken = apply(decision === "tooFar" ? { ...state, hasDropped: true } : state, message, decision, head);
+  return { decision, state: taken.blocks === state.blocks ? taken : applyBuffered(taken, head, limits) };
 };
 
 /** A new head: what it passed goes; what stood on another parent is held, in case the head comes back to it. Pure. */
@@ -253,14 +253,17 @@ export const follow = (state: SequenceState, head: BlockId, limits: SequenceLimi
   const [first] = above;
   const fits = first === undefined || (first.number === head.number + 1n && first.parentHash === head.hash);
   const orphans = fits ? [] : above.flatMap(({ messages }) => messages);
-  const held = [...state.held, ...orphans.map((message): Held => ({ message, decision: "wrongParent" }))];
+  const held = [
+    ...state.buffered,
+    ...orphans.map((message): BufferedMessage => ({ message, decision: "wrongParent" })),
+  ];
   const below = state.blocks.filter((block) => block.number <= head.number).map(({ payloadId }) => payloadId);
   const passed = [...state.passed, ...below].slice(-MAX_PASSED);
-  return release({ ...state, passed, blocks: fits ? above : [], held: boundHeld(held) }, head, limits);
+  return applyBuffered({ ...state, passed, blocks: fits ? above : [], buffered: boundBuffered(held) }, head, limits);
 };
 
 const MISSING: ReadonlySet<Decision> = new Set(["gap", "early", "unconfirmed"]);
 
 /** Something later is known, or was dropped, and what leads to it is missing. */
-export const isDegraded = ({ held, hasDropped }: SequenceState): boolean =>
-  hasDropped || held.some(({ decision }) => MISSING.has(decision));
+export const isDegraded = ({ buffered, hasDropped }: SequenceState): boolean =>
+  hasDropped || buffered.some(({ decision }) => MISSING.has(decision));

@@ -3,8 +3,8 @@ import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { IdentityCase } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { ChainMismatchError, type Identity, readIdentity } from "./identity.ts";
 import { identityFault } from "./identityFault.ts";
+import { ChainMismatchError, type NodeIdentity, readNodeIdentity } from "./nodeIdentity.ts";
 
 export interface ChainIdentityOptions {
   readonly chain: string;
@@ -71,7 +71,7 @@ export class ChainIdentity {
   /** Reads a node's identity and judges it. Never rejects. */
   async verify(node: UpstreamNode): Promise<IdentityCase> {
     try {
-      return await this.judge(node, await readIdentity(node, this.#options.signal));
+      return await this.judge(node, await readNodeIdentity(node, this.#options.signal));
     } catch (error) {
       node.fault = identityFault(error);
       return { kind: "unknown" };
@@ -79,7 +79,7 @@ export class ChainIdentity {
   }
 
   /** Suspends the node if `identity` is another chain's, and ends its suspension if it is not. */
-  async judge(node: UpstreamNode, identity: Identity): Promise<IdentityCase> {
+  async judge(node: UpstreamNode, identity: NodeIdentity): Promise<IdentityCase> {
     this.#chainId ??= this.#learn(node, identity.chainId);
     if (identity.chainId !== this.#chainId) return this.#suspend(node, identity);
     if (this.#genesis === ZERO_HASH) this.#genesis = identity.genesis;
@@ -109,7 +109,7 @@ export class ChainIdentity {
     const held = await Promise.all(
       others.map(async (other) => {
         try {
-          const { chainId, genesis } = await readIdentity(other, signal);
+          const { chainId, genesis } = await readNodeIdentity(other, signal);
           return chainId === this.#chainId && genesis === this.#genesis;
         } catch {
           return false;
@@ -119,7 +119,7 @@ export class ChainIdentity {
     return held.includes(true);
   }
 
-  #mismatch(node: UpstreamNode, { chainId, genesis }: Identity): ChainMismatchError {
+  #mismatch(node: UpstreamNode, { chainId, genesis }: NodeIdentity): ChainMismatchError {
     const { chain } = this.#options;
     if (chainId === this.#chainId) {
       return new ChainMismatchError(
@@ -132,7 +132,7 @@ export class ChainIdentity {
     );
   }
 
-  #suspend(node: UpstreamNode, identity: Identity): IdentityCase {
+  #suspend(node: UpstreamNode, identity: NodeIdentity): IdentityCase {
     const { chain, telemetry, onWrongChain } = this.#options;
     const watched = this.#watched.get(node);
     const error = this.#mismatch(node, identity);

@@ -1,6 +1,6 @@
 import { readBlock, readBlocks } from "../nodes/blockReads.ts";
-import type { Finality } from "./canonical.ts";
-import type { Background } from "./filler.ts";
+import type { Background } from "./blockBackfill.ts";
+import type { Finality } from "./canonicalChain.ts";
 
 export interface FinalityFollowerOptions extends Background {
   readonly finality: Finality;

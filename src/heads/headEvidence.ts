@@ -1,15 +1,15 @@
 import { NodeError } from "../core/node.ts";
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { readSealedBlock, type SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import { IDENTITY_CALLS, type Identity, identityReach, parseIdentity } from "./identity.ts";
-import type { Ring } from "./ring.ts";
+import type { BlockRing } from "./blockRing.ts";
+import { IDENTITY_CALLS, identityReach, type NodeIdentity, parseIdentity } from "./nodeIdentity.ts";
 
 /** What a node says of itself and of a head that does not link to the ring. */
 export interface HeadEvidence {
-  readonly identity: Identity;
+  readonly identity: NodeIdentity;
   /** By its number it has the head too. */
   readonly hasHead: boolean;
   /** It has one of the ring's blocks with the ring's hash. */
@@ -18,7 +18,7 @@ export interface HeadEvidence {
   readonly hasMiddle: boolean;
 }
 
-const parseBlock = (outcome: Answer | NodeError | undefined): SealedBlock | undefined =>
+const parseBlock = (outcome: RpcResponse | NodeError | undefined): SealedBlock | undefined =>
   outcome === undefined || outcome instanceof NodeError || !(outcome.body instanceof Uint8Array)
     ? undefined
     : readSealedBlock(outcome.body);
@@ -26,7 +26,7 @@ const parseBlock = (outcome: Answer | NodeError | undefined): SealedBlock | unde
 /** Reads all of it in one batch: of a load balancer's machines, which may be of several chains, one answers the batch. */
 export const readHeadEvidence = async (
   node: UpstreamNode,
-  ring: Ring,
+  ring: BlockRing,
   head: SealedBlock,
   signal: AbortSignal,
 ): Promise<HeadEvidence> => {

@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { BlockId } from "../core/heads.ts";
 import { readBlock } from "../nodes/blockReads.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
-import type { Ring } from "./ring.ts";
+import type { BlockRing } from "./blockRing.ts";
 
 export interface HeadLeaderOptions {
   readonly clock: Clock;
@@ -26,7 +26,7 @@ export const hasBlock = async (
   );
 
 /** Whether the node's newest block is in the ring. */
-export const isLinked = ({ head, headHash }: UpstreamNode, ring: Ring): boolean =>
+export const isLinked = ({ head, headHash }: UpstreamNode, ring: BlockRing): boolean =>
   head !== undefined && ring.at(head)?.hash === headHash;
 
 /** The node whose head is served, and whether it still has it. */

@@ -1,5 +1,5 @@
 import type { IdentityFault } from "../nodes/identityGate.ts";
-import { ChainMismatchError, GenesisMissingError } from "./identity.ts";
+import { ChainMismatchError, GenesisMissingError } from "./nodeIdentity.ts";
 
 /** What an error of reading or checking a node's identity means. */
 export const identityFault = (error: unknown): IdentityFault => {

@@ -1,4 +1,4 @@
-import type { Answer, CacheStatus } from "../core/source.ts";
+import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 
 /** The values that the header is built from come from closed sets, except `detail`: a string of RFC 8941 is printable ASCII. */
 const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g, "?").replace(/["\\]/g, "\\$&")}"`;
@@ -25,7 +25,7 @@ const formatMany = (statuses: readonly CacheStatus[], errors: number): string =>
 };
 
 /** The Cache-Status header (RFC 9211) of one response; `errors` are the calls of a batch that have no answer. */
-export const formatCacheStatus = (answers: readonly Pick<Answer, "status">[], errors = 0): string => {
+export const formatCacheStatus = (answers: readonly Pick<RpcResponse, "status">[], errors = 0): string => {
   const [first] = answers;
   if (first === undefined) return errors === 0 ? "forebay" : "forebay; detail=error";
   if (answers.length === 1 && errors === 0) return formatOne(first.status);

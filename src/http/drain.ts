@@ -1,4 +1,4 @@
-import type { HttpServer } from "./http.ts";
+import type { HttpServer } from "./httpServer.ts";
 
 export interface DrainOptions {
   readonly server: HttpServer;

@@ -1,22 +1,22 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Admitted } from "../access/access.ts";
+import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 
 /** What an endpoint may know of the HTTP request beside its body. */
 export interface EndpointRequest {
   readonly requestId: string;
   /** One string a client, for fairness and limits. */
-  readonly caller: string;
+  readonly clientId: string;
   /** What he may call; undefined: everything. */
-  readonly permit?: Admitted["permit"];
+  readonly authorize?: AuthenticatedRequest["authorize"];
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the caller has left. Made when it is first read: an answer from memory never needs it. */
   readonly signal: AbortSignal;
 }
 
-export interface EndpointAnswer {
+export interface EndpointResponse {
   readonly status: number;
   readonly retryAfterSeconds?: number | undefined;
   readonly chunks: readonly Chunk[];
@@ -27,7 +27,7 @@ export interface EndpointAnswer {
 }
 
 /** Where requests go that are no JSON-RPC. */
-export interface Passthrough {
+export interface PassThrough {
   web(request: IncomingMessage, response: ServerResponse): void;
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   close(): void;
@@ -35,10 +35,10 @@ export interface Passthrough {
 
 /** What stands behind one path. `handle` rejects with RpcError where the whole request is refused. */
 export interface Endpoint {
-  handle(body: Uint8Array, request: EndpointRequest): Promise<EndpointAnswer>;
+  handle(body: Uint8Array, request: EndpointRequest): Promise<EndpointResponse>;
   /** Takes WebSockets; they are passed through without it. */
-  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: Admitted): void;
-  readonly passthrough?: Passthrough | undefined;
+  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedRequest): void;
+  readonly passthrough?: PassThrough | undefined;
 }
 
 /** A caller's own id is kept if it cannot spoil a log or a header. */
@@ -65,16 +65,20 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
 /** A class for the sake of its getter: see LazyCall in jsonrpc/envelope. */
 export class HttpEndpointRequest implements EndpointRequest {
   readonly requestId: string;
-  readonly caller: string;
-  readonly permit: Admitted["permit"];
+  readonly clientId: string;
+  readonly authorize: AuthenticatedRequest["authorize"];
   readonly headers: IncomingHttpHeaders;
   #controller: AbortController | undefined;
   #left = false;
 
-  constructor(request: IncomingMessage, requestId: string, { caller, permit }: Pick<Admitted, "caller" | "permit">) {
+  constructor(
+    request: IncomingMessage,
+    requestId: string,
+    { clientId, authorize }: Pick<AuthenticatedRequest, "clientId" | "authorize">,
+  ) {
     this.requestId = requestId;
-    this.caller = caller;
-    this.permit = permit;
+    this.clientId = clientId;
+    this.authorize = authorize;
     this.headers = request.headers;
   }
 

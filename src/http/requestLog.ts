@@ -5,9 +5,9 @@ import type { EndpointRequest } from "./endpoint.ts";
 /** One line a request, at debug alone. */
 export const createRequestLog =
   (log: Log) =>
-  ({ requestId, caller }: EndpointRequest, response: ServerResponse, startMs: number): void => {
+  ({ requestId, clientId }: EndpointRequest, response: ServerResponse, startMs: number): void => {
     if (!log.isLevelEnabled("debug")) return;
     const milliseconds = Math.round(performance.now() - startMs);
     const left = !response.writableFinished;
-    log.debug({ requestId, caller, status: response.statusCode, milliseconds, ...(left && { left }) }, "request");
+    log.debug({ requestId, clientId, status: response.statusCode, milliseconds, ...(left && { left }) }, "request");
   };

@@ -1,12 +1,12 @@
-import { abandon, tooLarge } from "./begun.ts";
 import type { Reply } from "./call.ts";
-import { type DispatchResult, NOTHING } from "./dispatchResult.ts";
+import { type DispatchResult, noContent } from "./dispatchResult.ts";
 import type { Item } from "./envelope.ts";
 import { type Chunk, formatErrorResponse, formatResult, isStream } from "./formatResponse.ts";
+import { discardStream, tooLarge } from "./responseStream.ts";
 import { CODES, RpcError } from "./rpcError.ts";
 
 /** An item that has been run: a reply with the body to write for it, or an error. */
-export interface Answered<R extends Reply> {
+export interface CompletedCall<R extends Reply> {
   readonly id: Uint8Array | undefined;
   readonly reply?: R | undefined;
   readonly body?: Chunk | undefined;
@@ -23,14 +23,14 @@ const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
 
 /** The response to one item; nothing for a notification. */
-export const formatAnswered = <R extends Reply>({ id, body, error }: Answered<R>): readonly Chunk[] => {
+export const formatCompleted = <R extends Reply>({ id, body, error }: CompletedCall<R>): readonly Chunk[] => {
   if (id === undefined) return [];
   if (body !== undefined && error === undefined) return formatResult(id, body);
   return formatErrorResponse(id, error ?? new RpcError(CODES.INTERNAL, "Internal error"));
 };
 
-const abandonBody = async <R extends Reply>({ body }: Answered<R>): Promise<void> => {
-  if (body !== undefined && isStream(body)) await abandon(body);
+const abandonBody = async <R extends Reply>({ body }: CompletedCall<R>): Promise<void> => {
+  if (body !== undefined && isStream(body)) await discardStream(body);
 };
 
 /**
@@ -39,10 +39,10 @@ const abandonBody = async <R extends Reply>({ body }: Answered<R>): Promise<void
  */
 export const runBatch = async <R extends Reply>(
   items: readonly Item[],
-  run: (item: Item) => Promise<Answered<R>>,
+  run: (item: Item) => Promise<CompletedCall<R>>,
   { concurrency, maxResponseBytes }: BatchLimits,
 ): Promise<DispatchResult<R>> => {
-  const slots = items.map(() => Promise.withResolvers<Answered<R>>());
+  const slots = items.map(() => Promise.withResolvers<CompletedCall<R>>());
   const streamed = Promise.withResolvers<void>();
   const replies: R[] = [];
   const errors: RpcError[] = [];
@@ -51,10 +51,10 @@ export const runBatch = async <R extends Reply>(
   let running = 0;
   let stopped = false;
 
-  const streams = ({ id, body }: Answered<R>): boolean => id !== undefined && body !== undefined && isStream(body);
+  const streams = ({ id, body }: CompletedCall<R>): boolean => id !== undefined && body !== undefined && isStream(body);
 
   /** What no longer fits into the response becomes an error of its own. */
-  const fitting = (answered: Answered<R>): Answered<R> => {
+  const fitting = (answered: CompletedCall<R>): CompletedCall<R> => {
     const { id, body } = answered;
     if (id === undefined || body === undefined || isStream(body)) return answered;
     if (bytes + body.length > maxResponseBytes) return { id, error: tooLarge(maxResponseBytes) };
@@ -62,7 +62,7 @@ export const runBatch = async <R extends Reply>(
     return answered;
   };
 
-  const runOne = async (item: Item, slot: PromiseWithResolvers<Answered<R>>): Promise<void> => {
+  const runOne = async (item: Item, slot: PromiseWithResolvers<CompletedCall<R>>): Promise<void> => {
     const answered = fitting(await run(item));
     if (answered.reply !== undefined) replies.push(answered.reply);
     else if (answered.id !== undefined && answered.error !== undefined) errors.push(answered.error);
@@ -92,7 +92,7 @@ export const runBatch = async <R extends Reply>(
       for (const { promise } of slots) {
         const answered = await promise;
         taken++;
-        const chunks = formatAnswered(answered);
+        const chunks = formatCompleted(answered);
         if (chunks.length === 0) continue;
         yield separator;
         separator = COMMA;
@@ -124,8 +124,8 @@ export const runBatch = async <R extends Reply>(
     finished.catch(() => {});
     return { status: 200, chunks: [stream()], replies: [...replies], errors: [...errors] };
   }
-  const chunks = answers.map(formatAnswered).filter((parts) => parts.length > 0);
-  if (chunks.length === 0) return NOTHING;
+  const chunks = answers.map(formatCompleted).filter((parts) => parts.length > 0);
+  if (chunks.length === 0) return noContent;
   return {
     status: 200,
     chunks: [...chunks.flatMap((parts, index) => [index === 0 ? OPEN : COMMA, ...parts]), CLOSE],

@@ -1,9 +1,9 @@
-import { type Answered, formatAnswered, runBatch } from "./batch.ts";
-import { abandon, begun, tooLarge } from "./begun.ts";
+import { type CompletedCall, formatCompleted, runBatch } from "./batch.ts";
 import type { Call, Reply } from "./call.ts";
-import { type DispatchResult, failed, NOTHING } from "./dispatchResult.ts";
+import { type DispatchResult, errorResult, noContent } from "./dispatchResult.ts";
 import { type Envelope, type Item, parseEnvelope } from "./envelope.ts";
 import { type Chunk, isStream } from "./formatResponse.ts";
+import { discardStream, readFirstChunk, tooLarge } from "./responseStream.ts";
 import { CODES, RpcError } from "./rpcError.ts";
 
 export type Handler<C, R extends Reply> = (call: Call, context: C) => Promise<R>;
@@ -20,7 +20,7 @@ export interface Outcome<C, R extends Reply> {
 export interface DispatchOptions<C, R extends Reply> {
   lookup(method: string): Handler<C, R> | undefined;
   /** Throws or rejects where this call may not be made. */
-  permit?(call: Call, context: C): Promise<void> | undefined;
+  authorize?(call: Call, context: C): Promise<void> | undefined;
   /** Answers what `lookup` does not know. */
   readonly forward: Handler<C, R>;
   readonly maxBatch: number;
@@ -47,7 +47,7 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     return new RpcError(CODES.INTERNAL, "Internal error");
   };
 
-  const run = async (item: Item, context: C): Promise<Answered<R>> => {
+  const run = async (item: Item, context: C): Promise<CompletedCall<R>> => {
     if ("error" in item) return item;
     const { call, id } = item;
     const startMs = performance.now();
@@ -55,14 +55,14 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     let body: Chunk | undefined;
     let error: RpcError | undefined;
     try {
-      const allowed = options.permit?.(call, context);
+      const allowed = options.authorize?.(call, context);
       if (allowed !== undefined) await allowed;
       const handle = options.lookup(call.method) ?? forward;
       const given = await handle(call, context);
       body = given.body;
       if (isStream(body)) {
-        body = await begun(body, maxResponseBytes);
-        if (id === undefined) await abandon(body);
+        body = await readFirstChunk(body, maxResponseBytes);
+        if (id === undefined) await discardStream(body);
       } else if (body.length > maxResponseBytes) throw tooLarge(maxResponseBytes);
       reply = given;
     } catch (thrown) {
@@ -77,7 +77,7 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     try {
       envelope = parseEnvelope(bytes, maxBatch);
     } catch (error) {
-      if (error instanceof RpcError) return failed(error);
+      if (error instanceof RpcError) return errorResult(error);
       throw error;
     }
     const [first] = envelope.items;
@@ -86,8 +86,8 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     }
     const answered = await run(first, context);
     const { id, reply, error } = answered;
-    if (id === undefined) return NOTHING;
-    if (error !== undefined) return failed(error, id);
-    return { status: 200, chunks: formatAnswered(answered), replies: reply === undefined ? [] : [reply], errors: [] };
+    if (id === undefined) return noContent;
+    if (error !== undefined) return errorResult(error, id);
+    return { status: 200, chunks: formatCompleted(answered), replies: reply === undefined ? [] : [reply], errors: [] };
   };
 };

@@ -17,9 +17,9 @@ export interface DispatchResult<R extends Reply> {
 }
 
 /** The batch or the call held nothing but notifications (JSON-RPC 2.0 sections 4.1 and 6). */
-export const NOTHING: DispatchResult<never> = { status: 204, chunks: [], replies: [], errors: [] };
+export const noContent: DispatchResult<never> = { status: 204, chunks: [], replies: [], errors: [] };
 
-export const failed = (
+export const errorResult = (
   error: RpcError,
   id: Uint8Array = NULL_ID,
 ): DispatchResult<never> & { readonly chunks: readonly Uint8Array[] } => ({

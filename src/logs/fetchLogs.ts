@@ -2,36 +2,36 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Node, NodeError, type NodeErrorKind } from "../core/node.ts";
 import { formatLogFilter } from "../ethereum/logFilter.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import type { Choice, SpanSlots } from "../limits/spanSlots.ts";
+import type { Choice, FairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { askNode, type FetchContext, invalidAnswer, type Take } from "./askNode.ts";
 import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
+import { blocksOf, type FetchRange, fitFetchRange, halveFetchRange } from "./fetchRange.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
-import { blocksOf, fitJob, halveJob, type Job } from "./jobs.ts";
-import { parseTooLarge } from "./limits.ts";
 import { createMatch } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
+import { parseTooLarge } from "./rangeTooLarge.ts";
+import { type FetchContext, invalidAnswer, requestLogs, type TakeBytes } from "./requestLogs.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 import { dropShortLogs } from "./topicCount.ts";
-import { convictOfLogs, createVerifyLogs, type LogVerification } from "./verifyLogs.ts";
+import { createVerifyLogs, type LogVerification, wrongLogs } from "./verifyLogs.ts";
 
 export interface Fetched {
   /** Ordered, each once. */
   readonly logs: readonly ScannedLog[];
   readonly timestamps: Timestamps;
   /** The ring stands for every block of it: it may be kept as recent. */
-  readonly proven: boolean;
+  readonly verified: boolean;
   readonly nodes: ReadonlySet<string>;
 }
 
-export type FetchLogs = (job: Job, context: FetchContext) => Promise<Fetched>;
+export type FetchLogs = (job: FetchRange, context: FetchContext) => Promise<Fetched>;
 
 export interface FetchLogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly limits: NodeLimits;
-  readonly slots: SpanSlots;
+  readonly slots: FairScheduler;
   readonly spansPerNode: (node: Node) => number;
   readonly checkLogs: CheckLogs;
   readonly fillTimestamps: FillTimestamps;
@@ -64,7 +64,7 @@ const startRound = (failed: Map<Node, unknown>, round: number): boolean => {
 const worstOf = (failed: ReadonlyMap<Node, unknown>): unknown =>
   [...failed.values()].find((error) => !isPassing(error)) ?? [...failed.values()].at(-1);
 
-const noNode = ({ from, to }: Job): RpcError => unavailable(`No node has the logs of blocks ${from} to ${to}`);
+const noNode = ({ from, to }: FetchRange): RpcError => unavailable(`No node has the logs of blocks ${from} to ${to}`);
 
 const mergeParts = (parts: readonly Fetched[]): Fetched => {
   const logs = orderLogs(parts.flatMap((part) => part.logs));
@@ -72,19 +72,19 @@ const mergeParts = (parts: readonly Fetched[]): Fetched => {
   return {
     logs,
     timestamps: new Map(parts.flatMap(({ timestamps }) => [...timestamps])),
-    proven: parts.every(({ proven }) => proven),
+    verified: parts.every(({ verified }) => verified),
     nodes: new Set(parts.flatMap(({ nodes }) => [...nodes])),
   };
 };
 
-const isWithin = ({ from, to, blockHash }: Job, logs: readonly ScannedLog[]): boolean =>
+const isWithin = ({ from, to, blockHash }: FetchRange, logs: readonly ScannedLog[]): boolean =>
   blockHash === undefined
     ? logs.every(({ block }) => block >= from && block <= to)
     : logs.every(({ hash }) => hash === blockHash);
 
 /** `wrong` makes the error of an answer that is not what was asked for. */
 const readLogs = (
-  job: Job,
+  job: FetchRange,
   bytes: Uint8Array,
   wrong: (message: string) => NodeError,
   matches: (log: ScannedLog) => boolean,
@@ -110,7 +110,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   const verifies = options.verification !== undefined && options.verification.verifier.level !== "off";
   const verifyLogs = options.verification && createVerifyLogs(options.verification);
 
-  const choose = (job: Job, filterHash: string, tried: ReadonlyMap<Node, unknown>): Choice => {
+  const choose = (job: FetchRange, filterHash: string, tried: ReadonlyMap<Node, unknown>): Choice => {
     const able = (job.node === undefined ? nodes : [job.node]).filter(
       (node) => !tried.has(node) && node.oldest <= job.from && node.head !== undefined && node.head >= job.to,
     );
@@ -126,21 +126,22 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   };
 
   /** The view holds these blocks: a node that told an older head since, being several machines, will tell the newer one again. */
-  const isComing = (job: Job): boolean => job.node === undefined && nodes.some(({ oldest }) => oldest <= job.from);
+  const isComing = (job: FetchRange): boolean =>
+    job.node === undefined && nodes.some(({ oldest }) => oldest <= job.from);
 
-  const ask = async (node: Node, job: Job, context: FetchContext): Promise<readonly ScannedLog[]> => {
+  const ask = async (node: Node, job: FetchRange, context: FetchContext): Promise<readonly ScannedLog[]> => {
     let bytes = 0;
-    const take: Take = (more) => {
+    const take: TakeBytes = (more) => {
       bytes += more;
       context.take(more);
     };
     const blocks = job.blockHash === undefined ? job : { blockHash: job.blockHash };
-    const text = await askNode(node, "eth_getLogs", [formatLogFilter(job.filter, blocks)], {
+    const text = await requestLogs(node, "eth_getLogs", [formatLogFilter(job.filter, blocks)], {
       ...context,
       deadlineMs: performance.now() + spanTimeoutMs,
       take,
     });
-    const wrong = (message: string) => (verifies ? convictOfLogs(node) : invalidAnswer(node, message));
+    const wrong = (message: string) => (verifies ? wrongLogs(node) : invalidAnswer(node, message));
     const logs = readLogs(job, text, wrong, verifies ? createMatch(job.filter) : () => true);
     if (job.blockHash === undefined) {
       limits.worked(node, context.filterHash, blocksOf(job), { logs: logs.length, bytes });
@@ -149,18 +150,23 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
   };
 
   /** The parts of a refused job; undefined where the error means something else, or nothing is left to halve. */
-  const halve = (node: Node, job: Job, filterHash: string, error: NodeError): readonly Job[] | undefined => {
+  const halve = (
+    node: Node,
+    job: FetchRange,
+    filterHash: string,
+    error: NodeError,
+  ): readonly FetchRange[] | undefined => {
     const tooLarge = parseTooLarge(error);
     if (tooLarge === undefined) return undefined;
     if (job.blockHash === undefined) limits.refused(node, filterHash, blocksOf(job), tooLarge);
     const limit = limits.rangeLimit(node);
     metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(limit) ? limit : 0);
-    const [dimension, parts] = halveJob(job, tooLarge) ?? [];
+    const [dimension, parts] = halveFetchRange(job, tooLarge) ?? [];
     if (dimension !== undefined) metrics.logSplits.inc({ chain, dimension });
     return parts;
   };
 
-  const fetchParts = async (parts: readonly Job[], context: FetchContext): Promise<Fetched> =>
+  const fetchParts = async (parts: readonly FetchRange[], context: FetchContext): Promise<Fetched> =>
     mergeParts(await Promise.all(parts.map((part) => fetchJob(part, context))));
 
   const fetchBlock: FetchBlock = async (job, context) => (await fetchJob(job, context)).logs;
@@ -179,7 +185,7 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
         continue;
       }
       const { node } = lease;
-      const fitting = fitJob(job, { ...limits.lists(node), blocks: limits.blocks(node, filterHash) });
+      const fitting = fitFetchRange(job, { ...limits.lists(node), blocks: limits.blocks(node, filterHash) });
       if (fitting.length > 1) {
         lease.release();
         return fetchParts(fitting, context);
@@ -191,14 +197,14 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
         await verifyLogs?.(node, job, logs, context);
         const timestamps = await fillTimestamps(logs, node, context);
         metrics.logSpans.inc({ chain, outcome: "ok" });
-        return { logs, timestamps, proven: checked.proven, nodes: new Set([node.name]) };
+        return { logs, timestamps, verified: checked.verified, nodes: new Set([node.name]) };
       } catch (error) {
         asker.signal.throwIfAborted();
         if (!(error instanceof NodeError)) throw error;
         const parts = halve(node, job, filterHash, error);
         metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
         if (parts !== undefined) return fetchParts(parts, context);
-        if (job.final && error.kind === "missingData" && PRUNED.test(error.message)) node.lacks(job.from);
+        if (job.final && error.kind === "missingData" && PRUNED.test(error.message)) node.recordPruned(job.from);
         failed.set(node, error);
       }
     }

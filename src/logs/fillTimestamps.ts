@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { Heads } from "../core/heads.ts";
 import type { Node } from "../core/node.ts";
-import type { CallContext } from "../core/source.ts";
+import type { RequestContext } from "../core/rpcSource.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
-import { invalidAnswer, readNode } from "./askNode.ts";
+import { invalidAnswer, parseNodeLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
 const CACHED_BLOCKS = 65_536;
@@ -13,7 +13,7 @@ const BATCH_BLOCKS = 128;
 /** Timestamps (quantities) by block hash, of blocks with a log that has no timestamp. */
 export type Timestamps = ReadonlyMap<string, string>;
 
-export type FillTimestamps = (logs: readonly ScannedLog[], node: Node, context: CallContext) => Promise<Timestamps>;
+export type FillTimestamps = (logs: readonly ScannedLog[], node: Node, context: RequestContext) => Promise<Timestamps>;
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
@@ -30,8 +30,8 @@ const readRing = (heads: Heads, { block, hash }: ScannedLog): string | undefined
 export const createFillTimestamps = (): FillTimestamps => {
   const cached = new LRUCache<string, string>({ max: CACHED_BLOCKS });
 
-  const readTimestamp = async (hash: string, node: Node, context: CallContext): Promise<string> => {
-    const block = await readNode(node, "eth_getBlockByHash", [hash, false], context);
+  const readTimestamp = async (hash: string, node: Node, context: RequestContext): Promise<string> => {
+    const block = await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context);
     if (!isObject(block) || !isQuantity(block.timestamp)) {
       throw invalidAnswer(node, "The node has no block for a log that it returned");
     }

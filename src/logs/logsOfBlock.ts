@@ -1,12 +1,12 @@
 import { type Node, NodeError } from "../core/node.ts";
-import type { Answer, CallContext } from "../core/source.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type FetchContext, readNode } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
-import { admitsLogs } from "./proveLogs.ts";
+import { type FetchContext, parseNodeLogs } from "./requestLogs.ts";
 import { blockKey, hashFilter, type SegmentStore } from "./segments.ts";
 
 export interface LogsOfBlockOptions {
@@ -15,7 +15,7 @@ export interface LogsOfBlockOptions {
   readonly fetchLogs: FetchLogs;
 }
 
-export type LogsOfBlock = (hash: Hash, filter: LogFilter, context: CallContext) => Promise<Answer>;
+export type LogsOfBlock = (hash: Hash, filter: LogFilter, context: RequestContext) => Promise<RpcResponse>;
 
 interface Header {
   readonly number: bigint;
@@ -34,11 +34,11 @@ const parseHeader = (block: unknown): Header | undefined => {
 };
 
 /** Reads the header from the first node that has it. Throws if no node has it. */
-const findHeader = async (nodes: readonly Node[], hash: Hash, context: CallContext): Promise<Header> => {
+const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestContext): Promise<Header> => {
   let lastError: unknown;
   for (const node of nodes.filter(({ available }) => available)) {
     try {
-      const header = parseHeader(await readNode(node, "eth_getBlockByHash", [hash, false], context));
+      const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
       if (header !== undefined) return header;
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
@@ -63,7 +63,12 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     return fetchLogs(job, context);
   };
 
-  const fetchBlock = async (key: string, hash: Hash, filter: LogFilter, context: FetchContext): Promise<Answer> => {
+  const fetchBlock = async (
+    key: string,
+    hash: Hash,
+    filter: LogFilter,
+    context: FetchContext,
+  ): Promise<RpcResponse> => {
     const fetched = await fetchVerified(hash, filter, context);
     const bytes = joinLogs(fetched.logs, fetched.timestamps);
     const number = fetched.logs[0]?.block;
@@ -71,7 +76,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     const [node] = fetched.nodes;
     return {
       body: formatList([bytes]),
-      status: { fwd: context.fresh ? "request" : "miss", stored: true },
+      status: { fwd: context.bypassCache ? "request" : "miss", stored: true },
       ...(node !== undefined && { node }),
     };
   };
@@ -79,9 +84,9 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
   return async (hash, filter, context) => {
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
-    const [cached] = context.fresh ? [] : await store.get([key]);
+    const [cached] = context.bypassCache ? [] : await store.get([key]);
     if (cached !== undefined) return { body: formatList([cached.bytes]), status: { hit: cached.from } };
-    const asker = { caller: context.caller, query: {}, signal: context.signal };
+    const asker = { clientId: context.clientId, query: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
     return fetchBlock(key, hash, filter, { ...context, asker, filterHash, take: () => undefined });
   };

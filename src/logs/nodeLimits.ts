@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
-import type { TooLarge } from "./limits.ts";
 import { MAX_SPAN_BLOCKS } from "./plan.ts";
+import type { TooLarge } from "./rangeTooLarge.ts";
 
 /** If the bounds are closer than this factor, the search ends. */
 const CLOSE_ENOUGH = 1.15;

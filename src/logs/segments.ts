@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { Lifetime } from "../core/source.ts";
+import type { RetentionClass } from "../core/rpcSource.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import type { Piece } from "./plan.ts";
 import { segmentOf } from "./plan.ts";
@@ -18,7 +18,7 @@ export interface Segment {
  */
 export interface SegmentStore {
   get(keys: readonly string[]): Promise<readonly (Segment | undefined)[]>;
-  set(key: string, bytes: Uint8Array, lifetime: Lifetime, block: BlockId | undefined): void;
+  set(key: string, bytes: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void;
 }
 
 /** Hashes the filter for a key: a list of a thousand addresses would make keys of 40 kB. */

@@ -1,7 +1,7 @@
 import { canonicalLogFilter } from "../ethereum/logFilter.ts";
-import type { FetchContext } from "./askNode.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
-import type { Job } from "./jobs.ts";
+import type { FetchRange } from "./fetchRange.ts";
+import type { FetchContext } from "./requestLogs.ts";
 
 interface Flight {
   readonly fetched: Promise<Fetched>;
@@ -16,7 +16,7 @@ interface Flight {
 const NOBODY = new Error("Nobody waits for this span any more");
 
 /** A recent span is checked against the view: only requests with the same head share it. */
-const keyOf = ({ from, to, filter, final, blockHash, isAgain }: Job, { view }: FetchContext): string =>
+const keyOf = ({ from, to, filter, final, blockHash, isAgain }: FetchRange, { view }: FetchContext): string =>
   [from, to, final || view.heads.latest.hash, blockHash, isAgain, canonicalLogFilter(filter)].join(" ");
 
 /** Equal spans in flight are fetched once, for as long as any of those who wait for them is there. */
@@ -27,7 +27,7 @@ export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {
     if (flights.get(key) === flight) flights.delete(key);
   };
 
-  const start = (key: string, job: Job, context: FetchContext): Flight => {
+  const start = (key: string, job: FetchRange, context: FetchContext): Flight => {
     const ended = new AbortController();
     const unwanted = new AbortController();
     const asker = { ...context.asker, signal: AbortSignal.any([unwanted.signal, ended.signal]) };

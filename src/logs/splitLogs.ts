@@ -1,15 +1,15 @@
 import type { BlockRange } from "../core/logRange.ts";
 import type { Node } from "../core/node.ts";
-import type { Answer, CacheStatus, CallContext } from "../core/source.ts";
+import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
-import type { SpanSlots } from "../limits/spanSlots.ts";
+import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createCheckLogs } from "./checkLogs.ts";
-import { type Collection, collectLogs } from "./collectLogs.ts";
 import { createFetchLogs } from "./fetchLogs.ts";
 import { createFillTimestamps } from "./fillTimestamps.ts";
+import { collectLogs, type LogCollector } from "./logCollector.ts";
 import { createLogsOfBlock } from "./logsOfBlock.ts";
 import { formatList, streamList } from "./mergeLogs.ts";
 import { createNodeLimits } from "./nodeLimits.ts";
@@ -24,7 +24,7 @@ export interface SplitLogsOptions {
   readonly nodes: readonly Node[];
   readonly store: SegmentStore;
   /** Shared by all chains of the process. */
-  readonly slots: SpanSlots;
+  readonly slots: FairScheduler;
   readonly spansPerNode?: (node: Node) => number;
   /** Time that one span may take on one node. */
   readonly spanTimeoutMs?: number;
@@ -38,7 +38,11 @@ export interface SplitLogsOptions {
 
 /** Logs of sealed blocks, over any range; its answers' lists are complete, ordered, each log once. */
 export interface SplitLogs {
-  request(filter: LogFilter, blocks: BlockRange | { readonly blockHash: Hash }, context: CallContext): Promise<Answer>;
+  request(
+    filter: LogFilter,
+    blocks: BlockRange | { readonly blockHash: Hash },
+    context: RequestContext,
+  ): Promise<RpcResponse>;
 }
 
 /** An answer as large as this is sent while the rest of it is fetched. */
@@ -69,10 +73,15 @@ async function* limited(
   }
 }
 
-const statusOf = ({ found, isStored }: Collection, pieces: number, isDone: boolean, fresh: boolean): CacheStatus => {
+const statusOf = (
+  { found, isStored }: LogCollector,
+  pieces: number,
+  isDone: boolean,
+  bypassCache: boolean,
+): CacheStatus => {
   if (found.pieces === pieces) return { hit: found.from.has("redis") ? "redis" : "memory" };
   const detail = `${found.pieces}/${pieces} segments`;
-  const fwd = fresh ? "request" : found.pieces > 0 ? "partial" : "miss";
+  const fwd = bypassCache ? "request" : found.pieces > 0 ? "partial" : "miss";
   return { fwd, detail, ...(isDone && { stored: isStored() }) };
 };
 
@@ -107,8 +116,8 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
       : spanBlocks(Math.max(...available.map((node) => limits.blocks(node, filterHash))));
   };
 
-  const collect = async (collection: Collection, pieces: number, context: CallContext): Promise<Answer> => {
-    if (!context.fresh) await collection.lookUp();
+  const collect = async (collection: LogCollector, pieces: number, context: RequestContext): Promise<RpcResponse> => {
+    if (!context.bypassCache) await collection.lookUp();
     const found = collection.found.pieces;
     metrics.logSegments.inc({ chain, source: "cache" }, found);
     metrics.logSegments.inc({ chain, source: "node" }, pieces - found);
@@ -132,12 +141,12 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
         isDone && bytes <= WHOLE_BYTES
           ? formatList(first)
           : streamList(isDone ? first : limited(first, collection.chunks, maxBytes)),
-      status: statusOf(collection, pieces, isDone, context.fresh),
+      status: statusOf(collection, pieces, isDone, context.bypassCache),
       ...(node !== undefined && collection.nodes.size === 1 && { node }),
     };
   };
 
-  const overRange = async (filter: LogFilter, range: BlockRange, context: CallContext): Promise<Answer> => {
+  const overRange = async (filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> => {
     metrics.logRangeBlocks.observe({ chain }, Number(range.to - range.from) + 1);
     const pieces = cutPieces(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };

@@ -1,16 +1,16 @@
 import type { BlockId } from "../core/heads.ts";
 import { type Node, UnverifiedError } from "../core/node.ts";
-import type { CallContext } from "../core/source.ts";
+import type { RequestContext } from "../core/rpcSource.ts";
 import { type Hash, isData, parseData } from "../ethereum/hex.ts";
 import type { Verifier } from "../verification/verifier.ts";
-import type { Job } from "./jobs.ts";
+import type { FetchRange } from "./fetchRange.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
 /** The block whose receipts are wanted: `hash` where it is known. */
 export type ReceiptsOf = (
   block: { readonly number: bigint; readonly hash?: Hash },
-  context: CallContext,
+  context: RequestContext,
 ) => Promise<Uint8Array | undefined>;
 
 export interface LogVerification {
@@ -20,12 +20,17 @@ export interface LogVerification {
 }
 
 /** Rejects with UnverifiedError where the logs are not those of their blocks. */
-export type VerifyLogs = (node: Node, job: Job, logs: readonly ScannedLog[], context: CallContext) => Promise<void>;
+export type VerifyLogs = (
+  node: Node,
+  job: FetchRange,
+  logs: readonly ScannedLog[],
+  context: RequestContext,
+) => Promise<void>;
 
 /** The node's logs are wrong: it is suspended, and the caller throws the error. */
-export const convictOfLogs = (node: Node): UnverifiedError => {
+export const wrongLogs = (node: Node): UnverifiedError => {
   const error = new UnverifiedError(node.name, "logs", true);
-  node.convict?.(error);
+  node.recordWrongAnswer?.(error);
   return error;
 };
 
@@ -36,7 +41,7 @@ const MAX_BLOOMS = 64;
 const bloomsOf = (
   logs: readonly ScannedLog[],
   verifier: Pick<Verifier, "bloomOf">,
-  { view }: CallContext,
+  { view }: RequestContext,
 ): Map<string, Uint8Array> => {
   const blooms = new Map<string, Uint8Array>();
   let last = "";
@@ -52,14 +57,17 @@ const bloomsOf = (
   return blooms;
 };
 
-const blockOf = ({ from, blockHash }: Job, { view }: CallContext): Partial<BlockId> & Pick<BlockId, "number"> => {
+const blockOf = (
+  { from, blockHash }: FetchRange,
+  { view }: RequestContext,
+): Partial<BlockId> & Pick<BlockId, "number"> => {
   const hash = blockHash ?? view.heads.at(from)?.hash;
   return hash === undefined ? { number: from } : { number: from, hash };
 };
 
 /** Logs of one block are held against its receipts; those of a range against the blooms of the blocks that the ring has. */
 export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): VerifyLogs => {
-  const receiptsFor = (job: Job, context: CallContext): Promise<Uint8Array | undefined> | undefined =>
+  const receiptsFor = (job: FetchRange, context: RequestContext): Promise<Uint8Array | undefined> | undefined =>
     job.from === job.to && job.isAgain !== true && verifier.provesReceipts()
       ? receiptsOf(blockOf(job, context), context)
       : undefined;
@@ -73,7 +81,7 @@ export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): Ver
     try {
       await verifier.check(node.name, formatList([joinLogs(logs)]), task);
     } catch (error) {
-      if (error instanceof UnverifiedError) node.convict?.(error);
+      if (error instanceof UnverifiedError) node.recordWrongAnswer?.(error);
       throw error;
     }
   };

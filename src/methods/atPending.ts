@@ -1,11 +1,11 @@
 import type { Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
-import type { Answer } from "../core/source.ts";
-import type { BlockRead } from "./blockReads.ts";
-import type { Asked } from "./chain.ts";
-import { toldPending } from "./pendingErrors.ts";
-import { type Canonical, isRecord } from "./reader.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import type { BlockRead } from "./blockRead.ts";
+import type { MethodInput } from "./method.ts";
+import { type CanonicalJson, isRecord } from "./paramSpec.ts";
+import { withPendingMode } from "./pendingModeErrors.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /**
@@ -14,14 +14,14 @@ import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
  */
 export const atPending = async (
   entry: BlockRead,
-  asked: Asked,
-  values: readonly Canonical[],
-  readAt: (block: ResolvedBlock) => Promise<Answer>,
-): Promise<Answer> => {
+  asked: MethodInput,
+  values: readonly CanonicalJson[],
+  readAt: (block: ResolvedBlock) => Promise<RpcResponse>,
+): Promise<RpcResponse> => {
   const { pending, heads } = asked.context.view;
   const readLatest = () => readAt(resolveBlock({ tag: "latest" }, heads));
   if (pending === undefined) return readLatest();
-  const answer = async (): Promise<Answer> => {
+  const answer = async (): Promise<RpcResponse> => {
     const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
     if (source === "view" && entry.pending) {
       const { base } = pending;
@@ -32,22 +32,22 @@ export const atPending = async (
       ? readLatest()
       : nodePending(entry, heads, () => readAt({ kind: "pending" }), readLatest);
   };
-  return toldPending(pending.mode, answer());
+  return withPendingMode(pending.mode, answer());
 };
 
 /** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */
 const nodePending = async (
   entry: BlockRead,
   heads: Heads,
-  readPending: () => Promise<Answer>,
-  readLatest: () => Promise<Answer>,
-): Promise<Answer> => {
+  readPending: () => Promise<RpcResponse>,
+  readLatest: () => Promise<RpcResponse>,
+): Promise<RpcResponse> => {
   const answer = await readPending().catch((error: unknown) => {
     if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) return undefined;
     throw error;
   });
-  if (answer === undefined || (isNull(answer) && !entry.mayLack)) return readLatest();
-  const number = entry.tells === "hash" ? numberIn(answer) : undefined;
+  if (answer === undefined || (isNull(answer) && !entry.isNullable)) return readLatest();
+  const number = entry.blockField === "hash" ? numberIn(answer) : undefined;
   return number !== undefined && number <= heads.latest.number ? readLatest() : answer;
 };
 
@@ -55,7 +55,7 @@ const NO_PENDING_BLOCK: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", 
 
 const decoder = new TextDecoder();
 /** Returns the `number` of a block response. */
-const numberIn = ({ body }: Answer): bigint | undefined => {
+const numberIn = ({ body }: RpcResponse): bigint | undefined => {
   if (!(body instanceof Uint8Array)) return undefined;
   const block: unknown = JSON.parse(decoder.decode(body));
   return isRecord(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;

@@ -1,6 +1,6 @@
 import { formatQuantity } from "../ethereum/hex.ts";
-import type { Method } from "./chain.ts";
-import { readParams } from "./readParams.ts";
+import type { Method } from "./method.ts";
+import { parseParams } from "./parseParams.ts";
 
 const encoder = new TextEncoder();
 
@@ -10,7 +10,7 @@ const fromIdentity = (name: string, format: (chainId: bigint) => string): Method
   kept: "computed",
   atPending: "none",
   answer: async ({ chain, call }) => {
-    readParams(call.params, []);
+    parseParams(call.params, []);
     return { body: encoder.encode(JSON.stringify(format(chain.chainId))), status: { hit: "view" } };
   },
 });

@@ -1,6 +1,6 @@
 import { formatQuantity } from "../ethereum/hex.ts";
-import type { Method } from "./chain.ts";
-import { readParams } from "./readParams.ts";
+import type { Method } from "./method.ts";
+import { parseParams } from "./parseParams.ts";
 
 const encoder = new TextEncoder();
 
@@ -10,7 +10,7 @@ export const eth_blockNumber: Method = {
   kept: "computed",
   atPending: "none",
   answer: async ({ call, context }) => {
-    readParams(call.params, []);
+    parseParams(call.params, []);
     const { number, hash } = context.view.heads.latest;
     return {
       body: encoder.encode(JSON.stringify(formatQuantity(number))),

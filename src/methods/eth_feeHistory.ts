@@ -1,11 +1,11 @@
 import { parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { blockNumberOrTag } from "./blockReads.ts";
-import type { Method } from "./chain.ts";
-import { inTrueView } from "./inTrueView.ts";
-import { listOf, optional, readCount, readNumber, required } from "./reader.ts";
-import { readParams } from "./readParams.ts";
+import { blockNumberOrTag } from "./blockRead.ts";
+import { retryOnBranchChange } from "./branchRetry.ts";
+import type { Method } from "./method.ts";
+import { listOf, optional, readCount, readNumber, required } from "./paramSpec.ts";
+import { parseParams } from "./parseParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";
@@ -19,18 +19,25 @@ export const eth_feeHistory: Method = {
   kept: "head",
   atPending: "node",
   answer: async ({ chain, call, context }) => {
-    const values = readParams(call.params, params);
+    const values = parseParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
-    return inTrueView(chain, context, async (at) => {
+    return retryOnBranchChange(chain, context, async (at) => {
       const newest = resolveBlock(newestBlock, at.view.heads);
       if (!("number" in newest) || newest.kind === "aboveHead") {
         const pending = newest.kind === "pending" ? at.view.pending?.mode : undefined;
-        const answer = await chain.reads.request({ ...createCall(name, values), lifetime: "never", subject: "" }, at);
+        const answer = await chain.reads.request(
+          { ...createCall(name, values), retention: "never", canonicalParams: "" },
+          at,
+        );
         return { ...answer, ...(pending && { pending }) };
       }
       const resolved = values.with(1, formatQuantity(newest.number));
-      const question = { ...createCall(name, resolved), subject: JSON.stringify([name, resolved]), block: newest };
-      return chain.reads.request({ ...question, lifetime: newest.kind === "final" ? "final" : "head" }, at);
+      const question = {
+        ...createCall(name, resolved),
+        canonicalParams: JSON.stringify([name, resolved]),
+        block: newest,
+      };
+      return chain.reads.request({ ...question, retention: newest.kind === "final" ? "final" : "head" }, at);
     });
   },
 };

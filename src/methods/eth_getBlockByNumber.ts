@@ -1,6 +1,6 @@
-import { type BlockRead, blockNumberOrTag, blockRead } from "./blockReads.ts";
+import { type BlockRead, blockNumberOrTag, blockRead } from "./blockRead.ts";
+import { orNull, readBoolean, required } from "./paramSpec.ts";
 import { pendingBlock } from "./pendingReads.ts";
-import { orNull, readBoolean, required } from "./reader.ts";
 
 export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
 
@@ -9,8 +9,8 @@ export const blockByNumber: BlockRead = {
   params: [blockNumberOrTag, fullTransactions],
   kind: "block",
   byHashMethod: "eth_getBlockByHash",
-  tells: "hash",
-  mustExist: true,
+  blockField: "hash",
+  nullIsError: true,
   pending: pendingBlock,
 };
 

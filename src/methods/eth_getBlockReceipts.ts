@@ -1,4 +1,4 @@
-import { type BlockRead, blockNumberOrTagOrHash, blockRead } from "./blockReads.ts";
+import { type BlockRead, blockNumberOrTagOrHash, blockRead } from "./blockRead.ts";
 import { pendingReceipts } from "./pendingReads.ts";
 
 export const blockReceipts: BlockRead = {
@@ -6,8 +6,8 @@ export const blockReceipts: BlockRead = {
   params: [blockNumberOrTagOrHash],
   kind: "block",
   pending: pendingReceipts,
-  tells: "firstBlockHash",
-  mustExist: true,
+  blockField: "firstBlockHash",
+  nullIsError: true,
 };
 
 export const eth_getBlockReceipts = blockRead(blockReceipts);

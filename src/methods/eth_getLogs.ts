@@ -1,14 +1,14 @@
 import { type LogRange, resolveLogRange } from "../core/logRange.ts";
-import type { Answer, CallContext } from "../core/source.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
 import { type LogFilter, type LogQuery, matchesLog, parseLogQuery } from "../ethereum/logFilter.ts";
 import { appendLogs } from "./appendLogs.ts";
-import type { Asked, Chain, Method } from "./chain.ts";
-import { inTrueView } from "./inTrueView.ts";
+import { retryOnBranchChange } from "./branchRetry.ts";
+import type { Chain, Method, MethodInput } from "./method.ts";
 import { nodePendingLogs } from "./nodePendingLogs.ts";
-import { fromView } from "./pendingReads.ts";
-import { type Canonical, readAny, required } from "./reader.ts";
-import { readParams } from "./readParams.ts";
+import { type CanonicalJson, readAny, required } from "./paramSpec.ts";
+import { parseParams } from "./parseParams.ts";
+import { viewResponse } from "./pendingReads.ts";
 
 type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
 
@@ -18,16 +18,16 @@ export const eth_getLogs: Method = {
   kept: "logs",
   atPending: "view",
   answer: async (asked) => {
-    const [value] = readParams(asked.call.params, [required("filter", readAny)]) as readonly [Canonical];
+    const [value] = parseParams(asked.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
     return answerLogs(asked, parseLogQuery(value, asked.chain.logLimits));
   },
 };
 
 /** Logs of a parsed query; filters that were installed are read by it too. */
-export const answerLogs = (asked: Asked, query: LogQuery): Promise<Answer> =>
-  inTrueView(asked.chain, asked.context, (context) => answerInView({ ...asked, context }, query));
+export const answerLogs = (asked: MethodInput, query: LogQuery): Promise<RpcResponse> =>
+  retryOnBranchChange(asked.chain, asked.context, (context) => answerInView({ ...asked, context }, query));
 
-const answerInView = async (asked: Asked, { filter, blocks }: LogQuery): Promise<Answer> => {
+const answerInView = async (asked: MethodInput, { filter, blocks }: LogQuery): Promise<RpcResponse> => {
   const { chain, context } = asked;
   if ("blockHash" in blocks) {
     const { pending } = context.view;
@@ -37,7 +37,7 @@ const answerInView = async (asked: Asked, { filter, blocks }: LogQuery): Promise
   }
   const { resolved, at } = await resolve(chain, blocks, context);
   const { pending } = at.view;
-  const sealed: Answer = resolved.sealed
+  const sealed: RpcResponse = resolved.sealed
     ? await chain.logs.request(filter, resolved.sealed, at)
     : { body: Buffer.from("[]"), status: { hit: "view" } };
   if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) return sealed;
@@ -49,8 +49,8 @@ const answerInView = async (asked: Asked, { filter, blocks }: LogQuery): Promise
 const resolve = async (
   chain: Chain,
   { fromBlock, toBlock }: Range,
-  context: CallContext,
-): Promise<{ resolved: LogRange; at: CallContext }> => {
+  context: RequestContext,
+): Promise<{ resolved: LogRange; at: RequestContext }> => {
   const { heads, pending } = context.view;
   const { maxBlocks } = chain.logLimits;
   const inView = pending?.blocksFrom === "view" ? pending.newest?.number : undefined;
@@ -67,10 +67,10 @@ const resolve = async (
   return { resolved, at: { ...context, view: { heads: latest } } };
 };
 
-const fromBlock = (block: PendingBlock, filter: LogFilter): Answer => {
+const fromBlock = (block: PendingBlock, filter: LogFilter): RpcResponse => {
   const logs = block.logs().filter((log) => matchesLog(filter, log));
   return {
-    ...fromView([]),
+    ...viewResponse([]),
     body: appendLogs(
       Buffer.from("[]"),
       logs.map((log) => block.formatLog(log)),
@@ -80,10 +80,10 @@ const fromBlock = (block: PendingBlock, filter: LogFilter): Answer => {
 
 /** Pending logs of the blocks that were asked for, above the sealed ones. */
 const logsAbove = async (
-  asked: Asked,
+  asked: MethodInput,
   filter: LogFilter,
   { pending: range }: LogRange,
-  { view: { pending, heads } }: CallContext,
+  { view: { pending, heads } }: RequestContext,
 ): Promise<readonly Body[]> => {
   if (pending === undefined || range === undefined) return [];
   if (pending.blocksFrom === "node") return nodePendingLogs(asked, filter, heads);

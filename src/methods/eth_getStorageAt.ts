@@ -1,6 +1,6 @@
-import { blockRead, stateBlock } from "./blockReads.ts";
+import { blockRead, stateBlock } from "./blockRead.ts";
+import { readAddress, readSlot, required } from "./paramSpec.ts";
 import { pendingStorage } from "./pendingReads.ts";
-import { readAddress, readSlot, required } from "./reader.ts";
 
 /** Returns a slot's value, 32 bytes (docs/service.md, eth_getStorageAt). */
 export const eth_getStorageAt = blockRead({

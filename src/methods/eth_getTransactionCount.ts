@@ -1,10 +1,10 @@
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { blockRead, stateBlock } from "./blockReads.ts";
-import type { Asked, Method } from "./chain.ts";
-import { fromView, nonceIn, pendingNonce } from "./pendingReads.ts";
-import { readAddress, required } from "./reader.ts";
+import { blockRead, stateBlock } from "./blockRead.ts";
+import type { Method, MethodInput } from "./method.ts";
+import { readAddress, required } from "./paramSpec.ts";
+import { nonceIn, pendingNonce, viewResponse } from "./pendingReads.ts";
 
 const name = "eth_getTransactionCount";
 
@@ -16,8 +16,8 @@ const read = blockRead({
 });
 
 /** The node's pool may hold what was not sent through here. What it does not answer counts as nothing. */
-const onNode = async ({ chain, context }: Asked, address: string): Promise<Answer | undefined> => {
-  const question = { ...createCall(name, [address, "pending"]), lifetime: "never", subject: "" } as const;
+const onNode = async ({ chain, context }: MethodInput, address: string): Promise<RpcResponse | undefined> => {
+  const question = { ...createCall(name, [address, "pending"]), retention: "never", canonicalParams: "" } as const;
   return chain.reads.request(question, context).catch(() => undefined);
 };
 
@@ -33,7 +33,7 @@ export const eth_getTransactionCount: Method = {
     const told = chain.askNodeNonce ? await onNode(asked, address) : undefined;
     const best = told !== undefined && nonceIn(told) > nonceIn(answer) ? told : answer;
     const nonce = nonceIn(best);
-    const raised = await chain.raiseNonce(`0x${address.slice(2)}`, nonce);
-    return { ...(raised === nonce ? best : fromView(formatQuantity(raised))), pending };
+    const raised = await chain.advanceNonce(`0x${address.slice(2)}`, nonce);
+    return { ...(raised === nonce ? best : viewResponse(formatQuantity(raised))), pending };
   },
 };

@@ -1,8 +1,8 @@
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { type Asked, forwarded, type Method } from "./chain.ts";
-import { readData, required } from "./reader.ts";
-import { readParams } from "./readParams.ts";
+import { forwarded, type Method, type MethodInput } from "./method.ts";
+import { readData, required } from "./paramSpec.ts";
+import { parseParams } from "./parseParams.ts";
 
 const name = "eth_sendRawTransaction";
 
@@ -11,8 +11,8 @@ export const eth_sendRawTransaction: Method = {
   name,
   kept: "never",
   atPending: "none",
-  answer: async (asked: Asked): Promise<Answer> => {
-    const [raw] = readParams(asked.call.params, [required("transaction", readData)]);
+  answer: async (asked: MethodInput): Promise<RpcResponse> => {
+    const [raw] = parseParams(asked.call.params, [required("transaction", readData)]);
     const call = raw === asked.call.params[0] ? asked.call : createCall(name, [raw]);
     const answer = await forwarded({ ...asked, call });
     asked.chain.accepted(String(raw));

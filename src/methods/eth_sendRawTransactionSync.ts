@@ -1,12 +1,12 @@
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
-import { type Asked, forwarded, type Method } from "./chain.ts";
-import { fromView } from "./pendingReads.ts";
-import { isRecord, optional, type Read, readData, readQuantity, required } from "./reader.ts";
-import { readParams } from "./readParams.ts";
+import { forwarded, type Method, type MethodInput } from "./method.ts";
+import { isRecord, optional, type Parser, readData, readQuantity, required } from "./paramSpec.ts";
+import { parseParams } from "./parseParams.ts";
+import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
 /** EIP-7966: the node accepted the transaction, and there is no receipt within the timeout. */
@@ -15,7 +15,7 @@ const NOT_CONFIRMED = 4;
 const decoder = new TextDecoder();
 
 /** Parses milliseconds, a number or a quantity. */
-const readTimeout: Read<number> = (value, name) => {
+const readTimeout: Parser<number> = (value, name) => {
   const timeout = typeof value === "number" ? value : Number(readQuantity(value, name));
   if (!Number.isSafeInteger(timeout) || timeout < 0) throw invalidParams(`invalid ${name}: want whole milliseconds`);
   return timeout;
@@ -30,7 +30,7 @@ export const eth_sendRawTransactionSync: Method = {
   atPending: "view",
   answer: async (asked) => {
     const { chain, call, context } = asked;
-    const [raw, requestedMs] = readParams(call.params, params);
+    const [raw, requestedMs] = parseParams(call.params, params);
     const maxMs = Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs);
     const timeoutMs = typeof requestedMs === "number" ? requestedMs : maxMs;
     if (timeoutMs > maxMs) throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
@@ -41,29 +41,33 @@ export const eth_sendRawTransactionSync: Method = {
   },
 };
 
-const hashIn = ({ body }: Answer): string =>
+const hashIn = ({ body }: RpcResponse): string =>
   body instanceof Uint8Array ? String(JSON.parse(decoder.decode(body))) : "";
 
-const inView = ({ pending }: View, hash: Hash): Answer | undefined => {
+const inView = ({ pending }: View, hash: Hash): RpcResponse | undefined => {
   const location = pending?.find(hash);
   const body = location?.block.receipt(location.index);
-  return body && pending ? { ...fromView(body), pending: pending.mode } : undefined;
+  return body && pending ? { ...viewResponse(body), pending: pending.mode } : undefined;
 };
 
 /** Reads the receipt of a sealed transaction from a node. If there is none, the next head repeats the read. */
-const readSealedReceipt = async ({ chain, context }: Asked, hash: Hash, view: View): Promise<Answer | undefined> => {
+const readSealedReceipt = async (
+  { chain, context }: MethodInput,
+  hash: Hash,
+  view: View,
+): Promise<RpcResponse | undefined> => {
   const call = createCall("eth_getTransactionReceipt", [hash]);
-  const { signal, caller, deadlineMs } = context;
-  const question = { ...call, lifetime: "never", subject: "" } as const;
-  const answer = await chain.reads.request(question, { view, signal, caller, deadlineMs, fresh: true });
+  const { signal, clientId, deadlineMs } = context;
+  const question = { ...call, retention: "never", canonicalParams: "" } as const;
+  const answer = await chain.reads.request(question, { view, signal, clientId, deadlineMs, bypassCache: true });
   if (!(answer.body instanceof Uint8Array)) return undefined;
   const receipt: unknown = JSON.parse(decoder.decode(answer.body));
   return isRecord(receipt) && typeof receipt.blockHash === "string" ? answer : undefined;
 };
 
 /** Checks the current view and each new one. No other method uses more than one view. */
-const waitForReceipt = (asked: Asked, hash: Hash, timeoutMs: number): Promise<Answer> => {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+const waitForReceipt = (asked: MethodInput, hash: Hash, timeoutMs: number): Promise<RpcResponse> => {
+  const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
   let head = "";
   const check = (view: View): void => {
     const preconfirmed = inView(view, hash);

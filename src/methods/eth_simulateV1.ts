@@ -1,17 +1,17 @@
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
-import type { Wish } from "../evm/ahead.ts";
-import { NotRunHere } from "../evm/workers.ts";
+import type { PrefetchHint } from "../evm/prefetch.ts";
+import { MustForwardError } from "../evm/workers.ts";
 import { elementAt } from "../json/elementAt.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type RunBase, wishOfPayload } from "../simulation/simulator.ts";
-import { stateBlock } from "./blockReads.ts";
-import { type Asked, type Chain, forwarded, type Method } from "./chain.ts";
+import { stateBlock } from "./blockRead.ts";
+import { pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
-import { toldPending } from "./pendingErrors.ts";
+import { type Chain, forwarded, type Method, type MethodInput } from "./method.ts";
+import { withPendingMode } from "./pendingModeErrors.ts";
 import { resolveBlock } from "./resolveBlock.ts";
-import { pendingSimulationBase, sealedBase } from "./runBase.ts";
 
 /** A payload that is larger is parsed in the worker alone, and nothing is fetched ahead for it. */
 const MAX_AHEAD_BYTES = 32 * 1024;
@@ -30,9 +30,9 @@ export const eth_simulateV1: Method = {
     if (base === undefined) return onNode(asked, "its state is the node's");
     try {
       const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
-      return await (base.pending ? toldPending(base.pending, answer) : answer);
+      return await (base.pending ? withPendingMode(base.pending, answer) : answer);
     } catch (error) {
-      if (error instanceof NotRunHere) return onNode(asked, "cannot be executed here");
+      if (error instanceof MustForwardError) return onNode(asked, "cannot be executed here");
       throw error;
     }
   },
@@ -45,22 +45,22 @@ const callOfNode = (call: Call): Call => {
   return block === given ? call : createCall(call.method, call.params.with(1, block));
 };
 
-const onNode = async (asked: Asked, detail: string): Promise<Answer> => {
+const onNode = async (asked: MethodInput, detail: string): Promise<RpcResponse> => {
   const { pending } = asked.context.view;
   const call = callOfNode(asked.call);
   const answering = forwarded({ ...asked, call });
-  const answer = await (call.params[1] === "pending" && pending ? toldPending(pending.mode, answering) : answering);
+  const answer = await (call.params[1] === "pending" && pending ? withPendingMode(pending.mode, answering) : answering);
   return { ...answer, status: { fwd: "bypass", detail } };
 };
 
 interface Base {
   readonly run: RunBase;
-  readonly pending?: Answer["pending"];
+  readonly pending?: RpcResponse["pending"];
 }
 
 /** Undefined where a node must answer. */
 const baseOf = async (
-  { chain, call, context }: Asked,
+  { chain, call, context }: MethodInput,
   execution: NonNullable<Chain["execution"]>,
 ): Promise<Base | undefined> => {
   const payload = elementAt(call.paramsText, 0);
@@ -68,7 +68,8 @@ const baseOf = async (
   const text = elementAt(call.paramsText, 1);
   const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
   const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
-  const wish: Wish | undefined = call.paramsText.length <= MAX_AHEAD_BYTES ? wishOfPayload(call.params) : undefined;
+  const wish: PrefetchHint | undefined =
+    call.paramsText.length <= MAX_AHEAD_BYTES ? wishOfPayload(call.params) : undefined;
 
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);
@@ -80,14 +81,14 @@ const baseOf = async (
       const run =
         pending?.stateFrom === "view" && newest
           ? await pendingSimulationBase({ chain, context }, execution, { pending, newest }, wish)
-          : await sealedBase({ chain, context }, execution, heads.latest, wish);
+          : await sealedExecutionBase({ chain, context }, execution, heads.latest, wish);
       return pending ? { run, pending: pending.mode } : { run };
     }
     case "final":
     case "recent":
     case "unknown":
     case "hash":
-      return { run: await sealedBase({ chain, context }, execution, resolved, wish) };
+      return { run: await sealedExecutionBase({ chain, context }, execution, resolved, wish) };
     case "aboveHead":
       throw headerNotFound();
     case "unsaid":

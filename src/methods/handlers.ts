@@ -1,8 +1,8 @@
-import type { Answer, CallContext } from "../core/source.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type Chain, forwarded } from "./chain.ts";
-import { isRefused } from "./refused.ts";
+import { type Chain, forwarded } from "./method.ts";
+import { isRefusedMethod } from "./refusedMethods.ts";
 import { table } from "./table.ts";
 
 const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
@@ -11,14 +11,14 @@ const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 export const methodLabel = (method: string): string => (methodNames.has(method) ? method : "other");
 
 export interface Handlers {
-  lookup(method: string): Handler<CallContext, Answer> | undefined;
-  readonly forward: Handler<CallContext, Answer>;
+  lookup(method: string): Handler<RequestContext, RpcResponse> | undefined;
+  readonly forward: Handler<RequestContext, RpcResponse>;
 }
 
 /** Creates the handlers of one chain's methods. Management methods are rejected unless `allowed` has their namespace. */
 export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Handlers => {
   const handlers = new Map(
-    table.map((method): [string, Handler<CallContext, Answer>] => [
+    table.map((method): [string, Handler<RequestContext, RpcResponse>] => [
       method.name,
       (call, context) => method.answer({ chain, call, context }),
     ]),
@@ -26,7 +26,7 @@ export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Hand
   return {
     lookup: (method) => handlers.get(method),
     forward: async (call, context) => {
-      if (isRefused(call.method, allowed)) {
+      if (isRefusedMethod(call.method, allowed)) {
         throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${call.method} is not allowed here`);
       }
       return forwarded({ chain, call, context });

@@ -3,8 +3,8 @@ import { NodeError } from "../core/node.ts";
 import { isQuantity } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import type { Asked } from "./chain.ts";
-import { isRecord } from "./reader.ts";
+import type { MethodInput } from "./method.ts";
+import { isRecord } from "./paramSpec.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -18,13 +18,13 @@ const isAbove = (log: unknown, heads: Heads): log is { readonly address: string;
 
 /** Reads the node's pending logs above the view's head. Returns none if the node rejects `pending`, as geth does. */
 export const nodePendingLogs = async (
-  { chain, context }: Asked,
+  { chain, context }: MethodInput,
   filter: LogFilter,
   heads: Heads,
 ): Promise<readonly Uint8Array[]> => {
   const call = createCall("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }]);
   const answer = await chain.reads
-    .request({ ...call, lifetime: "never", subject: canonicalLogFilter(filter) }, context)
+    .request({ ...call, retention: "never", canonicalParams: canonicalLogFilter(filter) }, context)
     .catch((error: unknown) => {
       if (error instanceof NodeError) return undefined;
       throw error;

@@ -1,28 +1,28 @@
-import type { Answer } from "../core/source.ts";
-import { NotRunHere } from "../evm/workers.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import { MustForwardError } from "../evm/workers.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { type Simulator, wishOfCall } from "../simulation/simulator.ts";
-import type { PendingRead } from "./blockReads.ts";
-import { pendingCallBase } from "./runBase.ts";
+import type { PendingRead } from "./blockRead.ts";
+import { pendingCallBase } from "./executionBase.ts";
 
 type Run = "call" | "estimateGas" | "createAccessList";
 
 /** Executes in the pending block on the view's state. Calls that must be forwarded go to the node's `pending`. */
 const runPending =
   (method: string, run: Run) =>
-  async ({ asked, values, pending, atBase }: PendingRead): Promise<Answer> => {
+  async ({ asked, values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
     const { chain, context } = asked;
     const { newest } = pending;
     if (newest === undefined) return atBase();
     const call = createCall(method, values);
-    const onNode = () => chain.reads.request({ ...call, lifetime: "never", subject: "" }, context);
+    const onNode = () => chain.reads.request({ ...call, retention: "never", canonicalParams: "" }, context);
     if (chain.execution === undefined) return onNode();
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
     const base = pendingCallBase(chain.execution, pending, newest, wishOfCall(values));
     try {
       return await simulator[run](call.paramsText, base, context.signal);
     } catch (error) {
-      if (error instanceof NotRunHere) return onNode();
+      if (error instanceof MustForwardError) return onNode();
       throw error;
     }
   };

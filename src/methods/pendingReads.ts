@@ -1,74 +1,74 @@
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import type { PendingRead } from "./blockReads.ts";
-import type { Canonical } from "./reader.ts";
+import type { PendingRead } from "./blockRead.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Creates a response from the view, from a value or from a formatted body. */
-export const fromView = (value: Canonical | Uint8Array): Answer => ({
+export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => ({
   body: value instanceof Uint8Array ? value : encoder.encode(JSON.stringify(value)),
   status: { hit: "view" },
 });
 
-const hex = (value: Canonical | undefined): Hash => `0x${String(value).slice(2)}`;
+const hex = (value: CanonicalJson | undefined): Hash => `0x${String(value).slice(2)}`;
 
 /** Returns the newest pending block, with number and hash (docs/service.md, Block object). */
-export const pendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<Answer> =>
-  pending.newest ? fromView(pending.newest.body(values[1] === true)) : atBase();
+export const pendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
+  pending.newest ? viewResponse(pending.newest.body(values[1] === true)) : atBase();
 
-export const pendingTransactionCount = async ({ pending, atBase }: PendingRead): Promise<Answer> =>
-  pending.newest ? fromView(formatQuantity(pending.newest.transactionHashes.length)) : atBase();
+export const pendingTransactionCount = async ({ pending, atBase }: PendingRead): Promise<RpcResponse> =>
+  pending.newest ? viewResponse(formatQuantity(pending.newest.transactionHashes.length)) : atBase();
 
-export const pendingTransaction = async ({ values, pending, atBase }: PendingRead): Promise<Answer> =>
-  pending.newest ? fromView(pending.newest.transaction(Number(values[1])) ?? null) : atBase();
+export const pendingTransaction = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
+  pending.newest ? viewResponse(pending.newest.transaction(Number(values[1])) ?? null) : atBase();
 
-export const pendingReceipts = async ({ asked, pending, atBase }: PendingRead): Promise<Answer> => {
+export const pendingReceipts = async ({ asked, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   if (!pending.newest) return atBase();
   const body = pending.newest.receipts();
-  if (body) return fromView(body);
+  if (body) return viewResponse(body);
   const { chain, context } = asked;
   return chain.reads.request(
-    { ...createCall("eth_getBlockReceipts", ["pending"]), lifetime: "never", subject: "" },
+    { ...createCall("eth_getBlockReceipts", ["pending"]), retention: "never", canonicalParams: "" },
     context,
   );
 };
 
-export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+export const pendingBalance = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hex(values[0]));
-  return written ? fromView(formatQuantity(written.account?.balance ?? 0n)) : atBase();
+  return written ? viewResponse(formatQuantity(written.account?.balance ?? 0n)) : atBase();
 };
 
-export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hex(values[0]));
-  if (written?.code) return fromView(formatData(written.code));
-  return written?.isCleared ? fromView("0x") : atBase();
+  if (written?.code) return viewResponse(formatData(written.code));
+  return written?.isCleared ? viewResponse("0x") : atBase();
 };
 
 const formatSlot = (value: Uint8Array): string => `0x${formatData(value).slice(2).padStart(64, "0")}`;
 
 /** Returns a slot's value. A slot that the pending blocks have not written has its value at the view's base block. */
-export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const value = pending.storage(hex(values[0]), hex(values[1]));
-  return value === undefined ? atBase() : fromView(formatSlot(value));
+  return value === undefined ? atBase() : viewResponse(formatSlot(value));
 };
 
 /** Returns the nonce after all pre-confirmed transactions. The method adds accepted transactions itself. */
-export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hex(values[0]));
-  return written ? fromView(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n))) : atBase();
+  return written ? viewResponse(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n))) : atBase();
 };
 
 /** Returns the nonce of a response, or zero if it has none. */
-export const nonceIn = ({ body }: Answer): bigint => {
+export const nonceIn = ({ body }: RpcResponse): bigint => {
   const nonce: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
   return isQuantity(nonce) ? BigInt(nonce) : 0n;
 };
 
 /** Returns slots by address: from the view, and missing ones with one request at the base block. */
-export const pendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<Answer> => {
+export const pendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const slots = Object.entries(values[0] as Readonly<Record<string, readonly string[]>>);
   const written = slots.map(([address, positions]) =>
     positions.map((position) => pending.storage(hex(address), hex(position))),
@@ -77,12 +77,12 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
   const base = complete ? undefined : await atBase();
   const baseValues: Readonly<Record<string, readonly string[]>> =
     base?.body instanceof Uint8Array ? JSON.parse(decoder.decode(base.body)) : {};
-  const merged = slots.map(([address, positions], at): [string, Canonical] => [
+  const merged = slots.map(([address, positions], at): [string, CanonicalJson] => [
     address,
     positions.map((_, index) => {
       const value = written[at]?.[index];
       return value === undefined ? (baseValues[address]?.[index] ?? null) : formatSlot(value);
     }),
   ]);
-  return { ...fromView(Object.fromEntries(merged)), ...(base && { status: base.status }) };
+  return { ...viewResponse(Object.fromEntries(merged)), ...(base && { status: base.status }) };
 };

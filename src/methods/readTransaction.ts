@@ -1,15 +1,15 @@
 import {
-  type Canonical,
+  type CanonicalJson,
   listOf,
   mapOf,
   objectOf,
-  type Read,
+  type Parser,
   readAddress,
   readData,
   readHash,
   readQuantity,
   readSlot,
-} from "./reader.ts";
+} from "./paramSpec.ts";
 
 const accessListItem = objectOf({ address: readAddress, storageKeys: listOf(readHash) });
 
@@ -43,7 +43,7 @@ const fields = objectOf({
 });
 
 /** GenericTransaction of the execution API. `data` is the older name of `input`, which wins if both are set, as in geth. */
-export const readTransaction: Read<{ readonly [key: string]: Canonical }> = (value, name) => {
+export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> = (value, name) => {
   const { data, ...rest } = fields(value, name);
   if (data === undefined) return rest;
   return Object.fromEntries(Object.entries({ input: data, ...rest }).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -52,12 +52,12 @@ export const readTransaction: Read<{ readonly [key: string]: Canonical }> = (val
 const slots = mapOf(readSlot, readSlot);
 
 /** AccountOverride by address: what eth_call and eth_estimateGas take as state overrides. */
-export const readStateOverrides: Read = mapOf(
+export const readStateOverrides: Parser = mapOf(
   readAddress,
   objectOf({ balance: readQuantity, nonce: readQuantity, code: readData, state: slots, stateDiff: slots }),
 );
 
-export const readBlockOverrides: Read = objectOf({
+export const readBlockOverrides: Parser = objectOf({
   number: readQuantity,
   time: readQuantity,
   timestamp: readQuantity,

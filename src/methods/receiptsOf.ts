@@ -1,9 +1,9 @@
 import { isNull } from "../core/isNull.ts";
-import type { CallContext, Source } from "../core/source.ts";
+import type { RequestContext, RpcSource } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
-import { questionAt } from "./blockReads.ts";
+import { requestAtBlock } from "./blockRead.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
@@ -11,14 +11,14 @@ const BLOCK = 0;
 
 /** The receipts of a block through the cache; undefined where no node gives them. */
 export const receiptsOf =
-  (reads: Source) =>
+  (reads: RpcSource) =>
   async (
     { number, hash }: { readonly number: bigint; readonly hash?: Hash },
-    context: CallContext,
+    context: RequestContext,
   ): Promise<Uint8Array | undefined> => {
     const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
     const input = { entry: blockReceipts, values: [hash ?? formatQuantity(number)], position: BLOCK, parameter };
-    const question = questionAt(input, resolveBlock(parameter, context.view.heads));
+    const question = requestAtBlock(input, resolveBlock(parameter, context.view.heads));
     try {
       const answer = await reads.request(question, context);
       return answer.body instanceof Uint8Array && !isNull(answer) ? answer.body : undefined;

@@ -1,6 +1,5 @@
-import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockReads.ts";
-import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashReads.ts";
-import type { Method } from "./chain.ts";
+import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockRead.ts";
+import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashRead.ts";
 import { eth_chainId, net_version } from "./chainId.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
 import { eth_feeHistory } from "./eth_feeHistory.ts";
@@ -12,16 +11,8 @@ import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
 import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_simulateV1 } from "./eth_simulateV1.ts";
-import { filterMethods } from "./filters.ts";
-import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.ts";
-import {
-  pendingBalance,
-  pendingCode,
-  pendingStorageValues,
-  pendingTransaction,
-  pendingTransactionCount,
-} from "./pendingReads.ts";
-import { plainRead } from "./plainReads.ts";
+import { filterMethods } from "./filterMethods.ts";
+import type { Method } from "./method.ts";
 import {
   listOf,
   mapOf,
@@ -35,10 +26,19 @@ import {
   readQuantity,
   readSlot,
   required,
-} from "./reader.ts";
+} from "./paramSpec.ts";
+import { pendingAccessList, pendingCall, pendingEstimate } from "./pendingCalls.ts";
+import {
+  pendingBalance,
+  pendingCode,
+  pendingStorageValues,
+  pendingTransaction,
+  pendingTransactionCount,
+} from "./pendingReads.ts";
+import { plainRead } from "./plainRead.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
-import { transactionTrace } from "./transactionTraces.ts";
-import { overHttp } from "./unsupported.ts";
+import { transactionTrace } from "./transactionTrace.ts";
+import { webSocketOnly } from "./webSocketOnly.ts";
 
 const address = required("address", readAddress);
 const hash = required("hash", readHash);
@@ -55,7 +55,7 @@ const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof re
   params: [blockNumberOrTag, ...rest.map((parameter) => required(...parameter))],
   byHashMethod,
   // At an index there may be nothing.
-  ...(rest.length > 0 && { mayLack: true as const }),
+  ...(rest.length > 0 && { isNullable: true as const }),
 });
 
 /** A batch of slots by address; eth_getStorageValues of the execution API. */
@@ -77,46 +77,46 @@ export const table: readonly Method[] = [
   eth_sendRawTransaction,
   eth_sendRawTransactionSync,
   ...filterMethods,
-  overHttp("eth_subscribe"),
-  overHttp("eth_unsubscribe"),
+  webSocketOnly("eth_subscribe"),
+  webSocketOnly("eth_unsubscribe"),
 
   eth_chainId,
   net_version,
 
-  plainRead({ name: "eth_gasPrice", params: [], lifetime: "head" }),
-  plainRead({ name: "eth_maxPriorityFeePerGas", params: [], lifetime: "head" }),
-  plainRead({ name: "eth_blobBaseFee", params: [], lifetime: "head" }),
-  plainRead({ name: "eth_baseFee", params: [], lifetime: "head" }),
+  plainRead({ name: "eth_gasPrice", params: [], retention: "head" }),
+  plainRead({ name: "eth_maxPriorityFeePerGas", params: [], retention: "head" }),
+  plainRead({ name: "eth_blobBaseFee", params: [], retention: "head" }),
+  plainRead({ name: "eth_baseFee", params: [], retention: "head" }),
 
   byHashRead({
     name: "eth_getBlockByHash",
     params: [hash, fullTransactions],
-    lifetime: "byHash",
-    tells: "hash",
+    retention: "byHash",
+    blockField: "hash",
     inView: blockInView,
   }),
-  plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], lifetime: "byHash" }),
-  plainRead({ name: "eth_getUncleCountByBlockHash", params: [hash], lifetime: "byHash" }),
-  plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
-  plainRead({ name: "eth_getUncleByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
-  plainRead({ name: "eth_getRawTransactionByHash", params: [hash], lifetime: "byHash" }),
-  plainRead({ name: "eth_getRawTransactionByBlockHashAndIndex", params: [hash, index], lifetime: "byHash" }),
-  plainRead({ name: "eth_getHeaderByHash", params: [hash], lifetime: "byHash" }),
-  plainRead({ name: "debug_getRawTransaction", params: [hash], lifetime: "byHash" }),
-  plainRead({ name: "debug_traceBlockByHash", params: [hash, options], lifetime: "byHash" }),
+  plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], retention: "byHash" }),
+  plainRead({ name: "eth_getUncleCountByBlockHash", params: [hash], retention: "byHash" }),
+  plainRead({ name: "eth_getTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
+  plainRead({ name: "eth_getUncleByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
+  plainRead({ name: "eth_getRawTransactionByHash", params: [hash], retention: "byHash" }),
+  plainRead({ name: "eth_getRawTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
+  plainRead({ name: "eth_getHeaderByHash", params: [hash], retention: "byHash" }),
+  plainRead({ name: "debug_getRawTransaction", params: [hash], retention: "byHash" }),
+  plainRead({ name: "debug_traceBlockByHash", params: [hash, options], retention: "byHash" }),
 
   byHashRead({
     name: "eth_getTransactionByHash",
     params: [hash],
-    lifetime: "byTransaction",
-    tells: "blockHash",
+    retention: "byTransaction",
+    blockField: "blockHash",
     inView: transactionInView,
   }),
   byHashRead({
     name: "eth_getTransactionReceipt",
     params: [hash],
-    lifetime: "byTransaction",
-    tells: "blockHash",
+    retention: "byTransaction",
+    blockField: "blockHash",
     inView: receiptInView,
   }),
 
@@ -130,7 +130,7 @@ export const table: readonly Method[] = [
       "index",
       readQuantity,
     ]),
-    tells: "blockHash",
+    blockField: "blockHash",
     pending: pendingTransaction,
   }),
   blockRead(block("eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", ["index", readQuantity])),
@@ -155,8 +155,8 @@ export const table: readonly Method[] = [
     name: "trace_block",
     params: [blockNumberOrTag],
     kind: "block",
-    numberOnly: true,
-    tells: "firstBlockHash",
+    byNumberOnly: true,
+    blockField: "firstBlockHash",
   }),
 
   transactionTrace("debug_traceTransaction", [hash, options]),
@@ -198,14 +198,14 @@ export const table: readonly Method[] = [
   }),
   blockRead({ name: "debug_traceCall", params: [transaction, blockNumberOrTagOrHash, options], kind: "state" }),
 
-  plainRead({ name: "eth_syncing", params: [], lifetime: "never" }),
-  plainRead({ name: "net_listening", params: [], lifetime: "never" }),
-  plainRead({ name: "net_peerCount", params: [], lifetime: "never" }),
-  plainRead({ name: "web3_clientVersion", params: [], lifetime: "never" }),
-  plainRead({ name: "web3_sha3", params: [required("data", readData)], lifetime: "never" }),
-  plainRead({ name: "eth_accounts", params: [], lifetime: "never" }),
-  plainRead({ name: "txpool_status", params: [], lifetime: "never" }),
-  plainRead({ name: "txpool_content", params: [], lifetime: "never" }),
-  plainRead({ name: "txpool_contentFrom", params: [address], lifetime: "never" }),
-  plainRead({ name: "txpool_inspect", params: [], lifetime: "never" }),
+  plainRead({ name: "eth_syncing", params: [], retention: "never" }),
+  plainRead({ name: "net_listening", params: [], retention: "never" }),
+  plainRead({ name: "net_peerCount", params: [], retention: "never" }),
+  plainRead({ name: "web3_clientVersion", params: [], retention: "never" }),
+  plainRead({ name: "web3_sha3", params: [required("data", readData)], retention: "never" }),
+  plainRead({ name: "eth_accounts", params: [], retention: "never" }),
+  plainRead({ name: "txpool_status", params: [], retention: "never" }),
+  plainRead({ name: "txpool_content", params: [], retention: "never" }),
+  plainRead({ name: "txpool_contentFrom", params: [address], retention: "never" }),
+  plainRead({ name: "txpool_inspect", params: [], retention: "never" }),
 ];

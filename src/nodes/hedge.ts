@@ -1,5 +1,5 @@
-import type { Answer } from "../core/source.ts";
-import { isEmpty } from "../verification/told.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
+import { isEmpty } from "../verification/responseBlock.ts";
 
 export interface HedgeOptions {
   readonly afterMs: number;
@@ -14,28 +14,28 @@ export interface Hedge {
    */
   run(
     signal: AbortSignal,
-    first: (signal: AbortSignal) => Promise<Answer>,
-    second: (signal: AbortSignal) => Promise<Answer>,
-  ): Promise<Answer>;
+    first: (signal: AbortSignal) => Promise<RpcResponse>,
+    second: (signal: AbortSignal) => Promise<RpcResponse>,
+  ): Promise<RpcResponse>;
 }
 
-type Attempt = (signal: AbortSignal) => Promise<Answer>;
+type Attempt = (signal: AbortSignal) => Promise<RpcResponse>;
 
-const hasContent = ({ body }: Answer): boolean => !(body instanceof Uint8Array && isEmpty(body));
+const hasContent = ({ body }: RpcResponse): boolean => !(body instanceof Uint8Array && isEmpty(body));
 
 /** Runs attempts in parallel. An empty response or an error wins only when no other attempt is in flight. */
 class Race {
-  readonly #result = Promise.withResolvers<Answer>();
+  readonly #result = Promise.withResolvers<RpcResponse>();
   readonly #losers = new AbortController();
   readonly #signal: AbortSignal;
   #running = 0;
-  #empty: Answer | undefined;
+  #empty: RpcResponse | undefined;
 
   constructor(signal: AbortSignal) {
     this.#signal = AbortSignal.any([signal, this.#losers.signal]);
   }
 
-  get result(): Promise<Answer> {
+  get result(): Promise<RpcResponse> {
     return this.#result.promise;
   }
 
@@ -51,7 +51,7 @@ class Race {
     this.#losers.abort();
   }
 
-  #onAnswer(answer: Answer): void {
+  #onAnswer(answer: RpcResponse): void {
     this.#running -= 1;
     if (hasContent(answer)) {
       this.#result.resolve(answer);

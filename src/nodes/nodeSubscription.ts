@@ -1,5 +1,5 @@
 import { WebSocket } from "ws";
-import { createEndpoint } from "./endpoint.ts";
+import { parseNodeUrl } from "./nodeUrl.ts";
 
 export interface NodeSubscriptionOptions {
   readonly url: string;
@@ -74,7 +74,7 @@ class ReconnectingSubscription implements NodeSubscription {
     // Credentials are sent as a header.
     this.#url.username = "";
     this.#url.password = "";
-    this.#headers = createEndpoint(options.url, options.headers).headers;
+    this.#headers = parseNodeUrl(options.url, options.headers).headers;
     this.#request = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: options.params });
   }
 

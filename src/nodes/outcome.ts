@@ -2,14 +2,14 @@ import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts"
 import { asText } from "../json/jsonScan.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
-import type { NodeAnswer } from "./answer.ts";
-import type { Endpoint } from "./endpoint.ts";
-import { errorKind } from "./errors.ts";
-import type { HttpAnswer } from "./exchange.ts";
+import { errorKind } from "./errorKind.ts";
+import type { NodeResponse } from "./nodeResponse.ts";
+import type { NodeUrl } from "./nodeUrl.ts";
+import type { HttpReply } from "./postJson.ts";
 
 export interface OutcomesOptions {
   readonly name: string;
-  readonly endpoint: Pick<Endpoint, "redact">;
+  readonly endpoint: Pick<NodeUrl, "redact">;
   /** Whether an answer's id, status and error object are checked. */
   readonly verifies: boolean;
 }
@@ -17,7 +17,7 @@ export interface OutcomesOptions {
 /** What a node's HTTP answers mean. */
 export interface Outcomes {
   /** The result of the call with that id, or the node's error. */
-  of(answer: NodeAnswer | undefined, http: HttpAnswer, id: number): Uint8Array | NodeError;
+  of(answer: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError;
   noAnswer(kind: NodeErrorKind, message: string, retryAfterSeconds?: number): NodeError;
 }
 
@@ -83,7 +83,7 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
     });
   };
 
-  const nodesOwn = (error: Uint8Array, http: HttpAnswer): NodeError => {
+  const nodesOwn = (error: Uint8Array, http: HttpReply): NodeError => {
     const text = asText(error);
     const clean = endpoint.redact(text);
     const parsed = parseError(clean);
@@ -105,7 +105,7 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
   };
 
   /** The node gave no JSON-RPC response: an error page, an empty body, something cut off. */
-  const notJsonRpc = ({ status, body, retryAfter }: HttpAnswer): NodeError => {
+  const notJsonRpc = ({ status, body, retryAfter }: HttpReply): NodeError => {
     const text = asText(body.subarray(0, MAX_TOLD_BYTES));
     if (verifies && status === 200 && OBJECT_OR_LIST.test(text)) return new UnverifiedError(name, "json", true);
     return noAnswer(
@@ -116,7 +116,7 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
   };
 
   /** An error of the whole request may come without an id (JSON-RPC 2.0, section 5). */
-  const isOfId = (answer: NodeAnswer, id: number): boolean =>
+  const isOfId = (answer: NodeResponse, id: number): boolean =>
     answer.id === String(id) || ("error" in answer && answer.id === "null");
 
   return {

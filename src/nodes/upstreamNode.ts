@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BlockId } from "../core/heads.ts";
 import { type Node, NodeError, type Reach, UnverifiedError } from "../core/node.ts";
-import type { Answer, CallContext, Question } from "../core/source.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
-import { askOf } from "./askOf.ts";
-import { createBatches } from "./batches.ts";
 import { type BreakerOptions, createBreaker } from "./breaker.ts";
 import { createBudget } from "./budget.ts";
-import { createClient } from "./client.ts";
-import { createDepth } from "./depth.ts";
-import { isFault } from "./errors.ts";
+import { isFault } from "./errorKind.ts";
 import { type IdentityCase, type IdentityFault, IdentityGate } from "./identityGate.ts";
+import { createBatches } from "./nodeBatches.ts";
+import { createNodeClient } from "./nodeClient.ts";
+import { createPruneHorizon } from "./pruneHorizon.ts";
 import { Suspension } from "./suspension.ts";
+import { requestVerified } from "./verifiedRequest.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -42,7 +42,7 @@ export interface UpstreamNodeOptions extends NodeOptions {
 }
 
 /** What the choice between nodes looks at. */
-export interface Standing {
+export interface NodeHealth {
   readonly name: string;
   readonly available: boolean;
   readonly head: bigint | undefined;
@@ -55,7 +55,7 @@ export interface Standing {
   readonly inFlight: number;
 }
 
-export interface UpstreamNode extends Node, Standing {
+export interface UpstreamNode extends Node, NodeHealth {
   readonly requestsPerSecond: number | undefined;
   /** The highest head that it told lately: one of its machines has that block, though `head` may be of one that is behind. */
   readonly announced: bigint | undefined;
@@ -67,11 +67,11 @@ export interface UpstreamNode extends Node, Standing {
   readonly suspended: boolean;
   /** It could be asked if it were not suspended. */
   readonly reachable: boolean;
-  convict(error: UnverifiedError): void;
+  recordWrongAnswer(error: UnverifiedError): void;
   /** One call as it is: no choice of form, no second try. */
   send(call: Call, reach: Reach): Promise<Uint8Array>;
   /** Several calls, also to a node that is not identified or suspended: for checks of its chain. */
-  probe(calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]>;
+  probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
   /** It may have been restarted as a node of another chain: its identity is verified before the next request. */
   doubt(): void;
   /** Verifies it if it is in doubt. Rejects if it must not be asked. */
@@ -93,7 +93,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const budget = createBudget(options.requestsPerSecond);
   const { verifyIdentity } = options;
   const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(node)));
-  const client = createClient({
+  const client = createNodeClient({
     name,
     url: options.url,
     ...(options.headers && { headers: options.headers }),
@@ -123,7 +123,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   let latencyMs = 0;
   let errorShare = 0;
   let inFlight = 0;
-  const depth = createDepth();
+  const depth = createPruneHorizon();
 
   const settled = (error: unknown, startedMs: number): void => {
     const tookMs = performance.now() - startedMs;
@@ -185,7 +185,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         breaker.succeeded();
         settled(error, startedMs);
       }
-      convictOf(error, calls[0]?.method);
+      recordIfWrong(error, calls[0]?.method);
       throw error;
     } finally {
       inFlight -= 1;
@@ -194,7 +194,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
 
   /** Counts an answer that failed verification, and suspends the node. An error passes several places on its way. */
   const counted = new WeakSet<UnverifiedError>();
-  const convict = (error: UnverifiedError, method?: string): void => {
+  const recordWrongAnswer = (error: UnverifiedError, method?: string): void => {
     const { check, isLie } = error;
     if (!isLie || counted.has(error)) return;
     counted.add(error);
@@ -202,8 +202,8 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     if (!suspension.isActive) log.warn({ chain, node: name, check, method }, "node is suspended: its answer was wrong");
     suspension.begin();
   };
-  const convictOf = (error: unknown, method?: string): void => {
-    if (error instanceof UnverifiedError) convict(error, method);
+  const recordIfWrong = (error: unknown, method?: string): void => {
+    if (error instanceof UnverifiedError) recordWrongAnswer(error, method);
   };
 
   const sendNow = (call: Call, reach: Reach): Promise<Uint8Array> =>
@@ -211,9 +211,9 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const sendBatch = (calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> =>
     tracked(calls, reach, (timeoutMs) => client.batch(calls, { ...reach, timeoutMs }));
   const batches = createBatches({ name, send: sendNow, sendBatch });
-  const probe = async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
+  const probe = async (calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> => {
     const outcomes = await batches.send(calls, reach);
-    for (const [index, outcome] of outcomes.entries()) convictOf(outcome, calls[index]?.method);
+    for (const [index, outcome] of outcomes.entries()) recordIfWrong(outcome, calls[index]?.method);
     return outcomes.map((outcome) =>
       outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: name },
     );
@@ -258,7 +258,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get available() {
       return node.reachable && !(suspension.isActive && (options.hasOther?.() ?? false));
     },
-    convict,
+    recordWrongAnswer,
     get oldest() {
       return depth.oldest(head);
     },
@@ -271,7 +271,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     get inFlight() {
       return inFlight;
     },
-    lacks: (number) => depth.lacks(number, head),
+    recordPruned: (number) => depth.recordPruned(number, head),
     announce: ({ number, hash }) => {
       if (node.announced === undefined || number >= node.announced) announced = { number, atMs: performance.now() };
       head = number;
@@ -282,7 +282,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     probe,
     confirm,
     doubt: () => gate.doubt(),
-    batch: async (calls: readonly Call[], reach: Reach): Promise<(Answer | NodeError)[]> => {
+    batch: async (calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> => {
       try {
         if (!gate.isOpen) await confirm();
         const outcomes = await probe(calls, reach);
@@ -293,7 +293,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
         return calls.map(() => error);
       }
     },
-    request: (question: Question, context: CallContext) =>
+    request: (question: RpcRequest, context: RequestContext) =>
       ask(question, context).then(
         (answer) => {
           if (!node.identified) throw ofUnknownChain();
@@ -305,7 +305,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
           if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
             metrics.upstreamRequests.inc({ ...labels, outcome: error.kind });
           }
-          convictOf(error, question.method);
+          recordIfWrong(error, question.method);
           throw error;
         },
       ),
@@ -314,6 +314,6 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
       return client.close();
     },
   };
-  const ask = askOf(node, options.verifier);
+  const ask = requestVerified(node, options.verifier);
   return node;
 };

@@ -5,8 +5,8 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import { createKnownState, type KnownState } from "../evm/knownState.ts";
 import { createMissingState } from "../evm/missingState.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
-import { collapse, type Layer, type LayerEntry } from "./layers.ts";
 import { predictKeys } from "./predictKeys.ts";
+import { type Layer, type LayerEntry, mergeLayers } from "./stateLayers.ts";
 
 /** State at that sealed block. `wish`: calls that are about to run, for nodes that can report what they read. */
 export type FetchState = (base: BlockId, keys: StateKeys, wish?: readonly PlainCall[]) => Promise<StateValues>;
@@ -66,7 +66,7 @@ export class BaseState {
 
   /** The next block, if all that it wrote is known: oldest layer first. Unwritten values are those of the old base. */
   advance(base: BlockId, layers: readonly Layer[]): void {
-    const written = [...collapse(layers)];
+    const written = [...mergeLayers(layers)];
     if (this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRemade(entry))) this.reset(base);
     this.#base = base;
     this.#known.add({

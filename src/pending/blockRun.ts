@@ -8,7 +8,7 @@ import { beginBlock } from "../evm/systemCalls.ts";
 import { blockOf, layered } from "./blockState.ts";
 import { type Executed, executeTransaction, type Prepared } from "./executeTransactions.ts";
 import type { Work } from "./execution.ts";
-import type { Layer } from "./layers.ts";
+import type { Layer } from "./stateLayers.ts";
 
 export interface BlockRunOptions {
   readonly work: Work;

@@ -3,7 +3,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment } from "../evm/engine.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../evm/systemCalls.ts";
-import { findAccount, findSlot, type Layer } from "./layers.ts";
+import { findAccount, findSlot, type Layer } from "./stateLayers.ts";
 
 const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
 

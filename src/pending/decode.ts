@@ -4,7 +4,7 @@ import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
-import type { DecodedTransaction, Execution, Unproven } from "./execution.ts";
+import type { DecodedTransaction, Execution, UnverifiedReason } from "./execution.ts";
 
 /** Returns a transaction's hash, and the sender of a deposit. Invalid bytes have a hash too. */
 const identify = (raw: Data): DecodedTransaction => {
@@ -25,12 +25,12 @@ const identify = (raw: Data): DecodedTransaction => {
 export const decodeOnly = (
   blockTransactions: readonly Data[],
   transactions: readonly Data[],
-  unproven: Unproven,
+  unverified: UnverifiedReason,
 ): Execution => ({
   transactions: transactions.map(identify),
   transactionsRoot: transactionsRootOf(blockTransactions),
   outcome: undefined,
-  unproven,
+  unverified,
 });
 
 const transactionsRootOf = (raws: readonly Data[]): Hash => orderedTrieRoot(raws.map(parseData));

@@ -3,14 +3,14 @@ import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { InvalidTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
 import { isDeposit, type Prepared } from "./executeTransactions.ts";
-import type { DecodedTransaction, Unproven } from "./execution.ts";
+import type { DecodedTransaction, UnverifiedReason } from "./execution.ts";
 
 /** A decoded transaction of a flashblock, before its execution. */
 export interface Decoded {
   readonly raw: Uint8Array;
   readonly told: DecodedTransaction;
   readonly prepared: Prepared | undefined;
-  readonly unproven: Unproven | undefined;
+  readonly unverified: UnverifiedReason | undefined;
 }
 
 /** Decodes a transaction and recovers its sender. Invalid bytes have only a hash and are `undecodable`. */
@@ -19,15 +19,20 @@ export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => 
     const transaction = parseTransaction(raw);
     const { hash } = transaction;
     if (isDeposit(transaction)) {
-      return { raw, told: { hash, sender: transaction.from }, prepared: { transaction }, unproven: undefined };
+      return { raw, told: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
     }
     const sender = recoverSender(transaction);
     const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
-    if (sender === undefined) return { raw, told: { hash, sender }, prepared: undefined, unproven: "undecodable" };
-    const unproven = isForeign ? "foreignChain" : undefined;
-    return { raw, told: { hash, sender }, prepared: { transaction, sender }, unproven };
+    if (sender === undefined) return { raw, told: { hash, sender }, prepared: undefined, unverified: "undecodable" };
+    const unverified = isForeign ? "foreignChain" : undefined;
+    return { raw, told: { hash, sender }, prepared: { transaction, sender }, unverified };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) throw error;
-    return { raw, told: { hash: keccak256Hex(raw), sender: undefined }, prepared: undefined, unproven: "undecodable" };
+    return {
+      raw,
+      told: { hash: keccak256Hex(raw), sender: undefined },
+      prepared: undefined,
+      unverified: "undecodable",
+    };
   }
 };

@@ -5,7 +5,7 @@ import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 
 /** Why a message's state is not served from here: a label of the metric. */
-export type Unproven =
+export type UnverifiedReason =
   | "gas"
   | "bloom"
   | "receiptsRoot"
@@ -41,8 +41,8 @@ export interface Execution {
   readonly transactionsRoot: Hash;
   /** Present where the transactions ran and what came out agrees with the message. */
   readonly outcome: Outcome | undefined;
-  readonly unproven: Unproven | undefined;
-  /** More about `unproven`, for the log. */
+  readonly unverified: UnverifiedReason | undefined;
+  /** More about `unverified`, for the log. */
   readonly cause?: string | undefined;
 }
 

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
-import type { Wish } from "../evm/ahead.ts";
+import type { PrefetchHint } from "../evm/prefetch.ts";
 import { endWorker, loadedWorker } from "../workers/endWorker.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
@@ -12,9 +12,9 @@ export interface ExecutorOptions {
   /** The rules as they are known now. */
   readonly forks: () => ChainForks;
   /** Addresses, or beginnings of addresses, whose code is native on this chain. */
-  readonly natives: readonly string[];
+  readonly nativeContracts: readonly string[];
   /** State at a sealed block, asked from nodes. */
-  readonly stateAt: (base: BlockId, wish?: Wish) => StateSource;
+  readonly stateAt: (base: BlockId, wish?: PrefetchHint) => StateSource;
   /** The thread ended, or a run in it failed in a way that is a fault of ours. */
   readonly onFailure: (error: Error) => void;
   /** A message's state could not be read; it is tried again. */
@@ -33,7 +33,7 @@ interface Waiting {
 
 /** Executes in a thread of its own; what a run lacks is asked from nodes here. A thread that ends is replaced. */
 export const createExecutor = (options: ExecutorOptions): Executor => {
-  const { forks, natives, stateAt, onFailure, onRetry } = options;
+  const { forks, nativeContracts, stateAt, onFailure, onRetry } = options;
   const waiting = new Map<number, Waiting>();
   const closing = new AbortController();
   let base: BlockId | undefined;
@@ -41,7 +41,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   let worker = start();
 
   function start(): Worker {
-    const data: ExecutorData = { natives };
+    const data: ExecutorData = { nativeContracts };
     const started = new Worker(new URL(`executor.worker${extname(import.meta.url)}`, import.meta.url), {
       workerData: data,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },

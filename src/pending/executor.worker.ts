@@ -6,7 +6,7 @@ import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { createEngines } from "../evm/referenceEngine.ts";
 import type { FetchState } from "./baseState.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
-import { createRunner } from "./runner.ts";
+import { createFlashblockExecutor } from "./flashblockExecutor.ts";
 import { VoidWork } from "./stateRounds.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
@@ -16,7 +16,7 @@ const MAX_AFTER_SEALED_MS = 2_000;
 
 const port = parentPort;
 if (port === null) throw new Error("the executor is a worker thread");
-const { natives } = workerData as ExecutorData;
+const { nativeContracts } = workerData as ExecutorData;
 const send = (message: FromExecutor): void => port.postMessage(message);
 
 let lastQuestion = 0;
@@ -28,12 +28,12 @@ const fetch: FetchState = (base, keys, wish) =>
     send({ kind: "need", id, base, keys, wish });
   });
 
-const runner = createRunner(
+const runner = createFlashblockExecutor(
   {
     fetch,
     engine: createEngines(),
     codes: new LRUCache<Hash, Uint8Array>({ maxSize: MAX_CODE_BYTES, sizeCalculation: (code) => code.length + 1 }),
-    isNative: (address) => natives.some((native) => address.startsWith(native)),
+    isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
     onRetry: ({ environment, index }, { message }) =>
       send({ kind: "retry", number: environment.number, index, message }),
     isVoid: ({ id }) => id <= voidThrough,

@@ -34,5 +34,5 @@ export type FromExecutor =
 
 export interface ExecutorData {
   /** Addresses, or beginnings of addresses, whose code is native on this chain. */
-  readonly natives: readonly string[];
+  readonly nativeContracts: readonly string[];
 }

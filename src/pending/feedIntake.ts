@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Data } from "../ethereum/hex.ts";
-import { idleDeadlineMs } from "../feed/client.ts";
+import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { pauseBeforeMs } from "../feed/pace.ts";
 import {

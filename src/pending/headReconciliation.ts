@@ -1,19 +1,19 @@
 import type { Heads, RingBlock } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { createDroppedTransactions } from "./droppedTransactions.ts";
+import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
-import type { Folding } from "./folding.ts";
-import { alsoShownBy } from "./headSource.ts";
+import { extraBlockFieldsOf } from "./pendingHeads.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
 import type { TransactionShape } from "./transactionShape.ts";
-import type { createVanished } from "./vanished.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */
   readonly chain: string;
   readonly feed: FeedIntake;
-  readonly folding: Folding;
+  readonly folding: ExecutionPipeline;
   readonly shape: Pick<TransactionShape, "hasTimestamp">;
-  readonly vanished: Pick<ReturnType<typeof createVanished>, "settle">;
+  readonly vanished: Pick<ReturnType<typeof createDroppedTransactions>, "settle">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -51,7 +51,10 @@ export class HeadReconciliation {
     // Where transactions differ, the sealed block's are asked for first.
     for (const each of passed) if (!each.differences.includes("transactions")) this.countDifferences(each);
     feed.confirm(passed);
-    folding.rebase(head.latest, isExecuted, { ...alsoShownBy(head), hasTransactionTimestamp: shape.hasTimestamp });
+    folding.rebase(head.latest, isExecuted, {
+      ...extraBlockFieldsOf(head),
+      hasTransactionTimestamp: shape.hasTimestamp,
+    });
     folding.follow(feed.blocks);
     this.#findVanished(head, passed);
   }

@@ -28,7 +28,7 @@ export interface ServingFacts {
   /** Pending blocks are known above the head. */
   readonly hasBlocks: boolean;
   /** All of them are executed here, and agree with the feed. */
-  readonly isProven: boolean;
+  readonly isVerified: boolean;
   /** Messages are missing behind what is known. */
   readonly isDegraded: boolean;
   /** The node's own pending block is above the head: it builds one. */
@@ -56,7 +56,7 @@ const modeWithoutBlocks = ({ isDegraded, isFeedOverdue }: ServingFacts): Pending
 const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving => {
   if (!facts.isFeedLive) return served("stale", fromNode);
   if (!facts.hasBlocks) return served(modeWithoutBlocks(facts), "latest");
-  if (!facts.isProven) return served("unproven", "view", fromNode);
+  if (!facts.isVerified) return served("unverified", "view", fromNode);
   return served(facts.isDegraded ? "degraded" : "live", "view");
 };
 
@@ -75,4 +75,4 @@ export const decideServing = (facts: ServingFacts): Serving => {
 
 /** Answers depend on whether the node builds a pending block of its own. */
 export const needsNode = (mode: PendingMode): boolean =>
-  mode === "node" || mode === "none" || mode === "stale" || mode === "unproven";
+  mode === "node" || mode === "none" || mode === "stale" || mode === "unverified";

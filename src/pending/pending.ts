@@ -1,22 +1,22 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Feed } from "../feed/client.ts";
+import type { Feed } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createAcceptedNonces } from "./acceptedNonces.ts";
+import { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
+import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
-import { createFolding, type FoldingOptions } from "./folding.ts";
 import { HeadReconciliation } from "./headReconciliation.ts";
-import type { HeadSource } from "./headSource.ts";
 import { type Backend, needsNode } from "./mode.ts";
-import { createNodeProbe } from "./nodeProbe.ts";
+import type { HeadSource } from "./pendingHeads.ts";
+import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
 import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
+import { createSubmittedNonces } from "./submittedNonces.ts";
 import { createTransactionShape } from "./transactionShape.ts";
-import { createVanished } from "./vanished.ts";
 import { ViewPublication } from "./viewPublication.ts";
 
 export interface PendingOptions {
@@ -46,9 +46,9 @@ export interface Pending {
   /** Called at once with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** A node accepted this transaction through here: the sender's pending nonce counts it. */
-  accepted(hash: Hash, sender: Address, nonce: bigint): void;
+  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void;
   /** `nonce` raised over the consecutive transactions of that sender that a node accepted through this or another replica. */
-  raiseNonce(sender: Address, nonce: bigint): Promise<bigint>;
+  advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   close(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ const QUIET_MS = 500;
 type Parts = ReturnType<typeof createParts>;
 
 const createNonces = ({ ask, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
-  const local = createAcceptedNonces({
+  const local = createSubmittedNonces({
     find: (hashes) => Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash]))),
     head: () => heads.current()?.latest.number ?? 0n,
     now,
@@ -78,7 +78,7 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
   const now = options.now ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
-  const vanished = createVanished({
+  const vanished = createDroppedTransactions({
     ask,
     onVanished: (count, removed) => {
       metrics.pendingVanished.inc({ chain }, count);
@@ -87,17 +87,17 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
     },
     onDifference: (passed) => reconciliation.countDifferences(passed),
   });
-  const onExecuted: FoldingOptions["onExecuted"] = ({ unproven, cause }, { number, index }, durationMs) => {
+  const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
-    if (!unproven) return;
-    metrics.pendingMismatches.inc({ chain, what: unproven });
-    log.warn({ chain, number, index, what: unproven, cause }, "a message's state is not served from here");
+    if (!unverified) return;
+    metrics.pendingMismatches.inc({ chain, what: unverified });
+    log.warn({ chain, number, index, what: unverified, cause }, "a message's state is not served from here");
   };
   /** A prefix is served for a block time at most after the message that follows it has arrived. */
   const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
-  const folding = createFolding({ executor, lateAfterMs, onChange: onChange.folded, onExecuted });
-  const probe = createNodeProbe({ ask, now, onChange: onChange.probed });
+  const folding = createExecutionPipeline({ executor, lateAfterMs, onChange: onChange.folded, onExecuted });
+  const probe = createPendingSupportProbe({ ask, now, onChange: onChange.probed });
   const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
   const decision = new ServingDecision({
     ...options,
@@ -107,12 +107,12 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
   });
   const shape = createTransactionShape(ask, now);
   const reconciliation = new HeadReconciliation({ ...options, feed, folding, shape, vanished });
-  const publication = new ViewPublication({ raiseNonce: nonces.local.raise, vanished, now });
+  const publication = new ViewPublication({ advanceNonce: nonces.local.advance, vanished, now });
   return { ...nonces, folding, probe, feed, decision, shape, reconciliation, publication };
 };
 
 /** Heads and feed come in, one immutable view after another comes out. */
-class PendingRoom implements Pending {
+class PendingTracker implements Pending {
   readonly #options: PendingOptions;
   readonly #parts: Parts;
   readonly #stops: (() => void)[] = [];
@@ -146,14 +146,14 @@ class PendingRoom implements Pending {
     return this.#parts.publication.subscribe(listener);
   }
 
-  accepted(hash: Hash, sender: Address, nonce: bigint): void {
+  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void {
     const { shared, local } = this.#parts;
-    (shared ?? local).accept(hash, sender, nonce);
+    (shared ?? local).recordSubmitted(hash, sender, nonce);
   }
 
-  async raiseNonce(sender: Address, nonce: bigint): Promise<bigint> {
+  async advanceNonce(sender: Address, nonce: bigint): Promise<bigint> {
     const { shared, local } = this.#parts;
-    return (shared ?? local).raise(sender, nonce);
+    return (shared ?? local).advance(sender, nonce);
   }
 
   async close(): Promise<void> {
@@ -234,4 +234,4 @@ class PendingRoom implements Pending {
 }
 
 /** Holds a chain's current view. */
-export const createPending = (options: PendingOptions): Pending => new PendingRoom(options);
+export const createPending = (options: PendingOptions): Pending => new PendingTracker(options);

@@ -6,7 +6,7 @@ import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { formatReceipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
-import type { FoldedBlock, FoldedTransaction } from "./fold.ts";
+import type { AppliedTransaction, PendingBlockState } from "./applyFlashblock.ts";
 import { l1Extra } from "./l1Extra.ts";
 
 const encoder = new TextEncoder();
@@ -19,8 +19,8 @@ const once = <T>(make: () => T): (() => T) => {
   };
 };
 
-const parsed = new WeakMap<FoldedTransaction, Transaction | undefined>();
-const parseOnce = (folded: FoldedTransaction): Transaction | undefined => {
+const parsed = new WeakMap<AppliedTransaction, Transaction | undefined>();
+const parseOnce = (folded: AppliedTransaction): Transaction | undefined => {
   if (parsed.has(folded)) return parsed.get(folded);
   let transaction: Transaction | undefined;
   try {
@@ -33,13 +33,13 @@ const parseOnce = (folded: FoldedTransaction): Transaction | undefined => {
 };
 
 /** Recovered in the executor, unless that was late. */
-const senderOf = (folded: FoldedTransaction, transaction: Transaction): Address => {
+const senderOf = (folded: AppliedTransaction, transaction: Transaction): Address => {
   if (folded.sender !== undefined) return folded.sender;
   return (transaction.type === DEPOSIT_TYPE ? transaction.from : recoverSender(transaction)) ?? ZERO_ADDRESS;
 };
 
 /** flashblocks.md 1.4: what the header is, if the block ended with this message. */
-const headerOf = ({ environment, newest, transactionsRoot }: FoldedBlock): BlockHeader => ({
+const headerOf = ({ environment, newest, transactionsRoot }: PendingBlockState): BlockHeader => ({
   parentHash: environment.parentHash,
   miner: environment.feeRecipient,
   stateRoot: newest.diff.stateRoot,
@@ -60,10 +60,10 @@ const headerOf = ({ environment, newest, transactionsRoot }: FoldedBlock): Block
   requestsHash: EMPTY_REQUESTS_HASH,
 });
 
-const transactionTexts = new WeakMap<FoldedTransaction, string>();
+const transactionTexts = new WeakMap<AppliedTransaction, string>();
 
 /** A transaction does not say its block's hash while that changes, so its text is made once for all messages that follow. */
-const transactionText = (block: FoldedBlock, folded: FoldedTransaction, index: number): string => {
+const transactionText = (block: PendingBlockState, folded: AppliedTransaction, index: number): string => {
   const known = transactionTexts.get(folded);
   if (known !== undefined) return known;
   const transaction = parseOnce(folded);
@@ -90,20 +90,20 @@ const transactionText = (block: FoldedBlock, folded: FoldedTransaction, index: n
   return text;
 };
 
-const formatPlace = (block: FoldedBlock, index: number, timed: boolean) => ({
+const formatPlace = (block: PendingBlockState, index: number, timed: boolean) => ({
   blockHash: null,
   blockNumber: formatQuantity(block.environment.number),
   ...(timed && { blockTimestamp: formatQuantity(block.environment.timestamp) }),
   transactionIndex: formatQuantity(index),
 });
 
-const depositPart = ({ receipt }: FoldedTransaction) => {
+const depositPart = ({ receipt }: AppliedTransaction) => {
   if (receipt?.depositNonce === undefined) return {};
   const { depositNonce, depositReceiptVersion } = receipt;
   return { depositNonce, ...(depositReceiptVersion === undefined ? {} : { depositReceiptVersion }) };
 };
 
-const receiptText = (block: FoldedBlock, blockHash: Hash, folded: FoldedTransaction, index: number) => {
+const receiptText = (block: PendingBlockState, blockHash: Hash, folded: AppliedTransaction, index: number) => {
   const transaction = parseOnce(folded);
   if (!folded.receipt || !transaction) return undefined;
   const { number, timestamp, baseFeePerGas } = block.environment;
@@ -123,7 +123,7 @@ const receiptText = (block: FoldedBlock, blockHash: Hash, folded: FoldedTransact
   );
 };
 
-const listLogs = (transactions: readonly FoldedTransaction[], fromTransaction: number): readonly PendingLog[] =>
+const listLogs = (transactions: readonly AppliedTransaction[], fromTransaction: number): readonly PendingLog[] =>
   transactions.slice(fromTransaction).flatMap(({ hash, receipt, firstLogIndex }, position) =>
     (receipt?.logs ?? []).map(
       ({ address, topics, data }, at): PendingLog => ({
@@ -138,7 +138,7 @@ const listLogs = (transactions: readonly FoldedTransaction[], fromTransaction: n
   );
 
 /** What callers see of a folded block. */
-export const createPendingBlock = (block: FoldedBlock): PendingBlock => {
+export const createPendingBlock = (block: PendingBlockState): PendingBlock => {
   const { environment, newest } = block;
   const header = once(() => headerOf(block));
   const transactions = once(() => block.parts.flatMap((part) => part.transactions));

@@ -1,14 +1,14 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import { formatData, type Hash, isHash, isQuantity, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
-import type { FoldedBlock, PendingChain } from "./fold.ts";
+import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 
 /** What was compared and differed: a label of the metric. */
 export type Difference = "transactions" | "gas" | "bloom" | "receiptsRoot";
 
 /** A pending block that a head has passed. */
 export interface Passed {
-  readonly block: FoldedBlock;
+  readonly block: PendingBlockState;
   readonly sealedHash: Hash | undefined;
   readonly differences: readonly Difference[];
 }
@@ -39,7 +39,7 @@ const isSameHash = (value: unknown, expected: Hash): boolean =>
   isHash(value) && value.toLowerCase() === expected.toLowerCase();
 
 /** Of the sealed block, if it holds what is known: Subblocks' last transaction stands apart from the others. */
-const transactionsRootOf = (block: FoldedBlock): Hash => {
+const transactionsRootOf = (block: PendingBlockState): Hash => {
   const { postExecTransaction } = block.newest.diff;
   if (!postExecTransaction) return block.transactionsRoot;
   const raws = block.parts.flatMap(({ transactions }) => transactions.map(({ raw }) => raw));
@@ -47,7 +47,7 @@ const transactionsRootOf = (block: FoldedBlock): Hash => {
 };
 
 /** The transactions root commits to the ordered hashes, so it is compared in their place. */
-const compare = (block: FoldedBlock, heads: Heads, { ignoresReceiptsRoot }: ReconcileOptions): Passed => {
+const compare = (block: PendingBlockState, heads: Heads, { ignoresReceiptsRoot }: ReconcileOptions): Passed => {
   const { number } = block.environment;
   const { diff } = block.newest;
   const sealed = heads.at(number);
@@ -62,8 +62,8 @@ const compare = (block: FoldedBlock, heads: Heads, { ignoresReceiptsRoot }: Reco
 };
 
 /** What is late still runs: whether its state is known is seen when it ends. */
-const isWhollyExecuted = (block: FoldedBlock): boolean =>
-  block.parts.every(({ changes, unproven }) => changes !== undefined || unproven === "late");
+const isWhollyExecuted = (block: PendingBlockState): boolean =>
+  block.parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late");
 
 /** Each sealed block against what was pending, before anything is cleared (flashblocks.md 1.8). Pure. */
 export const reconcile = (chain: PendingChain, change: HeadChange, options: ReconcileOptions): Reconciled => {
@@ -85,10 +85,10 @@ export const reconcile = (chain: PendingChain, change: HeadChange, options: Reco
   return { name: nameOf(chain, isOrphaned, left), passed, isExecuted };
 };
 
-const standsOn = (block: FoldedBlock, number: bigint, hash: Hash): boolean =>
+const standsOn = (block: PendingBlockState, number: bigint, hash: Hash): boolean =>
   block.environment.number === number + 1n && block.environment.parentHash === hash;
 
-const nameOf = (chain: PendingChain, isOrphaned: boolean, left: FoldedBlock | undefined): Reconciliation => {
+const nameOf = (chain: PendingChain, isOrphaned: boolean, left: PendingBlockState | undefined): Reconciliation => {
   if (chain.blocks.length === 0) return "idle";
   if (isOrphaned) return "reorganised";
   return left ? "continued" : "caughtUp";

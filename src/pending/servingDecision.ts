@@ -1,10 +1,10 @@
 import type { Heads } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { PendingBlockState } from "./applyFlashblock.ts";
 import type { FeedIntake } from "./feedIntake.ts";
-import type { FoldedBlock } from "./fold.ts";
-import type { HeadSource } from "./headSource.ts";
 import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
-import { isSealingFast } from "./sealingFast.ts";
+import type { HeadSource } from "./pendingHeads.ts";
+import { hasSubSecondBlocks } from "./subSecondBlocks.ts";
 
 export interface ServingDecisionOptions {
   /** Label of metrics. */
@@ -33,7 +33,7 @@ export class ServingDecision {
   }
 
   /** `blocks`: folded, above the head. */
-  decide(head: Heads, blocks: readonly FoldedBlock[]): Serving {
+  decide(head: Heads, blocks: readonly PendingBlockState[]): Serving {
     const { feed, nodeBuilds } = this.#options;
     const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
     const serving = decideServing({
@@ -41,11 +41,11 @@ export class ServingDecision {
       isFeedLive: feed.isLive,
       isFeedOverdue: feed.isOverdue,
       hasBlocks: blocks.length > 0,
-      isProven: failure === undefined,
+      isVerified: failure === undefined,
       isDegraded: feed.isDegraded,
       nodeBuilds: nodeBuilds(),
     });
-    this.#countTurn(serving, failure?.unproven ?? "failed");
+    this.#countTurn(serving, failure?.unverified ?? "failed");
     return serving;
   }
 
@@ -55,7 +55,7 @@ export class ServingDecision {
       configured: mode,
       hasFeeds,
       isFeedLive: feed.isLive,
-      isSealingFast: isSealingFast(head),
+      isSealingFast: hasSubSecondBlocks(head),
     });
     if (next !== this.#backend) {
       telemetry.log.info({ chain, backend: next }, "pending has a source");
@@ -67,7 +67,7 @@ export class ServingDecision {
 
   #countTurn({ mode }: Serving, cause: string): void {
     const { chain, telemetry } = this.#options;
-    const isUnverified = mode === "unproven";
+    const isUnverified = mode === "unverified";
     if (isUnverified && !this.#isUnverified) {
       telemetry.metrics.pendingUnverified.inc({ chain, cause });
       telemetry.log.warn({ chain, cause }, "pending state is not verified: the node answers state reads");

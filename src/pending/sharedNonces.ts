@@ -1,5 +1,5 @@
 import { type Address, type Hash, isHash } from "../ethereum/hex.ts";
-import type { AcceptedNonces } from "./acceptedNonces.ts";
+import type { SubmittedNonces } from "./submittedNonces.ts";
 
 /** Values that replicas share for a limited time. */
 export interface SharedValues {
@@ -11,9 +11,9 @@ export interface SharedValues {
 
 /** Accepted nonces of all replicas. */
 export interface SharedNonces {
-  accept(hash: Hash, sender: Address, nonce: bigint): void;
+  recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void;
   /** Like `AcceptedNonces.raise`, with the transactions that other replicas have sent. */
-  raise(sender: Address, nonce: bigint): Promise<bigint>;
+  advance(sender: Address, nonce: bigint): Promise<bigint>;
   /** Marks a transaction that no node has any more. */
   drop(sender: Address, nonce: bigint): void;
 }
@@ -31,19 +31,19 @@ const keyOf = (sender: Address, nonce: bigint): string => `accepted:${sender.toL
  * Creates the nonces that replicas share. Each nonce has a key of its own, so that replicas do not overwrite each other.
  * A dropped transaction is overwritten instead of deleted, because a replica would otherwise add it again.
  */
-export const createSharedNonces = (nonces: AcceptedNonces, values: SharedValues): SharedNonces => ({
-  accept: (hash, sender, nonce) => {
-    nonces.accept(hash, sender, nonce);
+export const createSharedNonces = (nonces: SubmittedNonces, values: SharedValues): SharedNonces => ({
+  recordSubmitted: (hash, sender, nonce) => {
+    nonces.recordSubmitted(hash, sender, nonce);
     values.set(keyOf(sender, nonce), Buffer.from(hash), TTL_SECONDS);
   },
-  raise: async (sender, nonce) => {
-    let next = nonces.raise(sender, nonce);
+  advance: async (sender, nonce) => {
+    let next = nonces.advance(sender, nonce);
     for (let reads = 0; reads < MAX_READS; reads++) {
       const value = await values.get(keyOf(sender, next));
       const hash = value && decoder.decode(value);
       if (!isHash(hash)) break;
-      nonces.accept(hash, sender, next);
-      next = nonces.raise(sender, next);
+      nonces.recordSubmitted(hash, sender, next);
+      next = nonces.advance(sender, next);
     }
     return next;
   },

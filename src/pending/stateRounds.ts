@@ -4,12 +4,12 @@ import type { Engine } from "../evm/engine.ts";
 import type { BaseState, Fetched } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
 import type { Prepared } from "./executeTransactions.ts";
-import type { Unproven, Work } from "./execution.ts";
-import type { Layer } from "./layers.ts";
+import type { UnverifiedReason, Work } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
 import { createSpeculation, type Speculation } from "./speculation.ts";
 import { standardKeys } from "./standardKeys.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
+import type { Layer } from "./stateLayers.ts";
 import type { Turns } from "./turns.ts";
 
 /** Values that one message may fetch: a cold slot costs 2,100 gas, so that a block of 100M gas reads fewer. */
@@ -27,8 +27,8 @@ const MAX_PAUSE_MS = 400;
 /** The state that a message reads could not be fetched. */
 export class Unreadable extends Error {
   override readonly name = "Unreadable";
-  readonly what: Unproven;
-  constructor(what: Unproven, message: string) {
+  readonly what: UnverifiedReason;
+  constructor(what: UnverifiedReason, message: string) {
     super(message);
     this.what = what;
   }

@@ -3,11 +3,11 @@ import { createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
-import type { Unproven, Work } from "./execution.ts";
-import type { Layer } from "./layers.ts";
+import type { UnverifiedReason, Work } from "./execution.ts";
+import type { Layer } from "./stateLayers.ts";
 
 /** A work that was run: what the next one starts from. */
-export interface Ran {
+export interface ExecutedFlashblock {
   readonly id: number;
   /** Gone where the base has passed it. */
   readonly before: number | undefined;
@@ -23,10 +23,10 @@ export interface Ran {
 /** The block so far, with these transactions and receipts after those of `before`. */
 export const extend = (
   work: Work,
-  before: Ran | undefined,
+  before: ExecutedFlashblock | undefined,
   raws: readonly Uint8Array[],
   receipts: readonly Receipt[],
-): Ran => {
+): ExecutedFlashblock => {
   const earlier = work.index === 0 ? undefined : before;
   const bloom = Uint8Array.from(earlier?.bloom ?? createBloom());
   for (const { logsBloom } of receipts) orBloom(bloom, logsBloom);
@@ -43,7 +43,10 @@ export const extend = (
 };
 
 /** What differs between the message and what came of running it. */
-export const compare = (work: Work, ran: Pick<Ran, "gasUsed" | "bloom" | "encodedReceipts">): Unproven | undefined => {
+export const compare = (
+  work: Work,
+  ran: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
+): UnverifiedReason | undefined => {
   if (ran.gasUsed !== work.told.gasUsed) return "gas";
   if (formatData(ran.bloom) !== work.told.logsBloom) return "bloom";
   return orderedTrieRoot(ran.encodedReceipts) === work.told.receiptsRoot ? undefined : "receiptsRoot";

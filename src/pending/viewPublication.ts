@@ -1,17 +1,17 @@
 import type { Heads } from "../core/heads.ts";
 import type { Body, PendingChange, PendingView, View } from "../core/view.ts";
 import type { Address } from "../ethereum/hex.ts";
-import { createAnnounced } from "./announced.ts";
-import type { FoldedBlock } from "./fold.ts";
+import type { PendingBlockState } from "./applyFlashblock.ts";
+import type { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
-import { createRecentHashes } from "./recentHashes.ts";
-import type { createVanished } from "./vanished.ts";
-import { createView } from "./view.ts";
+import { createView } from "./pendingView.ts";
+import { createPublishedPreconfirmations } from "./publishedPreconfirmations.ts";
+import { createRecentHashes } from "./recentPendingHashes.ts";
 
 export interface ViewPublicationOptions {
   /** The nonce raised over what was sent through forebay. */
-  readonly raiseNonce: (address: Address, nonce: bigint) => bigint;
-  readonly vanished: Pick<ReturnType<typeof createVanished>, "suspect" | "clear">;
+  readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
+  readonly vanished: Pick<ReturnType<typeof createDroppedTransactions>, "suspect" | "clear">;
   /** Milliseconds of a clock that does not go back. */
   readonly now: () => number;
 }
@@ -29,7 +29,7 @@ const isSame = (a: WholeView, b: WholeView): boolean =>
 export class ViewPublication {
   readonly #options: ViewPublicationOptions;
   readonly #listeners = new Set<(change: PendingChange) => void>();
-  readonly #announced = createAnnounced();
+  readonly #announced = createPublishedPreconfirmations();
   readonly #recent: ReturnType<typeof createRecentHashes>;
   #current: WholeView | undefined;
 
@@ -48,7 +48,7 @@ export class ViewPublication {
   }
 
   /** `blocks`: folded, above the head. */
-  publish(head: Heads, blocks: readonly FoldedBlock[], serving: Serving): void {
+  publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): void {
     const view = this.#build(head, blocks, serving);
     if (this.#current && isSame(view, this.#current)) return;
     this.#current = view;
@@ -66,7 +66,7 @@ export class ViewPublication {
     if (this.#current && removed.length > 0) this.#emit({ view: this.#current, extended: [], removed });
   }
 
-  #build(head: Heads, blocks: readonly FoldedBlock[], serving: Serving): WholeView {
+  #build(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): WholeView {
     const pending = createView({
       ...serving,
       chain: { base: head.latest, alsoShown: {}, blocks },
@@ -75,7 +75,7 @@ export class ViewPublication {
         const block = this.#recent.find(hash);
         return block && head.at(block.number)?.hash === hash ? undefined : block;
       },
-      raiseNonce: this.#options.raiseNonce,
+      advanceNonce: this.#options.advanceNonce,
     });
     return { heads: head, pending };
   }

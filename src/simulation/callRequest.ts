@@ -1,6 +1,6 @@
 import { type Address, type Hash, ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { AccessListEntry, Authorization } from "../ethereum/transaction.ts";
-import { NotExecutable } from "../evm/notExecutable.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import {
   type Fields,
@@ -40,7 +40,7 @@ export const parseCall = (value: unknown, place: string): CallRequest => {
   const at = (name: string) => `${place}.${name}`;
   // Which of the known types it is follows from its other fields.
   const type = parseUint64(fields.type, at("type")) ?? 0n;
-  if (type > LAST_KNOWN_TYPE) throw new NotExecutable(`transaction type ${type} is not known`);
+  if (type > LAST_KNOWN_TYPE) throw new NotExecutableError(`transaction type ${type} is not known`);
   return {
     from: parseAddress(fields.from, at("from")) ?? ZERO_ADDRESS,
     to: parseAddress(fields.to, at("to")) ?? null,

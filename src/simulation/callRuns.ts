@@ -7,9 +7,9 @@ import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import { applyTransaction, type TransactionResult } from "../evm/applyTransaction.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
-import type { RunHost } from "../evm/serveRuns.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
 import { TransactionError } from "../evm/transactionError.ts";
+import type { WorkerContext } from "../evm/workerMain.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";
 import { SIMULATE_CODES } from "./codes.ts";
@@ -34,14 +34,14 @@ export interface CallInput {
   readonly gasCap: bigint;
 }
 
-type Host = Pick<RunHost, "engine" | "onState">;
+type Host = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
 /** The result's bytes. Throws RpcError. */
 export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
   const trial = prepare(input, host);
-  const result = await host.onState((reader) => trial.run(reader, trial.gas));
+  const result = await host.withState((reader) => trial.run(reader, trial.gas));
   if (result.status !== "success") throw failure(result);
   return formatData(result.returnData);
 };
@@ -49,7 +49,7 @@ export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
 /** Gas with which it succeeds, found as geth does (eth/gasestimator). */
 export const runEstimate = async (input: CallInput, host: Host): Promise<bigint> => {
   const trial = prepare(input, host);
-  return host.onState((reader) => estimate(trial, reader));
+  return host.withState((reader) => estimate(trial, reader));
 };
 
 export interface AccessListResult {
@@ -61,7 +61,7 @@ export interface AccessListResult {
 /** What it reads, until the list itself changes nothing any more. */
 export const runAccessList = async (input: CallInput, host: Host): Promise<AccessListResult> => {
   const trial = prepare(input, host);
-  return host.onState(async (reader) => {
+  return host.withState(async (reader) => {
     let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
     const created = trial.created(reader);
     for (;;) {

@@ -1,8 +1,8 @@
 import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
-import type { RunHost } from "../evm/serveRuns.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
+import type { WorkerContext } from "../evm/workerMain.ts";
 import { planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
@@ -30,10 +30,10 @@ const encoder = new TextEncoder();
 /** UTF-8 JSON text of the result. Throws RpcError. */
 export const runSimulation = async (
   input: SimulationInput,
-  host: Pick<RunHost, "engine" | "onState">,
+  host: Pick<WorkerContext, "engine" | "withState">,
 ): Promise<Uint8Array> => {
   const payload = parsePayload(input.paramsText, input);
-  const blocks = await host.onState((reader) => simulate(input, payload, host, reader));
+  const blocks = await host.withState((reader) => simulate(input, payload, host, reader));
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
   // The contract has one result for each entry; geth shows the blocks between them too.
@@ -51,7 +51,7 @@ interface Shown {
 const simulate = async (
   input: SimulationInput,
   payload: Payload,
-  host: Pick<RunHost, "engine">,
+  host: Pick<WorkerContext, "engine">,
   reader: StateReader,
 ): Promise<readonly Shown[]> => {
   const { forks, profile } = input;

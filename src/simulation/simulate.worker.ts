@@ -1,5 +1,5 @@
-import { serveRuns } from "../evm/serveRuns.ts";
+import { workerMain } from "../evm/workerMain.ts";
 import { runAccessList, runCall, runEstimate } from "./callRuns.ts";
 import { runSimulation } from "./runSimulation.ts";
 
-serveRuns({ simulate: runSimulation, call: runCall, estimateGas: runEstimate, createAccessList: runAccessList });
+workerMain({ simulate: runSimulation, call: runCall, estimateGas: runEstimate, createAccessList: runAccessList });

@@ -1,10 +1,10 @@
 import type { BlockId } from "../core/heads.ts";
-import type { Answer } from "../core/source.ts";
+import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
-import type { Wish } from "../evm/ahead.ts";
-import { NotRunHere, type Workers, workerFile } from "../evm/workers.ts";
+import type { PrefetchHint } from "../evm/prefetch.ts";
+import { MustForwardError, type Workers, workerFile } from "../evm/workers.ts";
 import type { AccessListResult, CallInput } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
@@ -55,10 +55,10 @@ export interface RunBase {
 
 /** Executes here. All of it rejects with RpcError, or with NotRunHere where a node must answer. */
 export interface Simulator {
-  simulate(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
-  call(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
-  estimateGas(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
-  createAccessList(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<Answer>;
+  simulate(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
+  call(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
+  estimateGas(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
+  createAccessList(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
 }
 
 const GETH_STEP_SECONDS = 12n;
@@ -74,21 +74,21 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
     try {
       const { source, block } = base;
       if (block.unknownFields !== undefined || !areRulesKnown(options.forks(), block.timestamp)) {
-        throw new NotRunHere(`the rules of block ${block.number} are not known`);
+        throw new MustForwardError(`the rules of block ${block.number} are not known`);
       }
-      const natives = options.nativesAt(block.timestamp);
-      const running = workers.run({ name: kind, input, source, natives, timeoutMs, signal });
+      const nativeContracts = options.nativesAt(block.timestamp);
+      const running = workers.run({ name: kind, input, source, nativeContracts, timeoutMs, signal });
       onStart?.();
       const { output, rounds } = await running;
       report("ok", rounds);
       return output;
     } catch (error) {
-      report(error instanceof NotRunHere ? "forwarded" : "error");
+      report(error instanceof MustForwardError ? "forwarded" : "error");
       throw error;
     }
   };
 
-  const answer = (body: Uint8Array, { block }: RunBase): Answer => ({
+  const answer = (body: Uint8Array, { block }: RunBase): RpcResponse => ({
     body,
     status: { hit: "local" },
     block: { number: block.number, hash: block.hash } satisfies BlockId,
@@ -99,7 +99,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
     paramsText: Uint8Array,
     base: RunBase,
     signal: AbortSignal,
-  ): Promise<Answer> => {
+  ): Promise<RpcResponse> => {
     const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap };
     const output = await run(kind, input, base, signal);
     return answer(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
@@ -142,7 +142,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The calls that a payload of eth_simulateV1 begins with: nodes can be asked ahead what those will read. */
-export const wishOfPayload = (params: readonly unknown[]): Wish | undefined => {
+export const wishOfPayload = (params: readonly unknown[]): PrefetchHint | undefined => {
   const [payload] = params;
   const blocks = isRecord(payload) ? payload.blockStateCalls : undefined;
   const [block]: unknown[] = Array.isArray(blocks) ? blocks : [];
@@ -150,5 +150,5 @@ export const wishOfPayload = (params: readonly unknown[]): Wish | undefined => {
   return { calls: block.calls.filter(isRecord), stateOverrides: block.stateOverrides ?? undefined };
 };
 
-export const wishOfCall = ([call, , stateOverrides]: readonly unknown[]): Wish | undefined =>
+export const wishOfCall = ([call, , stateOverrides]: readonly unknown[]): PrefetchHint | undefined =>
   isRecord(call) ? { calls: [call], stateOverrides: stateOverrides ?? undefined } : undefined;

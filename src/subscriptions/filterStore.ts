@@ -4,7 +4,7 @@ import type { LogQuery } from "../ethereum/logFilter.ts";
 
 export interface NewFilter {
   /** The client that the filter counts for. */
-  readonly caller: string;
+  readonly clientId: string;
   /** Undefined: a filter of blocks. */
   readonly query: LogQuery | undefined;
   /** Blocks that count as reported, oldest first. */

@@ -2,12 +2,12 @@ import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
 import type { LogIndex, MatchedLog } from "../ethereum/logIndex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
-import { createInOrder } from "./inOrder.ts";
 import { createNotification } from "./notification.ts";
 import type { Ask } from "./sealedLogs.ts";
 import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
+import { createSerialQueue } from "./serialQueue.ts";
 import { matchedLogs } from "./subscribedLog.ts";
-import { deliver, type Subscription } from "./subscriber.ts";
+import { broadcast, type Subscription } from "./subscriber.ts";
 
 /** Who wants what of the blocks being built. */
 export interface FlashblockAudience {
@@ -82,7 +82,7 @@ const withReceipt = (block: PendingBlock, index: number): Whole | undefined => {
 };
 
 export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
-  const inOrder = createInOrder((err) => log.warn({ err }, "a sealed block could not be told to subscriptions"));
+  const inOrder = createSerialQueue((err) => log.warn({ err }, "a sealed block could not be told to subscriptions"));
   /** Told transactions by their block's number; a number that is here has been announced. */
   const told = new Map<bigint, Told>();
 
@@ -95,10 +95,10 @@ export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: Fla
   };
 
   const sendBlock = (body: Body): void =>
-    onDelivered("newFlashblocks", deliver(createNotification(body), audience.blocks));
+    onDelivered("newFlashblocks", broadcast(createNotification(body), audience.blocks));
 
   const send = (body: Body, to: ReadonlySet<Subscription>): void => {
-    if (to.size > 0) onDelivered("newFlashblockTransactions", deliver(createNotification(body), to));
+    if (to.size > 0) onDelivered("newFlashblockTransactions", broadcast(createNotification(body), to));
   };
 
   const sendHash = ({ hashes }: Told, hash: string): void => {

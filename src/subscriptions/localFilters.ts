@@ -16,7 +16,7 @@ export interface LocalFiltersOptions {
   readonly now?: () => number;
 }
 
-interface Filter extends Pick<NewFilter, "caller" | "query"> {
+interface Filter extends Pick<NewFilter, "clientId" | "query"> {
   readonly version: number;
   readonly blocks: readonly BlockId[];
   /** By block hash; empty where there was no room. */
@@ -27,14 +27,14 @@ interface Filter extends Pick<NewFilter, "caller" | "query"> {
 const MAX_FILTERS = 10_000;
 const NO_ROOM = new Uint8Array();
 
-const advanced = (filter: Filter, { stayed, added, logs: fresh, finalized }: FilterAdvance): Filter => {
+const advanced = (filter: Filter, { stayed, added, logs: bypassCache, finalized }: FilterAdvance): Filter => {
   const blocks = [...filter.blocks.slice(0, stayed), ...added]
     .filter(({ number }, at, { length }) => number > finalized || at === length - 1)
     .slice(-MAX_FILTER_BLOCKS);
   const remembered = new Set(blocks.map(({ hash }) => hash));
   const logs = new Map([...filter.logs].filter(([hash]) => remembered.has(hash)));
   let bytes = logs.values().reduce((sum, { length }) => sum + length, 0);
-  for (const { block, logs: text } of fresh) {
+  for (const { block, logs: text } of bypassCache) {
     const hasRoom = bytes + text.length <= MAX_FILTER_BYTES;
     if (hasRoom) bytes += text.length;
     logs.set(block.hash, hasRoom ? text : NO_ROOM);
@@ -63,11 +63,11 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
   };
 
   return {
-    add: async (id, { caller, query, blocks }) => {
+    add: async (id, { clientId, query, blocks }) => {
       find(id);
-      const own = filters.values().filter((filter) => filter.caller === caller);
+      const own = filters.values().filter((filter) => filter.clientId === clientId);
       if (filters.size >= maxFilters || own.toArray().length >= maxPerClient) return false;
-      put(id, { caller, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
+      put(id, { clientId, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
       return true;
     },
     read: async (id) => {

@@ -1,7 +1,7 @@
 /** An event's message, serialised once: only the subscription's id differs from one receiver to the next. */
 export interface Notification {
   /** The message for one subscription, as the fragments of one WebSocket message. */
-  to(id: Buffer): readonly Buffer[];
+  render(id: Buffer): readonly Buffer[];
 }
 
 /** All ids have this length: `0x` and 16 bytes. */
@@ -27,8 +27,8 @@ export const createNotification = (body: Uint8Array): Notification => {
   if (body.length > SHARED_ABOVE_BYTES) {
     const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT]);
     const shared = Buffer.concat([body, END]);
-    return { to: (id) => [withId(template, id), shared] };
+    return { render: (id) => [withId(template, id), shared] };
   }
   const template = Buffer.concat([HEAD, EMPTY_ID, BEFORE_RESULT, body, END]);
-  return { to: (id) => [withId(template, id)] };
+  return { render: (id) => [withId(template, id)] };
 };

@@ -1,14 +1,14 @@
 import type { Body, PendingChange, PendingExtension } from "../core/view.ts";
 import type { LogIndex } from "../ethereum/logIndex.ts";
-import type { EventCount } from "./eventCount.ts";
+import type { EventCounter } from "./eventCounter.ts";
 import { createNotification } from "./notification.ts";
 import type { SealedBlockLogs } from "./sealedLogs.ts";
 import { logKey, parseLogs, type SubscribedLog } from "./subscribedLog.ts";
-import { deliver, type Subscription } from "./subscriber.ts";
+import { broadcast, type Subscription } from "./subscriber.ts";
 
 export interface PendingLogsOptions {
   readonly index: LogIndex<Subscription>;
-  readonly events: EventCount;
+  readonly events: EventCounter;
   /** `since` of the subscription that began last. */
   newest(): number;
   onDelivered(count: number): void;
@@ -62,7 +62,7 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
 
   const send = (log: SubscribedLog, removed: boolean, isMeant: (since: number) => boolean): void => {
     const receivers = [...index.match(log)].filter(({ since }) => isMeant(since));
-    if (receivers.length > 0) onDelivered(deliver(createNotification(log.body(removed)), receivers));
+    if (receivers.length > 0) onDelivered(broadcast(createNotification(log.body(removed)), receivers));
   };
 
   const takeBack = (number: bigint, key: string, sealed?: SubscribedLog): void => {

@@ -1,5 +1,5 @@
 import { createNotification } from "./notification.ts";
-import { deliver, type Subscription } from "./subscriber.ts";
+import { broadcast, type Subscription } from "./subscriber.ts";
 
 export interface PoolEventsOptions {
   /** The nodes' pools; rejects where no node offers them. */
@@ -8,24 +8,27 @@ export interface PoolEventsOptions {
 }
 
 /** A place among the listeners, taken before the caller is told so. */
-export interface Place {
+export interface Registration {
   begin(subscription: Subscription): void;
   end(): void;
 }
 
-interface Listening {
+interface PoolListener {
   readonly audience: Set<Subscription>;
   readonly stop: Promise<() => void>;
   places: number;
 }
 
 /** newPendingTransactions: one listener at the source for all subscriptions of a form, and none without any. */
-export const createPoolEvents = ({ source, onDelivered }: PoolEventsOptions): ((isFull: boolean) => Promise<Place>) => {
-  const listening = new Map<boolean, Listening>();
+export const createPoolEvents = ({
+  source,
+  onDelivered,
+}: PoolEventsOptions): ((isFull: boolean) => Promise<Registration>) => {
+  const listening = new Map<boolean, PoolListener>();
 
-  const listen = (isFull: boolean): Listening => {
+  const listen = (isFull: boolean): PoolListener => {
     const audience = new Set<Subscription>();
-    const stop = source.subscribe(isFull, (body) => onDelivered(deliver(createNotification(body), audience)));
+    const stop = source.subscribe(isFull, (body) => onDelivered(broadcast(createNotification(body), audience)));
     return { audience, stop, places: 0 };
   };
 

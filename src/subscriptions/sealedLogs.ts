@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
-import type { EventCount } from "./eventCount.ts";
-import { createInOrder } from "./inOrder.ts";
+import type { EventCounter } from "./eventCounter.ts";
+import { createSerialQueue } from "./serialQueue.ts";
 import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
 
 /** The text of one read's result, by way of the cache like anybody's. */
@@ -20,7 +20,7 @@ export interface SealedBlockLogs {
 export interface SealedLogsOptions {
   readonly current: () => Heads | undefined;
   readonly ask: Ask;
-  readonly events: EventCount;
+  readonly events: EventCounter;
   /** Somebody listens; else a block's logs are not asked for. */
   isWanted(): boolean;
   onAdded(block: SealedBlockLogs): void;
@@ -47,7 +47,7 @@ const NO_LOGS = Buffer.from("[]");
 /** The logs of each new head, asked for once for all subscriptions, in the order of the chain; none is left out while it is canonical. */
 export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChange) => void) => {
   const { current, ask, events, log, signal } = options;
-  const inOrder = createInOrder((err) => log.error({ err }, "logs of a block could not be delivered"));
+  const inOrder = createSerialQueue((err) => log.error({ err }, "logs of a block could not be delivered"));
   const kept = new Map<Hash, Kept>();
   const waiting: (() => void)[] = [];
   let asked = 0;

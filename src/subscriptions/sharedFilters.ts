@@ -28,7 +28,7 @@ const FORM = 1;
 const NUMBER_LENGTH = 16;
 
 const keyOf = (id: string): string => `filter${FORM}:${id}`;
-const countKeyOf = (caller: string): string => `filtersOf${FORM}:${caller}`;
+const countKeyOf = (clientId: string): string => `filtersOf${FORM}:${clientId}`;
 const createVersion = (): string => randomBytes(9).toString("base64url");
 
 const formatNumber = (number: bigint): string => number.toString(16).padStart(NUMBER_LENGTH, "0");
@@ -71,18 +71,18 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
   const ignoreFailure = (counted: Promise<unknown>): void => void counted.catch(() => {});
 
   return {
-    add: async (id, { caller, query, blocks }) => {
+    add: async (id, { clientId, query, blocks }) => {
       const nowMs = Date.now();
       const counted = [nowMs, nowMs + FILTER_EXPIRY_MS, id, maxPerClient];
-      if ((await run(COUNT_FILTER, countKeyOf(caller), counted)) !== 1) return false;
+      if ((await run(COUNT_FILTER, countKeyOf(clientId), counted)) !== 1) return false;
       const entries = blocks.map(formatEntry).join("");
-      await run(CREATE_FILTER, keyOf(id), [formatQuery(query), caller, createVersion(), entries]);
+      await run(CREATE_FILTER, keyOf(id), [formatQuery(query), clientId, createVersion(), entries]);
       return true;
     },
     read: async (id) => {
-      const [query = "", caller = "", version, last = ""] = texts(await run(READ_FILTER, keyOf(id), []));
+      const [query = "", clientId = "", version, last = ""] = texts(await run(READ_FILTER, keyOf(id), []));
       if (version === undefined) return undefined;
-      ignoreFailure(run(RECOUNT_FILTER, countKeyOf(caller), [Date.now() + FILTER_EXPIRY_MS, id]));
+      ignoreFailure(run(RECOUNT_FILTER, countKeyOf(clientId), [Date.now() + FILTER_EXPIRY_MS, id]));
       return { query: parseQuery(query), version, last: parseEntries(last)[0] };
     },
     blocks: async (id, version) => {
@@ -102,9 +102,9 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
       return (await send().catch(send)) === 1;
     },
     remove: async (id) => {
-      const caller = await run(REMOVE_FILTER, keyOf(id), []);
-      if (typeof caller !== "string") return false;
-      ignoreFailure(run(DISCOUNT_FILTER, countKeyOf(caller), [id]));
+      const clientId = await run(REMOVE_FILTER, keyOf(id), []);
+      if (typeof clientId !== "string") return false;
+      ignoreFailure(run(DISCOUNT_FILTER, countKeyOf(clientId), [id]));
       return true;
     },
   };

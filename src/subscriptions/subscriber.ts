@@ -27,10 +27,10 @@ export const createSubscription = (subscriber: Subscriber): Omit<Subscription, "
 };
 
 /** Sends one event to many; returns to how many. */
-export const deliver = (message: Notification, to: Iterable<Subscription>): number => {
+export const broadcast = (message: Notification, to: Iterable<Subscription>): number => {
   let count = 0;
   for (const { idBytes, subscriber } of to) {
-    subscriber.notify(message.to(idBytes));
+    subscriber.notify(message.render(idBytes));
     count++;
   }
   return count;

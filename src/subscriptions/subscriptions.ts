@@ -1,15 +1,15 @@
-import type { Answer, CallContext } from "../core/source.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
-import { type ChainEventsOptions, createChainEvents } from "./chainEvents.ts";
+import { createEventHub, type EventHubOptions } from "./eventHub.ts";
 import { createSubscription, type Subscriber } from "./subscriber.ts";
 import { parseWanted } from "./subscriptionKinds.ts";
 
-export interface SubscriptionsOptions extends Omit<ChainEventsOptions, "onMissed"> {
-  readonly heads: ChainEventsOptions["heads"] & {
+export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
+  readonly heads: EventHubOptions["heads"] & {
     /** Somebody waits for new heads. */
-    touch(): void;
+    markActive(): void;
   };
   readonly limits: LogFilterLimits;
   /** Of one connection. */
@@ -17,14 +17,14 @@ export interface SubscriptionsOptions extends Omit<ChainEventsOptions, "onMissed
 }
 
 /** A call that came over a WebSocket. */
-export interface SocketContext extends CallContext {
+export interface SocketContext extends RequestContext {
   readonly subscriber: Subscriber;
   onAnswered(then: () => void): void;
 }
 
 /** eth_subscribe and eth_unsubscribe on one chain. */
 export interface Subscriptions {
-  lookup(method: string): Handler<SocketContext, Answer> | undefined;
+  lookup(method: string): Handler<SocketContext, RpcResponse> | undefined;
   close(): void;
 }
 
@@ -32,7 +32,10 @@ export interface Subscriptions {
 const TOUCH_MS = 10_000;
 const TRY_AGAIN_LATER = 1013;
 
-const answer = (value: unknown): Answer => ({ body: Buffer.from(JSON.stringify(value)), status: { hit: "local" } });
+const answer = (value: unknown): RpcResponse => ({
+  body: Buffer.from(JSON.stringify(value)),
+  status: { hit: "local" },
+});
 
 export const createSubscriptions = (options: SubscriptionsOptions): Subscriptions => {
   const { chain, heads, limits, maxSubscriptions } = options;
@@ -40,7 +43,7 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
   /** With how many subscriptions. */
   const subscribers = new Map<Subscriber, number>();
 
-  const events = createChainEvents({
+  const events = createEventHub({
     ...options,
     onMissed: (blocks) => {
       if (subscribers.size > 0)
@@ -52,7 +55,7 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
   });
 
   const touching = setInterval(() => {
-    if (subscribers.size > 0) heads.touch();
+    if (subscribers.size > 0) heads.markActive();
   }, TOUCH_MS);
   touching.unref();
 
@@ -62,11 +65,11 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     else subscribers.delete(subscriber);
   };
 
-  const subscribe: Handler<SocketContext, Answer> = async ({ params }, { subscriber, onAnswered }) => {
+  const subscribe: Handler<SocketContext, RpcResponse> = async ({ params }, { subscriber, onAnswered }) => {
     const wanted = parseWanted(params, limits);
     const { subscriptions } = subscriber;
     const labels = { chain, kind: wanted.kind };
-    const place = await events.place(wanted);
+    const place = await events.register(wanted);
     if (subscriptions.size >= maxSubscriptions) {
       place.end();
       throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
@@ -90,12 +93,12 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
       place.begin({ ...subscription, since: events.current });
       metrics.subscriptions.inc(labels);
       count(subscriber, 1);
-      heads.touch();
+      heads.markActive();
     });
     return answer(id);
   };
 
-  const unsubscribe: Handler<SocketContext, Answer> = async ({ params: [id] }, { subscriber }) => {
+  const unsubscribe: Handler<SocketContext, RpcResponse> = async ({ params: [id] }, { subscriber }) => {
     if (typeof id !== "string") throw invalidParams("expected a subscription's id");
     const end = subscriber.subscriptions.get(id);
     if (end === undefined) throw new RpcError(CODES.SERVER, "subscription not found");

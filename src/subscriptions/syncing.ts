@@ -1,6 +1,6 @@
 import { createNotification } from "./notification.ts";
 import type { Ask } from "./sealedLogs.ts";
-import { deliver, type Subscription } from "./subscriber.ts";
+import { broadcast, type Subscription } from "./subscriber.ts";
 
 export interface SyncingOptions {
   readonly audience: ReadonlySet<Subscription>;
@@ -19,7 +19,7 @@ export const createSyncing = ({ audience, ask, onDelivered }: SyncingOptions): {
     if (text === last) return;
     last = text;
     const body = text === "false" ? text : `{"syncing":true,"status":${text}}`;
-    onDelivered(deliver(createNotification(Buffer.from(body)), audience));
+    onDelivered(broadcast(createNotification(Buffer.from(body)), audience));
   };
   const timer = setInterval(() => {
     // A node that does not answer has not said that anything changed.

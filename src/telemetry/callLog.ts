@@ -1,5 +1,5 @@
 import { NodeError } from "../core/node.ts";
-import type { Answer, CallContext } from "../core/source.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { Log } from "./telemetry.ts";
@@ -9,7 +9,7 @@ const SLOW_SECONDS = 1;
 const SAMPLE_MS = 1_000;
 const MAX_METHOD_LENGTH = 64;
 
-type CallOutcome = Outcome<Pick<CallContext, "caller" | "requestId" | "signal">, Answer>;
+type CallOutcome = Outcome<Pick<RequestContext, "clientId" | "requestId" | "signal">, RpcResponse>;
 
 /** Ours or a node's fault, not the caller's. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
@@ -32,7 +32,7 @@ export const createCallLog = (chain: string, log: Log) => {
           chain,
           method: call.method.slice(0, MAX_METHOD_LENGTH),
           milliseconds: Math.round(seconds * 1000),
-          caller: context.caller,
+          clientId: context.clientId,
           ...(context.requestId !== undefined && { requestId: context.requestId }),
           ...(node !== undefined && { node }),
           ...(error && { code: error.code, reason: error.message }),

@@ -13,7 +13,7 @@ export interface ChainVerifierOptions {
   readonly off: readonly Check[];
   readonly pool: VerifyPool;
   /** A node that was doubtful before is now known to have been wrong. */
-  onConvicted(error: UnverifiedError): void;
+  onWrongAnswer(error: UnverifiedError): void;
 }
 
 /** The verifier of one chain, with its metrics and its log. */
@@ -27,7 +27,7 @@ export const createChainVerifier = (options: ChainVerifierOptions, { log, metric
       metrics.verifyOff.set({ chain, check }, 1);
       log.warn({ chain, check }, "a check is off: it failed on all nodes from the start");
     },
-    onConvicted: (node, check) => options.onConvicted(new UnverifiedError(node, check, true)),
+    onWrongAnswer: (node, check) => options.onWrongAnswer(new UnverifiedError(node, check, true)),
   });
   const onUncomputable = (check: Check): void => metrics.verifySkipped.inc({ chain, check });
   return createVerifier({ level, evidence, pool, onUncomputable });

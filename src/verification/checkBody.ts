@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { endOfValue, skipSpace, TOO_DEEP } from "../json/endOfValue.ts";
-import { type Fields, isFields, isNumber, isSame } from "./fields.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 import { checkHeader } from "./header.ts";
+import { type Fields, isFields, isNumber, isSame } from "./jsonFields.ts";
 import { areLogsInBlooms, areLogsOfReceipts } from "./logs.ts";
 import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./receipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, fitsTransactionHashes } from "./transactions.ts";

@@ -12,7 +12,7 @@ export const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transacti
 
 interface Record {
   /** A node passed this check: the chain's encoding is the known one, for good. */
-  isProven: boolean;
+  isVerified: boolean;
   isOff: boolean;
   readonly failedOn: Set<string>;
   readonly uncomputableOn: Set<string>;
@@ -24,7 +24,7 @@ export interface EvidenceOptions {
   readonly off: readonly Check[];
   onOff(check: Check): void;
   /** Nodes that failed a check before another node passed it for the first time. */
-  onConvicted(node: string, check: Check): void;
+  onWrongAnswer(node: string, check: Check): void;
 }
 
 /**
@@ -48,7 +48,7 @@ export class Evidence {
     if (!COMPUTED_CHECKS.has(check)) return outcome === "passed" ? "right" : "lie";
     const record = this.#record(check);
     if (outcome === "passed") {
-      if (!record.isProven && !record.isOff) this.#prove(record, check);
+      if (!record.isVerified && !record.isOff) this.#prove(record, check);
       return "right";
     }
     if (record.isOff) return "accepted";
@@ -58,14 +58,14 @@ export class Evidence {
   #record(check: Check): Record {
     const found = this.#records.get(check);
     if (found !== undefined) return found;
-    const made = { isProven: false, isOff: false, failedOn: new Set<string>(), uncomputableOn: new Set<string>() };
+    const made = { isVerified: false, isOff: false, failedOn: new Set<string>(), uncomputableOn: new Set<string>() };
     this.#records.set(check, made);
     return made;
   }
 
   #prove(record: Record, check: Check): void {
-    record.isProven = true;
-    for (const liar of record.failedOn) this.#options.onConvicted(liar, check);
+    record.isVerified = true;
+    for (const liar of record.failedOn) this.#options.onWrongAnswer(liar, check);
     record.failedOn.clear();
   }
 
@@ -75,7 +75,7 @@ export class Evidence {
   }
 
   #judgeFailed(record: Record, check: Check, node: string): Judgement {
-    if (record.isProven) return "lie";
+    if (record.isVerified) return "lie";
     record.failedOn.add(node);
     if (record.failedOn.size < this.#options.nodes.length) return "doubtful";
     record.isOff = true;

@@ -2,8 +2,8 @@ import { type BlockHeader, encodeHeader } from "../ethereum/blockHeader.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { encodeBytes, encodeNumber } from "../ethereum/rlp.ts";
-import { bytesOf, dataOf, type Fields, isAbsent, isSame, MalformedField, numberOf } from "./fields.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import { bytesOf, dataOf, type Fields, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
 
 const HEADER_FIELDS = [
   ...["parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"],

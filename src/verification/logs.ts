@@ -1,7 +1,7 @@
 import { bloomContains } from "../ethereum/bloom.ts";
 import { isAddress, isHash } from "../ethereum/hex.ts";
 import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
-import { bytesOf, dataOf, type Fields, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./fields.ts";
+import { bytesOf, dataOf, type Fields, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
 
 const MEMBERS = ["blockHash", "transactionHash", "data"];
 const NUMBERS = ["blockNumber", "transactionIndex", "logIndex"];

@@ -3,6 +3,7 @@ import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
+import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import {
   bytesOf,
   dataOf,
@@ -15,8 +16,7 @@ import {
   listOf,
   MalformedField,
   numberOf,
-} from "./fields.ts";
-import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+} from "./jsonFields.ts";
 import { isDeposit } from "./transactions.ts";
 
 /** What a block's header says of its receipts. Plain data: it goes to a thread. */

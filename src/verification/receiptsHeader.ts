@@ -1,4 +1,4 @@
-import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./fields.ts";
+import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./jsonFields.ts";
 import type { ReceiptsHeader } from "./receipts.ts";
 
 const decoder = new TextDecoder();

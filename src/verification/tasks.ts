@@ -1,4 +1,4 @@
-import type { Question } from "../core/source.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Place, Task } from "./checkBody.ts";
@@ -12,7 +12,7 @@ const blockHashOf = (value: unknown): unknown =>
  * Where a call says that its answer must be from: its first parameter is a block's number, hash, or `{blockHash}`. The last is
  * not held against a node where the number is known too: one that does not take this form is asked by number.
  */
-const blockPlace = ({ params: [first] }: Call, { block }: Question): Place => {
+const blockPlace = ({ params: [first] }: Call, { block }: RpcRequest): Place => {
   const hash = block === undefined ? (blockHashOf(first) ?? first) : first;
   const number = block?.number ?? (isQuantity(first) && !isHash(first) ? BigInt(first) : undefined);
   return { ...(isHash(hash) && { hash }), ...(number !== undefined && { number }) };
@@ -25,7 +25,7 @@ const transactionHash = ([first]: readonly unknown[]): string => String(first);
 
 const JSON_ALONE: Task = { kind: "json" };
 
-type MakeTask = (call: Call, question: Question, computes: boolean) => Task;
+type MakeTask = (call: Call, question: RpcRequest, computes: boolean) => Task;
 
 const block: MakeTask = (call, question, computes) =>
   // The block that is being built has no hash and no roots yet.
@@ -63,5 +63,5 @@ const TASKS = new Map<string, MakeTask>([
 ]);
 
 /** What is to be checked of the answer to a call; every answer must be JSON. */
-export const taskOf = (call: Call, question: Question, computes: boolean): Task =>
+export const taskOf = (call: Call, question: RpcRequest, computes: boolean): Task =>
   TASKS.get(call.method)?.(call, question, computes) ?? JSON_ALONE;

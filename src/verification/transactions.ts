@@ -6,6 +6,7 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
+import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import {
   bytesOf,
   dataOf,
@@ -16,8 +17,7 @@ import {
   listOf,
   MalformedField,
   numberOf,
-} from "./fields.ts";
-import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+} from "./jsonFields.ts";
 
 const BLOB_TYPE = 3;
 

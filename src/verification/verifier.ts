@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
-import type { CallContext, Question } from "../core/source.ts";
+import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -12,15 +12,15 @@ import type { Finding } from "./findings.ts";
 import type { VerifyPool } from "./pool.ts";
 import type { ReceiptsHeader } from "./receipts.ts";
 import { readReceiptsHeader } from "./receiptsHeader.ts";
+import { readResponseBlock } from "./responseBlock.ts";
 import { taskOf } from "./tasks.ts";
-import { toldBlock } from "./told.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
 
 /** The node that gave an answer. */
 export interface VerifiedNode {
   readonly name: string;
-  send(call: Call, reach: Pick<CallContext, "signal" | "deadlineMs">): Promise<Uint8Array>;
+  send(call: Call, reach: Pick<RequestContext, "signal" | "deadlineMs">): Promise<Uint8Array>;
 }
 
 export interface VerifierOptions {
@@ -41,9 +41,9 @@ export interface Verifier {
   verify(
     node: VerifiedNode,
     call: Call,
-    question: Question,
+    question: RpcRequest,
     body: Uint8Array,
-    context: CallContext,
+    context: RequestContext,
   ): Uint8Array | Promise<Uint8Array>;
   /** The same for a task made elsewhere. */
   check(node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array>;
@@ -103,7 +103,7 @@ export const createVerifier = ({ level, evidence, pool, onUncomputable }: Verifi
   const headerOf = async (
     node: VerifiedNode,
     place: Place,
-    context: CallContext,
+    context: RequestContext,
   ): Promise<ReceiptsHeader | undefined> => {
     const { hash, number } = place;
     const known = hash === undefined ? undefined : (headers.get(hash) ?? fromRing(hash, number, context.view.heads));
@@ -138,13 +138,13 @@ export const createVerifier = ({ level, evidence, pool, onUncomputable }: Verifi
   const verifyReceipts = async (
     node: VerifiedNode,
     call: Call,
-    question: Question,
+    question: RpcRequest,
     body: Uint8Array,
-    context: CallContext,
+    context: RequestContext,
   ): Promise<Uint8Array> => {
     const task = taskOf(call, question, true);
     if (task.kind !== "receipts" || isNull({ body })) return check(node.name, body, task);
-    const hash = toldBlock(body, "firstBlockHash")?.hash ?? question.block?.hash ?? task.place.hash;
+    const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? question.block?.hash ?? task.place.hash;
     const place = { ...task.place, ...(hash !== undefined && { hash }) };
     const header = await headerOf(node, place, context);
     if (header === undefined) {

@@ -2,11 +2,11 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { EndpointRequest } from "../http/endpoint.ts";
-import { failed } from "../jsonrpc/dispatchResult.ts";
+import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
-import { createOutbox } from "./outbox.ts";
+import { createSendQueue } from "./sendQueue.ts";
 
 export interface WebSocketRequest extends EndpointRequest {
   readonly subscriber: Subscriber;
@@ -53,7 +53,7 @@ const TRY_AGAIN_LATER = 1013;
 export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketConnection => {
   const { socket, request, requestId, handle, onError } = options;
   const { headers } = request;
-  const caller = request.socket.remoteAddress ?? "unknown";
+  const clientId = request.socket.remoteAddress ?? "unknown";
   const left = new AbortController();
   const closed = Promise.withResolvers<void>();
   const subscriptions = new Map<string, () => void>();
@@ -73,7 +73,7 @@ export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketCon
     // The other side's close frame must be read.
     if (socket.isPaused) socket.resume();
   };
-  const outbox = createOutbox({
+  const outbox = createSendQueue({
     ...options,
     onSlow: () => {
       options.onSlow();
@@ -91,12 +91,12 @@ export const openWebSocket = (options: WebSocketConnectionOptions): WebSocketCon
 
   const run = async (body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> => {
     try {
-      const asker = { requestId, caller, headers, signal: left.signal, subscriber, onAnswered };
+      const asker = { requestId, clientId, headers, signal: left.signal, subscriber, onAnswered };
       return (await handle(body, asker)).chunks;
     } catch (error) {
-      if (error instanceof RpcError) return failed(error).chunks;
+      if (error instanceof RpcError) return errorResult(error).chunks;
       onError(error, requestId);
-      return failed(new RpcError(CODES.INTERNAL, "Internal error")).chunks;
+      return errorResult(new RpcError(CODES.INTERNAL, "Internal error")).chunks;
     }
   };
 

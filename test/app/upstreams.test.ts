@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createUpstreams, type UpstreamsOptions } from "../../src/app/upstreams.ts";
 import { NodeError } from "../../src/core/node.ts";
-import type { Answer } from "../../src/core/source.ts";
-import { deduplicated } from "../../src/nodes/deduplicated.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
+import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createFakeChain } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
 import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
 
-const text = ({ body }: Answer): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
+const text = ({ body }: RpcResponse): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
 
 const start = async (
   t: { after(fn: () => Promise<void>): void },
@@ -74,7 +74,7 @@ test("a write is sent once, whatever happens", async (t) => {
   const { upstreams } = await start(t, [first, second]);
   first.faults.answer = 503;
   second.faults.answer = 503;
-  const write = createQuestion("eth_sendRawTransaction", ["0x01"], { write: true, lifetime: "never" });
+  const write = createQuestion("eth_sendRawTransaction", ["0x01"], { write: true, retention: "never" });
   await assert.rejects(upstreams.request(write, createContext()), { kind: "unreachable" });
   assert.equal(first.count("eth_sendRawTransaction") + second.count("eth_sendRawTransaction"), 1);
 });
@@ -149,11 +149,11 @@ test("a caller that leaves, or a deadline, ends the request to the node", async 
   const { upstreams } = await start(t, [fake]);
   fake.faults.answer = "hang";
   fake.faults.methods = ["eth_getBalance"];
-  const caller = new AbortController();
+  const clientId = new AbortController();
   const asked = fake.asked("eth_getBalance");
-  const answer = upstreams.request(balance("0x5"), createContext({ signal: caller.signal }));
+  const answer = upstreams.request(balance("0x5"), createContext({ signal: clientId.signal }));
   await asked;
-  caller.abort();
+  clientId.abort();
   await assert.rejects(answer);
   const deadlineMs = performance.now() + 20;
   await assert.rejects(upstreams.request(balance("0x5"), createContext({ deadlineMs })), {
@@ -166,12 +166,15 @@ test("an empty answer of a node that has not got the block is no answer", async 
   const [first, second] = await two();
   first.faults.lag = 5;
   const { upstreams } = await start(t, [first, second]);
-  const question = createQuestion("eth_getBlockByNumber", ["0xa", false], { block: { number: 10n }, mustExist: true });
+  const question = createQuestion("eth_getBlockByNumber", ["0xa", false], {
+    block: { number: 10n },
+    nullIsError: true,
+  });
   assert.notEqual(text(await upstreams.request(question, createContext())), "null");
   assert.equal((await upstreams.request(question, createContext())).node, "node2");
   const ahead = createQuestion("eth_getLogs", [{ fromBlock: "0x64", toBlock: "0x64" }], { block: { number: 100n } });
   const answer = await upstreams.request(ahead, createContext());
-  assert.deepEqual([text(answer), answer.proven], ["[]", false]);
+  assert.deepEqual([text(answer), answer.verified], ["[]", false]);
   assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 2);
 });
 
@@ -187,16 +190,16 @@ test("a block that is missing though it was announced is asked again on that nod
   const question = createQuestion("eth_getBlockByNumber", ["0xa", false], {
     block: { number, hash },
     byHash: createQuestion("eth_getBlockByHash", [hash, false]),
-    mustExist: true,
-    tells: "hash",
+    nullIsError: true,
+    blockField: "hash",
   });
   const answer = await upstreams.request(question, createContext());
-  assert.deepEqual([answer.proven, answer.block], [true, { number, hash }]);
+  assert.deepEqual([answer.verified, answer.block], [true, { number, hash }]);
   assert.equal(fake.count("eth_getBlockByHash"), 3);
   missing = 100;
   const byNumber = await upstreams.request(question, createContext());
   assert.ok(text(byNumber).includes(hash), "by its number at last");
-  assert.equal(byNumber.proven, true, "it holds the hash that was asked for");
+  assert.equal(byNumber.verified, true, "it holds the hash that was asked for");
 });
 
 test("state is asked by hash where the node can, which is tried once", async (t) => {
@@ -213,7 +216,7 @@ test("state is asked by hash where the node can, which is tried once", async (t)
     for (let read = 0; read < 3; read += 1) {
       const answer = await upstreams.request(question, createContext());
       assert.equal(text(answer), `"${hash}"`);
-      assert.equal(answer.proven, refusesBlockHash ? undefined : true);
+      assert.equal(answer.verified, refusesBlockHash ? undefined : true);
     }
     assert.equal(fake.count("eth_getBalance"), 1);
     assert.equal(fake.count("eth_getStorageAt"), 3);
@@ -239,7 +242,7 @@ test("a filter's poll goes to the node that made it, and to no other", async (t)
   const { upstreams } = await start(t, [first, second]);
   const poll = (filterOwner: string) =>
     upstreams.request(
-      createQuestion("eth_getFilterChanges", ["0x1"], { write: true, lifetime: "never", filterOwner }),
+      createQuestion("eth_getFilterChanges", ["0x1"], { write: true, retention: "never", filterOwner }),
       createContext(),
     );
   for (const name of ["node1", "node2", "node1"]) assert.equal((await poll(name)).node, name);
@@ -382,7 +385,7 @@ test("a response over the limit is a clear error, and what is no JSON-RPC too", 
 test("the last asker of a shared read that leaves ends the request to the node", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await start(t, [fake]);
-  const shared = deduplicated(upstreams);
+  const shared = coalesced(upstreams);
   fake.faults.answer = "hang";
   fake.faults.methods = ["eth_getBalance"];
   const callers = [new AbortController(), new AbortController()];
@@ -390,8 +393,8 @@ test("the last asker of a shared read that leaves ends the request to the node",
   const answers = callers.map(({ signal }) => shared.request(balance("0x5"), createContext({ signal })));
   await asked;
   const broken = fake.broken();
-  for (const caller of callers) {
-    caller.abort();
+  for (const clientId of callers) {
+    clientId.abort();
   }
   assert.deepEqual(
     (await Promise.allSettled(answers)).map(({ status }) => status),
@@ -404,11 +407,11 @@ test("the last asker of a shared read that leaves ends the request to the node",
 test("callers that leave while the node's budget makes them wait are no fault of ours", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
   const { upstreams } = await start(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
-  const caller = new AbortController();
+  const clientId = new AbortController();
   const calls = Array.from({ length: 30 }, () =>
-    upstreams.request(createQuestion("echo"), createContext({ signal: caller.signal })),
+    upstreams.request(createQuestion("echo"), createContext({ signal: clientId.signal })),
   );
-  caller.abort();
+  clientId.abort();
   for (const outcome of await Promise.allSettled(calls)) {
     assert.ok(outcome.status === "rejected" && outcome.reason instanceof NodeError);
   }

@@ -16,7 +16,7 @@ import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 import type { Work } from "../../src/pending/execution.ts";
-import { createRunner } from "../../src/pending/runner.ts";
+import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
@@ -100,7 +100,7 @@ interface Timed {
 }
 
 /** The library's own way, and what each message must say of its block. */
-const runYardstick = async (blocks: readonly Block[], tells: boolean): Promise<Timed> => {
+const runYardstick = async (blocks: readonly Block[], blockField: boolean): Promise<Timed> => {
   const common = new Common({ chain: { ...Mainnet, chainId: CHAIN_ID }, hardfork: Hardfork.Prague });
   const stateManager = new MerkleStateManager({ common, caches: new Caches() });
   for (const address of rich)
@@ -130,7 +130,7 @@ const runYardstick = async (blocks: readonly Block[], tells: boolean): Promise<T
           logsBloom: bloomOfLogs(logs),
         });
       }
-      if (tells) message.told = toldBy(receipts);
+      if (blockField) message.told = toldBy(receipts);
     }
     gas += receipts.at(-1)?.cumulativeGasUsed ?? 0n;
   }
@@ -161,7 +161,7 @@ const genesis = (_: unknown, { accounts: asked, slots, blockHashes }: StateKeys)
 /** What the executor's thread does with messages: from raw bytes to proven receipts and changes, block after block. */
 const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   const base = { number: 0n, hash: ZERO_HASH };
-  const runner = createRunner(
+  const runner = createFlashblockExecutor(
     { fetch: genesis, engine: createEngines(), codes: new Map<Hash, Uint8Array>(), isNative: () => false },
     base,
   );
@@ -181,8 +181,8 @@ const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
         hasPostExec: false,
         told,
       };
-      const { unproven } = await runner.run(work, RULES);
-      if (unproven) throw new Error(`message ${environment.number}-${index} was not reproduced: ${unproven}`);
+      const { unverified } = await runner.run(work, RULES);
+      if (unverified) throw new Error(`message ${environment.number}-${index} was not reproduced: ${unverified}`);
     }
     gas += messages.at(-1)?.told.gasUsed ?? 0n;
     runner.rebase({ number: environment.number, hash: formatHash(environment.number) }, id);

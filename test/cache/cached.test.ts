@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createAbsent } from "../../src/cache/absent.ts";
 import { cached } from "../../src/cache/cached.ts";
-import { createKeyPrefix } from "../../src/cache/key.ts";
-import { createMemory } from "../../src/cache/memory.ts";
-import type { Answer, Lifetime, Question, Source } from "../../src/core/source.ts";
+import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
+import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import type { RetentionClass, RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
 
@@ -12,31 +12,32 @@ const telemetry = createTelemetry({ level: "silent" });
 const HEADS = headsOf({ latest: 100, finalized: 50 });
 const TRANSACTION = hashOf(7, 7);
 
-const wrap = (source: Source) => {
-  const absent = createAbsent();
-  const memory = createMemory({ maxBytes: 1 << 20, telemetry });
+const wrap = (source: RpcSource) => {
+  const absent = createNegativeCache();
+  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, hashOf(0));
   return { absent, memory, source: cached(source, { chain: "test", prefix, memory, absent, telemetry }) };
 };
 
-const atBlock = (lifetime: Lifetime, number: number, fork = 0): Question =>
-  questionOf({ lifetime, block: { number: BigInt(number), hash: hashOf(number, fork) } });
+const atBlock = (retention: RetentionClass, number: number, fork = 0): RpcRequest =>
+  questionOf({ retention, block: { number: BigInt(number), hash: hashOf(number, fork) } });
 
-const byTransaction = (method = "eth_getTransactionReceipt"): Question =>
-  questionOf({ lifetime: "byTransaction", method, params: [TRANSACTION] });
+const byTransaction = (method = "eth_getTransactionReceipt"): RpcRequest =>
+  questionOf({ retention: "byTransaction", method, params: [TRANSACTION] });
 
-const textOf = ({ body }: Answer): string => (body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream");
+const textOf = ({ body }: RpcResponse): string =>
+  body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
 
-for (const [lifetime, question] of [
-  ["constant", questionOf({ lifetime: "constant" })],
-  ["byHash", questionOf({ lifetime: "byHash" })],
+for (const [retention, question] of [
+  ["constant", questionOf({ retention: "constant" })],
+  ["byHash", questionOf({ retention: "byHash" })],
   ["final", atBlock("final", 50)],
   ["recent", atBlock("recent", 51)],
   ["recentState", atBlock("recentState", 100)],
-  ["head", questionOf({ lifetime: "head" })],
+  ["head", questionOf({ retention: "head" })],
 ] as const) {
-  test(`${lifetime}: the second question is answered from memory`, async () => {
-    const node = countingSource(() => answerOf('"0x1"', { proven: true }));
+  test(`${retention}: the second question is answered from memory`, async () => {
+    const node = countingSource(() => answerOf('"0x1"', { verified: true }));
     const { source } = wrap(node);
     const first = await source.request(question, contextOf(HEADS));
     const second = await source.request(question, contextOf(HEADS));
@@ -47,7 +48,7 @@ for (const [lifetime, question] of [
   });
 }
 
-const notKept = async (question: Question, answer: Answer, heads = HEADS): Promise<Answer> => {
+const notKept = async (question: RpcRequest, answer: RpcResponse, heads = HEADS): Promise<RpcResponse> => {
   const node = countingSource(() => answer);
   const { source } = wrap(node);
   await source.request(question, contextOf(heads));
@@ -56,43 +57,43 @@ const notKept = async (question: Question, answer: Answer, heads = HEADS): Promi
   return second;
 };
 
-test("an unproven answer is not kept as recent", async () => {
+test("an unverified answer is not kept as recent", async () => {
   await notKept(atBlock("recent", 51), answerOf("{}"));
-  await notKept(atBlock("recentState", 51), answerOf("{}", { proven: false }));
+  await notKept(atBlock("recentState", 51), answerOf("{}", { verified: false }));
 });
 
 test("an answer of a node that did not have the block is not kept, whatever its class", async () => {
-  await notKept(atBlock("final", 1), answerOf('"0x"', { proven: false }));
-  await notKept(questionOf({ lifetime: "byHash" }), answerOf("[]", { proven: false }));
-  await notKept(byTransaction(), answerOf("null", { proven: false }));
+  await notKept(atBlock("final", 1), answerOf('"0x"', { verified: false }));
+  await notKept(questionOf({ retention: "byHash" }), answerOf("[]", { verified: false }));
+  await notKept(byTransaction(), answerOf("null", { verified: false }));
 });
 
 test("what the ring does not know is not kept as recent", async () => {
-  const question = questionOf({ lifetime: "recent", block: { number: 51n } });
-  const { status } = await notKept(question, answerOf("{}", { proven: true }));
+  const question = questionOf({ retention: "recent", block: { number: 51n } });
+  const { status } = await notKept(question, answerOf("{}", { verified: true }));
   assert.deepEqual(status, { fwd: "bypass" });
 });
 
 test("nothing is final above the finalized head, or where nobody says one", async () => {
-  await notKept(atBlock("final", 51), answerOf("{}", { proven: true }));
-  await notKept(atBlock("final", 1), answerOf("{}", { proven: true }), headsOf({ latest: 100 }));
+  await notKept(atBlock("final", 51), answerOf("{}", { verified: true }));
+  await notKept(atBlock("final", 1), answerOf("{}", { verified: true }), headsOf({ latest: 100 }));
 });
 
 test("a null is not kept, whatever its class", async () => {
-  await notKept(questionOf({ lifetime: "byHash" }), answerOf("null"));
+  await notKept(questionOf({ retention: "byHash" }), answerOf("null"));
   await notKept(atBlock("final", 1), answerOf("null"));
-  await notKept(atBlock("recent", 51), answerOf("null", { proven: true }));
-  await notKept(questionOf({ lifetime: "head" }), answerOf("null"));
+  await notKept(atBlock("recent", 51), answerOf("null", { verified: true }));
+  await notKept(questionOf({ retention: "head" }), answerOf("null"));
 });
 
 test("a write is neither kept nor called a miss", async () => {
-  const { status } = await notKept(questionOf({ lifetime: "never", write: true }), answerOf('"0x1"'));
+  const { status } = await notKept(questionOf({ retention: "never", write: true }), answerOf('"0x1"'));
   assert.deepEqual(status, { fwd: "method" });
 });
 
 test("a stream is passed through", async () => {
   const body = (async function* () {})();
-  const second = await notKept(questionOf({ lifetime: "byHash" }), { body, status: {} });
+  const second = await notKept(questionOf({ retention: "byHash" }), { body, status: {} });
   assert.equal(second.body, body);
 });
 
@@ -109,21 +110,21 @@ test("fresh reads past the cache, and what it reads is kept", async () => {
   const node = countingSource(() => answerOf(String(++answers)));
   const { source } = wrap(node);
   await source.request(atBlock("final", 1), contextOf(HEADS));
-  const fresh = await source.request(atBlock("final", 1), contextOf(HEADS, true));
-  assert.deepEqual(fresh.status, { fwd: "request", stored: true });
+  const bypassCache = await source.request(atBlock("final", 1), contextOf(HEADS, true));
+  assert.deepEqual(bypassCache.status, { fwd: "request", stored: true });
   assert.equal(textOf(await source.request(atBlock("final", 1), contextOf(HEADS))), "2");
 });
 
 test("head: the next head asks again", async () => {
   const node = countingSource(() => answerOf('"0x1"'));
   const { source } = wrap(node);
-  await source.request(questionOf({ lifetime: "head" }), contextOf(HEADS));
-  await source.request(questionOf({ lifetime: "head" }), contextOf(headsOf({ latest: 101 })));
+  await source.request(questionOf({ retention: "head" }), contextOf(HEADS));
+  await source.request(questionOf({ retention: "head" }), contextOf(headsOf({ latest: 101 })));
   assert.equal(node.requests, 2);
 });
 
 test("a reorganisation makes a recent answer unreachable, and its return reachable again", async () => {
-  const node = countingSource(({ block }) => answerOf(JSON.stringify(block?.hash), { proven: true }));
+  const node = countingSource(({ block }) => answerOf(JSON.stringify(block?.hash), { verified: true }));
   const { source } = wrap(node);
   for (const fork of [0, 1, 0, 1]) {
     const answer = await source.request(atBlock("recent", 60, fork), contextOf(HEADS));
@@ -182,7 +183,7 @@ test("an absent transaction: answered for the same view, at most a second, and n
   await ask(headsOf({ latest: 101 }));
   await asked(4);
 
-  absent.expect([TRANSACTION.toUpperCase().replace("0X", "0x")]);
+  absent.expectTransactions([TRANSACTION.toUpperCase().replace("0X", "0x")]);
   assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
   assert.deepEqual((await ask()).status, { fwd: "miss", stored: false });
   await ask();

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createAbsent } from "../../src/cache/absent.ts";
 import { cached } from "../../src/cache/cached.ts";
-import { createKeyPrefix } from "../../src/cache/key.ts";
-import { createMemory } from "../../src/cache/memory.ts";
-import { createRedis } from "../../src/cache/redis.ts";
-import { createStore } from "../../src/cache/store.ts";
-import type { Answer, Question, Source } from "../../src/core/source.ts";
+import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
+import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { createTieredStore } from "../../src/cache/tieredStore.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
@@ -17,7 +17,7 @@ const HEADS = headsOf({ latest: 1_000, finalized: 900 });
 const DAYS = 86_400;
 
 interface ReplicaOptions {
-  readonly source: Source;
+  readonly source: RpcSource;
   readonly memoryBytes?: number;
   readonly genesis?: Hash;
 }
@@ -25,29 +25,30 @@ interface ReplicaOptions {
 /** One replica: its own memory, the shared Redis. */
 const startReplica = async (t: TestContext, server: RedisServer, options: ReplicaOptions) => {
   const telemetry = createTelemetry({ level: "silent" });
-  const redis = createRedis({ url: server.url, timeoutMs: 50, telemetry });
+  const redis = createRedisStore({ url: server.url, timeoutMs: 50, telemetry });
   t.after(() => redis.close());
   const probe = { body: Buffer.from("1"), final: false, storedAtMs: 0 };
   await until(async () => {
     redis.set("probe", probe, 60);
     return (await redis.get("probe")) !== undefined;
   }, "Redis is used");
-  const memory = createMemory({ maxBytes: options.memoryBytes ?? 1 << 20, telemetry });
+  const memory = createMemoryStore({ maxBytes: options.memoryBytes ?? 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
-  const wrapped = { chain: "test", prefix, memory, redis, absent: createAbsent(), telemetry };
-  return { source: cached(options.source, wrapped), store: createStore({ prefix, memory, redis }), prefix };
+  const wrapped = { chain: "test", prefix, memory, redis, absent: createNegativeCache(), telemetry };
+  return { source: cached(options.source, wrapped), store: createTieredStore({ prefix, memory, redis }), prefix };
 };
 
-const atFinal = (number: number): Question =>
-  questionOf({ lifetime: "final", block: { number: BigInt(number) }, method: "eth_getBlockReceipts" });
+const atFinal = (number: number): RpcRequest =>
+  questionOf({ retention: "final", block: { number: BigInt(number) }, method: "eth_getBlockReceipts" });
 
-const recent = (number: number, fork = 0): Question =>
-  questionOf({ lifetime: "recent", block: { number: BigInt(number), hash: hashOf(number, fork) } });
+const recent = (number: number, fork = 0): RpcRequest =>
+  questionOf({ retention: "recent", block: { number: BigInt(number), hash: hashOf(number, fork) } });
 
-const textOf = ({ body }: Answer): string => (body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream");
+const textOf = ({ body }: RpcResponse): string =>
+  body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
 const numbered = () =>
-  countingSource(({ block, lifetime }) =>
-    answerOf(JSON.stringify(`${lifetime}${block?.number}`), { proven: true, block: blockOf(block?.number ?? 950) }),
+  countingSource(({ block, retention }) =>
+    answerOf(JSON.stringify(`${retention}${block?.number}`), { verified: true, block: blockOf(block?.number ?? 950) }),
   );
 
 const stored = (server: RedisServer, keys: number): Promise<void> =>
@@ -57,8 +58,8 @@ test("a new replica with empty memory answers from Redis, then from memory", asy
   const server = await startRedis(t);
   const first = await startReplica(t, server, { source: numbered() });
   const questions = [
-    questionOf({ lifetime: "byHash" }),
-    questionOf({ lifetime: "byTransaction", params: [hashOf(7)] }),
+    questionOf({ retention: "byHash" }),
+    questionOf({ retention: "byTransaction", params: [hashOf(7)] }),
     atFinal(800),
     recent(950),
   ];
@@ -78,14 +79,14 @@ test("a new replica with empty memory answers from Redis, then from memory", asy
 test("lifetimes in Redis: seven days for what is final or by hash, an hour for the rest; state stays in memory", async (t) => {
   const server = await startRedis(t);
   const { source } = await startReplica(t, server, { source: numbered() });
-  const ask = (question: Question) => source.request(question, contextOf(HEADS));
-  await ask(questionOf({ lifetime: "constant" }));
-  await ask(questionOf({ lifetime: "head" }));
-  await ask({ ...recent(950), lifetime: "recentState" });
-  await ask(questionOf({ lifetime: "byHash" }));
+  const ask = (question: RpcRequest) => source.request(question, contextOf(HEADS));
+  await ask(questionOf({ retention: "constant" }));
+  await ask(questionOf({ retention: "head" }));
+  await ask({ ...recent(950), retention: "recentState" });
+  await ask(questionOf({ retention: "byHash" }));
   await ask(atFinal(800));
   await ask(recent(950));
-  await ask(questionOf({ lifetime: "byTransaction", params: [hashOf(7)] }));
+  await ask(questionOf({ retention: "byTransaction", params: [hashOf(7)] }));
   await stored(server, 4);
   const keys = (await server.admin.keys("forebay*")).sort();
   const classes = keys.map((key) => key.split(/[:#]/)[3]);
@@ -101,13 +102,13 @@ test("replicas on different forks share one Redis and are never told the other's
   const server = await startRedis(t);
   const forked = headsOf({ latest: 1_000, finalized: 900, fork: { id: 1, since: 940 } });
   const nodeOf = (fork: number) =>
-    countingSource(({ lifetime }) =>
-      answerOf(String(fork), lifetime === "recent" ? { proven: true } : { block: blockOf(950, fork) }),
+    countingSource(({ retention }) =>
+      answerOf(String(fork), retention === "recent" ? { verified: true } : { block: blockOf(950, fork) }),
     );
   const replicas = await Promise.all(
     [0, 1].map((fork) => startReplica(t, server, { source: nodeOf(fork), memoryBytes: 0 })),
   );
-  const transaction = questionOf({ lifetime: "byTransaction", params: [hashOf(7)] });
+  const transaction = questionOf({ retention: "byTransaction", params: [hashOf(7)] });
   for (let round = 0; round < 20; round++) {
     for (const [fork, heads] of [HEADS, forked].entries()) {
       for (const question of [recent(950, fork), transaction]) {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createAbsent } from "../../src/cache/absent.ts";
 import { cached } from "../../src/cache/cached.ts";
-import type { Entry } from "../../src/cache/entry.ts";
-import { createMemory } from "../../src/cache/memory.ts";
-import type { Redis } from "../../src/cache/redis.ts";
+import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
+import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import type { RedisStore } from "../../src/cache/redisStore.ts";
 import type { Heads } from "../../src/core/heads.ts";
-import type { Answer, Question } from "../../src/core/source.ts";
+import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
 
@@ -46,23 +46,23 @@ const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.constantFrom("recent", "recentState", "final", "byTransaction", "head"),
 });
 
-const questionFor = ({ view, number, kind }: Step): Question => {
+const questionFor = ({ view, number, kind }: Step): RpcRequest => {
   const block = { number: BigInt(number), hash: hashOf(number, forkOf(view, number)) };
-  if (kind === "byTransaction") return questionOf({ lifetime: kind, params: [hashOf(number, 99)] });
-  if (kind === "head") return questionOf({ lifetime: kind });
-  return questionOf({ lifetime: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
+  if (kind === "byTransaction") return questionOf({ retention: kind, params: [hashOf(number, 99)] });
+  if (kind === "head") return questionOf({ retention: kind });
+  return questionOf({ retention: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
 };
 
 /** The block that a node answers of, by number: its own, whatever the view says. Proven as upstream has it. */
-const answerFrom = ({ node, number, kind }: Step, question: Question): Answer => {
+const answerFrom = ({ node, number, kind }: Step, question: RpcRequest): RpcResponse => {
   const told = blockOf(kind === "head" ? LATEST : number, forkOf(node, kind === "head" ? LATEST : number));
-  const proven = told.hash === question.block?.hash;
-  return answerOf(JSON.stringify(told.hash), { block: told, ...(proven && { proven }) });
+  const verified = told.hash === question.block?.hash;
+  return answerOf(JSON.stringify(told.hash), { block: told, ...(verified && { verified }) });
 };
 
 /** Shared by both replicas, and never failing: what it holds may come from either. */
-const createSharedMap = (): Redis => {
-  const entries = new Map<string, Entry>();
+const createSharedMap = (): RedisStore => {
+  const entries = new Map<string, CacheEntry>();
   return {
     get: async (key) => entries.get(key),
     set: (key, entry) => {
@@ -84,8 +84,8 @@ test("two replicas, nodes on other forks, one Redis: every hit is true of the vi
       });
       const replicas = [0, 1].map(() =>
         cached(node, {
-          ...{ chain: "test", prefix: "", redis, absent: createAbsent(), telemetry },
-          memory: createMemory({ maxBytes: 64 * 1024, telemetry }),
+          ...{ chain: "test", prefix: "", redis, absent: createNegativeCache(), telemetry },
+          memory: createMemoryStore({ maxBytes: 64 * 1024, telemetry }),
         }),
       );
       for (const asked of steps) {

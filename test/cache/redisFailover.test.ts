@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createRedis, type Redis } from "../../src/cache/redis.ts";
+import { createRedisStore, type RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startCluster, startSentinels } from "../support/redis.ts";
 import { until } from "../support/until.ts";
@@ -12,14 +12,14 @@ const BODY = new TextEncoder().encode('"0x1"');
 /** Of many slots. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `forebay1:1:00:byHash:{"key":${index}}`);
 
-const open = (t: TestContext, url: string): Redis => {
-  const redis = createRedis({ url, timeoutMs: TIMEOUT_MS, telemetry: createTelemetry({ level: "silent" }) });
+const open = (t: TestContext, url: string): RedisStore => {
+  const redis = createRedisStore({ url, timeoutMs: TIMEOUT_MS, telemetry: createTelemetry({ level: "silent" }) });
   t.after(() => redis.close());
   return redis;
 };
 
 /** Asks for every key, writes what is missing, and says how many were there. No look-up may fail or take long. */
-const round = async (redis: Redis): Promise<number> => {
+const round = async (redis: RedisStore): Promise<number> => {
   const startMs = performance.now();
   const found = await Promise.all(KEYS.map((key) => redis.get(key)));
   const tookMs = performance.now() - startMs;
@@ -30,7 +30,7 @@ const round = async (redis: Redis): Promise<number> => {
   return found.filter((entry) => entry !== undefined).length;
 };
 
-const allHit = (redis: Redis, what: string): Promise<void> =>
+const allHit = (redis: RedisStore, what: string): Promise<void> =>
   until(async () => (await round(redis)) === KEYS.length, what);
 
 test("sentinel: the master is killed under load, and hits come back from the new one", async (t) => {

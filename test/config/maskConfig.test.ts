@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { configSchema } from "../../src/config/config.ts";
 import { formatMasked } from "../../src/config/maskConfig.ts";
+import { configSchema } from "../../src/config/schema.ts";
 
 test("what may be a secret is masked, wherever it stands; what is not is shown", () => {
   const config = configSchema.parse({

@@ -1,5 +1,5 @@
 import { createForebay } from "../../src/app/main.ts";
-import { configSchema } from "../../src/config/config.ts";
+import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createDevnet } from "./devnet.ts";
 import { devAccounts, startTraffic } from "./traffic.ts";

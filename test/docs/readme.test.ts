@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readOptions } from "../../docs/configurationTable.ts";
 import { readArguments, readConfig } from "../../src/config/readConfig.ts";
-import type { CacheStatus } from "../../src/core/source.ts";
+import type { CacheStatus } from "../../src/core/rpcSource.ts";
 import { formatCacheStatus } from "../../src/http/cacheStatus.ts";
 import { table } from "../../src/methods/table.ts";
 

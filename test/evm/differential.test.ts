@@ -8,7 +8,7 @@ import { applyTransaction, type TransactionResult } from "../../src/evm/applyTra
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
-import { settle } from "../../src/evm/settle.ts";
+import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
@@ -42,7 +42,7 @@ const source = nodeState.at(block);
 const known = createKnownState({ codes: new Map(), isNative: () => false });
 
 const run = async (call: PlainCall): Promise<TransactionResult> => {
-  const { result } = await settle(
+  const { result } = await runUntilStateComplete(
     known,
     (keys) => source.read(keys, new AbortController().signal),
     (reader) =>

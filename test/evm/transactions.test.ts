@@ -14,7 +14,7 @@ import { createKnownState } from "../../src/evm/knownState.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
 import { recoverSender } from "../../src/evm/recoverAddress.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
-import { settle } from "../../src/evm/settle.ts";
+import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { beginBlock } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
@@ -69,7 +69,7 @@ const replay = async (
   if (transaction.type === DEPOSIT_TYPE) throw new Error("a deposit");
   const from = recoverSender(transaction);
   if (from === undefined) throw new Error("no sender");
-  const settled = await settle(
+  const settled = await runUntilStateComplete(
     known,
     (keys) => source.read(keys, new AbortController().signal),
     async (reader) => {

@@ -16,7 +16,7 @@ const createPool = () => {
     },
   });
   const run = (name: string, input: unknown, signal = new AbortController().signal) =>
-    pool.run({ name, input, source, natives: [], timeoutMs: 30_000, signal });
+    pool.run({ name, input, source, nativeContracts: [], timeoutMs: 30_000, signal });
   return { pool, run, threads: () => threads };
 };
 

@@ -173,7 +173,7 @@ test("what is at or below the head, or far above it, is not kept", () => {
   assert.deepEqual(play([flashblock(0, { number: 100n }), flashblock(3, { number: 97n })]).decisions, ["old", "old"]);
   const far = play([flashblock(0, { number: 106n }), flashblock(1, { number: 10_000n })]);
   assert.deepEqual(far.decisions, ["tooFar", "tooFar"]);
-  assert.deepEqual(far.state.held, []);
+  assert.deepEqual(far.state.buffered, []);
 });
 
 test("a head drops what it passed and keeps what stands on it", () => {
@@ -195,9 +195,9 @@ test("what is held is bounded", () => {
   const wrong = Array.from({ length: 40 }, (_, at) =>
     flashblock(0, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad), blockHash: hashOf(at) }),
   );
-  assert.equal(play(wrong).state.held.length, 8);
+  assert.equal(play(wrong).state.buffered.length, 8);
   const waiting = Array.from({ length: 1_100 }, (_, at) => flashblock(1, { payload: payloadOf(2_000 + at) }));
-  assert.equal(play(waiting).state.held.length, 1_024);
+  assert.equal(play(waiting).state.buffered.length, 1_024);
 });
 
 test("any order of two blocks' messages, each perhaps twice, ends in the same state", () => {
@@ -207,7 +207,7 @@ test("any order of two blocks' messages, each perhaps twice, ends in the same st
     fc.property(orders, (messages) => {
       const { state } = play(messages);
       assert.deepEqual(shape(state), ["101: 0 1 2 3 4", "102: 0 1 2 3 4"]);
-      assert.deepEqual(state.held, []);
+      assert.deepEqual(state.buffered, []);
     }),
   );
 });

@@ -13,7 +13,7 @@ const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 const LABELS_OF_PROMETHEUS = new Set(["instance", "job", "le"]);
 
 /** Something happens to every metric, once a scrape. */
-const touch = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySet<string>>): void => {
+const markActive = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySet<string>>): void => {
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);
     const names = labelsOf.get(name) ?? labelsOf.get(`${name}_count`) ?? new Set<string>();
@@ -39,7 +39,7 @@ test("a real Prometheus gives data for every panel's expression", {
   let scrapes = 0;
   const scraped = Promise.withResolvers<void>();
   const server = createServer(async (_, response) => {
-    touch(registry, labelsOf);
+    markActive(registry, labelsOf);
     response.end(await registry.metrics());
     scrapes += 1;
     // A rate needs two scrapes; the third one begins after the second is stored.

@@ -7,7 +7,7 @@ import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { FILES } from "../../helm/generate.ts";
 import { valuesSchema } from "../../helm/values.ts";
-import { configSchema } from "../../src/config/config.ts";
+import { configSchema } from "../../src/config/schema.ts";
 import { kubernetesObject } from "./kubernetesObject.ts";
 
 const CHART = new URL("../../helm/", import.meta.url);

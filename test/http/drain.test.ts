@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { Registry } from "prom-client";
 import { Agent, request } from "undici";
-import { createOpsServer } from "../../src/admin/ops.ts";
+import { createOpsServer } from "../../src/admin/opsServer.ts";
 import { drain } from "../../src/http/drain.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";

@@ -1,8 +1,8 @@
 import type { Heads } from "../../src/core/heads.ts";
 import type { Node } from "../../src/core/node.ts";
-import type { Answer, CallContext } from "../../src/core/source.ts";
+import type { RequestContext, RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
-import { createSpanSlots } from "../../src/limits/spanSlots.ts";
+import { createFairScheduler } from "../../src/limits/fairScheduler.ts";
 import { type SplitLogs, type SplitLogsOptions, splitLogs } from "../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createMemoryStore } from "./memoryStore.ts";
@@ -14,28 +14,28 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     chain: "test",
     nodes,
     store: createMemoryStore(),
-    slots: createSpanSlots({ maxSpans: 32 }),
+    slots: createFairScheduler({ maxSpans: 32 }),
     retryDelayMs: 1,
     telemetry: createTelemetry({ level: "silent" }),
     ...options,
   });
 
-export const contextOf = (heads: Heads, more: Partial<CallContext> = {}): CallContext => ({
+export const contextOf = (heads: Heads, more: Partial<RequestContext> = {}): RequestContext => ({
   view: { heads },
   signal: new AbortController().signal,
   deadlineMs: performance.now() + 30_000,
-  caller: "caller",
-  fresh: false,
+  clientId: "caller",
+  bypassCache: false,
   ...more,
 });
 
-const readText = async ({ body }: Answer): Promise<string> => {
+const readText = async ({ body }: RpcResponse): Promise<string> => {
   if (body instanceof Uint8Array) return Buffer.from(body).toString();
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
 };
 
-export const readLogs = async (answer: Answer): Promise<unknown> => JSON.parse(await readText(answer));
+export const readLogs = async (answer: RpcResponse): Promise<unknown> => JSON.parse(await readText(answer));
 
 export const range = (from: number, to: number) => ({ from: BigInt(from), to: BigInt(to) });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Node, NodeError, type NodeErrorKind } from "../../src/core/node.ts";
-import type { CallContext, Question } from "../../src/core/source.ts";
+import type { RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
 import { formatData, formatQuantity } from "../../src/ethereum/hex.ts";
 import { type LogFilter, parseLogQuery, withoutWildcards } from "../../src/ethereum/logFilter.ts";
 import { type FakeBlock, formatLogsOf } from "./fakeChain.ts";
@@ -80,7 +80,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       transactions: block.logs.map((_, at) => formatLogsOf(block, { addresses: [], topics: [] })[at]?.transactionHash),
     };
 
-  const isPruned = (block: FakeBlock) => Number(block.number) < (options.prunedBelow ?? 0);
+  const recordPruned = (block: FakeBlock) => Number(block.number) < (options.prunedBelow ?? 0);
 
   const getLogs = (parameter: unknown): readonly unknown[] => {
     const { filter: asked, blocks } = parseLogQuery(parameter, LIMITS);
@@ -91,7 +91,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
         : options.chain.slice(Number(blocks.fromBlock), Math.min(Number(blocks.toBlock), machineHead()) + 1);
     const logs = wanted.flatMap((block) => {
       if (block === undefined) throw nodeError("unknown block", -32000, "missingData");
-      return isPruned(block) ? [] : formatLogsOf(block, filter, { timestamps: options.timestamps ?? true });
+      return recordPruned(block) ? [] : formatLogsOf(block, filter, { timestamps: options.timestamps ?? true });
     });
     const range =
       "blockHash" in blocks
@@ -114,7 +114,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
         return formatBlock(byHash(params[0])) ?? null;
       case "eth_getBlockReceipts": {
         const block = known(params[0]);
-        return block === undefined || isPruned(block) ? null : [{ status: "0x1" }];
+        return block === undefined || recordPruned(block) ? null : [{ status: "0x1" }];
       }
       default:
         throw nodeError(`${method} is not here`, -32601, "unsupportedMethod");
@@ -136,11 +136,11 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     get oldest() {
       return oldest;
     },
-    lacks: (number) => {
+    recordPruned: (number) => {
       if (number >= oldest) oldest = number + 1n;
     },
     batch: () => Promise.reject(new Error("not asked in batches")),
-    request: async ({ method, params }: Question, { signal }: CallContext) => {
+    request: async ({ method, params }: RpcRequest, { signal }: RequestContext) => {
       calls.push({ method, params });
       const counts = method === "eth_getLogs" ? 1 : 0;
       inFlight += counts;

@@ -1,7 +1,7 @@
 import type { Segment, SegmentStore } from "../../src/logs/segments.ts";
 
 export interface MemoryStore extends SegmentStore {
-  readonly entries: Map<string, { readonly bytes: Uint8Array; readonly lifetime: string }>;
+  readonly entries: Map<string, { readonly bytes: Uint8Array; readonly retention: string }>;
 }
 
 /** A store without bounds that can be looked into. */
@@ -14,8 +14,8 @@ export const createMemoryStore = (): MemoryStore => {
         const found = entries.get(key);
         return found && { bytes: found.bytes, from: "memory" };
       }),
-    set: (key, bytes, lifetime) => {
-      entries.set(key, { bytes, lifetime });
+    set: (key, bytes, retention) => {
+      entries.set(key, { bytes, retention });
     },
   };
 };

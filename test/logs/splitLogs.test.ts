@@ -126,7 +126,7 @@ test("a recent segment is kept by its last block's hash, and not found after a r
   const store = createMemoryStore();
   const split = createSplit([node], { store });
   await split.request(ANY, range(0, 399), contextOf(fakeHeads(before, { finalized: 100 })));
-  assert.deepEqual([...store.entries.values()].map(({ lifetime }) => lifetime).sort(), [
+  assert.deepEqual([...store.entries.values()].map(({ retention }) => retention).sort(), [
     "final",
     "recent",
     "recent",

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import { createKeyPrefix, questionKey } from "../../src/cache/key.ts";
-import { createMemory } from "../../src/cache/memory.ts";
+import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
+import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { hashOf, headsOf, questionOf } from "../support/question.ts";
 
@@ -20,17 +20,17 @@ const heads = headsOf({ latest: KEYS, finalized: KEYS });
 
 /** Ten million distinct questions through a cache of 256 MiB: what the process holds stays in bounds, and flat. In a shorter run only the limit is looked at. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
-  const memory = createMemory({ maxBytes: CACHE_BYTES, telemetry: createTelemetry({ level: "silent" }) });
+  const memory = createMemoryStore({ maxBytes: CACHE_BYTES, telemetry: createTelemetry({ level: "silent" }) });
   const samples: number[] = [];
   const endMs = performance.now() + (seconds ?? Number.POSITIVE_INFINITY) * 1_000;
   let turn = 0;
   for (; turn * KEYS_A_TURN < KEYS && performance.now() < endMs; turn++) {
     for (let item = 0; item < KEYS_A_TURN; item++) {
       const number = turn * KEYS_A_TURN + item;
-      const question = questionOf({ lifetime: "final", block: { number: BigInt(number) } });
+      const question = questionOf({ retention: "final", block: { number: BigInt(number) } });
       const bytes = MIN_VALUE_BYTES + ((number * 7919) % (MAX_VALUE_BYTES - MIN_VALUE_BYTES + 1));
       const body = new Uint8Array(bytes + 40).subarray(39, 39 + bytes);
-      memory.set(questionKey(prefix, question, heads) ?? "", { body, final: true, storedAtMs: Date.now() });
+      memory.set(requestKey(prefix, question, heads) ?? "", { body, final: true, storedAtMs: Date.now() });
     }
     await setImmediate();
     if (turn % TURNS_A_SAMPLE === 0) samples.push(process.memoryUsage.rss());

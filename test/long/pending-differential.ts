@@ -55,7 +55,7 @@ interface Tally {
   compared: number;
   calls: number;
   skipped: number;
-  unproven: number;
+  unverified: number;
   readonly differences: string[];
   /** Of a batch of mixed reads at pending. */
   readonly readMs: number[];
@@ -97,7 +97,7 @@ const compare = async (
   ]);
   // Otherwise the state is the node's own, as it is by now.
   const isOurs = mine?.mode === "live" || mine?.mode === "degraded";
-  if (mine && !isOurs) tally.unproven++;
+  if (mine && !isOurs) tally.unverified++;
   // One of the two had gone on to the next message before it was read.
   if (!mine || !its || !isOurs || mine.transactions !== its.transactions) {
     tally.skipped++;
@@ -151,7 +151,15 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
     pending: { feeds },
   });
   const [ours, node] = [createBatch(service.url), createBatch(devnet.anvilUrl)];
-  const tally: Tally = { flashblocks: 0, compared: 0, calls: 0, skipped: 0, unproven: 0, differences: [], readMs: [] };
+  const tally: Tally = {
+    flashblocks: 0,
+    compared: 0,
+    calls: 0,
+    skipped: 0,
+    unverified: 0,
+    differences: [],
+    readMs: [],
+  };
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: RATE });
   const comparing = new Set<Promise<void>>();
   try {

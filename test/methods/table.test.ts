@@ -1,33 +1,33 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CallContext, Question } from "../../src/core/source.ts";
+import type { RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { isRefused } from "../../src/methods/refused.ts";
+import { isRefusedMethod } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
-import { createFilters } from "../../src/subscriptions/filters.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { createFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createHeads, hashOf } from "../support/heads.ts";
 
 const A = `0x${"Aa".repeat(20)}`;
 const a = A.toLowerCase();
 const heads = createHeads({ latest: 100n, finalized: 50n, oldest: 40n });
-const context: CallContext = {
+const context: RequestContext = {
   view: { heads },
   signal: new AbortController().signal,
   deadlineMs: Infinity,
-  caller: "test",
-  fresh: false,
+  clientId: "test",
+  bypassCache: false,
 };
 
 /** The question that a call becomes, and how often heads were refreshed. */
 const ask = async (name: string, params: readonly unknown[], refreshed = heads) => {
   const method = table.find((entry) => entry.name === name);
   assert.ok(method, name);
-  const asked: Question[] = [];
+  const asked: RpcRequest[] = [];
   let refreshes = 0;
   const source = {
-    request: async (question: Question) => {
+    request: async (question: RpcRequest) => {
       asked.push(question);
       return { body: Buffer.from("{}"), status: {} };
     },
@@ -37,7 +37,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     reads: source,
     nodes: source,
     accepted: () => {},
-    raiseNonce: async (_sender: string, nonce: bigint) => nonce,
+    advanceNonce: async (_sender: string, nonce: bigint) => nonce,
     askNodeNonce: false,
     subscribe: () => () => {},
     execution: undefined,
@@ -68,7 +68,7 @@ test("names are unique", () => {
 
 test("latest becomes a number, asked by hash", async () => {
   const question = await ask("eth_getBalance", [A, "latest"]);
-  assert.equal(question.lifetime, "recentState");
+  assert.equal(question.retention, "recentState");
   assert.deepEqual(question.params, [a, "0x64"]);
   assert.deepEqual(question.byHash?.params, [a, { blockHash: hashOf(100n) }]);
   assert.deepEqual(question.block, { kind: "recent", number: 100n, hash: hashOf(100n) });
@@ -105,8 +105,8 @@ test("a missing block parameter, latest, its number with leading zeros, and its 
   ];
   const questions = await Promise.all(forms.map((params) => ask("eth_getTransactionCount", params)));
   const keys = new Set(
-    questions.map(({ subject, lifetime, block }) =>
-      JSON.stringify([subject, lifetime, String(block?.number), block?.hash]),
+    questions.map(({ canonicalParams, retention, block }) =>
+      JSON.stringify([canonicalParams, retention, String(block?.number), block?.hash]),
     ),
   );
   assert.equal(keys.size, 1);
@@ -114,14 +114,14 @@ test("a missing block parameter, latest, its number with leading zeros, and its 
 
 test("at or below finalized a number is asked by number and final", async () => {
   const question = await ask("eth_getBlockByNumber", ["finalized", true]);
-  assert.equal(question.lifetime, "final");
+  assert.equal(question.retention, "final");
   assert.equal(question.text, '["0x32",true]');
   assert.equal(question.byHash, undefined);
 });
 
 test("a recent block is asked by its ByHash method", async () => {
   const question = await ask("eth_getBlockByNumber", ["0x60", false]);
-  assert.equal(question.lifetime, "recent");
+  assert.equal(question.retention, "recent");
   assert.equal(question.byHash?.method, "eth_getBlockByHash");
   assert.deepEqual(question.byHash?.params, [hashOf(96n), false]);
 });
@@ -129,16 +129,16 @@ test("a recent block is asked by its ByHash method", async () => {
 test("a number above the head refreshes the heads first", async () => {
   const above = await ask("eth_getBlockByNumber", ["0x65", false]);
   assert.equal(above.refreshes, 1);
-  assert.equal(above.lifetime, "never");
+  assert.equal(above.retention, "never");
   const arrived = await ask("eth_getBlockByNumber", ["0x65", false], createHeads({ latest: 101n, finalized: 50n }));
-  assert.equal(arrived.lifetime, "recent");
+  assert.equal(arrived.retention, "recent");
 });
 
 test("state by a hash that the ring does not hold is never kept; a block by it is kept by hash", async () => {
   const hash = `0x${"12".repeat(32)}`;
-  assert.equal((await ask("eth_getBalance", [A, { blockHash: hash }])).lifetime, "never");
-  assert.equal((await ask("eth_getBlockReceipts", [hash])).lifetime, "byHash");
-  assert.equal((await ask("eth_getBlockByHash", [hash, false])).lifetime, "byHash");
+  assert.equal((await ask("eth_getBalance", [A, { blockHash: hash }])).retention, "never");
+  assert.equal((await ask("eth_getBlockReceipts", [hash])).retention, "byHash");
+  assert.equal((await ask("eth_getBlockByHash", [hash, false])).retention, "byHash");
 });
 
 test("requireCanonical is asked of the node", async () => {
@@ -148,8 +148,8 @@ test("requireCanonical is asked of the node", async () => {
 
 test("slots, quantities, call objects and overrides have one form", async () => {
   assert.equal(
-    (await ask("eth_getStorageAt", [A, "0x01", "latest"])).subject,
-    (await ask("eth_getStorageAt", [a, "0x1"])).subject,
+    (await ask("eth_getStorageAt", [A, "0x01", "latest"])).canonicalParams,
+    (await ask("eth_getStorageAt", [a, "0x1"])).canonicalParams,
   );
   const one = await ask("eth_call", [
     { to: A, data: "0xAB", value: "0x00" },
@@ -161,13 +161,13 @@ test("slots, quantities, call objects and overrides have one form", async () => 
     "0x64",
     { [a]: { stateDiff: { [`0x${"1".padStart(64, "0")}`]: `0x${"2".padStart(64, "0")}` } } },
   ]);
-  assert.equal(one.subject, other.subject);
+  assert.equal(one.canonicalParams, other.canonicalParams);
 });
 
 test("fee history at a final block is final, above it lives with the head", async () => {
-  assert.equal((await ask("eth_feeHistory", [4, "0x20", [1, 2.5]])).lifetime, "final");
+  assert.equal((await ask("eth_feeHistory", [4, "0x20", [1, 2.5]])).retention, "final");
   const question = await ask("eth_feeHistory", ["0x4", "latest"]);
-  assert.equal(question.lifetime, "head");
+  assert.equal(question.retention, "head");
   assert.equal(question.text, '["0x4","0x64",[]]');
 });
 
@@ -243,7 +243,7 @@ for (const [name, text, forms] of alike) {
     test(`${name} ${JSON.stringify(params).slice(0, 120)} is answered as geth answers it`, async () => {
       const question = await ask(name, params);
       assert.equal(question.text, text);
-      assert.equal(question.subject, (await ask(name, forms[0] ?? [])).subject);
+      assert.equal(question.canonicalParams, (await ask(name, forms[0] ?? [])).canonicalParams);
     });
   }
 }
@@ -313,10 +313,10 @@ test("management namespaces are refused unless allowed", () => {
     "debug_setHead",
     "debug_standardTraceBlockToFile",
   ]) {
-    assert.equal(isRefused(method, new Set()), true, method);
+    assert.equal(isRefusedMethod(method, new Set()), true, method);
   }
   for (const method of ["eth_call", "debug_traceCall", "debug_getRawBlock", "anything", "op_supportedCapabilities"]) {
-    assert.equal(isRefused(method, new Set()), false, method);
+    assert.equal(isRefusedMethod(method, new Set()), false, method);
   }
-  assert.equal(isRefused("admin_peers", new Set(["admin"])), false);
+  assert.equal(isRefusedMethod("admin_peers", new Set(["admin"])), false);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
-import type { Answer, CallContext, Question } from "../../src/core/source.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
@@ -9,7 +9,7 @@ import { createContext, createQuestion, silent } from "../support/upstreamQuesti
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
-const text = ({ body }: Answer): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
+const text = ({ body }: RpcResponse): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
 
 /** One node on the branch that is served, and one that left it below; the served one is slower, so that it is not preferred. */
 const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other: FakeNodeOptions["handlers"]) => {
@@ -34,14 +34,14 @@ const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other:
   return { upstreams, chain, left, nodes };
 };
 
-const contextIn = (upstreams: Upstreams): CallContext => {
+const contextIn = (upstreams: Upstreams): RequestContext => {
   const heads = upstreams.heads.current();
   assert.ok(heads);
   return createContext({ view: { heads } });
 };
 
-const receipt = (more: Partial<Question> = {}): Question =>
-  createQuestion("eth_getTransactionReceipt", [HASH], { lifetime: "byTransaction", tells: "blockHash", ...more });
+const receipt = (more: Partial<RpcRequest> = {}): RpcRequest =>
+  createQuestion("eth_getTransactionReceipt", [HASH], { retention: "byTransaction", blockField: "blockHash", ...more });
 
 const inBlock = ({ number, hash }: { readonly number: bigint; readonly hash: string }) => ({
   blockHash: hash,
@@ -52,7 +52,7 @@ test("who is on another branch is asked last", async (t) => {
   const { upstreams, nodes } = await start(t, { eth_gasPrice: () => "0x1" }, { eth_gasPrice: () => "0x2" });
   for (let read = 0; read < 5; read++) {
     const answer = await upstreams.request(
-      createQuestion("eth_gasPrice", [], { lifetime: "head" }),
+      createQuestion("eth_gasPrice", [], { retention: "head" }),
       contextIn(upstreams),
     );
     assert.deepEqual([text(answer), answer.node], ['"0x1"', "served"]);
@@ -67,9 +67,9 @@ test("a transaction that is only on the other branch is absent; one that must ex
     { eth_getTransactionReceipt: () => inBlock(createFakeChain({ height: 20 }).latest) },
   );
   const answer = await upstreams.request(receipt(), contextIn(upstreams));
-  assert.deepEqual([text(answer), answer.proven], ["null", true]);
+  assert.deepEqual([text(answer), answer.verified], ["null", true]);
   assert.equal(nodes[0].count("eth_getTransactionReceipt"), 0);
-  await upstreams.request(receipt({ mustExist: true }), contextIn(upstreams));
+  await upstreams.request(receipt({ nullIsError: true }), contextIn(upstreams));
   assert.equal(nodes[0].count("eth_getTransactionReceipt"), 1);
 });
 
@@ -88,15 +88,15 @@ test("an absence, and what depends on the head, is proven by the node still havi
   const { upstreams, chain, nodes } = await start(t, handlers, handlers);
   const context = contextIn(upstreams);
   const { number, hash } = chain.latest;
-  const fees = createQuestion("eth_feeHistory", ["0x1", "0x14", []], { lifetime: "head", block: { number, hash } });
-  assert.equal((await upstreams.request(receipt(), context)).proven, true);
-  assert.equal((await upstreams.request(fees, context)).proven, true);
+  const fees = createQuestion("eth_feeHistory", ["0x1", "0x14", []], { retention: "head", block: { number, hash } });
+  assert.equal((await upstreams.request(receipt(), context)).verified, true);
+  assert.equal((await upstreams.request(fees, context)).verified, true);
   const reads = nodes[1].count("eth_getBlockByNumber");
   await Promise.all(Array.from({ length: 20 }, () => upstreams.request(receipt(), context)));
   assert.ok(nodes[1].count("eth_getBlockByNumber") - reads < 20, "many absences share a reading");
   chain.reorg(1, 1);
-  assert.equal((await upstreams.request(receipt(), context)).proven, false);
-  assert.equal((await upstreams.request(fees, context)).proven, false);
+  assert.equal((await upstreams.request(receipt(), context)).verified, false);
+  assert.equal((await upstreams.request(fees, context)).verified, false);
 });
 
 test("a block that a reorganisation took away is not waited for", async (t) => {
@@ -105,11 +105,11 @@ test("a block that a reorganisation took away is not waited for", async (t) => {
   const { number, hash } = chain.latest;
   const params = [ADDRESS, "0x0"] as const;
   const question = createQuestion("eth_getStorageAt", [...params, "0x14"], {
-    lifetime: "recentState",
+    retention: "recentState",
     block: { number, hash },
     byHash: createCall("eth_getStorageAt", [...params, { blockHash: hash }]),
   });
-  assert.equal((await upstreams.request(question, context)).proven, true);
+  assert.equal((await upstreams.request(question, context)).verified, true);
   const before = nodes[1].count("eth_getStorageAt");
   chain.reorg(1, 1);
   await assert.rejects(upstreams.request(question, context), /of another branch|header not found/);
@@ -132,7 +132,7 @@ test("what a node says before it comes to the view's branch is not believed, tho
   nodes[1].faults.methods = ["eth_getStorageAt"];
   const { number, hash } = chain.blocks[19] ?? chain.latest;
   const question = createQuestion("eth_getStorageAt", [HASH, "0x0", "0x13"], {
-    lifetime: "recentState",
+    retention: "recentState",
     block: { number, hash },
   });
   await assert.rejects(upstreams.request(question, contextIn(upstreams)), /another branch|503|no answer/i);

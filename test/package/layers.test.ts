@@ -15,3 +15,13 @@ test("the linter's import rules are those of the layers", () => {
   const config = readBiomeConfig();
   assert.deepEqual(config, withImportRules(config));
 });
+
+test("no two files of src have the same name", () => {
+  const names = readdirSync(SOURCE, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name);
+  assert.deepEqual(
+    names.filter((name, at) => names.indexOf(name) !== at),
+    [],
+  );
+});

@@ -6,7 +6,7 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createStrictState } from "../../src/evm/missingState.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 import { BaseState } from "../../src/pending/baseState.ts";
-import { toLayer } from "../../src/pending/layers.ts";
+import { layerFromChanges } from "../../src/pending/stateLayers.ts";
 
 const ALICE: Address = `0x${"a1".repeat(20)}`;
 const BOB: Address = `0x${"b0".repeat(20)}`;
@@ -23,7 +23,7 @@ const valuesAt = (balance: bigint, { accounts, slots }: StateKeys): StateValues 
 const balanceOf = (base: BaseState, address: Address) =>
   base.known.reader(createStrictState()).account(address)?.balance;
 const wrote = (address: Address, balance: bigint) =>
-  toLayer(new Map([[address, { account: account(balance), isCleared: false, slots: [] }]]));
+  layerFromChanges(new Map([[address, { account: account(balance), isCleared: false, slots: [] }]]));
 
 const create = (fetch: (base: BlockId, keys: StateKeys) => Promise<StateValues>) =>
   new BaseState({ fetch, codes: new Map(), isNative: () => false }, block(1n));

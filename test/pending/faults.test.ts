@@ -214,9 +214,9 @@ test("a feed of another chain: other numbers, other parents, other chain ids", a
   const rig = createRig(t);
   await rig.send(...block(50_000_000n), flashblock(0, { parentHash: hashOf(0xbad) }));
   assert.equal(rig.shown(), "stale latest");
-  rig.fake.say("101-0", { unproven: "foreignChain" });
+  rig.fake.say("101-0", { unverified: "foreignChain" });
   await rig.send(flashblock(0, { payload: payloadOf(9), transactions: [raw(1)] }));
-  assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unproven", "latest"]);
+  assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unverified", "latest"]);
   await seal(rig, 101n);
   await assertLive(rig, 102n);
 });
@@ -265,7 +265,7 @@ const accept = async (t: TestContext) => {
     const hash = hashOf(0x5e47n + nonce);
     known.add(hash);
     rig.answers.set(`eth_getTransactionByHash ${hash}`, {});
-    rig.pending.accepted(hash, ALICE, nonce);
+    rig.pending.recordSubmitted(hash, ALICE, nonce);
     return hash;
   };
   const drop = (hash: Hash) => rig.answers.delete(`eth_getTransactionByHash ${hash}`);

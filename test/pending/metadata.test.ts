@@ -43,7 +43,7 @@ const deposit = formatData(DEPOSIT);
 /** Nothing is executed: receipts are the metadata's. */
 const createUnexecuted = (t: TestContext) => {
   const rig = createRig(t);
-  for (const index of [0, 1]) rig.fake.say(`101-${index}`, { unproven: "unexecutable" });
+  for (const index of [0, 1]) rig.fake.say(`101-${index}`, { unverified: "unexecutable" });
   return rig;
 };
 

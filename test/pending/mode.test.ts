@@ -22,7 +22,7 @@ test("who answers at pending, in every case", () => {
     isFeedLive: true,
     isFeedOverdue: false,
     hasBlocks: true,
-    isProven: true,
+    isVerified: true,
     isDegraded: false,
     nodeBuilds: true,
   };
@@ -32,8 +32,8 @@ test("who answers at pending, in every case", () => {
   };
   assert.equal(shown({}), "live view view");
   assert.equal(shown({ isDegraded: true }), "degraded view view");
-  assert.equal(shown({ isProven: false }), "unproven view node");
-  assert.equal(shown({ isProven: false, nodeBuilds: false }), "unproven view latest");
+  assert.equal(shown({ isVerified: false }), "unverified view node");
+  assert.equal(shown({ isVerified: false, nodeBuilds: false }), "unverified view latest");
   assert.equal(shown({ hasBlocks: false }), "live latest latest");
   assert.equal(shown({ hasBlocks: false, isFeedOverdue: true }), "stale latest latest");
   assert.equal(shown({ hasBlocks: false, isDegraded: true }), "degraded latest latest");

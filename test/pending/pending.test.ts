@@ -170,7 +170,7 @@ test("a message that is late when its block is sealed runs on: the base moves wi
   await rig.send(block[1] ?? flashblock(1));
   await rig.pass(2_000);
   assert.equal(rig.shown(), "101-1");
-  assert.equal(rig.view().mode, "unproven");
+  assert.equal(rig.view().mode, "unverified");
   rig.heads.move(sealed(block));
   assert.equal(rig.fake.rebased.at(-1)?.through, 2);
   release();
@@ -182,10 +182,10 @@ test("a message that is late when its block is sealed runs on: the base moves wi
 
 test("what failed below a base that has moved is executed again on the new one", async (t) => {
   const rig = createRig(t);
-  rig.fake.say("102-0", { unproven: "unexecutable" });
+  rig.fake.say("102-0", { unverified: "unexecutable" });
   const block = [flashblock(0), flashblock(1)];
   await rig.send(...block, flashblock(0, { number: 102n }));
-  assert.equal(rig.view().mode, "unproven");
+  assert.equal(rig.view().mode, "unverified");
   rig.fake.say("102-0", {});
   rig.heads.move(sealed(block));
   await turn();
@@ -231,12 +231,12 @@ test("a message that cannot be executed is shown, and all state comes from elsew
   const rig = createRig(t);
   rig.answers.set("eth_getBlockByNumber pending", { number: "0x67" });
   rig.heads.move({ number: 101n });
-  rig.fake.say("102-1", { unproven: "unexecutable" });
+  rig.fake.say("102-1", { unverified: "unexecutable" });
   await rig.send(flashblock(0, { number: 102n }));
   assert.equal(rig.view().stateFrom, "view");
   await rig.send(flashblock(1, { number: 102n, transactions: [raw(1)] }));
   const { mode, blocksFrom, stateFrom, newest } = rig.view();
-  assert.deepEqual([mode, blocksFrom, stateFrom, newest?.index], ["unproven", "view", "node", 1]);
+  assert.deepEqual([mode, blocksFrom, stateFrom, newest?.index], ["unverified", "view", "node", 1]);
   assert.equal(newest?.receipts(), undefined);
   assert.deepEqual(await rig.counted("pendingMismatches"), { unexecutable: 1 });
   assert.deepEqual(await rig.counted("pendingUnverified"), { unexecutable: 1 });
@@ -274,7 +274,7 @@ test("an execution that takes longer than a block: shown without its state, coun
   assert.equal(rig.shown(), "101-0");
   await rig.pass(50);
   assert.equal(rig.shown(), "101-2", "what follows is not waited for either");
-  assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unproven", "latest"]);
+  assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unverified", "latest"]);
   assert.deepEqual(await rig.counted("pendingUnverified"), { late: 1 });
   await rig.send(flashblock(3, { transactions: [raw(3)] }));
   await rig.pass(100);
@@ -311,7 +311,7 @@ test("a message that waited for a sealed block's last execution has what is left
   await rig.pass(950);
   assert.equal(rig.shown(), "live latest");
   await rig.pass(50);
-  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "unproven"]);
+  assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "unverified"]);
   releaseNext();
   await turn();
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);

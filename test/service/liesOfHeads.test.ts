@@ -148,10 +148,10 @@ const startWatch = (service: Service, chain: FakeChain) => {
     ];
     const [method, params, check] = questions[turn % questions.length] ?? assert.fail();
     // Half of the answers may come from the cache, all others from a node.
-    const fresh: Record<string, string> = turn % 4 < 2 ? { [BYPASS_HEADER]: "1" } : {};
+    const bypassCache: Record<string, string> = turn % 4 < 2 ? { [BYPASS_HEADER]: "1" } : {};
     const response = await fetch(service.url, {
       method: "POST",
-      headers: { "content-type": "application/json", ...fresh },
+      headers: { "content-type": "application/json", ...bypassCache },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
     });
     const { result, error }: { result?: unknown; error?: unknown } = Object(await response.json());

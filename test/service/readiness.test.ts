@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createForebay } from "../../src/app/main.ts";
-import { configSchema } from "../../src/config/config.ts";
+import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
 import { metric, rpc } from "../support/rpc.ts";

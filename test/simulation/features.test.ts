@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { NotExecutable } from "../../src/evm/notExecutable.ts";
+import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { simulateOne as one, simulate } from "../support/plainSimulation.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
@@ -119,7 +119,7 @@ test("what contradicts itself is refused, in geth's words", async () => {
     one({ stateOverrides: { [CODE]: { state: {}, stateDiff: {} } } }),
     /has both 'state' and 'stateDiff'/,
   );
-  await assert.rejects(one({ calls: [{ type: "0x7e" }] }), NotExecutable);
+  await assert.rejects(one({ calls: [{ type: "0x7e" }] }), NotExecutableError);
 });
 
 test("state replaces all storage, stateDiff what it names; block overrides outlive no block, state overrides do", async () => {

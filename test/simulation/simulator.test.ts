@@ -5,7 +5,7 @@ import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
-import { createWorkers, NotRunHere } from "../../src/evm/workers.ts";
+import { createWorkers, MustForwardError } from "../../src/evm/workers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import {
   createSimulator,
@@ -168,7 +168,7 @@ test("a caller who leaves ends his run", async () => {
 });
 
 test("what touches native code goes to a node", async () => {
-  await assert.rejects(simulator.simulate(payload({ from: SENDER, to: NATIVE }), base(), never), NotRunHere);
+  await assert.rejects(simulator.simulate(payload({ from: SENDER, to: NATIVE }), base(), never), MustForwardError);
 });
 
 test("a node's error about state is the caller's", async () => {

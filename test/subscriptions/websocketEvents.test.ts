@@ -44,7 +44,7 @@ const createRig = () => {
     chain: "chain",
     heads: {
       current: () => heads,
-      touch: () => {},
+      markActive: () => {},
       subscribe: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
@@ -92,8 +92,8 @@ const createRig = () => {
         view: { heads },
         signal: new AbortController().signal,
         deadlineMs: 0,
-        caller: "",
-        fresh: false,
+        clientId: "",
+        bypassCache: false,
         subscriber,
         onAnswered: (then: () => void) => begin.push(then),
       };

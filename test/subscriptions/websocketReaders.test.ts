@@ -9,16 +9,16 @@ import { createNotification } from "../../src/subscriptions/notification.ts";
 import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import type { HandleMessage } from "../../src/websocket/webSocketConnection.ts";
-import { createWebSockets, type WebSocketsOptions } from "../../src/websocket/webSockets.ts";
+import { createWebSocketServer, type WebSocketServerOptions } from "../../src/websocket/webSocketServer.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const ID = Buffer.from(`0x${"1".repeat(32)}`);
 const BODY_BYTES = 100_000;
 
 /** A server whose only message is answered by `handle`, and one client of it. */
-const connect = async (context: TestContext, handle: HandleMessage, options: Partial<WebSocketsOptions> = {}) => {
+const connect = async (context: TestContext, handle: HandleMessage, options: Partial<WebSocketServerOptions> = {}) => {
   const errors: unknown[] = [];
-  const webSockets = createWebSockets({
+  const webSockets = createWebSocketServer({
     maxBodyBytes: 1_000,
     maxWebSockets: 10,
     webSocketBufferBytes: 50_000,
@@ -70,7 +70,7 @@ test("a reader that does not read: what was sent comes whole, then 1013 with the
   let sent = 0;
   while (subscriber.isOpen) {
     const body = Buffer.from(JSON.stringify(`${sent}`.padEnd(BODY_BYTES)));
-    subscriber.notify(createNotification(body).to(ID));
+    subscriber.notify(createNotification(body).render(ID));
     if (subscriber.isOpen) sent++;
     await turn();
   }
@@ -88,7 +88,7 @@ test("a burst in one turn is not the reader's fault", async (context) => {
   const { client, messages, ask } = await connect(context, nothing);
   const subscriber = await ask();
   const notification = createNotification(Buffer.from(JSON.stringify("".padEnd(1_000))));
-  for (let at = 0; at < 1_000; at++) subscriber.notify(notification.to(ID));
+  for (let at = 0; at < 1_000; at++) subscriber.notify(notification.render(ID));
   while (messages.length < 1_000) await once(client, "message");
   assert.ok(subscriber.isOpen);
 });
@@ -107,7 +107,7 @@ test("events wait for the end of an answer that is sent in parts, and other answ
   });
   const subscriber = await ask();
   await turn();
-  subscriber.notify(createNotification(Buffer.from('"event"')).to(ID));
+  subscriber.notify(createNotification(Buffer.from('"event"')).render(ID));
   await ask();
   await turn();
   assert.deepEqual(messages, []);

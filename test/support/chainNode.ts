@@ -40,7 +40,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     fault: undefined,
     suspended: false,
     reachable: true,
-    convict: () => undefined,
+    recordWrongAnswer: () => undefined,
     requestsPerSecond: undefined,
     oldest: 0n,
     latencyMs: 1,
@@ -58,7 +58,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     announce: ({ number, hash }) => {
       head = { number, hash };
     },
-    lacks: () => undefined,
+    recordPruned: () => undefined,
     send: async ({ method, params: [tag] }) => {
       node.calls += 1;
       if (node.down) {

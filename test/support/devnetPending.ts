@@ -1,7 +1,7 @@
 import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
-import { createFeed, type Feed } from "../../src/feed/client.ts";
+import { createFeed, type Feed } from "../../src/feed/feedClient.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createPending, type Pending, type PendingOptions } from "../../src/pending/pending.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
@@ -61,13 +61,13 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
       ) {
         to.unshift(await read(`0x${(first.block.number - 1n).toString(16)}`));
       }
-      const fresh = to.filter(({ block }) => !parentOf(block.hash));
-      const [lowest] = fresh;
+      const bypassCache = to.filter(({ block }) => !parentOf(block.hash));
+      const [lowest] = bypassCache;
       if (!lowest) return;
       const from = ring.filter(({ block }) => block.number >= lowest.block.number).map(({ block }) => block);
-      ring = [...ring.filter(({ block }) => block.number < lowest.block.number), ...fresh].slice(-256);
+      ring = [...ring.filter(({ block }) => block.number < lowest.block.number), ...bypassCache].slice(-256);
       current = toHeads();
-      for (const listener of listeners) listener({ heads: current, from, to: fresh.map(({ block }) => block) });
+      for (const listener of listeners) listener({ heads: current, from, to: bypassCache.map(({ block }) => block) });
     },
   };
 };
@@ -98,7 +98,7 @@ export const createDevnetPending = async (
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = createExecutor({
     forks: () => options.forks,
-    natives: [],
+    nativeContracts: [],
     stateAt: (base) => {
       reads++;
       return nodeState(ask, base);

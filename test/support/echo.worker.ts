@@ -1,7 +1,7 @@
-import { serveRuns } from "../../src/evm/serveRuns.ts";
+import { workerMain } from "../../src/evm/workerMain.ts";
 
 /** A run that gives its input back, and one that does not end. */
-serveRuns({
+workerMain({
   echo: async (input: unknown) => input,
   hang: () => new Promise(() => {}),
 });

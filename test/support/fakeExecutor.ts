@@ -10,7 +10,7 @@ import type { Execution, Executor, Work } from "../../src/pending/execution.ts";
 export interface FakeRun {
   readonly logs?: readonly LogEntry[];
   readonly changes?: readonly (readonly [Address, AccountChange])[];
-  readonly unproven?: Execution["unproven"];
+  readonly unverified?: Execution["unverified"];
 }
 
 /** Runs nothing: each message gives what the test says of it, at once or when the test lets it go. */
@@ -22,15 +22,15 @@ export const createFakeExecutor = () => {
   let gate: Promise<void> = Promise.resolve();
 
   const run = (work: Work): Execution => {
-    const { logs = [], changes = [], unproven } = runs.get(`${work.environment.number}-${work.index}`) ?? {};
+    const { logs = [], changes = [], unverified } = runs.get(`${work.environment.number}-${work.index}`) ?? {};
     const before = work.index === 0 ? [] : (roots.get(work.before ?? -1) ?? []);
     const all = [...before, ...work.transactions];
     roots.set(work.id, all);
     return {
       transactions: work.transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: SENDER })),
       transactionsRoot: orderedTrieRoot(all.map(parseData)),
-      unproven,
-      outcome: unproven
+      unverified,
+      outcome: unverified
         ? undefined
         : {
             receipts: work.transactions.map((_, position) => ({

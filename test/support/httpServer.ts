@@ -1,5 +1,5 @@
 import type { Endpoint, EndpointRequest } from "../../src/http/endpoint.ts";
-import { createHttpServer, type HttpServerOptions } from "../../src/http/http.ts";
+import { createHttpServer, type HttpServerOptions } from "../../src/http/httpServer.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch, type Handler } from "../../src/jsonrpc/dispatch.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -21,7 +21,7 @@ export const createTestEndpoint = ({
   const dispatch = createDispatch<EndpointRequest, Reply>({
     lookup: (method) => (Object.hasOwn(methods, method) ? methods[method] : undefined),
     forward: async ({ method }) => ({ body: Buffer.from(JSON.stringify(`forwarded ${method}`)) }),
-    permit: ({ method }, { permit }) => permit?.(method),
+    authorize: ({ method }, { authorize }) => authorize?.(method),
     maxBatch,
     maxResponseBytes,
     onError: () => {},

@@ -42,7 +42,7 @@ export const simulate = async (
 ): Promise<readonly SimulatedBlock[]> => {
   const paramsText = new TextEncoder().encode(JSON.stringify([payload]));
   const reader = readerOf(EMPTY, () => ZERO_HASH);
-  const text = await runSimulation({ ...INPUT, ...options, paramsText }, { engine, onState: (run) => run(reader) });
+  const text = await runSimulation({ ...INPUT, ...options, paramsText }, { engine, withState: (run) => run(reader) });
   return JSON.parse(new TextDecoder().decode(text));
 };
 /** The only block of a simulation. */

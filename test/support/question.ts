@@ -1,5 +1,5 @@
 import type { BlockId, Heads, RingBlock } from "../../src/core/heads.ts";
-import type { Answer, CallContext, Question, Source } from "../../src/core/source.ts";
+import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 
@@ -40,22 +40,22 @@ export const headsOf = ({ latest, finalized, oldest = 0, fork }: HeadsShape): He
   };
 };
 
-export const contextOf = (heads: Heads, fresh = false): CallContext => ({
+export const contextOf = (heads: Heads, bypassCache = false): RequestContext => ({
   view: { heads },
   signal: new AbortController().signal,
   deadlineMs: performance.now() + 30_000,
-  caller: "test",
-  fresh,
+  clientId: "test",
+  bypassCache,
 });
 
-export const questionOf = (fields: Partial<Question> & Pick<Question, "lifetime">): Question => {
+export const questionOf = (fields: Partial<RpcRequest> & Pick<RpcRequest, "retention">): RpcRequest => {
   const call = createCall(fields.method ?? "eth_getBalance", fields.params ?? []);
-  return { ...call, subject: JSON.stringify([call.method, ...call.params]), ...fields };
+  return { ...call, canonicalParams: JSON.stringify([call.method, ...call.params]), ...fields };
 };
 
 const encoder = new TextEncoder();
 
-export const answerOf = (text: string, fields: Partial<Answer> = {}): Answer => ({
+export const answerOf = (text: string, fields: Partial<RpcResponse> = {}): RpcResponse => ({
   body: encoder.encode(text),
   status: {},
   node: "node1",
@@ -63,13 +63,13 @@ export const answerOf = (text: string, fields: Partial<Answer> = {}): Answer => 
 });
 
 /** A source that answers what it is given and counts. */
-export const countingSource = (answer: (question: Question) => Answer | Promise<Answer>) => {
+export const countingSource = (answer: (question: RpcRequest) => RpcResponse | Promise<RpcResponse>) => {
   const counted = {
     requests: 0,
-    request: async (question: Question): Promise<Answer> => {
+    request: async (question: RpcRequest): Promise<RpcResponse> => {
       counted.requests += 1;
       return answer(question);
     },
   };
-  return counted satisfies Source;
+  return counted satisfies RpcSource;
 };

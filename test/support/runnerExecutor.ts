@@ -2,18 +2,18 @@ import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import type { Execution, Executor, Work } from "../../src/pending/execution.ts";
-import { createRunner, type RunnerOptions } from "../../src/pending/runner.ts";
+import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../src/pending/flashblockExecutor.ts";
 
 export interface RunnerExecutorOptions {
   readonly forks: ChainForks;
-  readonly fetch: RunnerOptions["fetch"];
+  readonly fetch: FlashblockExecutorOptions["fetch"];
   /** An execution is known so long after it ended. */
   readonly delayMs: number;
 }
 
 /** Executes in this thread, so that a test can wait until nothing is left to run before it lets time pass. */
 export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOptions) => {
-  const runner = createRunner(
+  const runner = createFlashblockExecutor(
     { fetch, engine: createEngines(), codes: new Map(), isNative: () => false },
     { number: 0n, hash: "0x" },
   );

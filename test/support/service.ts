@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { createForebay, type Forebay } from "../../src/app/main.ts";
-import { configSchema } from "../../src/config/config.ts";
+import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 
 type Input = z.input<typeof configSchema>;

@@ -1,4 +1,4 @@
-import type { Answer } from "../../src/core/source.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
 import { createWorkers } from "../../src/evm/workers.ts";
@@ -37,7 +37,7 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
   });
   const { signal } = new AbortController();
   const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
-  const decode = ({ body }: Answer): unknown => {
+  const decode = ({ body }: RpcResponse): unknown => {
     if (!(body instanceof Uint8Array)) throw new Error("a simulation answers in one piece");
     return JSON.parse(new TextDecoder().decode(body));
   };

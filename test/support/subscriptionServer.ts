@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Answer } from "../../src/core/source.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSubscriptions, type SocketContext } from "../../src/subscriptions/subscriptions.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
-import { createWebSockets } from "../../src/websocket/webSockets.ts";
+import { createWebSocketServer } from "../../src/websocket/webSocketServer.ts";
 import { createHeads } from "./heads.ts";
 import { createPendingSource } from "./pendingBlock.ts";
 
@@ -27,7 +27,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   const refuse = async (): Promise<never> => {
     throw new RpcError(CODES.METHOD_NOT_FOUND, "there is no node");
   };
-  const webSockets = createWebSockets({
+  const webSockets = createWebSocketServer({
     maxBodyBytes: 10_000,
     maxWebSockets: 10_000,
     webSocketBufferBytes: 1024 * 1024,
@@ -39,7 +39,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   });
   const subscriptions = createSubscriptions({
     chain: "chain",
-    heads: { current: () => heads, touch: () => {}, subscribe: () => () => {} },
+    heads: { current: () => heads, markActive: () => {}, subscribe: () => () => {} },
     pending,
     pool: { subscribe: refuse },
     ask: refuse,
@@ -47,7 +47,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     maxSubscriptions: 1_000,
     telemetry,
   });
-  const dispatch = createDispatch<SocketContext, Answer>({
+  const dispatch = createDispatch<SocketContext, RpcResponse>({
     lookup: subscriptions.lookup,
     forward: refuse,
     maxBatch: 100,
@@ -56,8 +56,8 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   });
   const server = createServer();
   server.on("upgrade", (request, socket, head) =>
-    webSockets.accept(request, socket, head, (body, { subscriber, onAnswered, signal, caller }) =>
-      dispatch(body, { view: { heads }, deadlineMs: 0, fresh: false, subscriber, onAnswered, signal, caller }),
+    webSockets.accept(request, socket, head, (body, { subscriber, onAnswered, signal, clientId }) =>
+      dispatch(body, { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId }),
     ),
   );
   server.listen(0, "127.0.0.1");

@@ -1,5 +1,5 @@
 import type { Heads, RingBlock } from "../../src/core/heads.ts";
-import type { CallContext, Question } from "../../src/core/source.ts";
+import type { RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
@@ -8,11 +8,11 @@ import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.t
 export const createQuestion = (
   method: string,
   params: readonly unknown[] = [],
-  more: Partial<Question> = {},
-): Question => ({
+  more: Partial<RpcRequest> = {},
+): RpcRequest => ({
   ...createCall(method, params),
-  lifetime: "recent",
-  subject: JSON.stringify([method, params]),
+  retention: "recent",
+  canonicalParams: JSON.stringify([method, params]),
   ...more,
 });
 
@@ -35,12 +35,12 @@ const heads: Heads = {
 };
 
 /** A caller with ten seconds; for rooms that do not look at the view. */
-export const createContext = (more: Partial<CallContext> = {}): CallContext => ({
+export const createContext = (more: Partial<RequestContext> = {}): RequestContext => ({
   view: { heads },
   signal: new AbortController().signal,
   deadlineMs: performance.now() + 10_000,
-  caller: "test",
-  fresh: false,
+  clientId: "test",
+  bypassCache: false,
   ...more,
 });
 

@@ -6,20 +6,20 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { invalidParams, type RpcError, unavailable } from "../../src/jsonrpc/rpcError.ts";
 import { createCallLog } from "../../src/telemetry/callLog.ts";
 
-const asker = { caller: "203.0.113.1", requestId: "r-1" };
+const asker = { clientId: "203.0.113.1", requestId: "r-1" };
 
 const createTold = () => {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
   const tell = createCallLog("main", log);
-  const caller = new AbortController();
+  const clientId = new AbortController();
   return {
     lines,
-    leave: () => caller.abort(),
+    leave: () => clientId.abort(),
     tell: (method: string, seconds: number, error?: RpcError) =>
       tell({
         call: createCall(method, []),
-        context: { ...asker, signal: caller.signal },
+        context: { ...asker, signal: clientId.signal },
         reply: undefined,
         error,
         seconds,
@@ -33,7 +33,7 @@ test("slow and failed calls are told with their method and request, good ones an
   tell("eth_call", 0.5, invalidParams("no"));
   tell("eth_getLogs", 1.234);
   tell("eth_call", 30, new NodeError("timeout", "ours", -32603, "ours: no answer", { status: 504 }));
-  const common = { level: 40, chain: "main", caller: "203.0.113.1", requestId: "r-1" };
+  const common = { level: 40, chain: "main", clientId: "203.0.113.1", requestId: "r-1" };
   assert.deepEqual(lines, [
     { ...common, method: "eth_getLogs", milliseconds: 1234, msg: "slow call" },
     {

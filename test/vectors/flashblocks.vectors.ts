@@ -7,8 +7,8 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { type Decision, emptySequence, receive } from "../../src/feed/sequence.ts";
+import { applyFlashblock, type PendingChain } from "../../src/pending/applyFlashblock.ts";
 import { decodeOnly } from "../../src/pending/decode.ts";
-import { fold, type PendingChain } from "../../src/pending/fold.ts";
 import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
 import { readJson, readJsonLines } from "./vectorFolder.ts";
 
@@ -40,7 +40,7 @@ const play = (messages: readonly Flashblock[], base: BlockId) => {
     decisions.push(step.decision);
     state = step.state;
     raws.push(...message.diff.transactions);
-    chain = fold(chain, message, decodeOnly(raws, message.diff.transactions, "late"));
+    chain = applyFlashblock(chain, message, decodeOnly(raws, message.diff.transactions, "late"));
   }
   const folded = chain.blocks[0];
   assert.ok(folded);

@@ -4,8 +4,8 @@ import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
-import { collapse, type Layer, toLayer } from "../../src/pending/layers.ts";
 import { createPending } from "../../src/pending/pending.ts";
+import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { createFakeHeads } from "../support/fakeHeads.ts";
 import { createRunnerExecutor } from "../support/runnerExecutor.ts";
@@ -190,7 +190,7 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
     assert.ok(base);
     const { blockNumber: number, ...rest } = base;
     const { transactions, gasUsed, logsBloom, receiptsRoot } = message.diff;
-    const { outcome, unproven } = await executor.execute({
+    const { outcome, unverified } = await executor.execute({
       id: position + 1,
       before: position === 0 ? undefined : position,
       environment: { number, ...rest },
@@ -200,10 +200,10 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
       hasPostExec: false,
       told: { gasUsed, logsBloom, receiptsRoot },
     });
-    assert.ok(outcome, `${number}-${message.index}: ${unproven}`);
-    layers.push(toLayer(outcome.changes));
+    assert.ok(outcome, `${number}-${message.index}: ${unverified}`);
+    layers.push(layerFromChanges(outcome.changes));
   }
-  const written = collapse(layers);
+  const written = mergeLayers(layers);
   const start = await readBase(fetch, recording, [...written.keys()]);
   const truth: ReadonlyMap<Address, Account>[] = [start];
   for (const layer of layers) {

@@ -10,8 +10,8 @@ import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { Execution, Work } from "../../src/pending/execution.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
-import { collapse, type Layer, toLayer } from "../../src/pending/layers.ts";
-import { createRunner } from "../../src/pending/runner.ts";
+import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
+import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
 import { createWitnessNode, type WitnessNodeOptions } from "../support/witnessNode.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 
@@ -48,13 +48,15 @@ const worksOf = (messages: readonly Flashblock[], firstId = 10): readonly Work[]
 };
 
 const changesOf = (layers: readonly Layer[]): StateChanges =>
-  new Map([...collapse(layers)].map(([address, { written, slots }]) => [address, { ...written, slots: [...slots] }]));
+  new Map(
+    [...mergeLayers(layers)].map(([address, { written, slots }]) => [address, { ...written, slots: [...slots] }]),
+  );
 
 test("a recorded builder: every message verifies, each block's writes give its state root", async () => {
   const real = readRecordedBuilder();
   const { parent } = real;
   const state = createNodeState({ fetch: createWitnessNode(real).fetch, maxBytes: MAX_BYTES });
-  const runner = createRunner(
+  const runner = createFlashblockExecutor(
     {
       fetch: (block, keys) => state.at(block).read(keys, AbortSignal.timeout(60_000)),
       engine: createEngines(),
@@ -66,10 +68,10 @@ test("a recorded builder: every message verifies, each block's writes give its s
   const layers = new Map<bigint, Layer[]>();
   for (const work of worksOf(messagesOf(real))) {
     const { number, timestamp } = work.environment;
-    const { unproven, outcome } = await runner.run(work, rulesAt(real.forks, number, timestamp));
-    assert.equal(unproven, undefined, `${number}-${work.index}`);
+    const { unverified, outcome } = await runner.run(work, rulesAt(real.forks, number, timestamp));
+    assert.equal(unverified, undefined, `${number}-${work.index}`);
     assert.ok(outcome);
-    layers.set(number, [...(layers.get(number) ?? []), toLayer(outcome.changes)]);
+    layers.set(number, [...(layers.get(number) ?? []), layerFromChanges(outcome.changes)]);
   }
   for (const [number, written] of layers) {
     const at = real.blocks.findIndex((block) => BigInt(block.number) === number);
@@ -113,7 +115,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   const failures: string[] = [];
   const executor = createExecutor({
     forks: () => forks,
-    natives: [],
+    nativeContracts: [],
     stateAt: state.at,
     onFailure: (error) => failures.push(error.message),
     onRetry: (_, cause) => failures.push(cause),
@@ -158,9 +160,9 @@ const callOf = (raw: Uint8Array, chainId: bigint) => {
 
 const changesOfAll = (executions: readonly Execution[]): StateChanges =>
   changesOf(
-    executions.map(({ outcome, unproven, cause }, index) => {
-      assert.ok(outcome, `message ${index}: ${unproven} ${cause}`);
-      return toLayer(outcome.changes);
+    executions.map(({ outcome, unverified, cause }, index) => {
+      assert.ok(outcome, `message ${index}: ${unverified} ${cause}`);
+      return layerFromChanges(outcome.changes);
     }),
   );
 
@@ -183,8 +185,8 @@ const countTrips = async (rig: Rig, works: readonly Work[]): Promise<number[]> =
   const trips: number[] = [];
   for (const work of works) {
     const before = rig.node.roundTrips;
-    const { unproven, cause } = await rig.executor.execute(work);
-    assert.equal(unproven, undefined, String(cause));
+    const { unverified, cause } = await rig.executor.execute(work);
+    assert.equal(unverified, undefined, String(cause));
     trips.push(rig.node.roundTrips - before);
   }
   return trips;
@@ -237,9 +239,9 @@ test("base sepolia 37312300 without tracer or access lists: verified when sealed
   rig.rebase(sealed, works.at(-1)?.id);
   const before = rig.node.roundTrips;
   const environment = { ...first.environment, number: first.environment.number + 1n, parentHash: sealed.hash };
-  const { unproven } = await rig.executor.execute({ ...first, id: 50, before: works.at(-1)?.id, environment });
+  const { unverified } = await rig.executor.execute({ ...first, id: 50, before: works.at(-1)?.id, environment });
   // It ran to its end: only its gas is that of another block.
-  assert.equal(unproven, "gas");
+  assert.equal(unverified, "gas");
   assert.equal(rig.node.roundTrips, before);
 });
 

@@ -44,7 +44,7 @@ const answer = async (exchange: Exchange, options: Partial<SimulationInput>): Pr
     ...options,
   };
   try {
-    const text = await runSimulation(input, { engine, onState: (run) => run(reader) });
+    const text = await runSimulation(input, { engine, withState: (run) => run(reader) });
     return { result: JSON.parse(new TextDecoder().decode(text)) };
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;

@@ -10,7 +10,7 @@ const create = (nodes: readonly string[], off: readonly Check[] = []) => {
     nodes,
     off,
     onOff: (check) => events.push(`off ${check}`),
-    onConvicted: (node, check) => events.push(`convicted ${node} ${check}`),
+    onWrongAnswer: (node, check) => events.push(`convicted ${node} ${check}`),
   });
   return { evidence, events };
 };

@@ -1,7 +1,7 @@
-import type { CacheStatus } from "../../../src/core/source.ts";
+import type { CacheStatus } from "../../../src/core/rpcSource.ts";
 import { formatCacheStatus } from "../../../src/http/cacheStatus.ts";
 import type { EndpointRequest } from "../../../src/http/endpoint.ts";
-import { createHttpServer } from "../../../src/http/http.ts";
+import { createHttpServer } from "../../../src/http/httpServer.ts";
 import type { Reply } from "../../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";

@@ -8,7 +8,7 @@ import { resolveLogRange } from "../../../src/core/logRange.ts";
 import { type Node, NodeError } from "../../../src/core/node.ts";
 import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { parseLogQuery } from "../../../src/ethereum/logFilter.ts";
-import { createSpanSlots } from "../../../src/limits/spanSlots.ts";
+import { createFairScheduler } from "../../../src/limits/fairScheduler.ts";
 import type { Segment, SegmentStore } from "../../../src/logs/segments.ts";
 import { splitLogs } from "../../../src/logs/splitLogs.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
@@ -32,7 +32,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     head: BigInt(head),
     available: true,
     oldest: 0n,
-    lacks: () => {},
+    recordPruned: () => {},
     batch: async () => [],
     request: async ({ method, params }, { signal }) => {
       const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
@@ -84,7 +84,7 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     chain: "bench",
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
-    slots: createSpanSlots({ maxSpans: 32 }),
+    slots: createFairScheduler({ maxSpans: 32 }),
     spansPerNode: () => options.spansPerNode,
     telemetry: createTelemetry({ level: "silent" }),
   });
@@ -101,8 +101,8 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
       view: { heads },
       signal: left.signal,
       deadlineMs: performance.now() + 30_000,
-      caller: String(request.headers["x-caller"]),
-      fresh: false,
+      clientId: String(request.headers["x-caller"]),
+      bypassCache: false,
     };
     if (sealed === undefined) return response.end("[]");
     const answer = await split.request(filter, sealed, context);

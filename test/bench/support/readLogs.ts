@@ -16,13 +16,13 @@ export const readLogs = async (
   from: number,
   to: number,
   onChunk: (chunk: Buffer) => Promise<void> | void = () => {},
-  caller = "bench",
+  clientId = "bench",
 ): Promise<Read> => {
   const start = performance.now();
   const { body } = await request(`http://127.0.0.1:${port}/`, {
     method: "POST",
     body: JSON.stringify({ fromBlock: quantity(from), toBlock: quantity(to) }),
-    headers: { "x-caller": caller },
+    headers: { "x-caller": clientId },
     dispatcher: agent,
   });
   const firstByteSeconds = (performance.now() - start) / 1000;

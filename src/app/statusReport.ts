@@ -1,0 +1,122 @@
+import type { ChainStatus, HeadStatus, NodeStatus, PendingStatus, Status } from "../admin/status.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { View } from "../core/view.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
+import type { ServedChain } from "./chainRuntime.ts";
+
+export interface StatusOptions {
+  readonly version: string;
+  readonly metrics: Pick<Metrics, "requests" | "cacheLookups">;
+  chains(): readonly ServedChain[];
+  isDraining(): boolean;
+}
+
+/** However many look, counters are read so often. */
+const MIN_PERIOD_MS = 900;
+
+const HITS: ReadonlySet<unknown> = new Set(["memory", "redis", "absent"]);
+
+/** The same for safe and finalized as for latest: the ring knows their times as long as it reaches so far. */
+const headStatus = (heads: Heads, block: BlockId | undefined): HeadStatus | null => {
+  if (block === undefined) return null;
+  const timestamp = heads.at(block.number)?.timestamp;
+  return {
+    number: Number(block.number),
+    ageSeconds: timestamp === undefined ? null : Date.now() / 1000 - Number(timestamp),
+  };
+};
+
+const viewOf = ({ views, upstreams }: ServedChain): View | undefined =>
+  upstreams.heads.current() === undefined ? undefined : views.view();
+
+const pendingStatus = ({ views }: ServedChain, view: View | undefined): PendingStatus => {
+  const pending = view?.pending;
+  const isSealed = pending?.mode === "native";
+  const number = pending?.newest?.number ?? (isSealed ? view?.heads.latest.number : undefined);
+  return {
+    mode: pending?.mode ?? "none",
+    number: number === undefined ? null : Number(number),
+    feedAgeMs: views.flashblocks.ageMs ?? null,
+  };
+};
+
+const nodeStatus = ({ upstreams }: ServedChain, heads: Heads | undefined): NodeStatus[] =>
+  upstreams.nodes.map(({ name, head, available }) => ({
+    name,
+    head: head === undefined ? null : Number(head),
+    lagBlocks: head === undefined || heads === undefined ? null : Math.max(0, Number(heads.latest.number - head)),
+    breakerOpen: !available,
+  }));
+
+interface Counted {
+  readonly atMs: number;
+  readonly requests: ReadonlyMap<unknown, number>;
+  readonly lookups: ReadonlyMap<unknown, number>;
+  readonly hits: ReadonlyMap<unknown, number>;
+}
+
+type Value = { readonly labels: Partial<Record<string, string | number>>; readonly value: number };
+
+const byChain = (values: readonly Value[]): ReadonlyMap<unknown, number> => {
+  const sums = new Map<unknown, number>();
+  for (const { labels, value } of values) sums.set(labels.chain, (sums.get(labels.chain) ?? 0) + value);
+  return sums;
+};
+
+/** JSON text of the status page's data. */
+export const createStatus = ({ version, metrics, chains, isDraining }: StatusOptions): (() => Promise<string>) => {
+  let rates: ReadonlyMap<unknown, number> = new Map();
+  let last: Counted | undefined;
+
+  const count = async (): Promise<Counted> => {
+    const nowMs = performance.now();
+    if (last !== undefined && nowMs - last.atMs < MIN_PERIOD_MS) return last;
+    const [requests, lookups] = await Promise.all([metrics.requests.get(), metrics.cacheLookups.get()]);
+    const counted = {
+      atMs: nowMs,
+      requests: byChain(requests.values),
+      lookups: byChain(lookups.values),
+      hits: byChain(lookups.values.filter(({ labels }) => HITS.has(labels.outcome))),
+    };
+    const before = last;
+    if (before !== undefined) {
+      const seconds = (nowMs - before.atMs) / 1000;
+      rates = new Map(
+        [...counted.requests].map(([chain, sum]) => [chain, (sum - (before.requests.get(chain) ?? 0)) / seconds]),
+      );
+    }
+    last = counted;
+    return counted;
+  };
+
+  const chainStatus = (chain: ServedChain, { lookups, hits }: Counted): ChainStatus => {
+    const { name, upstreams, views } = chain;
+    const { chainId } = upstreams.genesis;
+    const view = viewOf(chain);
+    const heads = view?.heads;
+    const asked = lookups.get(name) ?? 0;
+    return {
+      name,
+      chainId: chainId === 0n ? null : Number(chainId),
+      latest: heads ? headStatus(heads, heads.latest) : null,
+      safe: heads ? headStatus(heads, heads.safe) : null,
+      finalized: heads ? headStatus(heads, heads.finalized) : null,
+      pending: pendingStatus(chain, view),
+      requestsPerSecond: rates.get(name) ?? 0,
+      hitRatio: asked === 0 ? null : (hits.get(name) ?? 0) / asked,
+      nodes: nodeStatus(chain, heads),
+      flashblocks: views.flashblocks.list(),
+    };
+  };
+
+  return async () => {
+    const counted = await count();
+    const status: Status = {
+      version,
+      uptimeSeconds: Math.round(process.uptime()),
+      draining: isDraining(),
+      chains: chains().map((chain) => chainStatus(chain, counted)),
+    };
+    return JSON.stringify(status);
+  };
+};

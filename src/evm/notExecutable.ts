@@ -1,4 +1,0 @@
-/** What was asked for cannot be executed here, because it is native on that chain or not known: a node must answer. */
-export class NotExecutable extends Error {
-  override readonly name = "NotExecutable";
-}

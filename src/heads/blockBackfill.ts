@@ -1,0 +1,51 @@
+import { readLinked } from "../nodes/blockReads.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import { RING_BLOCKS } from "./blockRing.ts";
+import type { CanonicalChain } from "./canonicalChain.ts";
+
+/** The context that background tasks of the head tracker share. */
+export interface Background {
+  readonly canonical: CanonicalChain;
+  /** Resolves early when the first request after an idle time arrives, and when the chain is closed. */
+  readonly pause: (forMs: number) => Promise<void>;
+  readonly signal: AbortSignal;
+  readonly isIdle: () => boolean;
+  /** The leader: the node whose head is served. */
+  readonly leader: () => UpstreamNode | undefined;
+}
+
+const PERIOD_MS = 1_000;
+const BATCH_BLOCKS = 50;
+const IDLE_PERIOD_MS = 24_000;
+const IDLE_BATCH_BLOCKS = 2;
+/** Share of a node's request budget that the backfill may use. */
+const BUDGET_SHARE = 0.25;
+
+/** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
+export const createBlockBackfill = ({ canonical, pause, signal, isIdle, leader }: Background): void => {
+  const fill = async (): Promise<void> => {
+    const node = leader();
+    const { ring } = canonical;
+    const bottom = ring?.at(ring.oldest);
+    if (!node || !ring || !bottom || ring.oldest === 0n || ring.length >= RING_BLOCKS) {
+      return;
+    }
+    const affordable = Math.max(1, Math.floor((node.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE));
+    const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, RING_BLOCKS - ring.length);
+    const to = ring.oldest - 1n;
+    const from = to - BigInt(wanted) + 1n;
+    const blocks = await readLinked(node, { from: from > 0n ? from : 0n, to }, bottom.parentHash, signal);
+    if (blocks.length > 0) {
+      canonical.fill(blocks.reverse());
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await fill().catch(() => undefined);
+      await pause(isIdle() ? IDLE_PERIOD_MS : PERIOD_MS);
+    }
+  };
+
+  void run();
+};

@@ -1,0 +1,111 @@
+import type { HeaderFields, RingBlock } from "../core/heads.ts";
+import type { SealedBlock } from "../nodes/sealedBlock.ts";
+
+/** An immutable list of linked canonical blocks. A new head copies two chunks and the list of chunks. */
+export interface BlockRing {
+  readonly oldest: bigint;
+  readonly latest: RingBlock;
+  readonly length: number;
+  at(number: bigint): RingBlock | undefined;
+  header(number: bigint): HeaderFields | undefined;
+  /**
+   * Returns a ring with these blocks on top. They replace all blocks at and above the first one's number.
+   * They are ascending and linked, and the ring has the first one's parent.
+   */
+  withTop(blocks: readonly SealedBlock[]): BlockRing;
+  /** Returns a ring with these blocks below the oldest. They are ascending and linked; the last one is the oldest's parent. */
+  withBottom(blocks: readonly SealedBlock[]): BlockRing;
+}
+
+export const RING_BLOCKS = 8192;
+export const RING_HEADERS = 256;
+const CHUNK_BLOCKS = 64;
+
+type Chunk = readonly (SealedBlock | undefined)[];
+
+interface Span {
+  readonly oldest: number;
+  readonly newest: number;
+  /** Number of the first chunk: the number of its first block divided by CHUNK_BLOCKS. */
+  readonly firstChunk: number;
+  readonly chunks: readonly Chunk[];
+}
+
+const chunkOf = (number: number): number => Math.floor(number / CHUNK_BLOCKS);
+
+const entryAt = ({ oldest, newest, firstChunk, chunks }: Span, number: number): SealedBlock | undefined =>
+  number < oldest || number > newest ? undefined : chunks[chunkOf(number) - firstChunk]?.[number % CHUNK_BLOCKS];
+
+/** Returns a span with new bounds and these entries. Chunks without new entries are shared. */
+const withEntries = (span: Span, oldest: number, newest: number, entries: readonly SealedBlock[]): Span => {
+  const firstChunk = chunkOf(oldest);
+  const chunks = Array.from(
+    { length: chunkOf(newest) - firstChunk + 1 },
+    (_, index) => span.chunks[index + firstChunk - span.firstChunk] ?? [],
+  );
+  const copies = new Map<number, (SealedBlock | undefined)[]>();
+  for (const entry of entries) {
+    const number = Number(entry.block.number);
+    const index = chunkOf(number) - firstChunk;
+    const copy = copies.get(index) ?? [...(chunks[index] ?? [])];
+    copies.set(index, copy);
+    copy[number % CHUNK_BLOCKS] = entry;
+    chunks[index] = copy;
+  }
+  return { oldest, newest, firstChunk, chunks };
+};
+
+/** Returns the entries from `from` up that are older than the newest 256, with their headers removed. */
+const withoutHeaders = (span: Span, from: number): SealedBlock[] => {
+  const aged: SealedBlock[] = [];
+  for (let number = from; number <= span.newest - RING_HEADERS; number += 1) {
+    const entry = entryAt(span, number);
+    if (entry?.header) {
+      aged.push({ block: entry.block, header: undefined });
+    }
+  }
+  return aged;
+};
+
+const fromSpan = (span: Span): BlockRing => {
+  const latest = entryAt(span, span.newest)?.block;
+  if (!latest) {
+    throw new RangeError("a ring holds at least one block");
+  }
+  return {
+    oldest: BigInt(span.oldest),
+    latest,
+    length: span.newest - span.oldest + 1,
+    at: (number) => entryAt(span, Number(number))?.block,
+    header: (number) => entryAt(span, Number(number))?.header,
+    withTop: (blocks) => {
+      const newest = Number(blocks.at(-1)?.block.number ?? latest.number);
+      const oldest = Math.max(span.oldest, newest - RING_BLOCKS + 1);
+      const added = blocks.filter(({ block }) => block.number >= oldest);
+      const top = withEntries(span, oldest, newest, added);
+      // Older entries below the first new block have no headers any more.
+      const from = Math.min(span.newest - RING_HEADERS + 1, Number(added[0]?.block.number ?? newest));
+      return fromSpan(withEntries(top, oldest, newest, withoutHeaders(top, from)));
+    },
+    withBottom: (blocks) => {
+      const room = blocks.slice(-Math.max(0, RING_BLOCKS - (span.newest - span.oldest + 1)));
+      const [first] = room;
+      if (!first || span.newest - span.oldest + 1 >= RING_BLOCKS) {
+        return fromSpan(span);
+      }
+      const headers = BigInt(span.newest - RING_HEADERS);
+      const entries = room.map(({ block, header }) => ({ block, header: block.number > headers ? header : undefined }));
+      return fromSpan(withEntries(span, Number(first.block.number), span.newest, entries));
+    },
+  };
+};
+
+/** Creates a ring of these blocks: at least one, ascending, linked. */
+export const createBlockRing = (blocks: readonly SealedBlock[]): BlockRing => {
+  const newestBlocks = blocks.slice(-RING_BLOCKS);
+  const oldest = Number(newestBlocks[0]?.block.number ?? 0);
+  const newest = oldest + newestBlocks.length - 1;
+  const empty: Span = { oldest, newest, firstChunk: chunkOf(oldest), chunks: [] };
+  const span = withEntries(empty, oldest, newest, newestBlocks);
+  return fromSpan(withEntries(span, oldest, newest, withoutHeaders(span, oldest)));
+};

@@ -1,0 +1,52 @@
+/** The input of a node's poll schedule for its newest block (docs/architecture.md, Heads). Times are `performance.now()` ms. */
+export interface PollSchedule {
+  readonly blockTimeMs: number;
+  /** Time of the last client request to this chain. */
+  readonly touchedMs: number;
+  readonly polledMs: number;
+  /** Time when this node's newest block was first received. */
+  readonly newHeadMs: number;
+  /** The first poll after the due time returned a new block, so that the block may have existed earlier. */
+  readonly foundAtOnce: boolean;
+  /** Time of the last header from the node's WebSocket; undefined without one. */
+  readonly pushedMs: number | undefined;
+  /** Mode `native`: sealed blocks serve as pending blocks, so that each one must be read. */
+  readonly native: boolean;
+  readonly failing: boolean;
+}
+
+const IDLE_AFTER_MS = 30_000;
+const MIN_STEP_MS = 250;
+/** A block that appears just after a poll must be served within a second, including the time of the next poll. */
+const MAX_STEP_MS = 900;
+const FAILING_STEP_MS = 1_000;
+const MIN_NATIVE_STEP_MS = 100;
+const PUSH_MIN_SILENCE_MS = 5_000;
+const PUSH_SILENT_BLOCKS = 3;
+
+export const isIdle = (touchedMs: number, nowMs: number): boolean => nowMs - touchedMs >= IDLE_AFTER_MS;
+
+const stepMs = ({ blockTimeMs, native, failing }: PollSchedule): number => {
+  if (failing) {
+    return FAILING_STEP_MS;
+  }
+  return native
+    ? Math.max(MIN_NATIVE_STEP_MS, Math.min(blockTimeMs, MAX_STEP_MS))
+    : Math.min(Math.max(blockTimeMs / 4, MIN_STEP_MS), MAX_STEP_MS);
+};
+
+/** Returns the time of the next poll, in the unit of `nowMs`. */
+export const nextPollMs = (rhythm: PollSchedule, nowMs: number): number => {
+  const { blockTimeMs, polledMs, newHeadMs, pushedMs } = rhythm;
+  const silenceMs = Math.max(PUSH_SILENT_BLOCKS * blockTimeMs, PUSH_MIN_SILENCE_MS);
+  if (pushedMs !== undefined && nowMs - pushedMs < silenceMs) {
+    return pushedMs + silenceMs;
+  }
+  const step = stepMs(rhythm);
+  if (isIdle(rhythm.touchedMs, nowMs)) {
+    return polledMs + Math.max(blockTimeMs, step);
+  }
+  // If the first poll finds a block, blocks appear before the polls: poll half a step earlier until one poll finds nothing.
+  const dueMs = newHeadMs + blockTimeMs - (rhythm.foundAtOnce ? step / 2 : 0);
+  return Math.max(dueMs, polledMs + step);
+};

@@ -1,0 +1,41 @@
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import httpProxy from "http-proxy";
+import type { PassThrough } from "./endpoint.ts";
+
+export interface PassThroughOptions {
+  readonly target: string;
+  /** Nothing came back for so long. */
+  readonly timeoutMs: number;
+  /** Told why the target could not be asked; its address stays with us. */
+  onError(error: Error): void;
+}
+
+const BAD_GATEWAY = "the target of this path cannot be reached\n";
+const BAD_GATEWAY_HEAD = "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/** Hands on what is no JSON-RPC, WebSockets included, without reading it. */
+export const createPassThroughHandler = ({ target, timeoutMs, onError }: PassThroughOptions): PassThrough => {
+  const agent = target.startsWith("https:") ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const proxy = httpProxy.createProxyServer({ target, changeOrigin: true, agent, proxyTimeout: timeoutMs, xfwd: true });
+  return {
+    web: (request, response) =>
+      proxy.web(request, response, {}, (error) => {
+        onError(error);
+        if (response.headersSent) response.destroy();
+        else {
+          const headers = ["Content-Type", "text/plain", "Content-Length", String(BAD_GATEWAY.length)];
+          response.writeHead(502, headers).end(BAD_GATEWAY);
+        }
+      }),
+    upgrade: (request, socket, head) =>
+      proxy.ws(request, socket, head, {}, (error) => {
+        onError(error);
+        if (!socket.destroyed) socket.end(BAD_GATEWAY_HEAD);
+      }),
+    close: () => {
+      proxy.close();
+      agent.destroy();
+    },
+  };
+};

@@ -1,0 +1,139 @@
+import type { Node } from "../core/node.ts";
+
+/** The owner of a request, for fairness: clients take turns, and so do the queries of one client. */
+export interface SlotOwner {
+  readonly clientId: string;
+  readonly query: object;
+  readonly signal: AbortSignal;
+}
+
+/** `busy`: a node can serve the request later. `none`: no node can serve it. */
+export type Choice = Node | "busy" | "none";
+
+export interface Lease {
+  readonly node: Node;
+  release(): void;
+}
+
+export interface FairScheduler {
+  /** Waits for a slot and a node; undefined if no node can serve the request. Rejects when the owner's signal aborts. */
+  acquire(asker: SlotOwner, choose: () => Choice): Promise<Lease | undefined>;
+  /** Fetch ranges that this node is answering. */
+  inFlight(node: Node): number;
+}
+
+interface Waiter {
+  readonly choose: () => Choice;
+  readonly grant: (lease: Lease | undefined) => void;
+}
+
+/** A node does not report when it becomes available, so that waiting requests try again at this interval. */
+const POLL_INTERVAL_MS = 100;
+
+class RoundRobinScheduler implements FairScheduler {
+  readonly #maxSlots: number;
+  /** Waiters by client and query. Insertion order is the order of turns: a served one moves to the end. */
+  readonly #clients = new Map<string, Map<object, Waiter[]>>();
+  readonly #inFlight = new Map<Node, number>();
+  #total = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(maxSlots: number) {
+    this.#maxSlots = maxSlots;
+  }
+
+  inFlight(node: Node): number {
+    return this.#inFlight.get(node) ?? 0;
+  }
+
+  acquire(asker: SlotOwner, choose: () => Choice): Promise<Lease | undefined> {
+    const { signal } = asker;
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Lease | undefined>();
+    const onAbort = () => {
+      this.#remove(asker, waiter);
+      reject(signal.reason);
+    };
+    const waiter: Waiter = {
+      choose,
+      grant: (lease) => {
+        signal.removeEventListener("abort", onAbort);
+        resolve(lease);
+      },
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#add(asker, waiter);
+    this.#dispatch();
+    return promise;
+  }
+
+  /** Grants slots while there are free ones, and starts the timer if requests still wait. */
+  #dispatch(): void {
+    let isServed = true;
+    while (isServed && this.#total < this.#maxSlots) isServed = this.#runNext();
+    clearTimeout(this.#timer);
+    this.#timer = this.#clients.size > 0 ? setTimeout(() => this.#dispatch(), POLL_INTERVAL_MS) : undefined;
+  }
+
+  /** Serves the first waiter, in the order of turns, that has a free node or none at all. */
+  #runNext(): boolean {
+    for (const [clientId, queries] of this.#clients) {
+      for (const [query, waiters] of queries) {
+        if (this.#serveFirst({ clientId, query }, waiters)) return true;
+      }
+    }
+    return false;
+  }
+
+  #serveFirst(owner: Pick<SlotOwner, "clientId" | "query">, waiters: readonly Waiter[]): boolean {
+    for (const waiter of waiters) {
+      const choice = waiter.choose();
+      if (choice === "busy") continue;
+      this.#remove(owner, waiter);
+      waiter.grant(choice === "none" ? undefined : this.#lease(choice));
+      return true;
+    }
+    return false;
+  }
+
+  #lease(node: Node): Lease {
+    this.#total++;
+    this.#inFlight.set(node, this.inFlight(node) + 1);
+    let isReleased = false;
+    return {
+      node,
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#total--;
+        this.#inFlight.set(node, this.inFlight(node) - 1);
+        this.#dispatch();
+      },
+    };
+  }
+
+  #add({ clientId, query }: SlotOwner, waiter: Waiter): void {
+    const queries = this.#clients.get(clientId) ?? new Map<object, Waiter[]>();
+    const waiters = queries.get(query) ?? [];
+    waiters.push(waiter);
+    queries.set(query, waiters);
+    this.#clients.set(clientId, queries);
+  }
+
+  /** Removes a waiter, and moves its client and query to the end of the turns. */
+  #remove({ clientId, query }: Pick<SlotOwner, "clientId" | "query">, waiter: Waiter): void {
+    const queries = this.#clients.get(clientId);
+    const waiters = queries?.get(query);
+    if (queries === undefined || waiters === undefined) return;
+    const at = waiters.indexOf(waiter);
+    if (at >= 0) waiters.splice(at, 1);
+    queries.delete(query);
+    if (waiters.length > 0) queries.set(query, waiters);
+    this.#clients.delete(clientId);
+    if (queries.size > 0) this.#clients.set(clientId, queries);
+  }
+}
+
+/** Limits the fetch ranges in flight of the whole process (all chains share one scheduler), and grants slots fairly. */
+export const createFairScheduler = ({ maxSpans }: { readonly maxSpans: number }): FairScheduler =>
+  new RoundRobinScheduler(maxSpans);

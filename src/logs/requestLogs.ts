@@ -1,0 +1,64 @@
+import { type Node, NodeError } from "../core/node.ts";
+import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
+import { CODES } from "../jsonrpc/rpcError.ts";
+import type { SlotOwner } from "../limits/fairScheduler.ts";
+
+/** Counts received bytes; throws if there is no room for them. */
+export type TakeBytes = (bytes: number) => void;
+
+/** The context that all requests of one log query share. */
+export interface FetchContext extends RequestContext {
+  readonly asker: SlotOwner;
+  readonly filterHash: string;
+  readonly take: TakeBytes;
+}
+
+export const invalidAnswer = (node: Node, message: string): NodeError =>
+  new NodeError("invalidAnswer", node.name, CODES.INTERNAL, message, { status: 503, retryAfterSeconds: 1 });
+
+/** Sends one call to this node only, and returns the text of the result. */
+const request = async (
+  node: Node,
+  call: Call,
+  context: RequestContext,
+  countBytes: TakeBytes | undefined,
+): Promise<Uint8Array> => {
+  const question: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
+  const { body } = await node.request(question, context);
+  if (body instanceof Uint8Array) {
+    countBytes?.(body.length);
+    return body;
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) {
+    countBytes?.(chunk.length);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+};
+
+/** Sends one call to this node only, counts the bytes of the response, and returns the text of the result. */
+export const requestLogs = (
+  node: Node,
+  method: string,
+  params: readonly unknown[],
+  context: RequestContext & Pick<FetchContext, "take">,
+): Promise<Uint8Array> => request(node, createCall(method, params), context, context.take);
+
+const decoder = new TextDecoder();
+
+/** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
+export const parseNodeLogs = async (
+  node: Node,
+  method: string,
+  params: readonly unknown[],
+  context: RequestContext,
+): Promise<unknown> => {
+  const text = decoder.decode(await request(node, createCall(method, params), context, undefined));
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new NodeError("invalidAnswer", node.name, CODES.INTERNAL, `${method}: not JSON`, { cause });
+  }
+};

@@ -1,0 +1,97 @@
+import type { BlockId, HeaderFields } from "../core/heads.ts";
+import type { PendingBlock, PendingView } from "../core/view.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
+import type { PrefetchHint } from "../evm/prefetch.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { pendingState } from "../pending/pendingState.ts";
+import { parseParent } from "../simulation/parentBlock.ts";
+import type { ParentBlock } from "../simulation/simulatedHeader.ts";
+import type { RunBase } from "../simulation/simulator.ts";
+import { headerNotFound } from "./headerNotFound.ts";
+import type { Chain, MethodInput } from "./method.ts";
+import { isRecord } from "./paramSpec.ts";
+
+type Executing = NonNullable<Chain["execution"]>;
+
+const decoder = new TextDecoder();
+
+/** A block by number or by hash. A hash alone may be on any branch. */
+type BlockReference = { readonly number: bigint; readonly hash?: BlockId["hash"] } | { readonly hash: BlockId["hash"] };
+
+type Input = Pick<MethodInput, "chain" | "context">;
+
+/** Reads a header from the block ring, or from a node. */
+const readHeader = async ({ chain, context }: Input, block: BlockReference): Promise<HeaderFields> => {
+  const { hash } = block;
+  const cached = "number" in block ? context.view.heads.header(block.number) : undefined;
+  if (cached !== undefined && (hash === undefined || cached.hash === hash)) return cached;
+  const call =
+    "number" in block && hash === undefined
+      ? createCall("eth_getBlockByNumber", [formatQuantity(block.number), false])
+      : createCall("eth_getBlockByHash", [hash, false]);
+  const retention = hash === undefined ? "final" : "byHash";
+  const canonicalParams = JSON.stringify([call.method, call.params]);
+  const number = "number" in block ? { block: { number: block.number } } : {};
+  const { body } = await chain.reads.request(
+    { ...call, ...number, retention, canonicalParams, blockField: "hash" },
+    context,
+  );
+  const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
+  if (!isRecord(header)) throw headerNotFound();
+  return header;
+};
+
+/** Returns the base of an execution on the state after a sealed block. */
+export const sealedExecutionBase = async (
+  input: Input,
+  { stateAt }: Executing,
+  block: BlockReference,
+  wish: PrefetchHint | undefined,
+): Promise<RunBase> => {
+  const parent = parseParent(await readHeader(input, block));
+  return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, wish) };
+};
+
+const formatPending = (block: PendingBlock): ParentBlock => ({
+  number: block.number,
+  hash: block.hash,
+  timestamp: block.environment.timestamp,
+  miner: block.environment.feeRecipient,
+  gasLimit: block.environment.gasLimit,
+  gasUsed: block.gasUsed,
+  difficulty: 0n,
+  mixHash: block.environment.prevRandao,
+  extraData: block.environment.extraData,
+  baseFeePerGas: block.environment.baseFeePerGas,
+  blobGasUsed: block.blobGasUsed,
+  excessBlobGas: 0n,
+  parentBeaconBlockRoot: block.environment.parentBeaconBlockRoot,
+});
+
+/**
+ * Returns the base of a call in the pending block, on the state after its transactions.
+ * Number, timestamp, base fee and prevRandao are those of the pending block.
+ */
+export const pendingCallBase = (
+  { stateAt }: Executing,
+  pending: PendingView,
+  newest: PendingBlock,
+  wish: PrefetchHint | undefined,
+): RunBase => ({ block: formatPending(newest), source: pendingState(pending, stateAt(pending.base, wish)) });
+
+/**
+ * Returns the base of a simulation on the pending block.
+ * The first simulated block has the number and timestamp of the pending block; with `next` it is its child.
+ */
+export const pendingSimulationBase = async (
+  input: Input,
+  execution: Executing,
+  { pending, newest }: { readonly pending: PendingView; readonly newest: PendingBlock },
+  wish: PrefetchHint | undefined,
+): Promise<RunBase> => {
+  const base = pendingCallBase(execution, pending, newest, wish);
+  if (input.chain.pendingNumber === "next") return base;
+  const previous = pending.blocks.at(-2);
+  const parent = previous ? formatPending(previous) : parseParent(await readHeader(input, pending.base));
+  return { ...base, block: parent, firstTimestamp: newest.environment.timestamp };
+};

@@ -1,0 +1,154 @@
+import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
+import { invalidParams } from "../jsonrpc/rpcError.ts";
+
+/** A JSON value in the one form that equal questions share: hex in lower case, quantities minimal. */
+export type CanonicalJson =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly CanonicalJson[]
+  | { readonly [key: string]: CanonicalJson };
+
+/** Turns one parameter into its canonical value, or throws -32602 naming `name`. */
+export type Parser<T extends CanonicalJson = CanonicalJson> = (value: unknown, name: string) => T;
+
+export interface ParamSpec<T extends CanonicalJson = CanonicalJson> {
+  readonly name: string;
+  readonly read: Parser<T>;
+  /** The parameter may be left out or null; where `fallback` is undefined it is then left out of the question too. */
+  readonly optional: boolean;
+  readonly fallback?: T;
+}
+
+export const required = <T extends CanonicalJson>(name: string, read: Parser<T>): ParamSpec<T> => ({
+  name,
+  read,
+  optional: false,
+});
+
+export const optional = <T extends CanonicalJson>(name: string, read: Parser<T>, fallback?: T): ParamSpec<T> =>
+  fallback === undefined ? { name, read, optional: true } : { name, read, optional: true, fallback };
+
+const lower = (value: string): string => value.toLowerCase();
+
+export const readAddress: Parser<string> = (value, name) => {
+  const hex = lowerPrefix(value);
+  if (!isAddress(hex)) throw invalidParams(`invalid ${name}: want an address, 20 bytes of hex`);
+  return lower(hex);
+};
+
+export const readHash: Parser<string> = (value, name) => {
+  const hex = lowerPrefix(value);
+  if (!isHash(hex)) throw invalidParams(`invalid ${name}: want 32 bytes of hex`);
+  return lower(hex);
+};
+
+/** An empty string is no bytes, as in geth (common/hexutil, checkText). */
+export const readData: Parser<string> = (value, name) => {
+  const hex = value === "" ? "0x" : lowerPrefix(value);
+  if (!isData(hex)) throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
+  return lower(hex);
+};
+
+/** Leading zeros are accepted; at most 256 bits. An empty string is zero, as in geth (common/hexutil, checkNumberText). */
+export const readQuantity: Parser<string> = (value, name) => {
+  const hex = value === "" ? "0x0" : lowerPrefix(value);
+  if (!isQuantity(hex)) throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
+  const number = BigInt(hex);
+  if (number >= 2n ** 256n) throw invalidParams(`invalid ${name}: quantity larger than 256 bits`);
+  return `0x${number.toString(16)}`;
+};
+
+const DECIMAL = /^[0-9]{1,78}$/;
+
+/** A quantity or a decimal number, as JSON number or string: geth accepts these for a block count (HexOrDecimal64). */
+export const readCount: Parser<string> = (value, name) => {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return `0x${value.toString(16)}`;
+  const isDecimal = typeof value === "string" && DECIMAL.test(value);
+  return readQuantity(isDecimal ? `0x${BigInt(value).toString(16)}` : value, name);
+};
+
+export const readBoolean: Parser<boolean> = (value, name) => {
+  if (typeof value !== "boolean") throw invalidParams(`invalid ${name}: want true or false`);
+  return value;
+};
+
+/** One that a double cannot hold would be sent as another, and meet that one's answer. */
+export const readNumber: Parser<number> = (value, name) => {
+  if (typeof value !== "number") throw invalidParams(`invalid ${name}: want a number`);
+  const isExact = Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
+  if (!isExact) throw invalidParams(`invalid ${name}: number out of range`);
+  return value;
+};
+
+/** Hexadecimal integer of at most 32 bytes, padded to 32: texts are geth's. */
+export const readSlot: Parser<string> = (value, name) => {
+  const digits = typeof value === "string" ? value.replace(/^0x/i, "") : undefined;
+  if (digits === undefined || digits === "")
+    throw invalidParams(`invalid ${name}: want a storage slot as a hex integer`);
+  if (!/^[0-9a-fA-F]*$/.test(digits)) throw invalidParams(`invalid hex in storage key: ${JSON.stringify(value)}`);
+  if (digits.length > 64) {
+    throw invalidParams(`storage key too long (want at most 32 bytes): ${JSON.stringify(value)}`);
+  }
+  return `0x${lower(digits).padStart(64, "0")}`;
+};
+
+/** Proof keys come back as they were asked, short or padded: only their letter case is made equal. */
+export const readProofKey: Parser<string> = (value, name) => {
+  readSlot(value, name);
+  return lower(String(value));
+};
+
+export const listOf =
+  <T extends CanonicalJson>(read: Parser<T>): Parser<readonly T[]> =>
+  (value, name) => {
+    if (!Array.isArray(value)) throw invalidParams(`invalid ${name}: want a list`);
+    return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
+  };
+
+/** The same reader, which reads `null` as `fallback`. A parameter that is left out is still missing, as in geth. */
+export const orNull =
+  <T extends CanonicalJson>(read: Parser<T>, fallback: T): Parser<T> =>
+  (value, name) =>
+    value === null ? fallback : read(value, name);
+
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** An object whose keys are read by `keys`; unknown keys keep their value (a node may know them), null ones are dropped. */
+export const objectOf =
+  (keys: Readonly<Record<string, Parser>>): Parser<{ readonly [key: string]: CanonicalJson }> =>
+  (value, name) => {
+    if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
+    const entries = Object.entries(value)
+      .filter(([, item]) => item !== null && item !== undefined)
+      .map(([key, item]): [string, CanonicalJson] => {
+        const read = Object.hasOwn(keys, key) ? keys[key] : undefined;
+        return [key, (read ?? readAny)(item, `${name}.${key}`)];
+      });
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+
+/** An object used as a map: keys and values each have their reader. */
+export const mapOf =
+  (readKey: Parser<string>, readValue: Parser): Parser<{ readonly [key: string]: CanonicalJson }> =>
+  (value, name) => {
+    if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
+    const entries = Object.entries(value).map(([key, item]): [string, CanonicalJson] => {
+      const canonicalKey = readKey(key, `${name} key`);
+      return [canonicalKey, readValue(item, `${name}.${canonicalKey}`)];
+    });
+    if (new Set(entries.map(([key]) => key)).size !== entries.length) {
+      throw invalidParams(`invalid ${name}: the same key twice`);
+    }
+    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+  };
+
+/** Any JSON value, keys in order, otherwise as it came. */
+export const readAny: Parser = (value, name) => {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
+  if (typeof value === "number") return readNumber(value, name);
+  if (Array.isArray(value)) return value.map((item: unknown, index) => readAny(item, `${name}[${index}]`));
+  return objectOf({})(value, name);
+};

@@ -1,0 +1,26 @@
+import type { RetentionClass, RpcRequest } from "../core/rpcSource.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import { retryOnBranchChange } from "./branchRetry.ts";
+import type { Method } from "./method.ts";
+import type { ParamSpec } from "./paramSpec.ts";
+import { parseParams } from "./parseParams.ts";
+
+export interface PlainRead {
+  readonly name: string;
+  readonly params: readonly ParamSpec[];
+  readonly retention: Extract<RetentionClass, "constant" | "byHash" | "head" | "byTransaction" | "never">;
+  readonly blockField?: RpcRequest["blockField"];
+}
+
+/** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
+export const plainRead = ({ name, params, retention, blockField }: PlainRead): Method => ({
+  name,
+  kept: retention,
+  atPending: "none",
+  answer: async ({ chain, call, context }) => {
+    const values = parseParams(call.params, params);
+    const canonicalParams = JSON.stringify([name, values]);
+    const question = { ...createCall(name, values), retention, canonicalParams, ...(blockField && { blockField }) };
+    return retryOnBranchChange(chain, context, (at) => chain.reads.request(question, at));
+  },
+});

@@ -1,0 +1,24 @@
+import type { Heads } from "../core/heads.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
+import { type BlockRead, requestAtBlock } from "./blockRead.ts";
+import { blockByNumber } from "./eth_getBlockByNumber.ts";
+import { blockReceipts } from "./eth_getBlockReceipts.ts";
+import type { CanonicalJson } from "./paramSpec.ts";
+import { resolveBlock } from "./resolveBlock.ts";
+
+const LATEST = { tag: "latest" } as const;
+const BLOCK = 0;
+
+/** Returns the most frequent requests for a new head, for the head prefetch: its receipts, and its block in both forms. */
+export const prefetchRequests = (
+  heads: Heads,
+): { readonly receipts: RpcRequest; readonly block: RpcRequest; readonly fullBlock: RpcRequest } => {
+  const block = resolveBlock(LATEST, heads);
+  const requestAt = (entry: BlockRead, ...rest: readonly CanonicalJson[]) =>
+    requestAtBlock({ entry, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }, block);
+  return {
+    receipts: requestAt(blockReceipts),
+    block: requestAt(blockByNumber, false),
+    fullBlock: requestAt(blockByNumber, true),
+  };
+};

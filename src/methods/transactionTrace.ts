@@ -1,0 +1,47 @@
+import type { RpcResponse } from "../core/rpcSource.ts";
+import { createCall } from "../jsonrpc/call.ts";
+import type { Method, MethodInput } from "./method.ts";
+import { isRecord, type ParamSpec } from "./paramSpec.ts";
+import { parseParams } from "./parseParams.ts";
+
+const decoder = new TextDecoder();
+
+/** Reads the number of a transaction's block from a node; undefined if it has none. */
+const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): Promise<bigint | undefined> => {
+  const name = "eth_getTransactionByHash";
+  const { body } = await chain.reads.request(
+    {
+      ...createCall(name, [hash]),
+      retention: "byTransaction",
+      canonicalParams: JSON.stringify([name, [hash]]),
+      blockField: "blockHash",
+    },
+    context,
+  );
+  if (!(body instanceof Uint8Array)) return undefined;
+  const transaction: unknown = JSON.parse(decoder.decode(body));
+  return isRecord(transaction) && typeof transaction.blockNumber === "string"
+    ? BigInt(transaction.blockNumber)
+    : undefined;
+};
+
+/**
+ * Creates a method that traces a transaction. It is cached only if the transaction's block is final.
+ * A trace does not contain its block, and cannot be requested by block hash.
+ */
+export const transactionTrace = (name: string, params: readonly ParamSpec[]): Method => ({
+  name,
+  kept: "final",
+  atPending: "none",
+  answer: async (asked): Promise<RpcResponse> => {
+    const { chain, call, context } = asked;
+    const values = parseParams(call.params, params);
+    const question = { ...createCall(name, values), canonicalParams: JSON.stringify([name, values]) };
+    // A node without the transaction's block may still trace it. Such a trace is not cached.
+    const number = await readBlockNumber(asked, String(values[0])).catch(() => undefined);
+    const { finalized } = context.view.heads;
+    return number !== undefined && finalized !== undefined && number <= finalized.number
+      ? chain.reads.request({ ...question, retention: "final", block: { number } }, context)
+      : chain.reads.request({ ...question, retention: "never" }, context);
+  },
+});

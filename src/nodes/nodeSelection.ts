@@ -1,0 +1,63 @@
+import type { Heads } from "../core/heads.ts";
+import type { RetentionClass, RpcRequest } from "../core/rpcSource.ts";
+import type { NodeHealth } from "./upstreamNode.ts";
+
+/** A failed request costs a client about as much time as this many successful ones. */
+const ERROR_COST = 10;
+/** Nodes whose latencies differ by less than this rank equally. */
+const NEAR_MS = 1;
+
+const cost = (node: NodeHealth, best: bigint): number => {
+  const lag = node.head === undefined || node.head >= best ? 0 : Number(best - node.head);
+  return (node.latencyMs + NEAR_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
+};
+
+export const hasBlock = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
+  block === undefined || (node.head !== undefined && block.number <= node.head);
+
+/** Whether the node's newest block is in the view. A block above the view's head may belong to another branch. */
+export const isOnSameBranch = ({ head, headHash }: NodeHealth, heads: Heads): boolean => {
+  if (head === undefined || headHash === undefined) {
+    return true;
+  }
+  const canonical = heads.at(head);
+  return canonical === undefined ? head < heads.latest.number : canonical.hash === headHash;
+};
+
+/** Retention classes whose responses depend on the head, even without a block parameter. A node behind the head is tried last. */
+const VIEW_BOUND: ReadonlySet<RetentionClass> = new Set(["byTransaction", "head"]);
+
+/** Returns the block that a node must have to answer the request. */
+export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): RpcRequest["block"] =>
+  block ?? (VIEW_BOUND.has(retention) ? heads.latest : undefined);
+
+/** Returns the rank of a node's group; groups with lower ranks are tried first. */
+const group = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): number => {
+  if (!node.available) {
+    // The last resort: a chain's only node gets requests even while its breaker is open.
+    return 3;
+  }
+  if (!hasBlock(node, block) || !isOnSameBranch(node, heads)) {
+    return 2;
+  }
+  return block !== undefined && block.number < node.oldest ? 1 : 0;
+};
+
+/**
+ * Orders nodes for a request. Nodes that have the block and are on the view's branch come first.
+ * Nodes of one group are ordered by latency, load, errors and lag.
+ */
+export const rankNodes = <N extends NodeHealth>(
+  nodes: readonly N[],
+  block: RpcRequest["block"],
+  heads: Heads,
+): readonly N[] => {
+  if (nodes.length <= 1) {
+    return nodes;
+  }
+  const best = nodes.reduce((high, { head }) => (head !== undefined && head > high ? head : high), 0n);
+  return nodes
+    .map((node) => ({ node, group: group(node, block, heads), cost: cost(node, best) }))
+    .sort((a, b) => a.group - b.group || a.cost - b.cost)
+    .map(({ node }) => node);
+};

@@ -1,0 +1,106 @@
+import { NodeError } from "../core/node.ts";
+import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { View } from "../core/view.ts";
+import { asText } from "../json/jsonScan.ts";
+import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
+
+interface InFlightRequest {
+  readonly answer: Promise<RpcResponse>;
+  readonly ending: AbortController;
+  readonly deadlineMs: number;
+  waiting: number;
+  isComplete: boolean;
+}
+
+/** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
+const isShared = (question: RpcRequest, context: RequestContext): boolean =>
+  !question.write && question.retention !== "never" && !context.bypassCache;
+
+/**
+ * Requests whose response depends on the head are coalesced only within one head.
+ * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
+ */
+const keyOf = ({ method, paramsText, block, retention, nullIsError }: RpcRequest, { heads }: View): string => {
+  const anchor = retention === "head" || retention === "byTransaction" ? heads.latest.hash : block?.hash;
+  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${asText(paramsText)}`;
+};
+
+/** Waits for the shared response, up to the deadline of this client. */
+const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestContext): Promise<RpcResponse> => {
+  const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
+  const onAbort = (): void => reject(signal.reason);
+  const timer = setTimeout(
+    () => reject(upstreamTimeout("no node answered in time")),
+    Math.max(0, Math.ceil(deadlineMs - performance.now())),
+  );
+  signal.addEventListener("abort", onAbort, { once: true });
+  answer.then(resolve, reject);
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  });
+};
+
+/** Coalesces identical reads that are in flight at the same time into one request to the source. */
+export const coalesced = (source: RpcSource): RpcSource => {
+  const inFlight = new Map<string, InFlightRequest>();
+
+  const remove = (key: string, request: InFlightRequest): void => {
+    if (inFlight.get(key) === request) {
+      inFlight.delete(key);
+    }
+  };
+
+  const start = (key: string, question: RpcRequest, context: RequestContext): InFlightRequest => {
+    const ending = new AbortController();
+    const answer = source.request(question, { ...context, signal: ending.signal });
+    const started: InFlightRequest = { answer, ending, deadlineMs: context.deadlineMs, waiting: 0, isComplete: false };
+    inFlight.set(key, started);
+    const complete = (): void => {
+      started.isComplete = true;
+      remove(key, started);
+    };
+    answer.then(complete, complete);
+    return started;
+  };
+
+  const attach = async (key: string, shared: InFlightRequest, context: RequestContext): Promise<RpcResponse> => {
+    shared.waiting += 1;
+    try {
+      return await waitFor(shared.answer, context);
+    } finally {
+      shared.waiting -= 1;
+      if (shared.waiting === 0) {
+        // No further client may attach to a request that is about to be aborted.
+        remove(key, shared);
+        // A complete request needs no abort, which would create an exception with its stack.
+        if (!shared.isComplete) shared.ending.abort();
+      }
+    }
+  };
+
+  const request = async (question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    if (!isShared(question, context)) {
+      return source.request(question, context);
+    }
+    context.signal.throwIfAborted();
+    const key = keyOf(question, context.view);
+    const shared = inFlight.get(key);
+    if (!shared) {
+      return attach(key, start(key, question, context), context);
+    }
+    try {
+      const answer = await attach(key, shared, context);
+      return { ...answer, status: { ...answer.status, collapsed: true } };
+    } catch (error) {
+      // The client that started the request had an earlier deadline than this one.
+      const tooEarly = error instanceof NodeError && error.kind === "timeout" && shared.deadlineMs < context.deadlineMs;
+      if (tooEarly && performance.now() < context.deadlineMs) {
+        return request(question, context);
+      }
+      throw error;
+    }
+  };
+
+  return { request };
+};

@@ -1,0 +1,64 @@
+import type { BlockId } from "../core/heads.ts";
+import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
+import { createPendingBlock } from "./pendingBlock.ts";
+import { findAccount, findSlot, stackLayers } from "./stateLayers.ts";
+
+export interface ViewParts {
+  readonly mode: PendingMode;
+  readonly blocksFrom: PendingSource;
+  readonly stateFrom: PendingSource;
+  readonly chain: PendingChain;
+  /** Returns a pending block by a hash that a client received (recentPendingHashes). */
+  readonly byHash: (hash: Hash) => PendingBlock | undefined;
+  /** Advances a nonce past the transactions that were sent through forebay (acceptedNonces). */
+  readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
+}
+
+const shown = new WeakMap<PendingBlockState, PendingBlock>();
+/** Returns the same object for the same flashblock: all views share its formatted bodies. */
+export const showBlock = (block: PendingBlockState): PendingBlock => {
+  const pendingBlock = shown.get(block) ?? createPendingBlock(block);
+  shown.set(block, pendingBlock);
+  return pendingBlock;
+};
+
+const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
+  newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
+
+/** Creates the immutable view of the pending blocks that one request uses. */
+export const createView = (parts: ViewParts): PendingView => {
+  const { chain, blocksFrom, stateFrom } = parts;
+  const states = blocksFrom === "view" ? chain.blocks : [];
+  const blocks = states.map(showBlock);
+  const newest = blocks.at(-1);
+  const layers = stateFrom === "view" ? stackLayers(states) : [];
+
+  const find: PendingView["find"] = (transactionHash) => {
+    for (const [position, block] of states.entries()) {
+      for (const { firstTransaction, transactions } of block.parts) {
+        const at = transactions.findIndex(({ hash }) => hash === transactionHash);
+        const pendingBlock = blocks[position];
+        if (at >= 0 && pendingBlock) return { block: pendingBlock, index: firstTransaction + at };
+      }
+    }
+    return undefined;
+  };
+
+  return {
+    mode: parts.mode,
+    id: idOf(chain.base, newest),
+    blocksFrom,
+    stateFrom,
+    base: chain.base,
+    blocks,
+    newest,
+    account: (address) => findAccount(layers, address),
+    storage: (address, slot) => findSlot(layers, address, slot),
+    nonce: (address, stateNonce) =>
+      parts.advanceNonce(address, findAccount(layers, address)?.account?.nonce ?? stateNonce),
+    find,
+    byHash: parts.byHash,
+  };
+};

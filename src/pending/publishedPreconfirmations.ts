@@ -1,0 +1,80 @@
+import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
+import type { Flashblock } from "../feed/message.ts";
+import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
+import { showBlock } from "./pendingView.ts";
+
+/** A flashblock that was published to subscribers, and the block of which it was the newest part. */
+interface PublishedPart {
+  readonly part: FlashblockPart;
+  readonly block: PendingBlockState;
+}
+
+export interface Announcement {
+  readonly extended: readonly PendingExtension[];
+  readonly removed: readonly Body[];
+  /** Published flashblocks above the head that are not in the pending blocks any more. */
+  readonly dropped: readonly { readonly number: bigint; readonly part: FlashblockPart }[];
+}
+
+const hasReceipts = ({ transactions }: FlashblockPart): boolean =>
+  transactions.every(({ receipt }) => receipt !== undefined);
+
+/** Formats the logs of these transactions as removed. They have the hash of the block's newest flashblock. */
+export const removedLogs = (block: PendingBlock, transactions: readonly AppliedTransaction[]): readonly Body[] => {
+  const hashes = new Set(transactions.map(({ hash }) => hash));
+  return block
+    .logs()
+    .filter(({ transactionHash }) => hashes.has(transactionHash))
+    .map((log) => block.formatLog(log, true));
+};
+
+/** Creates the record of published pre-confirmations: each transaction and log is published once, and removed once. */
+export const createPublishedPreconfirmations = () => {
+  let published = new Map<Flashblock, PublishedPart>();
+
+  const isNew = (part: FlashblockPart): boolean => !published.has(part.message);
+  /** Whether the part was published without receipts and has them now. */
+  const hasNewReceipts = (part: FlashblockPart): boolean => {
+    const before = published.get(part.message);
+    return before !== undefined && !hasReceipts(before.part) && hasReceipts(part);
+  };
+
+  const extend = (block: PendingBlockState): PendingExtension[] =>
+    [
+      { parts: block.parts.filter(hasNewReceipts), brings: "logs" } as const,
+      { parts: block.parts.filter(isNew), brings: "transactions" } as const,
+    ].flatMap(({ parts, brings }): PendingExtension[] => {
+      const [first] = parts;
+      const last = parts.at(-1);
+      if (!first || !last) return [];
+      const toTransaction = last.firstTransaction + last.transactions.length;
+      return [{ block: showBlock(block), fromTransaction: first.firstTransaction, toTransaction, brings }];
+    });
+
+  return {
+    /** Compares the current pending blocks, all above `head`, with the published ones. */
+    next: (blocks: readonly PendingBlockState[], head: bigint): Announcement => {
+      const extended = blocks.flatMap(extend);
+      const current = new Map<Flashblock, PublishedPart>();
+      for (const block of blocks) {
+        for (const part of block.parts) {
+          // Logs are published with the block hash of this flashblock, so that the record has the block of that time.
+          const before = published.get(part.message);
+          current.set(
+            part.message,
+            before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block },
+          );
+        }
+      }
+      const dropped = [...published]
+        .filter(([message, { block }]) => !current.has(message) && block.environment.number > head)
+        .map(([, entry]) => entry);
+      published = current;
+      return {
+        extended,
+        removed: dropped.flatMap(({ part, block }) => removedLogs(showBlock(block), part.transactions)),
+        dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
+      };
+    },
+  };
+};

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { type TestContext, test } from "node:test";
+import { request as send } from "undici";
+import { type AccessOptions, createAccess } from "../../src/access/accessControl.ts";
+import { createRateLimits } from "../../src/access/rateLimits.ts";
+import type { PassThrough } from "../../src/http/endpoint.ts";
+import type { Reply } from "../../src/jsonrpc/call.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
+
+const json = { "content-type": "application/json" };
+const call = (method: string, id = 1) => ({ jsonrpc: "2.0", id, method, params: [] });
+const sha256 = (key: string): string => createHash("sha256").update(key).digest("hex");
+const UNAUTHORIZED = {
+  code: -32001,
+  message: "an API key is needed: header x-api-key, a bearer token, or the last part of the path",
+};
+
+/** A server with these rules; what passes through is answered with what arrives there. */
+const start = async (t: TestContext, rules: Partial<AccessOptions>) => {
+  const telemetry = createTelemetry({ level: "silent" });
+  const { metrics } = telemetry;
+  const access = createAccess({
+    keys: [],
+    trustedProxies: [],
+    limits: createRateLimits({ telemetry }),
+    metrics,
+    ...rules,
+  });
+  const passthrough: PassThrough = {
+    web: (request, response) => {
+      const { "x-api-key": key, authorization } = request.headers;
+      response.end(JSON.stringify({ target: request.url, key, authorization }));
+    },
+    upgrade: (_, socket) => socket.end(),
+    close: () => {},
+  };
+  const reply: Reply = { body: Buffer.from("1") };
+  const endpoint = createTestEndpoint({ methods: { eth_one: async () => reply, eth_two: async () => reply } });
+  const server = await startHttpServer({ ...endpoint, passthrough }, { admit: access.authenticate });
+  t.after(() => server.close(0));
+  const refused = async (): Promise<Record<string, number>> =>
+    Object.fromEntries((await metrics.accessRefused.get()).values.map(({ labels, value }) => [labels.reason, value]));
+  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const response = await send(server.url + path, {
+      method: "POST",
+      headers: { ...json, ...headers },
+      body: JSON.stringify(body),
+    });
+    const text = await response.body.text();
+    return { status: response.statusCode, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+  };
+  return { ...server, post, refused };
+};
+
+test("a key by header, bearer token or path; nothing without", async (t) => {
+  const server = await start(t, {
+    keys: [
+      { name: "one", sha256: sha256("k1") },
+      { name: "two", sha256: sha256("k2") },
+    ],
+  });
+  const ways: readonly (readonly [path: string, headers: Record<string, string>])[] = [
+    ["/", { "x-api-key": "k1" }],
+    ["/base", { authorization: "Bearer k2" }],
+    ["/base/k1", {}],
+    ["/base/k2/", {}],
+    ["/8453/k2?x", {}],
+    ["/k1", {}],
+  ];
+  for (const [path, headers] of ways) {
+    const { status, body } = await server.post(path, call("eth_one"), headers);
+    assert.deepEqual([status, body.result], [200, 1], path);
+  }
+  const wrong: readonly (readonly [path: string, headers: Record<string, string>])[] = [
+    ["/", {}],
+    ["/", { "x-api-key": "K1" }],
+    ["/", { authorization: "Basic k1" }],
+    ["/base/k3", {}],
+    ["/", { "x-api-key": sha256("k1") }],
+  ];
+  for (const [path, headers] of wrong) {
+    const { status, body } = await server.post(path, call("eth_one"), headers);
+    assert.deepEqual([status, body], [401, { jsonrpc: "2.0", id: null, error: UNAUTHORIZED }], path);
+  }
+  assert.equal((await server.refused()).key, wrong.length);
+});
+
+test("what passes through needs a key too, and does not carry it on; pages and preflights need none", async (t) => {
+  const server = await start(t, { keys: [{ name: "one", sha256: sha256("k1") }] });
+  const get = async (path: string, headers: Record<string, string> = {}, method: "GET" | "OPTIONS" = "GET") => {
+    const response = await send(server.url + path, { method, headers });
+    return { status: response.statusCode, text: await response.body.text() };
+  };
+  assert.deepEqual(await get("/base/k1/v1/blobs?a=b"), { status: 200, text: '{"target":"/v1/blobs?a=b"}' });
+  assert.deepEqual(await get("/base/v1", { "x-api-key": "k1" }), { status: 200, text: '{"target":"/v1"}' });
+  assert.deepEqual(await get("/base/v1", { authorization: "Bearer k1" }), { status: 200, text: '{"target":"/v1"}' });
+  assert.equal((await get("/base/v1")).status, 401);
+  assert.equal((await get("/")).status, 200);
+  assert.equal((await get("/base", {}, "OPTIONS")).status, 204);
+  assert.equal((await get("/base/k1", {}, "OPTIONS")).status, 204);
+});
+
+test("a WebSocket needs a key", async (t) => {
+  const server = await start(t, { keys: [{ name: "one", sha256: sha256("k1") }] });
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write("GET /base HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+  const [bytes] = await once(socket, "data");
+  assert.match(String(bytes), /^HTTP\/1.1 401 /);
+  socket.destroy();
+});
+
+test("methods: lists for all and for one key, batch items singly", async (t) => {
+  const server = await start(t, {
+    deny: ["eth_two"],
+    keys: [
+      { name: "all", sha256: sha256("k1") },
+      { name: "few", sha256: sha256("k2"), allow: ["eth_one"] },
+    ],
+  });
+  const ask = async (key: string) =>
+    (await server.post("/", [call("eth_one"), call("eth_two", 2), call("web3_x", 3)], { "x-api-key": key })).body;
+  const denied = (id: number, method: string) => ({
+    jsonrpc: "2.0",
+    id,
+    error: { code: -32601, message: `the method ${method} is not allowed here` },
+  });
+  const one = { jsonrpc: "2.0", id: 1, result: 1 };
+  const other = { jsonrpc: "2.0", id: 3, result: "forwarded web3_x" };
+  assert.deepEqual(await ask("k1"), [one, denied(2, "eth_two"), other]);
+  assert.deepEqual(await ask("k2"), [one, denied(2, "eth_two"), denied(3, "web3_x")]);
+  assert.equal((await server.post("/", call("eth_two"), { "x-api-key": "k1" })).status, 200);
+  assert.equal((await server.refused()).method, 4);
+});
+
+test("limits: by key and by address, batch items counted singly", async (t) => {
+  const server = await start(t, {
+    keys: [
+      { name: "one", sha256: sha256("k1") },
+      { name: "big", sha256: sha256("k2"), limit: { calls: 100, seconds: 60 } },
+    ],
+    limitPerKey: { calls: 2, seconds: 60 },
+    limitPerAddress: { calls: 6, seconds: 60 },
+    trustedProxies: ["127.0.0.1"],
+  });
+  const from = (key: string, address: string) => ({ "x-api-key": key, "x-forwarded-for": address });
+  const batch = (length: number) => Array.from({ length }, (_, id) => call("eth_one", id));
+  const results = async (key: string, address: string, length: number): Promise<number> => {
+    const { status, body } = await server.post("/", batch(length), from(key, address));
+    assert.equal(status, 200);
+    return body.filter((item: object) => "result" in item).length;
+  };
+  assert.equal(await results("k1", "203.0.113.1", 3), 2);
+  const single = await server.post("/", call("eth_one"), from("k1", "203.0.113.2"));
+  assert.equal(single.status, 429);
+  assert.equal(single.body.error.code, -32005);
+  assert.ok(Number(single.headers["retry-after"]) > 0);
+  assert.equal(await results("k2", "203.0.113.3", 8), 6);
+  assert.equal(await results("k2", "203.0.113.4", 6), 6);
+  // Addresses of one /64 are one caller.
+  assert.equal(await results("k2", "2001:db8::1", 4), 4);
+  assert.equal(await results("k2", "2001:db8::ffff:2", 4), 2);
+});

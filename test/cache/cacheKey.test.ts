@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
+import { canonicalSet, formatCanonical } from "../../src/cache/canonicalJson.ts";
+import type { RetentionClass, RpcRequest } from "../../src/core/rpcSource.ts";
+import { hashOf, headsOf, questionOf } from "../support/question.ts";
+
+const PREFIX = createKeyPrefix(8453, hashOf(1, 2));
+const HEADS = headsOf({ latest: 1_000_000, finalized: 1_000_000 });
+
+test("a key begins with format version, chain id and the first 8 bytes of the genesis hash", () => {
+  const prefix = createKeyPrefix(8453n, `0xF712aa9241cc2436${"0".repeat(48)}`);
+  assert.equal(prefix, "forebay1:8453:f712aa9241cc2436:");
+  const question = questionOf({
+    retention: "final",
+    block: { number: 16n },
+    canonicalParams: '["eth_getBlockReceipts"]',
+  });
+  assert.equal(requestKey(prefix, question, HEADS), `${prefix}final:16:["eth_getBlockReceipts"]`);
+});
+
+test("a long subject is replaced by its SHA-256", () => {
+  const key = requestKey(PREFIX, questionOf({ retention: "byHash", canonicalParams: "x".repeat(1_000) }), HEADS);
+  assert.match(key ?? "", /:byHash#[0-9a-f]{64}$/);
+});
+
+/** JSON values with few distinct leaves and names that try to look like structure, so that near misses are common. */
+const name = fc.constantFrom("a", "b", ":", '"', "#", "__proto__", "é", "\ud800", "0");
+const { value: json } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom(null, true, 0, 1, "", "0", "null", ",", '","', "0x1", Number.POSITIVE_INFINITY),
+    fc.array(tie("value"), { maxLength: 3 }),
+    fc.dictionary(name, tie("value"), { maxKeys: 3, noNullPrototype: true }),
+  ),
+}));
+
+const isSame = (one: unknown, other: unknown): boolean => {
+  try {
+    assert.deepStrictEqual(one, other);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const reversed = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(reversed);
+  if (typeof value !== "object" || value === null) return value;
+  const copy = Object.create(Object.getPrototypeOf(value));
+  for (const [member, inner] of Object.entries(value).reverse()) {
+    Object.defineProperty(copy, member, {
+      value: reversed(inner),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return copy;
+};
+
+test("canonical texts are equal exactly where the values are", () => {
+  fc.assert(
+    fc.property(json, json, (one, other) => {
+      assert.equal(formatCanonical(one) === formatCanonical(other), isSame(one, other));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("the order of object keys does not matter", () => {
+  fc.assert(fc.property(json, (value) => assert.equal(formatCanonical(reversed(value)), formatCanonical(value))));
+  assert.equal(formatCanonical({ b: 1, a: undefined }), '{"b":1}');
+});
+
+test("lists that are sets meet in any order and letter case", () => {
+  const address = fc.stringMatching(/^0x[0-9a-f]{40}$/);
+  fc.assert(
+    fc.property(fc.array(address), (list) => {
+      const other = [...list, ...list].reverse().map((item) => `0x${item.slice(2).toUpperCase()}`);
+      assert.deepEqual(canonicalSet(other), canonicalSet(list));
+    }),
+  );
+});
+
+interface Asked {
+  readonly retention: RetentionClass;
+  readonly number: bigint;
+  readonly fork: number;
+  readonly canonicalParams: unknown;
+}
+
+const asked: fc.Arbitrary<Asked> = fc.record({
+  retention: fc.constantFrom<RetentionClass>(
+    "constant",
+    "byHash",
+    "final",
+    "recent",
+    "recentState",
+    "byTransaction",
+    "head",
+  ),
+  number: fc.bigInt({ min: 0n, max: 20n }),
+  fork: fc.integer({ min: 0, max: 1 }),
+  canonicalParams: fc.oneof(
+    json,
+    fc.string({ minLength: 120, maxLength: 200 }),
+    fc.constantFrom("x".repeat(126), "x".repeat(127)),
+  ),
+});
+
+const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRequest =>
+  questionOf({
+    retention,
+    block: { number, hash: hashOf(number, fork) },
+    canonicalParams: formatCanonical(canonicalParams),
+  });
+
+/** What must tell two questions apart: the lifetime, its anchor, and all that is asked. */
+const identity = ({ retention, number, fork, canonicalParams }: Asked): unknown => {
+  if (retention === "final") return [retention, canonicalParams, number];
+  return retention === "recent" || retention === "recentState"
+    ? [retention, canonicalParams, number, fork]
+    : [retention, canonicalParams];
+};
+
+test("equal questions meet and different ones never", () => {
+  fc.assert(
+    fc.property(asked, asked, (one, other) => {
+      const keys = [one, other].map((each) => requestKey(PREFIX, questionFor(each), HEADS));
+      assert.equal(keys[0] === keys[1], isSame(identity(one), identity(other)));
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test("questions that differ in one part never meet", () => {
+  fc.assert(
+    fc.property(
+      asked,
+      asked,
+      fc.constantFrom<keyof Asked>("retention", "number", "fork", "canonicalParams"),
+      (one, other, part) => {
+        const changed = { ...one, [part]: other[part] };
+        const keys = [one, changed].map((each) => requestKey(PREFIX, questionFor(each), HEADS));
+        assert.equal(keys[0] === keys[1], isSame(identity(one), identity(changed)));
+      },
+    ),
+    { numRuns: 5_000 },
+  );
+});
+
+test("chains, and a chain begun anew, never meet", () => {
+  const prefixes = [
+    createKeyPrefix(1, hashOf(1)),
+    createKeyPrefix(11, hashOf(1)),
+    createKeyPrefix(1, `0x01${"0".repeat(62)}`),
+    createKeyPrefix(1, `0x02${"0".repeat(62)}`),
+  ];
+  const keys = prefixes.map((prefix) => requestKey(prefix, questionOf({ retention: "constant" }), HEADS));
+  assert.equal(new Set(keys).size, prefixes.length);
+});

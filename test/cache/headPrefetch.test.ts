@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { prefetched } from "../../src/cache/headPrefetch.ts";
+import type { HeadChange, Heads } from "../../src/core/heads.ts";
+import type { RpcRequest } from "../../src/core/rpcSource.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { answerOf, blockOf, contextOf, countingSource, headsOf, questionOf } from "../support/question.ts";
+
+const { log } = createTelemetry({ level: "silent" });
+
+const requestsOf = ({ latest }: Heads) => {
+  const at = (canonicalParams: string, blockField: RpcRequest["blockField"]) =>
+    questionOf({ retention: "recent", block: latest, canonicalParams, ...(blockField && { blockField }) });
+  return { receipts: at("receipts", "firstBlockHash"), block: at("block", "hash"), fullBlock: at("full", "hash") };
+};
+
+const changeTo = (latest: number): HeadChange => ({ heads: headsOf({ latest }), from: [], to: [blockOf(latest)] });
+
+/** What is fetched of block 11 when `asked` was asked of block 10 so long ago. */
+const fetchedAfter = (
+  t: TestContext,
+  asked: readonly ("receipts" | "block" | "fullBlock")[],
+  agoMs: number,
+): string[] => {
+  let nowMs = 1_000_000;
+  t.mock.method(performance, "now", () => nowMs);
+  const fetched: string[] = [];
+  const source = countingSource(({ canonicalParams }) => {
+    fetched.push(canonicalParams);
+    if (fetched.length === 1) throw new Error("the first fails, the others go on");
+    return answerOf("{}");
+  });
+  const heads = headsOf({ latest: 10 });
+  const warm = prefetched(source, { requestsOf, contextOf, log });
+  for (const name of asked) warm.request(requestsOf(heads)[name], contextOf(heads)).catch(() => {});
+  fetched.length = 0;
+  nowMs += agoMs;
+  warm.onChange({ ...changeTo(10), to: [] });
+  warm.onChange(changeTo(11));
+  t.mock.restoreAll();
+  return fetched;
+};
+
+test("a new head's receipts and block are fetched where the newest block was asked in the last 30 s", (t) => {
+  assert.deepEqual(fetchedAfter(t, ["receipts"], 29_000), ["receipts", "block"]);
+  assert.deepEqual(fetchedAfter(t, ["receipts"], 31_000), []);
+  assert.deepEqual(fetchedAfter(t, [], 0), []);
+});
+
+test("the block is fetched in the forms that were asked for", (t) => {
+  assert.deepEqual(fetchedAfter(t, ["fullBlock"], 0), ["receipts", "full"]);
+  assert.deepEqual(fetchedAfter(t, ["block", "fullBlock"], 0), ["receipts", "block", "full"]);
+});

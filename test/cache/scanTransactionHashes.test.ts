@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cached } from "../../src/cache/cached.ts";
+import { createMemoryStore } from "../../src/cache/memoryStore.ts";
+import { createNegativeCache } from "../../src/cache/negativeCache.ts";
+import { scanTransactionHashes } from "../../src/cache/scanTransactionHashes.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { answerOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+
+const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];
+const find = (value: unknown): Set<string> => scanTransactionHashes(Buffer.from(JSON.stringify(value)));
+
+test("the transactions of a block with hashes, of one with whole transactions, and of receipts", () => {
+  assert.deepEqual(find({ number: "0x1", transactions: HASHES, uncles: [hashOf(9)] }), new Set(HASHES));
+  assert.deepEqual(find({ transactions: HASHES.map((hash) => ({ type: "0x2", hash })) }), new Set(HASHES));
+  assert.deepEqual(find(HASHES.map((transactionHash) => ({ transactionHash, logs: [] }))), new Set(HASHES));
+  assert.deepEqual(find({ transactions: [] }), new Set());
+});
+
+test("a null is not kept for a transaction that a block held here lists", async () => {
+  const telemetry = createTelemetry({ level: "silent" });
+  const heads = headsOf({ latest: 10 });
+  const absent = createNegativeCache();
+  const block = { number: 10n, hash: hashOf(10) };
+  const node = countingSource(({ retention }) =>
+    retention === "recent"
+      ? answerOf(JSON.stringify({ transactions: HASHES }), { verified: true, block })
+      : answerOf("null"),
+  );
+  const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
+  const source = cached(node, { chain: "test", prefix: "", memory, absent, telemetry });
+  await source.request(questionOf({ retention: "recent", block, blockField: "hash" }), contextOf(heads));
+  const { status } = await source.request(
+    questionOf({ retention: "byTransaction", params: [HASHES[1]] }),
+    contextOf(heads),
+  );
+  assert.equal(status.stored, false);
+  assert.equal(absent.isExpected(HASHES[1] ?? "", heads), true);
+});

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StateKeys } from "../../src/core/stateReader.ts";
+import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { createKnownState } from "../../src/evm/knownState.ts";
+import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
+import { plainSource } from "../support/plainSource.ts";
+
+const create = () => createKnownState({ codes: new Map(), isNative: () => false });
+const source = plainSource("nothing", new Map());
+const fetch = (keys: StateKeys) => source.read(keys, new AbortController().signal);
+const address = (number: number): Address => `0x${number.toString(16).padStart(40, "0")}`;
+const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
+
+test("a run is repeated until it lacks nothing; what came of guesses is forgotten", async () => {
+  const seen: unknown[] = [];
+  const { result, rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
+    const account = state.account(address(1));
+    seen.push(account);
+    return account === undefined ? state.storage(address(2), slot(1)).length : "a guess";
+  });
+  assert.deepEqual([result, rounds], [0, 2]);
+  assert.equal(seen.length, 3);
+});
+
+test("an error on guesses is no error, one on what is known is", async () => {
+  await assert.rejects(
+    runUntilStateComplete(create(), fetch, async (state) => {
+      const guess = state.account(address(1));
+      throw new Error(guess === undefined ? "true" : "guessed");
+    }),
+    /true/,
+  );
+});
+
+test("a run whose reads depend on each other takes as many rounds as it needs", async () => {
+  const { rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
+    let at = 1;
+    while (at < 240 && state.account(address(at)) === undefined) at++;
+  });
+  assert.equal(rounds, 239);
+});
+
+test("a run that always lacks more is ended by the number of values", async () => {
+  let next = 0;
+  await assert.rejects(
+    runUntilStateComplete(create(), fetch, async (state) => {
+      for (let read = 0; read < 2_000; read++) state.account(address(++next));
+    }),
+    { code: -32603, message: "execution aborted: it reads more than 10000 values that have to be fetched" },
+  );
+});
+
+test("hashes of ancestors are asked for as well", async () => {
+  const { result, rounds } = await runUntilStateComplete(create(), fetch, async (state) => state.blockHash(9n));
+  assert.deepEqual([result, rounds], [ZERO_HASH, 1]);
+});

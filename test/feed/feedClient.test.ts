@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { brotliCompressSync } from "node:zlib";
+import { backoffMs, createFeed, idleDeadlineMs } from "../../src/feed/feedClient.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { createFakeFeed } from "../support/fakeFeed.ts";
+import { wireMessage } from "../support/flashblocks.ts";
+import { until } from "../support/until.ts";
+
+const open = async (t: TestContext, count: number) => {
+  const fakes = await Promise.all(Array.from({ length: count }, () => createFakeFeed()));
+  const connected = Promise.all(fakes.map((fake) => fake.connected()));
+  const telemetry = createTelemetry({ level: "silent" });
+  const messages: { readonly message: Flashblock; readonly url: number }[] = [];
+  const waiting = new Map<number, () => void>();
+  const feed = createFeed({
+    chain: "test",
+    urls: fakes.map(({ url }) => url),
+    maxMessageBytes: 100_000,
+    blockTimeMs: () => 2_000,
+    onMessage: (message, url) => {
+      messages.push({ message, url });
+      waiting.get(messages.length)?.();
+    },
+    telemetry,
+  });
+  t.after(async () => {
+    feed.close();
+    await Promise.all(fakes.map((fake) => fake.close()));
+  });
+  await connected;
+  const arrived = (count: number) =>
+    messages.length >= count ? Promise.resolve() : new Promise<void>((resolve) => waiting.set(count, resolve));
+  return { fakes, feed, messages, arrived, telemetry };
+};
+
+test("messages of all feeds arrive, as text, binary and brotli", async (t) => {
+  const { fakes, messages, arrived } = await open(t, 2);
+  fakes[0]?.send(wireMessage(0));
+  await arrived(1);
+  fakes[1]?.send(Buffer.from(` ${JSON.stringify(wireMessage(1))}`));
+  await arrived(2);
+  fakes[0]?.send(brotliCompressSync(JSON.stringify(wireMessage(2))));
+  await arrived(3);
+  assert.deepEqual(
+    messages.map(({ message, url }) => [message.index, url]),
+    [
+      [0, 0],
+      [1, 1],
+      [2, 0],
+    ],
+  );
+});
+
+test("X Layer's feed: messages and ends of blocks behind a record separator", async (t) => {
+  const { fakes, messages, arrived, telemetry } = await open(t, 1);
+  const frame = (value: unknown) => Buffer.concat([Uint8Array.of(0x1e), brotliCompressSync(JSON.stringify(value))]);
+  const send = (value: unknown) => fakes[0]?.send(frame(value));
+  send({ OpFlashblockPayload: { ...wireMessage(0), target_index: 0 } });
+  send({ ...wireMessage(1), target_index: 4 });
+  send({ OpFlashblockPayloadEnd: { payload_id: wireMessage(0).payload_id } });
+  send({ OpFlashblockPayload: { ...wireMessage(0, { number: 102n }), target_index: 0 } });
+  await arrived(3);
+  assert.deepEqual(
+    messages.map(({ message }) => [message.payloadId, message.index]),
+    [
+      ["0x0000000000000065", 0],
+      ["0x0000000000000065", 1],
+      ["0x0000000000000066", 0],
+    ],
+  );
+  const { values } = await telemetry.metrics.feedMessages.get();
+  assert.deepEqual(Object.fromEntries(values.map(({ labels, value }) => [labels.decision, value])), { payloadEnd: 1 });
+});
+
+test("garbage is counted by reason and ends nothing", async (t) => {
+  const { fakes, arrived, telemetry, feed } = await open(t, 1);
+  const [fake] = fakes;
+  for (const frame of ["{", "[]", "{}", "garbage", Uint8Array.of(1, 2, 3), { ...wireMessage(0), base: null }])
+    fake?.send(frame);
+  fake?.send(wireMessage(0));
+  await arrived(1);
+  const { values } = await telemetry.metrics.feedMessages.get();
+  const counted = Object.fromEntries(values.map(({ labels, value }) => [labels.decision, value]));
+  assert.deepEqual(counted, { notJson: 1, undecodable: 3, notAMessage: 1, badBase: 1 });
+  assert.equal(feed.connected(), 1);
+});
+
+test("a lost feed is connected again", async (t) => {
+  const { fakes, arrived, telemetry, feed } = await open(t, 1);
+  const [fake] = fakes;
+  fake?.send(wireMessage(0));
+  await arrived(1);
+  const again = fake?.connected();
+  fake?.disconnect();
+  await again;
+  fake?.send(wireMessage(1));
+  await arrived(2);
+  assert.equal(feed.connected(), 1);
+  const { values } = await telemetry.metrics.feedReconnects.get();
+  assert.equal(values[0]?.value, 1);
+});
+
+test("a feed that comes back after many failed attempts is connected within a second", async (t) => {
+  const { fakes, telemetry, feed } = await open(t, 1);
+  const [fake] = fakes;
+  assert.ok(fake);
+  await fake.close();
+  const attempts = async () => (await telemetry.metrics.feedReconnects.get()).values[0]?.value ?? 0;
+  await until(async () => (await attempts()) >= 5, "five attempts have failed");
+  assert.equal(feed.connected(), 0);
+  const backAtMs = performance.now();
+  await fake.open();
+  await fake.connected();
+  const tookMs = performance.now() - backAtMs;
+  assert.ok(tookMs < 1_000, `connected after ${tookMs} ms`);
+});
+
+test("waiting between connections doubles up to a bound, half of it by chance; a server that refuses is left alone longer", () => {
+  assert.deepEqual(
+    [0, 1, 2, 20].map((failures) => backoffMs(failures, "closed", 1)),
+    [250, 500, 500, 500],
+  );
+  assert.deepEqual(
+    [0, 1, 2, 20].map((failures) => backoffMs(failures, "refused", 1)),
+    [250, 500, 1_000, 10_000],
+  );
+  assert.equal(backoffMs(0, "closed", 0), 125);
+});
+
+test("no data is stale after three block times, at least two seconds", () => {
+  assert.equal(idleDeadlineMs(2_000), 6_000);
+  assert.equal(idleDeadlineMs(200), 2_000);
+});

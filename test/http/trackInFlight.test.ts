@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EndpointRequest, EndpointResponse } from "../../src/http/endpoint.ts";
+import { trackInFlight } from "../../src/http/trackInFlight.ts";
+
+const request: EndpointRequest = {
+  requestId: "r",
+  clientId: "c",
+  headers: {},
+  signal: new AbortController().signal,
+};
+const answer = (chunks: EndpointResponse["chunks"]): EndpointResponse => ({ status: 200, cacheStatus: "", chunks });
+
+test("idle when the last answer is given, and its stream has ended", async () => {
+  const first = Promise.withResolvers<EndpointResponse>();
+  const { endpoint, idle } = trackInFlight({ handle: () => first.promise });
+  await idle();
+  const given = endpoint.handle(new Uint8Array(), request);
+  let isIdle = false;
+  const waited = idle().then(() => {
+    isIdle = true;
+  });
+  first.resolve(
+    answer([
+      (async function* () {
+        yield Buffer.from("a");
+      })(),
+    ]),
+  );
+  const { chunks } = await given;
+  await new Promise(setImmediate);
+  assert.equal(isIdle, false);
+  for (const chunk of chunks) {
+    assert.ok(!(chunk instanceof Uint8Array));
+    for await (const part of chunk) assert.equal(Buffer.from(part).toString(), "a");
+  }
+  await waited;
+});
+
+test("what fails has ended too", async () => {
+  const { endpoint, idle } = trackInFlight({ handle: () => Promise.reject(new Error("no")) });
+  await assert.rejects(endpoint.handle(new Uint8Array(), request));
+  await idle();
+});

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createFairScheduler, type Lease } from "../../src/limits/fairScheduler.ts";
+import { ANY, contextOf, createSplit, range } from "../logs/askLogs.ts";
+import { createFakeChain, fakeHeads } from "../logs/fakeChain.ts";
+import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+
+const node = createFakeLogNode({ chain: createFakeChain([[]]) });
+const asker = (clientId: string, query: object = {}) => ({ clientId, query, signal: new AbortController().signal });
+
+const drain = async (waiting: readonly Promise<Lease | undefined>[]) => {
+  for (const each of waiting) each.then((lease) => lease?.release());
+  await Promise.all(waiting);
+};
+
+test("callers take turns, and so do the queries of one caller", async () => {
+  const slots = createFairScheduler({ maxSpans: 1 });
+  const first = await slots.acquire(asker("busy"), () => node);
+  const served: string[] = [];
+  const wait = (who: string, { clientId, query, signal } = asker(who)) =>
+    slots
+      .acquire({ clientId, query, signal }, () => node)
+      .then((lease) => {
+        served.push(who);
+        return lease;
+      });
+  const wide = asker("wide");
+  const narrow = { ...asker("wide") };
+  const waiting = [
+    ...Array.from({ length: 4 }, () => wait("wide", wide)),
+    wait("wide, narrow", narrow),
+    wait("other", asker("other")),
+  ];
+  first?.release();
+  await drain(waiting);
+  assert.deepEqual(served, ["wide", "other", "wide, narrow", "wide", "wide", "wide"]);
+});
+
+test("who leaves gives up its place, and who finds no node is told so", async () => {
+  const slots = createFairScheduler({ maxSpans: 1 });
+  const first = await slots.acquire(asker("busy"), () => node);
+  const leaver = new AbortController();
+  const left = slots.acquire({ ...asker("leaver"), signal: leaver.signal }, () => node);
+  leaver.abort(new Error("left"));
+  await assert.rejects(left, { message: "left" });
+  const none = slots.acquire(asker("other"), () => "none");
+  first?.release();
+  assert.equal(await none, undefined);
+  assert.equal(slots.inFlight(node), 0);
+});
+
+test("spans in flight stay within what a node and the process allow, and a small query is not starved", async () => {
+  const chain = createFakeChain(Array.from({ length: 60_000 }, () => []));
+  const slow = createFakeLogNode({ chain, latencyMs: 2 });
+  const split = createSplit([slow], { spansPerNode: () => 4, slots: createFairScheduler({ maxSpans: 3 }) });
+  const heads = fakeHeads(chain, { finalized: 59_999, ring: 1 });
+  let isWideDone = false;
+  const wide = split.request(ANY, range(0, 59_999), contextOf(heads, { clientId: "wide" })).then(() => {
+    isWideDone = true;
+  });
+  await split.request(ANY, range(500, 509), contextOf(heads, { clientId: "narrow" }));
+  assert.equal(isWideDone, false);
+  await wide;
+  assert.ok(slow.mostInFlight() <= 3, `${slow.mostInFlight()} in flight`);
+});

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { NodeErrorKind } from "../../src/core/node.ts";
+import { errorKind, isMissingBlock, isRetryable } from "../../src/nodes/errorKind.ts";
+
+/** Texts of peers.md 6.2 and 6.3; code, message, HTTP status. */
+const CASES: Record<string, readonly [number | undefined, string, number?][]> = {
+  tooLarge: [
+    [-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit"],
+    [
+      -32600,
+      "Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range. Based on your parameters, this block range should work: [0x1, 0xa]",
+    ],
+    [-32000, "Query timeout exceeded. Consider reducing your block range"],
+    [-32005, "query returned more than 10000 results. Try with this block range [0x1, 0x2]."],
+    [-32614, "eth_getLogs is limited to a 10,000 range", 413],
+    [-32000, "please limit the query to at most 1000 blocks"],
+    [-32000, "block range too large"],
+    [-32602, "Block range limit exceeded. See more details at https://docs#evm-range-limits"],
+    [-32600, "block range is too wide"],
+    [-32600, "maximum [from, to] blocks distance: 1000"],
+    [35, "ranges over 10000 blocks are not supported on freetier"],
+    [-32000, "query returns too many logs, narrow your filter: 20000"],
+    [-32000, "query exceeds max results 20000"],
+    [-32000, "requested too many blocks from 1 to 9, maximum is set to 5"],
+    [-32701, "exceed maximum block range: 50000"],
+    [-32602, "eth_getLogs is limited to 0 - 50 blocks range"],
+    [-32602, "response size should not greater than 10000000 bytes"],
+    [-32000, "exceeds the range allowed for your plan (100 > 50)"],
+    [-32000, "limited to 1024 block"],
+    [-32000, "Max range: 800"],
+    [-32000, "Maximum allowed number of requested blocks is 1000"],
+    [-32000, "too wide blocks range, the limit is 100"],
+    [-32000, "eth_getLogs range is too large, max is 1k blocks"],
+    [-32000, "query must be smaller than size 1024"],
+    [-32602, "query exceeds max block range 100000"],
+    [-32602, "query exceeds max results 20000, retry with the range 1-5"],
+    [-32008, "Response is too big"],
+    [-32005, "Too many logs requested. Max logs per response is 20000."],
+    [-32000, "logs matched by query exceeds limit of 10000"],
+    [-32020, "backend response too large"],
+    [-32000, "allowed block range threshold exceeded"],
+    [-32000, "block range is larger than max block range"],
+    [-32000, "block range greater than 1000 max"],
+    [-32000, "block range exceeds 1000"],
+  ],
+  billing: [
+    [-32000, "Monthly capacity limit exceeded. Visit https://dashboard to upgrade"],
+    [-32000, "you have reached the free tier limit"],
+    [undefined, "<html>", 402],
+  ],
+  rateLimited: [
+    [undefined, "<html>", 429],
+    [429, "Your app has exceeded its compute units per second capacity"],
+    [-32005, "project ID request rate exceeded"],
+    [-32005, "limit exceeded"],
+    [-32000, "Too many requests"],
+    [-32009, "Server is busy, try again later"],
+  ],
+  tagUnsupported: [
+    [-32000, "pending block is not available"],
+    [-39001, "safe block not found"],
+    [-32602, "finalized is not a supported commitment level"],
+    [-32000, "pending logs are not supported"],
+  ],
+  missingData: [
+    [-32000, "missing trie node 00ab (path ) state 0x is not available, not found"],
+    [-32000, "header not found"],
+    [-32000, "header for hash not found"],
+    [-32000, "unknown block"],
+    [-32000, "no historical RPC is available for this historical (pre-bedrock) execution request"],
+    [4444, "pruned history unavailable"],
+    [-32000, "required historical state unavailable (reexec=128)"],
+  ],
+  timeout: [
+    [-32002, "request timed out"],
+    [-32000, "execution aborted (timeout = 5s)"],
+    [undefined, "<html>", 504],
+  ],
+  revert: [
+    [3, "execution reverted: no"],
+    [3, "execution reverted: too many requests"],
+    [-32000, "execution reverted: pruned"],
+    [-32000, "execution reverted"],
+    [-32015, "VM Exception while processing transaction: revert"],
+  ],
+  rejected: [
+    [-32000, "already known"],
+    [-32000, "nonce too low: next nonce 5, tx nonce 4"],
+    [-32003, "insufficient funds for gas * price + value"],
+    [-32000, "replacement transaction underpriced"],
+    [-32017, "sender is over rate limit"],
+  ],
+  unsupportedMethod: [
+    [-32601, "the method foo does not exist/is not available"],
+    [-32004, "Unsupported"],
+    [-32601, "the method eth_rateLimit does not exist"],
+  ],
+  unauthorized: [
+    [-32602, "Archive requests require a personal token"],
+    [undefined, "<html>", 401],
+    [-32016, "bad key"],
+  ],
+  unreachable: [
+    [undefined, "<html>", 503],
+    [undefined, "", 500],
+  ],
+  invalidAnswer: [[undefined, "", 200]],
+  other: [
+    [-32602, "invalid argument 0: hex string has length 3, want 40 for common.Address"],
+    [-32602, "invalid block range params"],
+    [-32602, 'invalid value: string "too many requests: timed out", expected an address'],
+    [-32602, "block range extends beyond current head block"],
+    [-32000, "out of gas"],
+    [-32005, "batch requests are not supported"],
+  ],
+};
+
+for (const [kind, cases] of Object.entries(CASES)) {
+  test(`what nodes say is sorted as ${kind}`, () => {
+    for (const [code, message, status = 200] of cases) {
+      assert.equal(errorKind(code, message, status), kind as NodeErrorKind, `${code} ${message}`);
+    }
+  });
+}
+
+test("what is deterministic is not tried again", () => {
+  for (const kind of ["revert", "rejected", "tooLarge", "other"] as const) {
+    assert.equal(isRetryable(kind), false);
+  }
+  assert.equal(isRetryable("unreachable"), true);
+});
+
+test("a missing block is not pruned data", () => {
+  assert.equal(isMissingBlock("header not found"), true);
+  assert.equal(isMissingBlock("Resource not found"), true);
+  assert.equal(isMissingBlock("missing trie node 00ab (path ) state 0x is not available, not found"), false);
+});

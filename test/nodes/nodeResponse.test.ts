@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { parseBatchResponse, parseNodeResponse } from "../../src/nodes/nodeResponse.ts";
+import { readResponseBlock } from "../../src/verification/responseBlock.ts";
+
+const cut = (text: string): string | undefined => {
+  const answer = parseNodeResponse(Buffer.from(text));
+  return answer && Buffer.from("result" in answer ? answer.result : answer.error).toString();
+};
+
+test("the result is cut out byte for byte, whatever stands around it", () => {
+  fc.assert(
+    fc.property(
+      fc.json(),
+      fc.constantFrom("", " ", "\n\t"),
+      fc.shuffledSubarray(['"jsonrpc":"2.0"', '"id":1', '"x":{"result":[1,"}"]}', '"error":null'], { minLength: 0 }),
+      fc.nat(4),
+      (json, space, around, place) => {
+        const members = around.toSpliced(place, 0, `"result"${space}:${space}${json}`);
+        assert.equal(cut(`${space}{${members.join(`${space},`)}${space}}${space}`), json.trim());
+      },
+    ),
+  );
+});
+
+test("a large result is cut at the envelope's edges, or scanned where they are unusual", () => {
+  const strings = ["x".repeat(1_200_000), `\\"}${"é".repeat(600_000)}`];
+  const results = [
+    ...strings.map((text) => `"${text}"`),
+    `[${"1,".repeat(600_000)}2]`,
+    `{"a":"${"b".repeat(1_200_000)}"}`,
+  ];
+  for (const result of results) {
+    for (const text of [
+      `{"jsonrpc":"2.0","id":1,"result":${result}}\n`,
+      `{"id":1, "jsonrpc": "2.0", "result": ${result} }`,
+      `{"result":${result},"id":1,"jsonrpc":"2.0"}`,
+      `{"result":${result},"other":{"a":1},"id":1}`,
+    ]) {
+      assert.ok(cut(text) === result, `${text.slice(0, 50)} ... ${text.slice(-50)}`);
+    }
+  }
+});
+
+test("a trace may be nested deeper than a request may", () => {
+  const levels = 1_024;
+  const trace = `${'{"calls":['.repeat(levels)}${"]}".repeat(levels)}`;
+  assert.equal(cut(`{"jsonrpc":"2.0","id":1,"result":${trace}}`), trace);
+});
+
+test("an error object is cut out too; what is no response is none", () => {
+  assert.equal(cut('{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"}"}}'), '{"code":3,"message":"}"}');
+  for (const text of [
+    "",
+    "null",
+    "<html>",
+    "[]",
+    "{}",
+    '{"result":',
+    '{"result":"a',
+    '{"id":1,"result":{"a":1}',
+    '{"result"}',
+  ]) {
+    assert.equal(cut(text), undefined, text);
+  }
+});
+
+test("a batch's responses are told apart by id", () => {
+  const answers = parseBatchResponse(Buffer.from('[{"id":1,"result":[1]}, {"error":{"code":1},"id":0},7]'));
+  assert.deepEqual(
+    answers?.map((answer) => answer?.id),
+    ["1", "0", undefined],
+  );
+  assert.equal(parseBatchResponse(Buffer.from('{"id":null,"error":{}}')), undefined);
+});
+
+test("an answer tells its block from its outermost members alone", () => {
+  const hash = `0x${"aB".repeat(32)}`;
+  const block = { hash: hash.toLowerCase(), number: 16n };
+  const inner = { hash: "0x1", blockHash: "0x1", number: "0x1", blockNumber: "0x1" };
+  const tell = (value: unknown, blockField: "hash" | "blockHash" | "firstBlockHash") =>
+    readResponseBlock(Buffer.from(JSON.stringify(value)), blockField);
+  assert.deepEqual(tell({ transactions: [inner], hash, number: "0x10" }, "hash"), block);
+  assert.deepEqual(tell({ logs: [inner], blockNumber: "0x10", blockHash: hash }, "blockHash"), block);
+  assert.deepEqual(tell([{ blockNumber: "0x10", blockHash: hash }, inner], "firstBlockHash"), block);
+  // trace_block of parity and those who follow it.
+  assert.deepEqual(tell([{ blockNumber: 16, blockHash: hash }], "firstBlockHash"), block);
+  assert.equal(tell(null, "hash"), undefined);
+  assert.equal(tell([], "firstBlockHash"), undefined);
+  assert.equal(tell({ blockHash: null, blockNumber: null }, "blockHash"), undefined);
+});

@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { privateKeyToAccount } from "viem/accounts";
+import type { StateKeys, StateValues } from "../../src/core/stateReader.ts";
+import type { PendingEnvironment } from "../../src/core/view.ts";
+import { createBloom } from "../../src/ethereum/bloom.ts";
+import { type Address, type Data, formatData, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { encodeReceipt } from "../../src/ethereum/receipt.ts";
+import type { Rules } from "../../src/ethereum/rules.ts";
+import { createEngines } from "../../src/evm/referenceEngine.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
+import type { Work } from "../../src/pending/execution.ts";
+import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
+import { until } from "../support/until.ts";
+
+const CHAIN_ID = 7;
+const RULES: Rules = { chainId: BigInt(CHAIN_ID), fork: "prague" };
+const sender = privateKeyToAccount(`0x${"11".repeat(32)}`);
+const SENDER = sender.address.toLowerCase() as Address;
+const RECIPIENT: Address = "0x00000000000000000000000000000000000beef1";
+const NATIVE: Address = "0xb200000000000000000000000000000000000001";
+const GAS = 21_000n;
+const engine = createEngines();
+
+const transfer = (nonce: number, to = RECIPIENT, chainId = CHAIN_ID): Promise<Data> =>
+  sender.signTransaction({
+    type: "eip1559",
+    chainId,
+    nonce,
+    to,
+    value: 1n,
+    gas: GAS,
+    maxFeePerGas: 7n,
+    maxPriorityFeePerGas: 0n,
+  });
+
+const environment = (number: bigint): PendingEnvironment => ({
+  number,
+  timestamp: 1_700_000_000n + number,
+  gasLimit: 30_000_000n,
+  baseFeePerGas: 7n,
+  feeRecipient: "0x4200000000000000000000000000000000000011",
+  prevRandao: ZERO_HASH,
+  parentHash: `0x${number.toString(16).padStart(64, "0")}`,
+  parentBeaconBlockRoot: ZERO_HASH,
+  extraData: "0x",
+});
+
+/** What a block of so many transfers says of itself. */
+const told = (transfers: number): Work["told"] => ({
+  gasUsed: GAS * BigInt(transfers),
+  logsBloom: formatData(createBloom()),
+  receiptsRoot: orderedTrieRoot(
+    Array.from({ length: transfers }, (_, at) =>
+      encodeReceipt({
+        type: 2,
+        status: true,
+        cumulativeGasUsed: GAS * BigInt(at + 1),
+        logs: [],
+        logsBloom: createBloom(),
+      }),
+    ),
+  ),
+});
+
+const createRig = () => {
+  const asked: StateKeys[] = [];
+  const runner = createFlashblockExecutor(
+    {
+      fetch: async (_, keys) => {
+        asked.push(keys);
+        return {
+          accounts: keys.accounts.map((address) => [
+            address,
+            address === SENDER ? { nonce: 0n, balance: 10n ** 18n, codeHash: EMPTY_CODE_HASH } : undefined,
+          ]),
+          codes: [],
+          slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
+          blockHashes: keys.blockHashes.map((number) => [number, ZERO_HASH]),
+        };
+      },
+      engine,
+      codes: new Map<Hash, Uint8Array>(),
+      isNative: (address) => address === NATIVE,
+    },
+    { number: 0n, hash: ZERO_HASH },
+  );
+  const run = (id: number, work: Partial<Work> & Pick<Work, "transactions">) =>
+    runner.run(
+      {
+        id,
+        before: undefined,
+        environment: environment(1n),
+        index: 0,
+        accessList: [],
+        hasPostExec: false,
+        told: told(work.transactions.length),
+        ...work,
+      },
+      RULES,
+    );
+  return { runner, run, asked };
+};
+
+test("a message whose rules are not known is decoded and not executed", async () => {
+  const { runner, asked } = createRig();
+  const work = {
+    id: 1,
+    before: undefined,
+    environment: environment(1n),
+    index: 0,
+    transactions: [await transfer(0)],
+    accessList: [],
+    hasPostExec: false,
+    told: told(1),
+  };
+  const { unverified, outcome, transactions } = await runner.run(work, RULES, false);
+  assert.deepEqual([unverified, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
+  assert.deepEqual(asked, []);
+});
+
+test("each message runs on what the one before left, and tells what it wrote", async () => {
+  const { run } = createRig();
+  const first = await run(1, { transactions: [await transfer(0)] });
+  assert.equal(first.unverified, undefined);
+  assert.deepEqual(
+    first.transactions.map((transaction) => transaction.sender),
+    [SENDER],
+  );
+  const second = await run(2, {
+    before: 1,
+    index: 1,
+    transactions: [await transfer(1), await transfer(2)],
+    told: told(3),
+  });
+  assert.equal(second.unverified, undefined);
+  assert.equal(second.outcome?.receipts.at(-1)?.cumulativeGasUsed, 3n * GAS);
+  assert.equal(second.outcome?.changes.get(RECIPIENT)?.account?.balance, 3n);
+  assert.equal(second.outcome?.changes.get(SENDER)?.account?.nonce, 3n);
+});
+
+test("a base that moves through what was run asks for nothing again; another one forgets all", async () => {
+  const { runner, run, asked } = createRig();
+  await run(1, { transactions: [await transfer(0)] });
+  runner.rebase({ number: 1n, hash: `0x${"1".repeat(64)}` }, 1);
+  const before = asked.length;
+  const next = await run(2, { before: 1, environment: environment(2n), transactions: [await transfer(1)] });
+  assert.equal(next.outcome?.changes.get(RECIPIENT)?.account?.balance, 2n);
+  assert.equal(asked.length, before);
+  runner.rebase({ number: 1n, hash: `0x${"2".repeat(64)}` }, undefined);
+  const again = await run(3, { environment: environment(2n), transactions: [await transfer(0)] });
+  assert.equal(again.outcome?.changes.get(RECIPIENT)?.account?.balance, 1n);
+  assert.ok(asked.length > before);
+});
+
+test("what does not agree with the message is not proven, nor is anything after it", async () => {
+  const { run } = createRig();
+  const transactions = [await transfer(0)];
+  const right = told(1);
+  const unverified = async (wrong: Partial<Work["told"]>) =>
+    (await run(1, { transactions, told: { ...right, ...wrong } })).unverified;
+  assert.equal(await unverified({ gasUsed: 1n }), "gas");
+  assert.equal(await unverified({ logsBloom: `0x${"01".repeat(256)}` }), "bloom");
+  assert.equal(await unverified({ receiptsRoot: ZERO_HASH }), "receiptsRoot");
+  const after = await run(2, { before: 1, index: 1, transactions: [await transfer(1)], told: told(2) });
+  assert.equal(after.unverified, "unexecutable");
+  assert.equal(after.outcome, undefined);
+});
+
+test("what cannot be run here is named", async () => {
+  const { run } = createRig();
+  const unverified = async (transactions: readonly Data[], more: Partial<Work> = {}) =>
+    (await run(1, { transactions, ...more })).unverified;
+  assert.equal(await unverified(["0x7e010203"]), "undecodable");
+  assert.equal(await unverified(["0x7d01"]), "undecodable");
+  assert.equal(await unverified([await transfer(0, RECIPIENT, 8)]), "foreignChain");
+  assert.equal(await unverified([await transfer(0, NATIVE)]), "unexecutable");
+  assert.equal(await unverified([await transfer(5)]), "rejected");
+  assert.equal(await unverified([await transfer(0), await transfer(0)]), "rejected");
+  assert.equal(await unverified([await transfer(0)], { hasPostExec: true }), "unexecutable");
+});
+
+test("a work whose beginning was run elsewhere is refused", async () => {
+  const { run } = createRig();
+  await assert.rejects(run(9, { before: 8, index: 1, transactions: [] }));
+});
+
+const NO_VALUES: StateValues = { accounts: [], codes: [], slots: [], blockHashes: [] };
+const rich = (keys: StateKeys): StateValues => ({
+  ...NO_VALUES,
+  accounts: keys.accounts.map((address) => [
+    address,
+    address === SENDER ? { nonce: 0n, balance: 10n ** 18n, codeHash: EMPTY_CODE_HASH } : undefined,
+  ]),
+  slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
+});
+const workOf = (id: number, transactions: readonly Data[], more: Partial<Work> = {}): Work => ({
+  id,
+  before: undefined,
+  environment: environment(1n),
+  index: 0,
+  transactions,
+  accessList: [],
+  hasPostExec: false,
+  told: told(transactions.length),
+  ...more,
+});
+const BASE = { number: 0n, hash: ZERO_HASH };
+const place = { engine, codes: new Map<Hash, Uint8Array>(), isNative: () => false };
+
+test("a message whose state cannot be read is tried again, with what is known by then", async () => {
+  const causes: string[] = [];
+  let fetches = 0;
+  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
+    if (++fetches < 3) throw new Error(`no node answers (${fetches})`);
+    return rich(keys);
+  };
+  const runner = createFlashblockExecutor({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
+  const first = await runner.run(workOf(1, [await transfer(0)]), RULES);
+  assert.equal(first.unverified, undefined);
+  assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
+  const second = await runner.run(workOf(2, [await transfer(1)], { before: 1, index: 1, told: told(2) }), RULES);
+  assert.equal(second.unverified, undefined);
+});
+
+test("a message is given up when its block is sealed and time is over: the cause is named", async () => {
+  const fetch = () => Promise.reject(new Error("pruned"));
+  const runner = createFlashblockExecutor({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
+  const { unverified, cause } = await runner.run(workOf(1, [await transfer(0)]), RULES);
+  assert.equal(unverified, "unreadable");
+  assert.match(cause ?? "", /not fetched in time/);
+});
+
+test("a message that nobody awaits any more is not finished", async () => {
+  let isVoid = false;
+  const fetch = async (): Promise<StateValues> => {
+    isVoid = true;
+    throw new Error("too late");
+  };
+  const runner = createFlashblockExecutor({ ...place, fetch, isVoid: () => isVoid }, BASE);
+  await assert.rejects(runner.run(workOf(1, [await transfer(0)]), RULES), { name: "VoidWork" });
+});
+
+test("messages that wait fetch what they will read while an earlier one waits for its state", async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked: StateKeys[] = [];
+  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
+    asked.push(keys);
+    if (asked.length === 1) await gate.promise;
+    return rich(keys);
+  };
+  const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
+  const other: Address = "0x00000000000000000000000000000000000beef2";
+  const first = workOf(1, [await transfer(0)]);
+  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, told: told(2) });
+  const running = runner.run(first, RULES);
+  runner.expect(second, RULES);
+  await until(() => asked.some(({ accounts }) => accounts.includes(other)), "the second message's state is fetched");
+  gate.resolve();
+  assert.equal((await running).unverified, undefined);
+  const before = asked.length;
+  assert.equal((await runner.run(second, RULES)).unverified, undefined);
+  assert.equal(asked.length, before);
+});
+
+test("what the feed's access list names is fetched at once", async () => {
+  const slot: Hash = `0x${"0".repeat(63)}7`;
+  const asked: StateKeys[] = [];
+  const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
+    asked.push(keys);
+    return rich(keys);
+  };
+  const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
+  await runner.run(workOf(1, [await transfer(0)], { accessList: [{ address: RECIPIENT, slots: [slot] }] }), RULES);
+  assert.deepEqual(asked[0]?.slots, [[RECIPIENT, slot]]);
+});

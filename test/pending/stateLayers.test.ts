@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { AccountChange } from "../../src/core/stateReader.ts";
+import type { Address } from "../../src/ethereum/hex.ts";
+import { findAccount, findSlot, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
+import { hashOf } from "../support/flashblocks.ts";
+
+const address: Address = `0x${"aa".repeat(20)}`;
+
+/** Code's hash says which code it is, as it does on a chain. */
+const change = fc
+  .record({
+    exists: fc.boolean(),
+    balance: fc.bigInt(0n, 5n),
+    code: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
+    isCleared: fc.boolean(),
+    slots: fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 9 })), {
+      selector: ([slot]) => slot,
+    }),
+  })
+  .map(
+    ({
+      exists,
+      balance,
+      code,
+      isCleared,
+      slots,
+    }): { code: number | undefined; change: (codeBefore: number) => AccountChange } => ({
+      code,
+      change: (codeBefore) => ({
+        account: exists ? { nonce: 0n, balance, codeHash: hashOf(code ?? codeBefore) } : undefined,
+        ...(code === undefined ? {} : { code: Uint8Array.of(code) }),
+        isCleared: isCleared || !exists,
+        slots: slots.map(([slot, value]) => [hashOf(slot), value === 0 ? new Uint8Array(0) : Uint8Array.of(value)]),
+      }),
+    }),
+  );
+
+test("layers collapsed into one say what they said as a stack", () => {
+  fc.assert(
+    fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), (made) => {
+      let code = 0;
+      const stack = made.map((each) => {
+        const layer = layerFromChanges(new Map([[address, each.change(code)]]));
+        code = each.code ?? code;
+        return layer;
+      });
+      const newestFirst = stack.toReversed();
+      const one = [mergeLayers(stack)];
+      assert.deepEqual(findAccount(one, address)?.account, findAccount(newestFirst, address)?.account);
+      assert.deepEqual(findAccount(one, address)?.isCleared, findAccount(newestFirst, address)?.isCleared);
+      for (let slot = 0; slot <= 4; slot++) {
+        assert.deepEqual(findSlot(one, address, hashOf(slot)), findSlot(newestFirst, address, hashOf(slot)));
+      }
+    }),
+  );
+});
+
+test("a slot of a cleared account is zero, whatever lies below", () => {
+  const older = layerFromChanges(
+    new Map([[address, { account: undefined, isCleared: false, slots: [[hashOf(1), Uint8Array.of(1)]] }]]),
+  );
+  const newer = layerFromChanges(new Map([[address, { account: undefined, isCleared: true, slots: [] }]]));
+  assert.deepEqual(findSlot([newer, older], address, hashOf(1)), new Uint8Array(0));
+  assert.deepEqual(findSlot([older], address, hashOf(2)), undefined);
+});
+
+test("code that an older layer wrote is still told", () => {
+  const account = { nonce: 0n, balance: 0n, codeHash: hashOf(1) };
+  const older = layerFromChanges(new Map([[address, { account, code: Uint8Array.of(1), isCleared: true, slots: [] }]]));
+  const newer = layerFromChanges(
+    new Map([[address, { account: { ...account, balance: 9n }, isCleared: false, slots: [] }]]),
+  );
+  assert.deepEqual(findAccount([newer, older], address), {
+    account: { ...account, balance: 9n },
+    code: Uint8Array.of(1),
+    isCleared: true,
+  });
+  assert.deepEqual(findAccount([mergeLayers([older, newer])], address), findAccount([newer, older], address));
+});

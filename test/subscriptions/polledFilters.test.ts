@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createRedisStore } from "../../src/cache/redisStore.ts";
+import { parseLogQuery } from "../../src/ethereum/logFilter.ts";
+import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
+import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { createSharedFilters } from "../../src/subscriptions/sharedFilters.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { ANY, contextOf, createSplit, range, readLogs } from "../logs/askLogs.ts";
+import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "../logs/fakeChain.ts";
+import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+import { startRedis } from "../support/redis.ts";
+import { until } from "../support/until.ts";
+
+const logs = Array.from({ length: 60 }, (_, at) =>
+  at % 2 === 0 ? [{ address: fakeAddress(at % 3), topics: [fakeTopic(at)], data: "0x" as const }] : [],
+);
+const chain = createFakeChain(logs);
+const fork = createFakeChain(logs.slice(48), { base: chain.slice(0, 48), fork: "other" });
+
+const at = (blocks: readonly FakeBlock[], latest: number) =>
+  contextOf(fakeHeads(blocks, { latest, finalized: 40 }), { clientId: "client" });
+const query = (value: object = {}) => parseLogQuery(value, { maxAddresses: 10, maxTopics: 10 });
+const missing = { code: -32000, message: "filter not found" };
+const REPLICA = "1234abcd";
+
+const localStore = async (_: TestContext, maxPerClient = 100): Promise<FilterStore> =>
+  createLocalFilters({ maxPerClient });
+
+const sharedStore = async (t: TestContext, maxPerClient = 100): Promise<FilterStore> => {
+  const { url } = await startRedis(t);
+  const telemetry = createTelemetry({ level: "silent" });
+  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry });
+  t.after(() => redis.close());
+  const store = createSharedFilters({ maxPerClient, run: redis.run });
+  await until(
+    () =>
+      store.read("0x").then(
+        () => true,
+        () => false,
+      ),
+    "Redis is connected",
+  );
+  return store;
+};
+
+/** One replica in front of a node of its own. */
+const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
+  const node = createFakeLogNode({ chain });
+  const { local = createLocalFilters({ maxPerClient: 100 }), shared } = stores;
+  const filters = createFilters({ logs: createSplit([node]), local, shared, replica: REPLICA });
+  return { node, filters };
+};
+
+for (const [name, createStore] of [
+  ["in this process", localStore],
+  ["in Redis", sharedStore],
+] as const) {
+  const create = async (t: TestContext, maxPerClient?: number) => {
+    const store = await createStore(t, maxPerClient);
+    return createReplica(name === "in Redis" ? { shared: store } : { local: store });
+  };
+
+  test(`${name}: each log is reported once, and those of a reorganised block again with removed: true`, async (t) => {
+    const { node, filters } = await create(t);
+    const id = await filters.newLogFilter(query(), at(chain, 44));
+    const ask = async (blocks: readonly FakeBlock[], latest: number) => {
+      node.options.chain = blocks;
+      return readLogs(await filters.changes(id, at(blocks, latest)));
+    };
+    assert.deepEqual(await ask(chain, 44), []);
+    assert.deepEqual(await ask(chain, 51), plainScan(chain, ANY, range(45, 51)));
+    assert.deepEqual(await ask(chain, 51), []);
+    const gone = plainScan(chain, ANY, range(48, 51)).map((log) => ({ ...log, removed: true }));
+    assert.deepEqual(await ask(fork, 53), [...gone, ...plainScan(fork, ANY, range(48, 53))]);
+    assert.deepEqual(await ask(fork, 59), plainScan(fork, ANY, range(54, 59)));
+  });
+
+  test(`${name}: a filter's bounds`, async (t) => {
+    const { filters } = await create(t);
+    const bounds = { fromBlock: "0x14", toBlock: "0x30", address: fakeAddress(0) };
+    const id = await filters.newLogFilter(query(bounds), at(chain, 44));
+    const wanted = { addresses: [fakeAddress(0)], topics: [] };
+    assert.deepEqual(await filters.query(id), query(bounds));
+    assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 59))), plainScan(chain, wanted, range(45, 48)));
+  });
+
+  test(`${name}: block filters report the hashes of new blocks`, async (t) => {
+    const { filters } = await create(t);
+    const id = await filters.newBlockFilter(at(chain, 50));
+    const ask = async (blocks: readonly FakeBlock[], latest: number) =>
+      readLogs(await filters.changes(id, at(blocks, latest)));
+    const hashes = (blocks: readonly FakeBlock[], from: number, to: number) =>
+      blocks.slice(from, to + 1).map(({ hash }) => hash);
+    assert.deepEqual(await ask(chain, 52), hashes(chain, 51, 52));
+    assert.deepEqual(await ask(fork, 54), hashes(fork, 48, 54));
+    await assert.rejects(filters.query(id), missing);
+  });
+
+  test(`${name}: filters are uninstalled, and limited by client`, async (t) => {
+    const { filters } = await create(t, 2);
+    const id = await filters.newBlockFilter(at(chain, 50));
+    assert.match(id, /^0x1234abcd[0-9a-f]{24}$/);
+    await filters.newLogFilter(query(), at(chain, 50));
+    await assert.rejects(filters.newBlockFilter(at(chain, 50)), { status: 503 });
+    await filters.newBlockFilter({ ...at(chain, 50), clientId: "another client" });
+    assert.equal(await filters.uninstall(id), true);
+    assert.equal(await filters.uninstall(id), false);
+    await assert.rejects(filters.changes(id, at(chain, 50)), missing);
+    await until(
+      () =>
+        filters.newBlockFilter(at(chain, 50)).then(
+          () => true,
+          () => false,
+        ),
+      "there is room again",
+    );
+  });
+
+  test(`${name}: an answer that fails is reported the next time`, async (t) => {
+    const { node, filters } = await create(t);
+    const id = await filters.newLogFilter(query(), at(chain, 44));
+    node.options.chain = fork;
+    await assert.rejects(filters.changes(id, at(chain, 50)));
+    node.options.chain = chain;
+    const answer = await filters.changes(id, at(chain, 52));
+    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(45, 52)));
+  });
+}
+
+test("in this process: filters expire, and another replica does not know them", async () => {
+  let nowMs = 0;
+  const local = createLocalFilters({ maxPerClient: 9, maxFilters: 2, expiryMs: 1_000, now: () => nowMs });
+  const { filters } = createReplica({ local });
+  const context = at(chain, 50);
+  const id = await filters.newLogFilter(query(), context);
+  await assert.rejects(createReplica({}).filters.changes(id, context), missing);
+  await filters.newBlockFilter(context);
+  await assert.rejects(filters.newBlockFilter(context), { status: 503 });
+  nowMs = 900;
+  await filters.changes(id, context);
+  nowMs = 1_800;
+  await filters.changes(id, context);
+  nowMs = 2_800;
+  await assert.rejects(filters.changes(id, context), missing);
+});
+
+test("two replicas answer polls of one filter at once: each log is in one answer, also across a reorganisation", async (t) => {
+  const shared = await sharedStore(t);
+  const replicas = [createReplica({ shared }), createReplica({ shared })];
+  const [first] = replicas;
+  assert.ok(first);
+  const id = await first.filters.newLogFilter(query(), at(chain, 44));
+  const seen: object[] = [];
+  const pollAll = async (blocks: readonly FakeBlock[], latest: number) => {
+    const polls = replicas.flatMap(({ node, filters }, index) => {
+      node.options.chain = blocks;
+      // At every second block one of them is behind.
+      return [0, 1].map(() => filters.changes(id, at(blocks, latest - (latest % 2) * index)));
+    });
+    for (const answer of await Promise.all(polls)) seen.push(...((await readLogs(answer)) as object[]));
+  };
+  for (let latest = 45; latest <= 51; latest++) await pollAll(chain, latest);
+  for (let latest = 53; latest <= 59; latest++) await pollAll(fork, latest);
+  const gone = plainScan(chain, ANY, range(48, 51)).map((log) => ({ ...log, removed: true }));
+  const expected = [...plainScan(chain, ANY, range(45, 51)), ...gone, ...plainScan(fork, ANY, range(48, 59))];
+  const sorted = (list: readonly object[]) => list.map((log) => JSON.stringify(log)).sort();
+  assert.deepEqual(sorted(seen), sorted(expected));
+});
+
+test("logs that had no room are read by block hash when their block is gone", async (t) => {
+  const data = `0x${"ab".repeat(300_000)}` as const;
+  const large = createFakeChain(logs.map((list) => list.map((log) => ({ ...log, data }))));
+  const other = createFakeChain(logs.slice(48), { base: large.slice(0, 48), fork: "other" });
+  for (const stores of [{}, { shared: await sharedStore(t) }]) {
+    const { node, filters } = createReplica(stores);
+    node.options.chain = large;
+    const id = await filters.newLogFilter(query(), at(large, 44));
+    await filters.changes(id, at(large, 52));
+    // The node still has the old blocks by their hashes.
+    node.options.chain = [...other, ...large.slice(48)];
+    node.options.head = 59;
+    const isOld = (log: unknown) => large.slice(48).some(({ hash }) => JSON.stringify(log).includes(hash));
+    node.options.change = (list, { byHash }) => (byHash ? list : list.filter((log) => !isOld(log)));
+    const gone = plainScan(large, ANY, range(48, 52)).map((log) => ({ ...log, removed: true }));
+    assert.deepEqual(await readLogs(await filters.changes(id, at(other, 53))), [
+      ...gone,
+      ...plainScan(other, ANY, range(48, 53)),
+    ]);
+  }
+});
