@@ -17,7 +17,7 @@ export interface Lease {
 
 export interface FairScheduler {
   /** Waits for a slot and a node; undefined if no node can serve the request. Rejects when the owner's signal aborts. */
-  acquire(asker: SlotOwner, choose: () => Choice): Promise<Lease | undefined>;
+  acquire(owner: SlotOwner, choose: () => Choice): Promise<Lease | undefined>;
   /** Fetch ranges that this node is answering. */
   inFlight(node: Node): number;
 }
@@ -46,12 +46,12 @@ class RoundRobinScheduler implements FairScheduler {
     return this.#inFlight.get(node) ?? 0;
   }
 
-  acquire(asker: SlotOwner, choose: () => Choice): Promise<Lease | undefined> {
-    const { signal } = asker;
+  acquire(owner: SlotOwner, choose: () => Choice): Promise<Lease | undefined> {
+    const { signal } = owner;
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Lease | undefined>();
     const onAbort = () => {
-      this.#remove(asker, waiter);
+      this.#remove(owner, waiter);
       reject(signal.reason);
     };
     const waiter: Waiter = {
@@ -62,7 +62,7 @@ class RoundRobinScheduler implements FairScheduler {
       },
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    this.#add(asker, waiter);
+    this.#add(owner, waiter);
     this.#dispatch();
     return promise;
   }

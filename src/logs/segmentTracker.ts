@@ -19,7 +19,7 @@ type State =
   | { readonly kind: "buffered"; readonly bytes: Uint8Array }
   | { readonly kind: "sent" };
 
-interface CacheEntry {
+interface Entry {
   readonly piece: Piece;
   /** False for a part of a segment that is too large for memory. */
   readonly isSegment: boolean;
@@ -70,7 +70,7 @@ export interface SegmentTracker {
 const MISSING: State = { kind: "missing" };
 
 /** Splits a segment with too many logs for memory into parts. Parts are not cached. */
-const splitEntry = ({ piece }: CacheEntry, maxBlocks: number): CacheEntry[] =>
+const splitEntry = ({ piece }: Entry, maxBlocks: number): Entry[] =>
   splitRange(piece, maxBlocks).map((range) => ({
     piece: { ...range, final: piece.final },
     isSegment: false,
@@ -81,7 +81,7 @@ class StoredSegmentTracker implements SegmentTracker {
   readonly #filterHash: string;
   readonly #heads: Heads;
   readonly #store: SegmentStore;
-  readonly #entries: CacheEntry[];
+  readonly #entries: Entry[];
   readonly #sources = new Set<Segment["from"]>();
   #cachedSegments = 0;
   #isStored = true;
@@ -182,12 +182,12 @@ class StoredSegmentTracker implements SegmentTracker {
     this.#entries.splice(index, 1, ...splitEntry(entry, maxBlocks));
   }
 
-  #buffer(entry: CacheEntry, bytes: Uint8Array): void {
+  #buffer(entry: Entry, bytes: Uint8Array): void {
     entry.state = { kind: "buffered", bytes };
     this.#heldBytes += bytes.length;
   }
 
-  #complete(claimed: readonly CacheEntry[], { logs, timestamps, verified }: Fetched): void {
+  #complete(claimed: readonly Entry[], { logs, timestamps, verified }: Fetched): void {
     for (const entry of claimed) {
       const bytes = joinLogs(logs.slice(...findRange(logs, entry.piece)), timestamps);
       this.#buffer(entry, bytes);
@@ -203,7 +203,7 @@ class StoredSegmentTracker implements SegmentTracker {
   }
 
   /** Reads all possible locations of these segments with one request to the store. */
-  async #lookUpEntries(entries: readonly CacheEntry[]): Promise<void> {
+  async #lookUpEntries(entries: readonly Entry[]): Promise<void> {
     const locations = entries.map(({ piece }) => placesOf(this.#filterHash, piece, this.#heads));
     const segments = await this.#store.get(locations.flat().map(({ key }) => key));
     let offset = 0;
@@ -218,7 +218,7 @@ class StoredSegmentTracker implements SegmentTracker {
   }
 
   /** Buffers a cached segment. Without room only `isFirst` is buffered, because it is sent next. */
-  #useCached(entry: CacheEntry, segment: Segment, location: Place | undefined, isFirst: boolean): void {
+  #useCached(entry: Entry, segment: Segment, location: Place | undefined, isFirst: boolean): void {
     this.#sources.add(segment.from);
     const bytes = location?.isWider ? cutSegment(segment.bytes, entry.piece) : segment.bytes;
     const hasRoom = this.#heldBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
