@@ -1,101 +1,93 @@
-import { parentPort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import type { StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
+import { type RunJob, serveJobs } from "../workers/serveJobs.ts";
+import type { WorkerTask } from "../workers/startTask.ts";
 import type { Engine } from "./engine.ts";
 import { createKnownState, type KnownState } from "./knownState.ts";
 import { NotExecutableError } from "./notExecutableError.ts";
 import { createEngines } from "./referenceEngine.ts";
-import type { FromWorker, ToWorker } from "./runMessages.ts";
+import type { EvmRun, EvmRunOutput } from "./runMessages.ts";
 import { runUntilStateComplete } from "./runUntilStateComplete.ts";
 
-/** States whose values stay in a worker: those of the newest blocks, so that a call asked again asks for nothing. */
+/** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
 const MAX_STATES = 4;
 const MAX_VALUES = 200_000;
 const MAX_CODE_BYTES = 192 * 1024 * 1024;
-/** A code that was called has its jump analysis with it: a slot for each byte, and its pushes. */
+/** Code that was executed has its jump analysis with it: one slot per byte, and its pushes. */
 const BYTES_OF_CODE_BYTE = 17;
 
 export interface WorkerContext {
   engine(rules: Rules): Engine;
-  /** Runs until the state holds all that it reads. */
+  /** Repeats the run until the state has all values that it reads. */
   withState<T>(run: (state: StateReader) => Promise<T>): Promise<T>;
 }
 
-/** What a worker can run, by name. Input and output are plain data. */
-export type WorkerTasks = Readonly<Record<string, (input: never, host: WorkerContext) => Promise<unknown>>>;
+/** What a thread can run, by name. Input and output are plain data. */
+export type EvmRuns = Readonly<Record<string, (input: never, context: WorkerContext) => Promise<unknown>>>;
 
-/** The whole of a worker thread: takes one run at a time and answers it, or says what it lacks. */
-export const workerMain = (runs: WorkerTasks): void => {
-  const port = parentPort;
-  if (port === null) throw new Error("runs are served in a worker thread");
-  const engine = createEngines();
-  const codes = new LRUCache<Hash, Uint8Array>({
+/** Caches the state that runs of this thread have read. */
+class StateCaches {
+  readonly #codes = new LRUCache<Hash, Uint8Array>({
     maxSize: MAX_CODE_BYTES,
     sizeCalculation: (code) => code.length * BYTES_OF_CODE_BYTE + 1,
   });
-  const states = new LRUCache<string, KnownState>({ max: MAX_STATES });
-  let waiting: { resolve(values: StateValues): void; reject(error: Error): void } | undefined;
+  readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
 
-  const send = (message: FromWorker) => port.postMessage(message);
-
-  const knownState = (stateId: string, nativeContracts: readonly string[]): KnownState => {
-    const known = states.get(stateId);
-    if (known !== undefined && known.size < MAX_VALUES) return known;
-    const fresh = createKnownState({
-      codes,
+  of({ stateId, nativeContracts }: Pick<EvmRun, "stateId" | "nativeContracts">): KnownState {
+    const cached = this.#states.get(stateId);
+    if (cached !== undefined && cached.size < MAX_VALUES) return cached;
+    const state = createKnownState({
+      codes: this.#codes,
       isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
     });
-    states.set(stateId, fresh);
-    return fresh;
-  };
+    this.#states.set(stateId, state);
+    return state;
+  }
+}
 
-  const execute = async ({
-    id,
-    name,
-    stateId,
-    nativeContracts,
-    input,
-  }: ToWorker & { kind: "run" }): Promise<FromWorker> => {
+/** Makes the task of a thread that executes EVM code for EvmWorkers. */
+export const evmTask =
+  (runs: EvmRuns): WorkerTask =>
+  (port) =>
+    serveJobs(port, runJob(runs));
+
+const runJob = (runs: EvmRuns): RunJob => {
+  const engine = createEngines();
+  const caches = new StateCaches();
+  return async (job, request): Promise<EvmRunOutput> => {
+    const { name, input, ...stateOptions } = job as EvmRun;
     const run = runs[name];
     if (run === undefined) throw new Error(`no run is named ${name}`);
+    const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
-    const fetch = (keys: StateKeys) =>
-      new Promise<StateValues>((resolve, reject) => {
-        waiting = { resolve, reject };
-        send({ kind: "need", id, keys });
-      });
-    const host: WorkerContext = {
+    const context: WorkerContext = {
       engine,
-      withState: async (on) => {
-        const settled = await runUntilStateComplete(knownState(stateId, nativeContracts), fetch, on);
-        rounds += settled.rounds;
-        return settled.result;
+      withState: async (withReader) => {
+        const completed = await runUntilStateComplete(caches.of(stateOptions), fetch, withReader);
+        rounds += completed.rounds;
+        return completed.result;
       },
     };
-    const output = await run(input as never, host);
-    return { kind: "done", id, output, rounds };
+    try {
+      const output = await run(input as never, context);
+      return { kind: "done", output, rounds };
+    } catch (error) {
+      return formatError(error);
+    }
   };
-
-  port.on("message", (message: ToWorker) => {
-    if (message.kind === "values") waiting?.resolve(message.values);
-    else if (message.kind === "noValues") waiting?.reject(new Error(message.message));
-    else
-      execute(message)
-        .catch((error: unknown) => describeError(message.id, error))
-        .then(send);
-  });
-  send({ kind: "ready" });
 };
 
-const describeError = (id: number, error: unknown): FromWorker => {
-  if (error instanceof NotExecutableError || error instanceof UnknownRules)
-    return { kind: "native", id, message: error.message };
+/** Throws errors that are faults of this program. */
+const formatError = (error: unknown): EvmRunOutput => {
+  if (error instanceof NotExecutableError || error instanceof UnknownRules) {
+    return { kind: "mustForward", message: error.message };
+  }
   if (error instanceof RpcError) {
     const { code, message, data } = error;
-    return { kind: "fault", id, fault: { code, message, ...(data === undefined ? {} : { data }) } };
+    return { kind: "error", code, message, data };
   }
-  return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  throw error;
 };

@@ -1,5 +1,11 @@
-import { workerMain } from "../evm/evmTask.ts";
+import { evmTask } from "../evm/evmTask.ts";
 import { runAccessList, runCall, runEstimate } from "./callRuns.ts";
 import { runSimulation } from "./runSimulation.ts";
 
-workerMain({ simulate: runSimulation, call: runCall, estimateGas: runEstimate, createAccessList: runAccessList });
+/** The task of a thread that simulates. */
+export const simulationTask = evmTask({
+  simulate: runSimulation,
+  call: runCall,
+  estimateGas: runEstimate,
+  createAccessList: runAccessList,
+});

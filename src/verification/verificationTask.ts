@@ -1,11 +1,8 @@
-import { parentPort } from "node:worker_threads";
+import type { WorkerTask } from "../workers/startTask.ts";
 import { checkBody } from "./checkBody.ts";
 import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
 
-const port = parentPort;
-if (port === null) throw new Error("answers are verified in a worker thread");
-
-const run = ({ id, body, task }: ToVerifier): FromVerifier => {
+const verify = ({ id, body, task }: ToVerifier): FromVerifier => {
   try {
     return { kind: "done", id, findings: checkBody(body, task), body };
   } catch (error) {
@@ -13,8 +10,10 @@ const run = ({ id, body, task }: ToVerifier): FromVerifier => {
   }
 };
 
-port.on("message", (message: ToVerifier) => {
-  const answer = run(message);
-  port.postMessage(answer, answer.kind === "done" ? [answer.body.buffer] : []);
-});
-port.postMessage({ kind: "ready" } satisfies FromVerifier);
+/** The task of a thread that verifies responses. */
+export const verificationTask: WorkerTask = (port) => {
+  port.on("message", (message: ToVerifier) => {
+    const verified = verify(message);
+    port.postMessage(verified, verified.kind === "done" ? [verified.body.buffer] : []);
+  });
+};
