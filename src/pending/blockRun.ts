@@ -68,8 +68,7 @@ export class BlockRun {
   async #step(): Promise<void> {
     const { engine, work, transactions, gasUsed } = this.#options;
     if (!this.#hasBegun) {
-      const { parentHash, parentBeaconBlockRoot } = work.environment;
-      await beginBlock(engine, this.#state, this.block, parentHash, parentBeaconBlockRoot);
+      await beginBlock({ engine, state: this.#state, block: this.block }, work.environment);
       this.#hasBegun = true;
       return;
     }

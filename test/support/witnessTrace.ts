@@ -44,10 +44,14 @@ const messageOf = (call: TracedCall): TransactionMessage => ({
 });
 
 const apply = (tracer: Tracer, state: StateReader, call: TracedCall) =>
-  applyTransaction(engines(tracer.rules), new StateOverlay(state), tracer.block, messageOf(call), {
-    checks: ANY_CALL,
-    tracesAccess: true,
-  });
+  applyTransaction(
+    { engine: engines(tracer.rules), state: new StateOverlay(state), block: tracer.block },
+    messageOf(call),
+    {
+      checks: ANY_CALL,
+      tracesAccess: true,
+    },
+  );
 
 /** What geth's prestateTracer reports of a call: the accounts and slots that it read, as they were before. */
 export const tracePrestate = async (tracer: Tracer, call: TracedCall): Promise<Record<Address, unknown>> => {
