@@ -9,8 +9,9 @@ import { applyDeposit } from "../../src/evm/applyDeposit.ts";
 import { applyTransaction } from "../../src/evm/applyTransaction.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import { l1AttributesOf, opChainFees } from "../../src/evm/opChainFees.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
-import { EMPTY_CODE_HASH, StateOverlay } from "../../src/evm/stateOverlay.ts";
+import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 
 const FROM: Address = `0x${"aa".repeat(20)}`;
