@@ -74,7 +74,7 @@ test("the tarball installs into an empty folder, starts there, and ends on SIGTE
 });
 
 const versionOf = (bin: string): string => {
-  const manifest: { version?: unknown } = JSON.parse(readFileSync(join(dirname(bin), "../package.json"), "utf8"));
+  const manifest: { version?: unknown } = JSON.parse(readFileSync(join(dirname(bin), "../../package.json"), "utf8"));
   return String(manifest.version);
 };
 
