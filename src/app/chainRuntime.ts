@@ -173,10 +173,10 @@ export const createChainRuntime = (config: ChainConfig, shared: Shared): ServedC
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal: ending.signal,
     }),
-    ask: internalCall(asking),
+    read: internalCall(asking),
     nodePending: {
       isServing: () => hasHead() && view().pending?.blocksFrom === "node",
-      ask: internalCall({ ...asking, atPending: true }),
+      read: internalCall({ ...asking, atPending: true }),
     },
     limits: logLimits,
     maxSubscriptions: server.maxSubscriptions,

@@ -31,7 +31,7 @@ const createRig = () => {
   const telemetry = createTelemetry({ level: "silent" });
   let heads: Heads = createHeads({ latest: 10n });
   let failures = 0;
-  const ask = async (method: string, [first]: readonly unknown[]) => {
+  const read = async (method: string, [first]: readonly unknown[]) => {
     const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
     asked.push(key);
     if (failures > 0) {
@@ -52,8 +52,8 @@ const createRig = () => {
     },
     pending,
     pool: { subscribe: () => Promise.reject(unavailable("none")) },
-    ask,
-    nodePending: { isServing: () => true, ask },
+    read,
+    nodePending: { isServing: () => true, read },
     limits: { maxAddresses: 10, maxTopics: 10 },
     maxSubscriptions: 10,
     telemetry,
