@@ -20,6 +20,7 @@ import { createAccessControl } from "./createAccessControl.ts";
 import { createReadiness } from "./readiness.ts";
 import { readVersion } from "./readVersion.ts";
 import { createStatus } from "./statusReport.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 /** A running forebay: one process, one or more chains. */
 export interface Forebay {
@@ -64,7 +65,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
-  const verifyPool = new VerifyThreads();
+  const verifyPool = new VerifyThreads(workerEntry("verification"));
   const gate = createAccessControl(config, telemetry);
   let http: HttpServer | undefined;
   const chains = createChains({

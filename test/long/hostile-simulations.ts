@@ -5,10 +5,11 @@ import { bls12_381 } from "@noble/curves/bls12-381.js";
 import { p256 } from "@noble/curves/nist.js";
 import secp256k1 from "secp256k1";
 import { Agent, request } from "undici";
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createWorkers } from "../../src/evm/workers.ts";
-import { createSimulator, SIMULATE_WORKER } from "../../src/simulation/simulator.ts";
+import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
+import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
@@ -21,7 +22,7 @@ const MAX_P99_MS = 50;
 const PAUSE_MS = 10;
 const MAX_GROWTH_MIB = 100;
 
-const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1 });
+const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
 const simulator = createSimulator({
   ...SIMULATOR_OPTIONS,
   workers,

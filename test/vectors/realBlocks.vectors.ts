@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { StateChanges } from "../../src/core/stateReader.ts";
 import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
@@ -114,6 +115,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const failures: string[] = [];
   const executor = createExecutor({
+    entry: workerEntry("pending"),
     forks: () => forks,
     nativeContracts: [],
     stateAt: state.at,
