@@ -1,21 +1,9 @@
-import type { Hash } from "../ethereum/hex.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
+import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
-/**
- * How long an answer is true, the table of architecture.md with the request's view applied.
- * `byTransaction`: kept by transaction hash together with the block that holds it, and true while that block is canonical.
- */
-export type RetentionClass =
-  | "constant"
-  | "byHash"
-  | "final"
-  | "recent"
-  | "recentState"
-  | "head"
-  | "byTransaction"
-  | "never";
+export type { RetentionClass } from "./retention.ts";
 
 /** A call whose tags and defaults are resolved: what nodes are asked, and what may be kept of the answer. */
 export interface RpcRequest extends Call {
@@ -23,7 +11,7 @@ export interface RpcRequest extends Call {
   /** Canonical JSON text of all that is asked but the block: equal questions have equal subjects, different ones never. */
   readonly canonicalParams: string;
   /** The block asked for. A node must have it; `hash` is set where the ring knows it. */
-  readonly block?: { readonly number: bigint; readonly hash?: Hash };
+  readonly block?: RequestBlock;
   /** The same question put by the block's hash (EIP-1898, or a ByHash method): sent instead, to nodes that can. */
   readonly byHash?: Call;
   /** Where the answer itself tells its block: in `hash`, in `blockHash`, or in `blockHash` of its first element. */
