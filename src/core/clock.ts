@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Time as the followers of heads see it; tests bring their own. */
+/** The clock of the head tracker; tests replace it. */
 export interface Clock {
   nowMs(): number;
-  /** Ends early, without an error, when the signal is aborted. */
+  /** Resolves early when the signal is aborted. */
   sleep(forMs: number, signal: AbortSignal): Promise<void>;
 }
 
@@ -13,7 +13,8 @@ export const systemClock: Clock = {
     try {
       await sleep(forMs, undefined, { signal });
     } catch {
-      // Woken: the caller looks at what has changed.
+      // The signal was aborted: the caller checks the reason.
+      return;
     }
   },
 };

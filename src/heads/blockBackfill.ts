@@ -3,14 +3,14 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { RING_BLOCKS } from "./blockRing.ts";
 import type { CanonicalChain } from "./canonicalChain.ts";
 
-/** What runs beside the following of heads. */
+/** The context that background tasks of the head tracker share. */
 export interface Background {
   readonly canonical: CanonicalChain;
-  /** Ends early when somebody asks after a quiet time, and at the end. */
+  /** Resolves early when the first request after an idle time arrives, and when the chain is closed. */
   readonly pause: (forMs: number) => Promise<void>;
   readonly signal: AbortSignal;
   readonly isIdle: () => boolean;
-  /** The node whose head is served. */
+  /** The leader: the node whose head is served. */
   readonly leader: () => UpstreamNode | undefined;
 }
 
@@ -18,10 +18,10 @@ const PERIOD_MS = 1_000;
 const BATCH_BLOCKS = 50;
 const IDLE_PERIOD_MS = 24_000;
 const IDLE_BATCH_BLOCKS = 2;
-/** Of a node's own budget, at most this part goes into filling. */
+/** Share of a node's request budget that the backfill may use. */
 const BUDGET_SHARE = 0.25;
 
-/** Fills the ring backwards: fast while somebody asks, else so slowly that an idle forebay costs its nodes next to nothing. */
+/** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
 export const createBlockBackfill = ({ canonical, pause, signal, isIdle, leader }: Background): void => {
   const fill = async (): Promise<void> => {
     const node = leader();

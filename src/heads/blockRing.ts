@@ -1,16 +1,19 @@
 import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 
-/** Canonical blocks without a hole, immutable; a new head copies two chunks and the list of chunks. */
+/** An immutable list of linked canonical blocks. A new head copies two chunks and the list of chunks. */
 export interface BlockRing {
   readonly oldest: bigint;
   readonly latest: RingBlock;
   readonly length: number;
   at(number: bigint): RingBlock | undefined;
   header(number: bigint): HeaderFields | undefined;
-  /** With these on top, in place of what was at and above the first one's number. Ascending, linked; the first one's parent is held. */
+  /**
+   * Returns a ring with these blocks on top. They replace all blocks at and above the first one's number.
+   * They are ascending and linked, and the ring has the first one's parent.
+   */
   withTop(blocks: readonly SealedBlock[]): BlockRing;
-  /** With these below the oldest. Ascending, linked; the last one is the oldest's parent. */
+  /** Returns a ring with these blocks below the oldest. They are ascending and linked; the last one is the oldest's parent. */
   withBottom(blocks: readonly SealedBlock[]): BlockRing;
 }
 
@@ -23,7 +26,7 @@ type Chunk = readonly (SealedBlock | undefined)[];
 interface Span {
   readonly oldest: number;
   readonly newest: number;
-  /** Block number of a chunk's first place, divided by the chunk's size. */
+  /** Number of the first chunk: the number of its first block divided by CHUNK_BLOCKS. */
   readonly firstChunk: number;
   readonly chunks: readonly Chunk[];
 }
@@ -33,8 +36,8 @@ const chunkOf = (number: number): number => Math.floor(number / CHUNK_BLOCKS);
 const entryAt = ({ oldest, newest, firstChunk, chunks }: Span, number: number): SealedBlock | undefined =>
   number < oldest || number > newest ? undefined : chunks[chunkOf(number) - firstChunk]?.[number % CHUNK_BLOCKS];
 
-/** `span` with other bounds and these entries written; chunks that nothing was written to are shared. */
-const written = (span: Span, oldest: number, newest: number, entries: readonly SealedBlock[]): Span => {
+/** Returns a span with new bounds and these entries. Chunks without new entries are shared. */
+const withEntries = (span: Span, oldest: number, newest: number, entries: readonly SealedBlock[]): Span => {
   const firstChunk = chunkOf(oldest);
   const chunks = Array.from(
     { length: chunkOf(newest) - firstChunk + 1 },
@@ -52,8 +55,8 @@ const written = (span: Span, oldest: number, newest: number, entries: readonly S
   return { oldest, newest, firstChunk, chunks };
 };
 
-/** Entries at and above `from` that are not among the newest 256, without their headers. */
-const agedOut = (span: Span, from: number): SealedBlock[] => {
+/** Returns the entries from `from` up that are older than the newest 256, with their headers removed. */
+const withoutHeaders = (span: Span, from: number): SealedBlock[] => {
   const aged: SealedBlock[] = [];
   for (let number = from; number <= span.newest - RING_HEADERS; number += 1) {
     const entry = entryAt(span, number);
@@ -78,11 +81,11 @@ const fromSpan = (span: Span): BlockRing => {
     withTop: (blocks) => {
       const newest = Number(blocks.at(-1)?.block.number ?? latest.number);
       const oldest = Math.max(span.oldest, newest - RING_BLOCKS + 1);
-      const kept = blocks.filter(({ block }) => block.number >= oldest);
-      const top = written(span, oldest, newest, kept);
-      // Below the first new block, those up to here have lost their headers before.
-      const from = Math.min(span.newest - RING_HEADERS + 1, Number(kept[0]?.block.number ?? newest));
-      return fromSpan(written(top, oldest, newest, agedOut(top, from)));
+      const added = blocks.filter(({ block }) => block.number >= oldest);
+      const top = withEntries(span, oldest, newest, added);
+      // Older entries below the first new block have no headers any more.
+      const from = Math.min(span.newest - RING_HEADERS + 1, Number(added[0]?.block.number ?? newest));
+      return fromSpan(withEntries(top, oldest, newest, withoutHeaders(top, from)));
     },
     withBottom: (blocks) => {
       const room = blocks.slice(-Math.max(0, RING_BLOCKS - (span.newest - span.oldest + 1)));
@@ -92,16 +95,17 @@ const fromSpan = (span: Span): BlockRing => {
       }
       const headers = BigInt(span.newest - RING_HEADERS);
       const entries = room.map(({ block, header }) => ({ block, header: block.number > headers ? header : undefined }));
-      return fromSpan(written(span, Number(first.block.number), span.newest, entries));
+      return fromSpan(withEntries(span, Number(first.block.number), span.newest, entries));
     },
   };
 };
 
-/** A ring of these blocks alone (at least one; ascending, linked). */
+/** Creates a ring of these blocks: at least one, ascending, linked. */
 export const createBlockRing = (blocks: readonly SealedBlock[]): BlockRing => {
-  const kept = blocks.slice(-RING_BLOCKS);
-  const oldest = Number(kept[0]?.block.number ?? 0);
-  const newest = oldest + kept.length - 1;
-  const span = written({ oldest, newest, firstChunk: chunkOf(oldest), chunks: [] }, oldest, newest, kept);
-  return fromSpan(written(span, oldest, newest, agedOut(span, oldest)));
+  const newestBlocks = blocks.slice(-RING_BLOCKS);
+  const oldest = Number(newestBlocks[0]?.block.number ?? 0);
+  const newest = oldest + newestBlocks.length - 1;
+  const empty: Span = { oldest, newest, firstChunk: chunkOf(oldest), chunks: [] };
+  const span = withEntries(empty, oldest, newest, newestBlocks);
+  return fromSpan(withEntries(span, oldest, newest, withoutHeaders(span, oldest)));
 };

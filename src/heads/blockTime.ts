@@ -5,7 +5,7 @@ const MIN_BLOCK_TIME_MS = 100;
 const MAX_BLOCK_TIME_MS = 12_000;
 const MEASURED_BLOCKS = 64n;
 
-/** Seconds alone tell nothing of blocks that share one, so many blocks are measured together. */
+/** Measures the block time over many blocks, in ms, because timestamps are whole seconds and several blocks may share one. */
 export const measuredBlockTimeMs = (heads: Heads | undefined): number => {
   const { latest } = heads ?? {};
   const number = latest && latest.number - MEASURED_BLOCKS;

@@ -7,11 +7,17 @@ export interface FinalityFollowerOptions extends Background {
 }
 
 const PERIOD_MS = 12_000;
-/** Idle, a node is to be asked at most 50 times a minute in all: 30 for latest on a 2 s chain, 5 here, 5 to fill the ring. */
+/**
+ * While a chain is idle, a node gets up to 50 requests a minute in total.
+ * On a chain with 2 s blocks these are 30 for latest, 5 for finality and 5 for the backfill.
+ */
 const IDLE_PERIOD_MS = 24_000;
 const FIRST_PERIOD_MS = 500;
 
-/** Reads safe and finalized from the node whose head is served; with the operator's depth, the one block below the ring. */
+/**
+ * Reads the safe and finalized blocks from the leader.
+ * If the operator has set a finality depth, it reads only the block at that depth.
+ */
 export const createFinalityFollower = (options: FinalityFollowerOptions): void => {
   const { canonical, pause, signal, finality, isIdle, leader } = options;
 

@@ -6,14 +6,14 @@ export interface NewHeadsOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly onHeader: (header: SealedBlock) => void;
-  /** Said once per change. */
+  /** Called once for each change. */
   readonly withState: (connected: boolean) => void;
 }
 
-/** A node's `newHeads` subscription, made again whenever it is lost, until the signal is aborted. */
+/** Subscribes to a node's `newHeads`, and subscribes again after each disconnect, until the signal is aborted. */
 export const followNewHeads = ({ onHeader, withState, ...options }: NewHeadsOptions): void => {
   let connected = false;
-  const tell = (state: boolean): void => {
+  const setConnected = (state: boolean): void => {
     if (state !== connected) {
       connected = state;
       withState(state);
@@ -26,10 +26,10 @@ export const followNewHeads = ({ onHeader, withState, ...options }: NewHeadsOpti
       const header = parseSealedBlock(result);
       if (header) {
         subscription.restored();
-        tell(true);
+        setConnected(true);
         onHeader(header);
       }
     },
-    onClosed: () => tell(false),
+    onClosed: () => setConnected(false),
   });
 };

@@ -1,23 +1,23 @@
-/** When a node is asked for its newest block (architecture.md, heads). All times in `nowMs` milliseconds. */
+/** The input of a node's poll schedule for its newest block (docs/architecture.md, Heads). Times are `performance.now()` ms. */
 export interface PollSchedule {
   readonly blockTimeMs: number;
-  /** When somebody last asked for anything of the chain. */
+  /** Time of the last client request to this chain. */
   readonly touchedMs: number;
   readonly polledMs: number;
-  /** When this node's newest block was first seen. */
+  /** Time when this node's newest block was first received. */
   readonly newHeadMs: number;
-  /** The last poll that found a block was the first one after it was due: it may have been there for a while. */
+  /** The first poll after the due time returned a new block, so that the block may have existed earlier. */
   readonly foundAtOnce: boolean;
-  /** Headers come over a WebSocket; when the last one came. */
+  /** Time of the last header from the node's WebSocket; undefined without one. */
   readonly pushedMs: number | undefined;
-  /** Pending blocks are the sealed ones, so each sealed block counts. */
+  /** Mode `native`: sealed blocks serve as pending blocks, so that each one must be read. */
   readonly native: boolean;
   readonly failing: boolean;
 }
 
 const IDLE_AFTER_MS = 30_000;
 const MIN_STEP_MS = 250;
-/** A block that comes just after a poll is to be served within a second, the poll that finds it included. */
+/** A block that appears just after a poll must be served within a second, including the time of the next poll. */
 const MAX_STEP_MS = 900;
 const FAILING_STEP_MS = 1_000;
 const MIN_NATIVE_STEP_MS = 100;
@@ -35,6 +35,7 @@ const stepMs = ({ blockTimeMs, native, failing }: PollSchedule): number => {
     : Math.min(Math.max(blockTimeMs / 4, MIN_STEP_MS), MAX_STEP_MS);
 };
 
+/** Returns the time of the next poll, in the unit of `nowMs`. */
 export const nextPollMs = (rhythm: PollSchedule, nowMs: number): number => {
   const { blockTimeMs, polledMs, newHeadMs, pushedMs } = rhythm;
   const silenceMs = Math.max(PUSH_SILENT_BLOCKS * blockTimeMs, PUSH_MIN_SILENCE_MS);
@@ -45,7 +46,7 @@ export const nextPollMs = (rhythm: PollSchedule, nowMs: number): number => {
   if (isIdle(rhythm.touchedMs, nowMs)) {
     return polledMs + Math.max(blockTimeMs, step);
   }
-  // Found at once means that blocks come earlier than we look: look half a step earlier, until one poll finds nothing.
+  // If the first poll finds a block, blocks appear before the polls: poll half a step earlier until one poll finds nothing.
   const dueMs = newHeadMs + blockTimeMs - (rhythm.foundAtOnce ? step / 2 : 0);
   return Math.max(dueMs, polledMs + step);
 };

@@ -4,9 +4,9 @@ import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { type AuthenticatedRequest, allowEveryone } from "../access/accessControl.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "../subscriptions/infoPages.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
 import { createRouter, type Route } from "./router.ts";
 

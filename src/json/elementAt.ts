@@ -2,7 +2,7 @@ import { endOfValue, skipSpace } from "./endOfValue.ts";
 
 const COMMA = 0x2c;
 
-/** The JSON text of one element of a valid JSON array, without parsing what is before it; undefined where there is none. */
+/** Returns the JSON text of one element of a valid JSON array, or undefined. The elements before it are not parsed. */
 export const elementAt = (array: Uint8Array, index: number): Uint8Array | undefined => {
   let at = skipSpace(array, skipSpace(array, 0) + 1);
   for (let position = 0; ; position++) {

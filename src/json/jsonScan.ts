@@ -11,7 +11,7 @@ const CLOSE_OBJECT = 0x7d;
 
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
-/** `from` is at the opening quote; gives the offset after the closing one, or -1. */
+/** Returns the offset after the closing quote, or -1; `from` is the offset of the opening quote. */
 const skipString = (bytes: Uint8Array, from: number): number => {
   let at = from + 1;
   for (;;) {
@@ -63,8 +63,9 @@ const skipNested = (bytes: Uint8Array, from: number): number => {
 };
 
 /**
- * The offset after the value that begins at `from`, or -1 where the text ends before the value. Brackets and strings only, to any
- * depth: the scan of a caller's body (jsonrpc/endOfValue) checks each byte and refuses 257 levels, which traces of nodes have.
+ * Returns the offset after the value that begins at `from`, or -1 if the text ends before the value.
+ * It checks only brackets and strings, to any depth.
+ * The strict scanner for clients' bodies rejects 257 levels; traces of nodes may have more.
  */
 const skipValue = (bytes: Uint8Array, from: number): number => {
   const byte = bytes[from];
@@ -81,7 +82,10 @@ export interface Member {
   readonly start: number;
 }
 
-/** The members of the object that begins at `from`, in order, uncopied; ends silently where the text is no JSON object. */
+/**
+ * Yields the members of the object that begins at `from`, in order, without copying.
+ * Returns false if the text is not a JSON object, and true after the last member.
+ */
 export const members = function* (bytes: Uint8Array, from = 0): Generator<Member, boolean> {
   let at = skipSpace(bytes, from);
   if (bytes[at] !== OPEN_OBJECT) {
@@ -108,7 +112,7 @@ export const members = function* (bytes: Uint8Array, from = 0): Generator<Member
   return bytes[at] === CLOSE_OBJECT;
 };
 
-/** The elements of the array that begins at `from`, in order, uncopied. */
+/** Yields the elements of the array that begins at `from`, in order, without copying. */
 export const elements = function* (bytes: Uint8Array, from = 0): Generator<Uint8Array> {
   let at = skipSpace(bytes, from);
   if (bytes[at] !== OPEN_ARRAY) {
@@ -131,5 +135,5 @@ export const elements = function* (bytes: Uint8Array, from = 0): Generator<Uint8
 const decoder = new TextDecoder();
 export const asText = (bytes: Uint8Array): string => decoder.decode(bytes);
 
-/** Of a JSON value that was cut out by this file. */
+/** Whether a value that `members` or `elements` yielded is `null`. */
 export const isNull = (value: Uint8Array): boolean => value.length === 4 && value[0] === 0x6e;

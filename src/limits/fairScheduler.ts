@@ -1,13 +1,13 @@
 import type { Node } from "../core/node.ts";
 
-/** Who asks, for fairness: callers take turns, and so do the queries of one caller. */
+/** The owner of a request, for fairness: clients take turns, and so do the queries of one client. */
 export interface SlotOwner {
   readonly clientId: string;
   readonly query: object;
   readonly signal: AbortSignal;
 }
 
-/** `busy`: a node would do, but not now. */
+/** `busy`: a node can serve the request later. `none`: no node can serve it. */
 export type Choice = Node | "busy" | "none";
 
 export interface Lease {
@@ -16,102 +16,124 @@ export interface Lease {
 }
 
 export interface FairScheduler {
-  /** Waits for its turn; undefined where no node would do. Rejects when the asker has left. */
-  acquire(asker: SlotOwner, choose: () => Choice): Promise<Lease | undefined>;
-  /** Spans that this node is answering. */
+  /** Waits for a slot and a node; undefined if no node can serve the request. Rejects when the owner's signal aborts. */
+  acquire(owner: SlotOwner, choose: () => Choice): Promise<Lease | undefined>;
+  /** Fetch ranges that this node is answering. */
   inFlight(node: Node): number;
 }
 
 interface Waiter {
   readonly choose: () => Choice;
-  readonly settle: (lease: Lease | undefined) => void;
+  readonly grant: (lease: Lease | undefined) => void;
 }
 
-/** A node that is not available becomes so without telling: those who wait look again this often. */
+/** A node does not report when it becomes available, so that waiting requests try again at this interval. */
 const POLL_INTERVAL_MS = 100;
 
-/** Bounds the spans in flight of the whole process (all chains share one) and deals them out fairly. */
-export const createFairScheduler = ({ maxSpans }: { readonly maxSpans: number }): FairScheduler => {
-  /** Insertion order is the order of turns: who was served goes to the end. */
-  const callers = new Map<string, Map<object, Waiter[]>>();
-  const counts = new Map<Node, number>();
-  let total = 0;
-  let timer: NodeJS.Timeout | undefined;
+class RoundRobinScheduler implements FairScheduler {
+  readonly #maxSlots: number;
+  /** Waiters by client and query. Insertion order is the order of turns: a served one moves to the end. */
+  readonly #clients = new Map<string, Map<object, Waiter[]>>();
+  readonly #inFlight = new Map<Node, number>();
+  #total = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  const lease = (node: Node): Lease => {
-    total++;
-    counts.set(node, (counts.get(node) ?? 0) + 1);
+  constructor(maxSlots: number) {
+    this.#maxSlots = maxSlots;
+  }
+
+  inFlight(node: Node): number {
+    return this.#inFlight.get(node) ?? 0;
+  }
+
+  acquire(owner: SlotOwner, choose: () => Choice): Promise<Lease | undefined> {
+    const { signal } = owner;
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Lease | undefined>();
+    const onAbort = () => {
+      this.#remove(owner, waiter);
+      reject(signal.reason);
+    };
+    const waiter: Waiter = {
+      choose,
+      grant: (lease) => {
+        signal.removeEventListener("abort", onAbort);
+        resolve(lease);
+      },
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#add(owner, waiter);
+    this.#dispatch();
+    return promise;
+  }
+
+  /** Grants slots while there are free ones, and starts the timer if requests still wait. */
+  #dispatch(): void {
+    let isServed = true;
+    while (isServed && this.#total < this.#maxSlots) isServed = this.#runNext();
+    clearTimeout(this.#timer);
+    this.#timer = this.#clients.size > 0 ? setTimeout(() => this.#dispatch(), POLL_INTERVAL_MS) : undefined;
+  }
+
+  /** Serves the first waiter, in the order of turns, that has a free node or none at all. */
+  #runNext(): boolean {
+    for (const [clientId, queries] of this.#clients) {
+      for (const [query, waiters] of queries) {
+        if (this.#serveFirst({ clientId, query }, waiters)) return true;
+      }
+    }
+    return false;
+  }
+
+  #serveFirst(owner: Pick<SlotOwner, "clientId" | "query">, waiters: readonly Waiter[]): boolean {
+    for (const waiter of waiters) {
+      const choice = waiter.choose();
+      if (choice === "busy") continue;
+      this.#remove(owner, waiter);
+      waiter.grant(choice === "none" ? undefined : this.#lease(choice));
+      return true;
+    }
+    return false;
+  }
+
+  #lease(node: Node): Lease {
+    this.#total++;
+    this.#inFlight.set(node, this.inFlight(node) + 1);
     let isReleased = false;
     return {
       node,
       release: () => {
         if (isReleased) return;
         isReleased = true;
-        total--;
-        counts.set(node, (counts.get(node) ?? 1) - 1);
-        deal();
+        this.#total--;
+        this.#inFlight.set(node, this.inFlight(node) - 1);
+        this.#dispatch();
       },
     };
-  };
+  }
 
-  const remove = (clientId: string, query: object, waiter: Waiter): void => {
-    const queries = callers.get(clientId);
+  #add({ clientId, query }: SlotOwner, waiter: Waiter): void {
+    const queries = this.#clients.get(clientId) ?? new Map<object, Waiter[]>();
+    const waiters = queries.get(query) ?? [];
+    waiters.push(waiter);
+    queries.set(query, waiters);
+    this.#clients.set(clientId, queries);
+  }
+
+  /** Removes a waiter, and moves its client and query to the end of the turns. */
+  #remove({ clientId, query }: Pick<SlotOwner, "clientId" | "query">, waiter: Waiter): void {
+    const queries = this.#clients.get(clientId);
     const waiters = queries?.get(query);
     if (queries === undefined || waiters === undefined) return;
     const at = waiters.indexOf(waiter);
     if (at >= 0) waiters.splice(at, 1);
     queries.delete(query);
     if (waiters.length > 0) queries.set(query, waiters);
-    callers.delete(clientId);
-    if (queries.size > 0) callers.set(clientId, queries);
-  };
+    this.#clients.delete(clientId);
+    if (queries.size > 0) this.#clients.set(clientId, queries);
+  }
+}
 
-  /** Serves the first, in the order of turns, whom a node is free for. */
-  const serveOne = (): boolean => {
-    for (const [clientId, queries] of callers) {
-      for (const [query, waiters] of queries) {
-        for (const waiter of waiters) {
-          const choice = waiter.choose();
-          if (choice === "busy") continue;
-          remove(clientId, query, waiter);
-          waiter.settle(choice === "none" ? undefined : lease(choice));
-          return true;
-        }
-      }
-    }
-    return false;
-  };
-
-  const deal = (): void => {
-    while (total < maxSpans && serveOne());
-    clearTimeout(timer);
-    timer = callers.size > 0 ? setTimeout(deal, POLL_INTERVAL_MS) : undefined;
-  };
-
-  return {
-    inFlight: (node) => counts.get(node) ?? 0,
-    acquire: ({ clientId, query, signal }, choose) => {
-      signal.throwIfAborted();
-      const { promise, resolve, reject } = Promise.withResolvers<Lease | undefined>();
-      const leave = () => {
-        remove(clientId, query, waiter);
-        reject(signal.reason);
-      };
-      const waiter: Waiter = {
-        choose,
-        settle: (granted) => {
-          signal.removeEventListener("abort", leave);
-          resolve(granted);
-        },
-      };
-      signal.addEventListener("abort", leave, { once: true });
-      const queries = callers.get(clientId) ?? new Map<object, Waiter[]>();
-      const waiters = queries.get(query) ?? [];
-      waiters.push(waiter);
-      queries.set(query, waiters);
-      callers.set(clientId, queries);
-      deal();
-      return promise;
-    },
-  };
-};
+/** Limits the fetch ranges in flight of the whole process (all chains share one scheduler), and grants slots fairly. */
+export const createFairScheduler = ({ maxSpans }: { readonly maxSpans: number }): FairScheduler =>
+  new RoundRobinScheduler(maxSpans);

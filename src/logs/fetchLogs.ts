@@ -13,7 +13,7 @@ import type { NodeLimits } from "./nodeLimits.ts";
 import { parseTooLarge } from "./rangeTooLarge.ts";
 import { type FetchContext, invalidAnswer, requestLogs, type TakeBytes } from "./requestLogs.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
-import { dropShortLogs } from "./topicCount.ts";
+import { dropShortLogs, withoutEmptyTail } from "./topicCount.ts";
 import { createVerifyLogs, type LogVerification, wrongLogs } from "./verifyLogs.ts";
 
 export interface Fetched {
@@ -136,16 +136,16 @@ export const createFetchLogs = (options: FetchLogsOptions): FetchLogs => {
       context.take(more);
     };
     const blocks = job.blockHash === undefined ? job : { blockHash: job.blockHash };
-    const text = await requestLogs(
-      node,
-      "eth_getLogs",
-      [formatLogFilter(job.filter, blocks)],
-      { ...context, deadlineMs: performance.now() + spanTimeoutMs },
+    const text = await requestLogs(node, "eth_getLogs", [formatLogFilter(job.filter, blocks)], {
+      ...context,
+      deadlineMs: performance.now() + spanTimeoutMs,
       take,
-    );
+    });
     const wrong = (message: string) => (verifies ? wrongLogs(node) : invalidAnswer(node, message));
-    const logs = readLogs(job, text, wrong, verifies ? createMatch(job.filter) : () => true);
-    if (job.blockHash === undefined) limits.worked(node, context.filterHash, blocksOf(job), logs.length, bytes);
+    const logs = readLogs(job, text, wrong, verifies ? createMatch(withoutEmptyTail(job.filter)) : () => true);
+    if (job.blockHash === undefined) {
+      limits.worked(node, context.filterHash, blocksOf(job), { logs: logs.length, bytes });
+    }
     return logs;
   };
 

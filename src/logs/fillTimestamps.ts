@@ -6,11 +6,11 @@ import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
 import { invalidAnswer, parseNodeLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
-const REMEMBERED_BLOCKS = 65_536;
-/** Blocks of one segment: what is asked at once goes out as one batch. */
+const CACHED_BLOCKS = 65_536;
+/** Blocks of one segment: requests that are sent together go out as one batch. */
 const BATCH_BLOCKS = 128;
 
-/** Timestamps by block hash, of those blocks that gave a log without one. */
+/** Timestamps (quantities) by block hash, of blocks with a log that has no timestamp. */
 export type Timestamps = ReadonlyMap<string, string>;
 
 export type FillTimestamps = (logs: readonly ScannedLog[], node: Node, context: RequestContext) => Promise<Timestamps>;
@@ -18,22 +18,25 @@ export type FillTimestamps = (logs: readonly ScannedLog[], node: Node, context: 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
-/** `blockTimestamp` (section 2.2 of the contract) for logs of nodes that leave it out: from the ring, else from the block. */
-export const createFillTimestamps = (): FillTimestamps => {
-  const known = new LRUCache<string, string>({ max: REMEMBERED_BLOCKS });
+const readRing = (heads: Heads, { block, hash }: ScannedLog): string | undefined => {
+  const canonical = heads.at(BigInt(block));
+  return canonical?.hash === hash ? formatQuantity(canonical.timestamp) : undefined;
+};
 
-  const read = async (hash: string, node: Node, context: RequestContext): Promise<string> => {
+/**
+ * Creates the function that finds `blockTimestamp` for logs of nodes that leave it out (docs/service.md, Log object).
+ * It reads the block ring first, then the block. It throws if the node does not have the block.
+ */
+export const createFillTimestamps = (): FillTimestamps => {
+  const cached = new LRUCache<string, string>({ max: CACHED_BLOCKS });
+
+  const readTimestamp = async (hash: string, node: Node, context: RequestContext): Promise<string> => {
     const block = await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context);
     if (!isObject(block) || !isQuantity(block.timestamp)) {
-      throw invalidAnswer(node, "A node does not know the block of a log that it gave");
+      throw invalidAnswer(node, "The node has no block for a log that it returned");
     }
-    known.set(hash, block.timestamp);
+    cached.set(hash, block.timestamp);
     return block.timestamp;
-  };
-
-  const inRing = (heads: Heads, { block, hash }: ScannedLog): string | undefined => {
-    const found = heads.at(BigInt(block));
-    return found?.hash === hash ? formatQuantity(found.timestamp) : undefined;
   };
 
   return async (logs, node, context) => {
@@ -41,7 +44,7 @@ export const createFillTimestamps = (): FillTimestamps => {
     const missing = new Set<string>();
     for (const log of logs) {
       if (log.timed || timestamps.has(log.hash)) continue;
-      const timestamp = inRing(context.view.heads, log) ?? known.get(log.hash);
+      const timestamp = readRing(context.view.heads, log) ?? cached.get(log.hash);
       if (timestamp === undefined) missing.add(log.hash);
       else timestamps.set(log.hash, timestamp);
     }
@@ -49,7 +52,7 @@ export const createFillTimestamps = (): FillTimestamps => {
     for (let at = 0; at < hashes.length; at += BATCH_BLOCKS) {
       await Promise.all(
         hashes.slice(at, at + BATCH_BLOCKS).map(async (hash) => {
-          timestamps.set(hash, await read(hash, node, context));
+          timestamps.set(hash, await readTimestamp(hash, node, context));
         }),
       );
     }

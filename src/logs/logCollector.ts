@@ -1,7 +1,7 @@
 import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
-import type { FetchLogs } from "./fetchLogs.ts";
+import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { Piece } from "./plan.ts";
@@ -9,189 +9,228 @@ import type { FetchContext } from "./requestLogs.ts";
 import type { SegmentStore } from "./segments.ts";
 import { type ClaimedRange, createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
 
-/** What one query may hold of fetched and found logs that are not sent yet. */
-const MAX_HELD_BYTES = 32 * 1024 * 1024;
-/** Nothing new is asked for above this, so that what is in flight still finds room. */
+/** Limit of one query's fetched and cached logs that are not sent yet. */
+const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
+/** Above this size no further range is requested, so that responses in flight still find room. */
 const ADMIT_BELOW_BYTES = 20 * 1024 * 1024;
-/** Recent pieces are fetched ahead of their turn up to this. */
+/** Recent segments are fetched ahead of their turn up to this size. */
 const RECENT_FIRST_BYTES = 10 * 1024 * 1024;
 
 class NoRoom extends Error {}
-/** Made once: an abort without a reason makes an error with a stack each time. */
-const ENDED = new Error("The span has ended");
+/** Created once: an abort without a reason creates an error with a stack each time. */
+const ENDED = new Error("The fetch range has ended");
 
+/** Dependencies that all queries of one chain share. */
 export interface CollectOptions {
   readonly store: SegmentStore;
   readonly fetchLogs: FetchLogs;
   readonly limits: NodeLimits;
-  /** Blocks of one span, from what the nodes allow. */
+  /** Blocks of one fetch range, from the limits of the nodes. */
   readonly spanBlocks: (filterHash: string) => number;
+  /** Limit of one query's fetch ranges in flight. */
   readonly maxSpans: number;
 }
 
-/** One query's pieces on their way: looked up, fetched where missing, given in order. */
+export interface LogQuery {
+  readonly filter: LogFilter;
+  readonly filterHash: string;
+}
+
+/** The segments of one query: looked up, fetched if they are missing, sent in order. */
 export interface LogCollector {
-  /** Looks all pieces up. */
+  /** Looks all segments up. */
   lookUp(): Promise<void>;
-  /** Resolves when the recent pieces are fetched and fit the view. */
+  /** Resolves when the recent segments are fetched and match the view. */
   fetchRecent(): Promise<void>;
-  /** The pieces' bytes in order; memory is let go when the next is asked for. */
+  /** The segments' bytes in order. Memory of a chunk is released when the next chunk is requested. */
   readonly chunks: AsyncGenerator<Uint8Array, void, undefined>;
   readonly found: SegmentTracker["found"];
   readonly nodes: ReadonlySet<string>;
   readonly isStored: () => boolean;
-  /** Ends what is in flight; whoever waits for a chunk gets the error. */
+  /** Ends all requests in flight. A reader that waits for a chunk gets the error. */
   close(error?: unknown): void;
 }
 
-export const collectLogs = (
-  wanted: readonly Piece[],
-  filter: LogFilter,
-  filterHash: string,
-  context: RequestContext,
-  { store, fetchLogs, limits, spanBlocks, maxSpans }: CollectOptions,
-): LogCollector => {
-  const pieces = createSegmentTracker(wanted, filterHash, context.view.heads, store);
-  const left = new AbortController();
-  const signal = AbortSignal.any([context.signal, left.signal]);
-  const asker: SlotOwner = { clientId: context.clientId, query: pieces, signal };
-  const nodes = new Set<string>();
-  let inFlight = 0;
-  let inFlightBlocks = 0;
-  let next = 0;
-  let isSending = false;
-  let failure: { readonly error: unknown } | undefined;
-  let changed = Promise.withResolvers<void>();
+class OrderedLogCollector implements LogCollector {
+  readonly #query: LogQuery;
+  readonly #context: RequestContext;
+  readonly #options: CollectOptions;
+  readonly #segments: SegmentTracker;
+  readonly #closing = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #nodes = new Set<string>();
+  #inFlight = 0;
+  #inFlightBlocks = 0;
+  /** Index of the segment that is sent next. */
+  #next = 0;
+  #isSending = false;
+  #failure: { readonly error: unknown } | undefined;
+  #changed = Promise.withResolvers<void>();
+  readonly chunks = this.#send();
 
-  const wake = () => {
-    changed.resolve();
-    changed = Promise.withResolvers();
-  };
+  constructor(pieces: readonly Piece[], query: LogQuery, context: RequestContext, options: CollectOptions) {
+    this.#query = query;
+    this.#context = context;
+    this.#options = options;
+    this.#segments = createSegmentTracker(pieces, query.filterHash, context.view.heads, options.store);
+    this.#signal = AbortSignal.any([context.signal, this.#closing.signal]);
+    const onAbort = () => this.close(context.signal.reason);
+    context.signal.addEventListener("abort", onAbort, { once: true });
+    this.#closing.signal.addEventListener("abort", () => context.signal.removeEventListener("abort", onAbort));
+    if (context.signal.aborted) onAbort();
+  }
 
-  const fetchSpan = async (span: ClaimedRange): Promise<void> => {
-    const { from, to, final } = span;
-    const blocks = blocksOf(span);
-    const spanLeft = new AbortController();
-    const waiting = AbortSignal.any([signal, spanLeft.signal]);
-    let taken = 0;
-    const take = (bytes: number) => {
-      taken += bytes;
-      pieces.countHeld(bytes);
-      if (pieces.heldBytes <= MAX_HELD_BYTES || from === to) return;
-      limits.overflowed(filterHash, blocks, taken);
-      throw new NoRoom("No room for a span");
-    };
-    const fetchContext: FetchContext = {
-      ...context,
-      // Where another span failed, those that nodes are answering go on to the end and are kept; those that wait do not.
-      signal: AbortSignal.any([context.signal, spanLeft.signal]),
-      asker: { ...asker, signal: waiting },
-      filterHash,
-      take,
-    };
-    inFlight++;
-    inFlightBlocks += blocks;
+  get found(): SegmentTracker["found"] {
+    return this.#segments.found;
+  }
+
+  get nodes(): ReadonlySet<string> {
+    return this.#nodes;
+  }
+
+  readonly isStored = (): boolean => this.#segments.isStored;
+
+  lookUp(): Promise<void> {
+    return this.#segments.lookUp();
+  }
+
+  async fetchRecent(): Promise<void> {
+    this.#schedule();
+    while (this.#inFlight > 0) await this.#waitForChange();
+  }
+
+  close(error: unknown = new Error("The reader of the logs has left")): void {
+    this.#failure ??= { error };
+    this.#closing.abort(error);
+    this.#notify();
+  }
+
+  async *#send(): AsyncGenerator<Uint8Array, void, undefined> {
+    this.#isSending = true;
     try {
-      const fetched = await fetchLogs({ from, to, filter, final }, fetchContext);
-      for (const node of fetched.nodes) nodes.add(node);
-      span.complete(fetched);
-    } catch (error) {
-      if (!(error instanceof NoRoom)) throw error;
-      span.discard();
-      pieces.evictBefore(next);
-    } finally {
-      // What else the span started has no reader any more.
-      spanLeft.abort(ENDED);
-      inFlight--;
-      inFlightBlocks -= blocks;
-      pieces.countHeld(-taken);
-    }
-  };
-
-  const hasRoom = () => {
-    const bytesPerBlock = limits.bytesPerBlock(filterHash);
-    return pieces.heldBytes + inFlightBlocks * bytesPerBlock < (isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES);
-  };
-
-  /** Asks for the next missing pieces from `start` on; false where there are none or there is no room. */
-  const startSpan = (start: number): boolean => {
-    const at = pieces.nextMissing(start);
-    if (at === -1 || (!hasRoom() && !(at === next && inFlight === 0))) return false;
-    const span = pieces.claimRange(at, {
-      memoryBlocks: limits.memoryBlocks(filterHash),
-      spanBlocks: spanBlocks(filterHash),
-    });
-    if (span === undefined) return false;
-    fetchSpan(span)
-      .catch(close)
-      .finally(() => {
-        pump();
-        wake();
-      });
-    return true;
-  };
-
-  const pump = () => {
-    if (failure !== undefined || signal.aborted) return;
-    const start = isSending ? next : pieces.firstRecent();
-    while (start >= 0 && inFlight < maxSpans && startSpan(start));
-  };
-
-  const waitForChange = async () => {
-    if (failure === undefined) await changed.promise;
-    if (failure !== undefined) throw failure.error;
-  };
-
-  const close = (error: unknown = new Error("Nobody reads any more")) => {
-    failure ??= { error };
-    left.abort(error);
-    wake();
-  };
-  const onAbort = () => close(context.signal.reason);
-  context.signal.addEventListener("abort", onAbort, { once: true });
-  left.signal.addEventListener("abort", () => context.signal.removeEventListener("abort", onAbort));
-  if (context.signal.aborted) onAbort();
-
-  async function* send(): AsyncGenerator<Uint8Array, void, undefined> {
-    isSending = true;
-    try {
-      for (; ; next++) {
-        pump();
-        const bytes = await ready();
+      for (; ; this.#next++) {
+        this.#schedule();
+        const bytes = await this.#nextChunk();
         if (bytes === undefined) return;
         if (bytes.length > 0) yield bytes;
-        pieces.sent(next);
+        this.#segments.sent(this.#next);
       }
     } finally {
-      close();
+      this.close();
     }
   }
 
-  /** The bytes of the piece whose turn it is, once they are here; undefined behind the last. */
-  const ready = async (): Promise<Uint8Array | undefined> => {
+  /** Waits for the bytes of the segment that is sent next; undefined after the last one. */
+  async #nextChunk(): Promise<Uint8Array | undefined> {
     for (;;) {
-      const state = pieces.stateAt(next);
+      const state = this.#segments.stateAt(this.#next);
       if (state === undefined) return undefined;
-      if (state.kind === "held") return state.bytes;
-      if (state.kind === "kept") {
-        await pieces.lookUpAgain(next);
-        pump();
+      if (state.kind === "buffered") return state.bytes;
+      if (state.kind === "stored") {
+        await this.#segments.lookUpAgain(this.#next);
+        this.#schedule();
       } else {
-        await waitForChange();
+        await this.#waitForChange();
       }
     }
-  };
+  }
 
-  return {
-    found: pieces.found,
-    nodes,
-    isStored: () => pieces.isStored,
-    close,
-    chunks: send(),
-    lookUp: pieces.lookUp,
-    fetchRecent: async () => {
-      pump();
-      while (inFlight > 0) await waitForChange();
-    },
-  };
-};
+  #notify(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  async #waitForChange(): Promise<void> {
+    if (this.#failure === undefined) await this.#changed.promise;
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  /** Starts fetch ranges while slots and memory allow it. */
+  #schedule(): void {
+    if (this.#failure !== undefined || this.#signal.aborted) return;
+    const start = this.#isSending ? this.#next : this.#segments.firstRecent();
+    let isStarted = start >= 0;
+    while (isStarted && this.#inFlight < this.#options.maxSpans) isStarted = this.#startRange(start);
+  }
+
+  /** Fetches the next missing segments at or after `start`; returns false if there are none or there is no room. */
+  #startRange(start: number): boolean {
+    const at = this.#segments.nextMissing(start);
+    if (at === -1) return false;
+    // The segment that is sent next is always fetched: without it, no memory is ever released.
+    if (!this.#hasRoom() && !(at === this.#next && this.#inFlight === 0)) return false;
+    const { filterHash } = this.#query;
+    const { limits, spanBlocks } = this.#options;
+    const range = this.#segments.claimRange(at, {
+      memoryBlocks: limits.memoryBlocks(filterHash),
+      spanBlocks: spanBlocks(filterHash),
+    });
+    if (range === undefined) return false;
+    this.#fetchRange(range)
+      .catch((error: unknown) => this.close(error))
+      .finally(() => {
+        this.#schedule();
+        this.#notify();
+      });
+    return true;
+  }
+
+  #hasRoom(): boolean {
+    const expectedBytes = this.#inFlightBlocks * this.#options.limits.bytesPerBlock(this.#query.filterHash);
+    const maxBytes = this.#isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES;
+    return this.#segments.heldBytes + expectedBytes < maxBytes;
+  }
+
+  async #fetchRange(range: ClaimedRange): Promise<void> {
+    const blocks = blocksOf(range);
+    let receivedBytes = 0;
+    const countBytes = (bytes: number) => {
+      receivedBytes += bytes;
+      this.#segments.countHeld(bytes);
+      if (this.#segments.heldBytes <= MAX_BUFFERED_BYTES || range.from === range.to) return;
+      this.#options.limits.overflowed(this.#query.filterHash, blocks, receivedBytes);
+      throw new NoRoom("No room for a fetch range");
+    };
+    this.#inFlight++;
+    this.#inFlightBlocks += blocks;
+    try {
+      const fetched = await this.#request(range, countBytes);
+      for (const node of fetched.nodes) this.#nodes.add(node);
+      range.complete(fetched);
+    } catch (error) {
+      if (!(error instanceof NoRoom)) throw error;
+      range.discard();
+      this.#segments.evictBefore(this.#next);
+    } finally {
+      this.#inFlight--;
+      this.#inFlightBlocks -= blocks;
+      this.#segments.countHeld(-receivedBytes);
+    }
+  }
+
+  async #request({ from, to, final }: ClaimedRange, take: FetchContext["take"]): Promise<Fetched> {
+    const { filter, filterHash } = this.#query;
+    const ending = new AbortController();
+    const waiting = AbortSignal.any([this.#signal, ending.signal]);
+    const asker: SlotOwner = { clientId: this.#context.clientId, query: this.#segments, signal: waiting };
+    // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
+    const signal = AbortSignal.any([this.#context.signal, ending.signal]);
+    try {
+      return await this.#options.fetchLogs(
+        { from, to, filter, final },
+        { ...this.#context, signal, asker, filterHash, take },
+      );
+    } finally {
+      // Other requests of this range have no reader any more.
+      ending.abort(ENDED);
+    }
+  }
+}
+
+/** Collects the logs of one query's segments, in ascending order. */
+export const collectLogs = (
+  pieces: readonly Piece[],
+  query: LogQuery,
+  context: RequestContext,
+  options: CollectOptions,
+): LogCollector => new OrderedLogCollector(pieces, query, context, options);

@@ -22,61 +22,72 @@ interface Header {
   readonly logsBloom: Uint8Array;
 }
 
+const BLOOM_BYTES = 256;
+
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
 const parseHeader = (block: unknown): Header | undefined => {
   if (!isObject(block) || !isQuantity(block.number)) return undefined;
   const logsBloom = isData(block.logsBloom) ? parseData(block.logsBloom) : undefined;
-  return logsBloom?.length === 256 ? { number: BigInt(block.number), logsBloom } : undefined;
+  return logsBloom?.length === BLOOM_BYTES ? { number: BigInt(block.number), logsBloom } : undefined;
 };
 
-/** Logs of one block by its hash. A block that no node knows is an error; one without logs is held against its bloom. */
-export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
-  const findHeader = async (hash: Hash, context: RequestContext): Promise<Header> => {
-    let lastError: unknown;
-    for (const node of nodes.filter(({ available }) => available)) {
-      try {
-        const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
-        if (header !== undefined) return header;
-      } catch (error) {
-        if (!(error instanceof NodeError)) throw error;
-        if (error.kind !== "missingData") lastError = error;
-      }
+/** Reads the header from the first node that has it. Throws if no node has it. */
+const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestContext): Promise<Header> => {
+  let lastError: unknown;
+  for (const node of nodes.filter(({ available }) => available)) {
+    try {
+      const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
+      if (header !== undefined) return header;
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      if (error.kind !== "missingData") lastError = error;
     }
-    // Only nodes that all answered can say that there is no such block.
-    throw lastError ?? new RpcError(CODES.SERVER, "unknown block");
-  };
+  }
+  // The block is unknown only if all nodes have answered.
+  throw lastError ?? new RpcError(CODES.SERVER, "unknown block");
+};
 
-  const ask = async (hash: Hash, filter: LogFilter, context: FetchContext): Promise<Fetched> => {
-    const { number, logsBloom } = await findHeader(hash, context);
+/**
+ * Creates the function that returns the logs of one block by its hash.
+ * A block that no node has is an error. An empty list is compared with the block's bloom.
+ */
+export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
+  const fetchVerified = async (hash: Hash, filter: LogFilter, context: FetchContext): Promise<Fetched> => {
+    const { number, logsBloom } = await findHeader(nodes, hash, context);
     const job = { from: number, to: number, blockHash: hash, filter, final: false };
     const fetched = await fetchLogs(job, context);
     if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) return fetched;
-    // The bloom admits a log: the answer stands when it is given twice.
+    // The bloom admits a log: accept the empty list if it is returned twice.
     return fetchLogs(job, context);
   };
 
-  return async (hash, filter, context) => {
-    const filterHash = hashFilter(canonicalLogFilter(filter));
-    const key = blockKey(filterHash, hash);
-    const [kept] = context.bypassCache ? [] : await store.get([key]);
-    if (kept !== undefined) return { body: formatList([kept.bytes]), status: { hit: kept.from } };
-
-    const asker = { clientId: context.clientId, query: {}, signal: context.signal };
-    const {
-      logs,
-      timestamps,
-      nodes: asked,
-    } = await ask(hash, filter, { ...context, asker, filterHash, take: () => {} });
-    const bytes = joinLogs(logs, timestamps);
-    const number = logs[0]?.block;
+  const fetchBlock = async (
+    key: string,
+    hash: Hash,
+    filter: LogFilter,
+    context: FetchContext,
+  ): Promise<RpcResponse> => {
+    const fetched = await fetchVerified(hash, filter, context);
+    const bytes = joinLogs(fetched.logs, fetched.timestamps);
+    const number = fetched.logs[0]?.block;
     store.set(key, bytes, "byHash", number === undefined ? undefined : { number: BigInt(number), hash });
-    const [node] = asked;
+    const [node] = fetched.nodes;
     return {
       body: formatList([bytes]),
       status: { fwd: context.bypassCache ? "request" : "miss", stored: true },
       ...(node !== undefined && { node }),
     };
+  };
+
+  return async (hash, filter, context) => {
+    const filterHash = hashFilter(canonicalLogFilter(filter));
+    const key = blockKey(filterHash, hash);
+    const [cached] = context.bypassCache ? [] : await store.get([key]);
+    if (cached !== undefined) return { body: formatList([cached.bytes]), status: { hit: cached.from } };
+    const asker = { clientId: context.clientId, query: {}, signal: context.signal };
+    // One block is always small enough for memory, so that its bytes are not counted.
+    return fetchBlock(key, hash, filter, { ...context, asker, filterHash, take: () => undefined });
   };
 };

@@ -3,142 +3,154 @@ import type { Node } from "../core/node.ts";
 import { MAX_SPAN_BLOCKS } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
 
-/** A size that is looked for: between the largest that worked and the smallest that failed, until they are close. */
-interface Search {
-  declared: number | undefined;
-  lowerBound: number;
-  upperBound: number;
+/** If the bounds are closer than this factor, the search ends. */
+const CLOSE_ENOUGH = 1.15;
+/** Share of a limit on logs or bytes that a request may use, because blocks differ. */
+const HEADROOM = 0.93;
+/** Larger fetch ranges are made smaller, so that many fit into a query's memory. */
+const TARGET_SPAN_BYTES = 2 * 1024 * 1024;
+const MAX_FILTERS = 1_000;
+const FILTER_TTL_MS = 600_000;
+
+/** Searches the largest size that a node accepts, between the largest success and the smallest failure. */
+class SizeSearch {
+  #declared: number | undefined;
+  #lowerBound = 0;
+  #upperBound = Number.POSITIVE_INFINITY;
+
+  /** The size to request next; Infinity before the first failure. */
+  get size(): number {
+    if (this.#declared !== undefined) return this.#declared;
+    if (this.#upperBound === Number.POSITIVE_INFINITY) return this.#upperBound;
+    if (this.#lowerBound * CLOSE_ENOUGH >= this.#upperBound) return this.#lowerBound;
+    return Math.max(1, Math.floor((this.#lowerBound + this.#upperBound) / 2));
+  }
+
+  /** Uses the limit from the node's error message. */
+  declare(limit: number): void {
+    this.#declared = limit;
+  }
+
+  recordFailure(size: number): void {
+    if (this.#declared !== undefined && size <= this.#declared) this.#declared = undefined;
+    this.#upperBound = Math.min(this.#upperBound, size);
+    if (this.#lowerBound >= this.#upperBound) this.#lowerBound = 0;
+  }
+
+  recordSuccess(size: number): void {
+    if (size < this.#upperBound) this.#lowerBound = Math.max(this.#lowerBound, size);
+  }
 }
 
+/** Limits of one node. */
 interface Learned {
-  readonly blocks: Search;
+  readonly blocks: SizeSearch;
   addresses: number;
   topics: number;
   results: number;
   bytes: number;
 }
 
-/** How many logs and bytes a block of this filter gave of late. */
+/** Average number of logs and bytes a block, from recent responses to one filter. */
 interface Density {
-  logs: number;
-  bytes: number;
+  readonly logs: number;
+  readonly bytes: number;
 }
 
-/** Where the sizes that work and fail are this close, nothing is gained by looking further. */
-const CLOSE_ENOUGH = 1.15;
-/** Room left below a limit on logs or bytes: blocks differ. */
-const HEADROOM = 0.93;
-/** A span that gives more than this is made smaller, so that many fit into a query's memory. */
-const TARGET_SPAN_BYTES = 2 * 1024 * 1024;
-const REMEMBERED_FILTERS = 1_000;
-const REMEMBERED_MS = 600_000;
+/** Learns each node's limits from its own errors and responses. Limits live as long as the process. */
+export class NodeLimits {
+  readonly #nodes = new Map<string, Learned>();
+  /** By node and filter. */
+  readonly #searches = new LRUCache<string, SizeSearch>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
+  /** By filter. */
+  readonly #densities = new LRUCache<string, Density>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
 
-const createSearch = (): Search => ({ declared: undefined, lowerBound: 0, upperBound: Number.POSITIVE_INFINITY });
+  /** The learned block limit of a range for any filter; Infinity if there is none. */
+  rangeLimit(node: Node): number {
+    return this.#learned(node).blocks.size;
+  }
 
-const sizeOf = ({ declared, lowerBound, upperBound }: Search): number => {
-  if (declared !== undefined) return declared;
-  if (upperBound === Number.POSITIVE_INFINITY) return upperBound;
-  return lowerBound * CLOSE_ENOUGH >= upperBound ? lowerBound : Math.max(1, Math.floor((lowerBound + upperBound) / 2));
-};
+  lists(node: Node): { readonly addresses: number; readonly topics: number } {
+    return this.#learned(node);
+  }
 
-const failedAt = (search: Search, size: number): void => {
-  if (search.declared !== undefined && size <= search.declared) search.declared = undefined;
-  search.upperBound = Math.min(search.upperBound, size);
-  if (search.lowerBound >= search.upperBound) search.lowerBound = 0;
-};
+  /** Blocks of the largest range that this node may accept for this filter. */
+  blocks(node: Node, filterHash: string): number {
+    const { blocks, results, bytes } = this.#learned(node);
+    const density = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
+    const fits = Math.min(
+      MAX_SPAN_BLOCKS,
+      blocks.size,
+      this.#searchOf(node, filterHash).size,
+      (results * HEADROOM) / density.logs,
+      (bytes * HEADROOM) / density.bytes,
+    );
+    return Math.max(1, Math.floor(fits));
+  }
 
-const workedAt = (search: Search, size: number): void => {
-  if (size < search.upperBound) search.lowerBound = Math.max(search.lowerBound, size);
-};
+  bytesPerBlock(filterHash: string): number {
+    return this.#densities.get(filterHash)?.bytes ?? 0;
+  }
 
-/** What each node's own messages taught, kept for that node alone. Lives as long as the process. */
-export const createNodeLimits = () => {
-  const nodes = new Map<string, Learned>();
-  const remembered = { max: REMEMBERED_FILTERS, ttl: REMEMBERED_MS };
-  const searches = new LRUCache<string, Search>(remembered);
-  const densities = new LRUCache<string, Density>(remembered);
+  /** Blocks whose logs need about TARGET_SPAN_BYTES for this filter. */
+  memoryBlocks(filterHash: string): number {
+    return Math.max(1, Math.floor(TARGET_SPAN_BYTES / this.bytesPerBlock(filterHash)));
+  }
 
-  const learned = ({ name }: Node): Learned => {
-    const known = nodes.get(name);
-    if (known !== undefined) return known;
+  /** Records a successful response with its number of logs and bytes. */
+  worked(node: Node, filterHash: string, blocks: number, response: Density): void {
+    this.#learned(node).blocks.recordSuccess(blocks);
+    this.#searchOf(node, filterHash).recordSuccess(blocks);
+    const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
+    const logs = response.logs / blocks;
+    const bytes = response.bytes / blocks;
+    // The average rises at once and falls slowly: a range that is too large costs more than one that is too small.
+    this.#densities.set(filterHash, {
+      logs: Math.max(logs, (previous.logs * 3 + logs) / 4),
+      bytes: Math.max(bytes, (previous.bytes * 3 + bytes) / 4),
+    });
+  }
+
+  /** Records a response that did not fit into memory; `bytes` is the part of it that was read. */
+  overflowed(filterHash: string, blocks: number, bytes: number): void {
+    const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
+    const least = Math.max(bytes / blocks, previous.bytes * 2, (TARGET_SPAN_BYTES * 2) / blocks);
+    this.#densities.set(filterHash, { logs: previous.logs, bytes: least });
+  }
+
+  /** Records that the node rejected a range of this many blocks as too large. */
+  refused(node: Node, filterHash: string, blocks: number, { what, limit, range }: TooLarge): void {
+    const learned = this.#learned(node);
+    if (what === "blocks") {
+      // A limit equal to the rejected size is off by one. A larger limit does not help.
+      if (limit !== undefined && limit <= blocks) learned.blocks.declare(Math.max(1, Math.min(limit, blocks - 1)));
+      else learned.blocks.recordFailure(blocks);
+    } else if (what !== "time" && limit !== undefined) {
+      learned[what] = Math.min(learned[what], limit);
+    } else if (what !== "addresses" && what !== "topics") {
+      const search = this.#searchOf(node, filterHash);
+      search.recordFailure(blocks);
+      if (range !== undefined) search.recordSuccess(Number(range.to - range.from) + 1);
+    }
+  }
+
+  #learned({ name }: Node): Learned {
+    const learned = this.#nodes.get(name);
+    if (learned !== undefined) return learned;
     const none = Number.POSITIVE_INFINITY;
-    const bypassCache = { blocks: createSearch(), addresses: none, topics: none, results: none, bytes: none };
-    nodes.set(name, bypassCache);
-    return bypassCache;
-  };
+    const created = { blocks: new SizeSearch(), addresses: none, topics: none, results: none, bytes: none };
+    this.#nodes.set(name, created);
+    return created;
+  }
 
-  const searchOf = ({ name }: Node, filterHash: string): Search => {
+  #searchOf({ name }: Node, filterHash: string): SizeSearch {
     const key = `${name} ${filterHash}`;
-    const known = searches.get(key);
-    if (known !== undefined) return known;
-    const bypassCache = createSearch();
-    searches.set(key, bypassCache);
-    return bypassCache;
-  };
+    const search = this.#searches.get(key);
+    if (search !== undefined) return search;
+    const created = new SizeSearch();
+    this.#searches.set(key, created);
+    return created;
+  }
+}
 
-  return {
-    /** The learned limit of a range whatever the filter; Infinity for none. */
-    rangeLimit: (node: Node): number => sizeOf(learned(node).blocks),
-    lists: (node: Node): { readonly addresses: number; readonly topics: number } => learned(node),
-
-    /** Blocks that this node may be asked at once with this filter. */
-    blocks: (node: Node, filterHash: string): number => {
-      const { blocks, results, bytes } = learned(node);
-      const density = densities.get(filterHash) ?? { logs: 0, bytes: 0 };
-      const fits = Math.min(
-        MAX_SPAN_BLOCKS,
-        sizeOf(blocks),
-        sizeOf(searchOf(node, filterHash)),
-        (results * HEADROOM) / density.logs,
-        (bytes * HEADROOM) / density.bytes,
-      );
-      return Math.max(1, Math.floor(fits));
-    },
-
-    bytesPerBlock: (filterHash: string): number => densities.get(filterHash)?.bytes ?? 0,
-
-    /** Blocks whose logs of this filter are of a size that memory has room for many times. */
-    memoryBlocks: (filterHash: string): number => {
-      const bytes = densities.get(filterHash)?.bytes ?? 0;
-      return Math.max(1, Math.floor(TARGET_SPAN_BYTES / bytes));
-    },
-
-    worked: (node: Node, filterHash: string, blocks: number, logs: number, bytes: number): void => {
-      workedAt(learned(node).blocks, blocks);
-      workedAt(searchOf(node, filterHash), blocks);
-      const known = densities.get(filterHash);
-      const next = { logs: logs / blocks, bytes: bytes / blocks };
-      // Down slowly, up at once: a span that is too large costs more than one that is a little small.
-      densities.set(filterHash, {
-        logs: Math.max(next.logs, ((known?.logs ?? 0) * 3 + next.logs) / 4),
-        bytes: Math.max(next.bytes, ((known?.bytes ?? 0) * 3 + next.bytes) / 4),
-      });
-    },
-
-    /** The logs of so many blocks were at least so many bytes, more than there was room for. */
-    overflowed: (filterHash: string, blocks: number, bytes: number): void => {
-      const known = densities.get(filterHash);
-      const least = Math.max(bytes / blocks, (known?.bytes ?? 0) * 2, (TARGET_SPAN_BYTES * 2) / blocks);
-      densities.set(filterHash, { logs: known?.logs ?? 0, bytes: least });
-    },
-
-    refused: (node: Node, filterHash: string, blocks: number, { what, limit, range }: TooLarge): void => {
-      const known = learned(node);
-      if (what === "addresses" || what === "topics") {
-        if (limit !== undefined) known[what] = Math.min(known[what], limit);
-      } else if (what === "blocks") {
-        // A limit as large as what was refused is off by one; a larger one is no help.
-        if (limit !== undefined && limit <= blocks) known.blocks.declared = Math.max(1, Math.min(limit, blocks - 1));
-        else failedAt(known.blocks, blocks);
-      } else if ((what === "results" || what === "bytes") && limit !== undefined) {
-        known[what] = Math.min(known[what], limit);
-      } else {
-        const search = searchOf(node, filterHash);
-        failedAt(search, blocks);
-        if (range !== undefined) workedAt(search, Number(range.to - range.from) + 1);
-      }
-    },
-  };
-};
-
-export type NodeLimits = ReturnType<typeof createNodeLimits>;
+export const createNodeLimits = (): NodeLimits => new NodeLimits();

@@ -2,11 +2,11 @@ import type { BlockRange } from "../core/logRange.ts";
 
 /** Blocks of one segment, aligned. */
 const SEGMENT_BLOCKS = 128n;
-/** Segments side by side in one span: 1,920 blocks, fewer than the 2,000 that most nodes allow. */
+/** Adjacent segments in one fetch range: 1,920 blocks, fewer than the 2,000 that most nodes allow. */
 const SEGMENTS_PER_SPAN = 15;
 export const MAX_SPAN_BLOCKS: number = Number(SEGMENT_BLOCKS) * SEGMENTS_PER_SPAN;
 
-/** What is looked up, fetched and kept as one: a whole segment, or the part of one at an end of the query. */
+/** The cached unit of logs: a whole segment, or the part of a segment at an end of the query. */
 export interface Piece extends BlockRange {
   readonly final: boolean;
 }
@@ -18,21 +18,21 @@ export const segmentOf = (number: bigint): BlockRange => {
   return { from: to - SEGMENT_BLOCKS + 1n, to };
 };
 
-/** The query's range, cut at segments and behind the finalized block (no piece is half final). */
+/** Splits a query's range at segment boundaries and after the finalized block: no segment is half final. */
 export const cutPieces = ({ from, to }: BlockRange, finalized: bigint | undefined): Piece[] => {
-  const pieces: Piece[] = [];
+  const segments: Piece[] = [];
   for (let first = from; first <= to; ) {
     const final = finalized !== undefined && first <= finalized;
     let last = lastOfSegment(first);
     if (final && finalized < last) last = finalized;
     if (to < last) last = to;
-    pieces.push({ from: first, to: last, final });
+    segments.push({ from: first, to: last, final });
     first = last + 1n;
   }
-  return pieces;
+  return segments;
 };
 
-/** Equal parts of at most so many blocks. */
+/** Splits a range into equal parts of up to `maxBlocks` blocks, in ascending order. */
 export const splitRange = ({ from, to }: BlockRange, maxBlocks: number): BlockRange[] => {
   const blocks = Number(to - from) + 1;
   const count = Math.ceil(blocks / maxBlocks);
@@ -43,8 +43,9 @@ export const splitRange = ({ from, to }: BlockRange, maxBlocks: number): BlockRa
 };
 
 /**
- * Blocks of one span where a node takes `limit`: as many segments, up to 15, as need the fewest requests a segment. Below
- * 128 that is 15 segments too: the span is then cut into parts that fit, and its segments put together from them.
+ * Returns the blocks of one fetch range for a node that accepts `limit` blocks.
+ * It chooses the number of segments, up to 15, that needs the fewest requests a segment.
+ * Below 128 blocks that is 15 segments too: the fetcher splits the range into parts and merges their logs.
  */
 export const spanBlocks = (limit: number): number => {
   const requests = (segments: number) => Math.ceil((segments * Number(SEGMENT_BLOCKS)) / limit) / segments;
@@ -55,12 +56,15 @@ export const spanBlocks = (limit: number): number => {
   return best * Number(SEGMENT_BLOCKS);
 };
 
-/** How many pieces from `first` on make the next span: unbroken, all final or none, at most so many blocks, at least one. */
+/**
+ * Counts the segments from `first` that form the next fetch range, at least one.
+ * They are adjacent and missing, all final or none, and span up to `maxBlocks` blocks.
+ */
 export const spanLength = (missing: (index: number) => Piece | undefined, first: number, maxBlocks: number): number => {
   const start = missing(first);
   let length = 1;
-  for (let piece = missing(first + length); piece && start; piece = missing(first + length)) {
-    if (piece.final !== start.final || piece.to - start.from >= BigInt(maxBlocks)) break;
+  for (let segment = missing(first + length); segment && start; segment = missing(first + length)) {
+    if (segment.final !== start.final || segment.to - start.from >= BigInt(maxBlocks)) break;
     length++;
   }
   return length;

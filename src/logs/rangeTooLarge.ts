@@ -1,15 +1,15 @@
 import type { BlockRange } from "../core/logRange.ts";
 import type { NodeError } from "../core/node.ts";
 
-/** What a node found too large, and what its message says of the size that it takes. */
+/** The dimension in which a request was too large for a node, and the limit from the node's message. */
 export interface TooLarge {
   readonly what: "blocks" | "results" | "bytes" | "addresses" | "topics" | "time";
   readonly limit?: number;
-  /** A range that the node says would work. */
+  /** A range that the node suggests. */
   readonly range?: BlockRange;
 }
 
-/** Never "too large" whatever else the text says: peers.md 6.2, "not splittable". */
+/** Messages that never mean "too large", whatever else they contain (docs/reference/providers.md, Not splittable). */
 const OTHER_CAUSES: readonly RegExp[] = [
   /too many requests|rate.?limit|exceeded .*\brate\b|requests per (second|minute|day)|request limit|compute units/i,
   /archive requests require|personal token|reached the free tier|monthly capacity|payment required|quota/i,
@@ -19,7 +19,10 @@ const OTHER_CAUSES: readonly RegExp[] = [
 
 const N = String.raw`(0x[0-9a-f]+|[0-9][0-9,_]*(?:\.[0-9]+)?\s?k?)\b`;
 
-/** Messages of peers.md 6.2; the first group is the limit. The first that matches wins, so the telling ones come first. */
+/**
+ * Known messages of providers; the first group is the limit (docs/reference/providers.md, Log ranges and results).
+ * The first match wins, so that patterns with a limit come first.
+ */
 const PATTERNS: readonly (readonly [RegExp, TooLarge["what"]])[] = (
   [
     ["exceed max topics", "topics"],
@@ -72,7 +75,7 @@ const PATTERNS: readonly (readonly [RegExp, TooLarge["what"]])[] = (
     ] as const,
 );
 
-/** "10,000", "2K", "0x7d0" and "1k" are all numbers here. */
+/** Parses a number such as "10,000", "2K", "0x7d0" or "1k". */
 const parseLimit = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined;
   const plain = text.replaceAll(/[,_\s]/g, "").toLowerCase();
@@ -96,10 +99,13 @@ const parseRange = (message: string, data: unknown): BlockRange | undefined => {
   return from === undefined || to === undefined ? undefined : { from: BigInt(from), to: BigInt(to) };
 };
 
-/** HTTP 413 and jsonrpsee's codes for a response that is too big. */
+/** Codes of jsonrpsee for a response that is too big. */
 const TOO_BIG_CODES: ReadonlySet<number> = new Set([-32008, -32702]);
 
-/** What the error says, or undefined where it is of another kind. The code alone says nothing: -32005 is a rate as well. */
+/**
+ * Parses a node's error; returns undefined if it does not mean "too large".
+ * The code alone is not enough: nodes use -32005 for rate limits as well.
+ */
 export const parseTooLarge = (error: NodeError): TooLarge | undefined => {
   if (error.kind === "billing" || error.kind === "rateLimited") return undefined;
   const data = typeof error.data === "string" ? error.data : "";

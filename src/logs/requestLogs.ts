@@ -1,12 +1,12 @@
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 
-/** Takes note of bytes that came in; throws where there is no room for them. */
+/** Counts received bytes; throws if there is no room for them. */
 export type TakeBytes = (bytes: number) => void;
 
-/** What everything that is fetched for one query shares. */
+/** The context that all requests of one log query share. */
 export interface FetchContext extends RequestContext {
   readonly asker: SlotOwner;
   readonly filterHash: string;
@@ -16,38 +16,45 @@ export interface FetchContext extends RequestContext {
 export const invalidAnswer = (node: Node, message: string): NodeError =>
   new NodeError("invalidAnswer", node.name, message, { status: 503, retryAfterSeconds: 1 });
 
-/** Asks this one node, and no other; the text of its result. */
-export const requestLogs = async (
+/** Sends one call to this node only, and returns the text of the result. */
+const request = async (
   node: Node,
-  method: string,
-  params: readonly unknown[],
+  call: Call,
   context: RequestContext,
-  take: TakeBytes = () => {},
+  countBytes: TakeBytes | undefined,
 ): Promise<Uint8Array> => {
-  const question: RpcRequest = { ...createCall(method, params), retention: "never", canonicalParams: "" };
+  const question: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
   const { body } = await node.request(question, context);
   if (body instanceof Uint8Array) {
-    take(body.length);
+    countBytes?.(body.length);
     return body;
   }
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) {
-    take(chunk.length);
+    countBytes?.(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 };
 
+/** Sends one call to this node only, counts the bytes of the response, and returns the text of the result. */
+export const requestLogs = (
+  node: Node,
+  method: string,
+  params: readonly unknown[],
+  context: RequestContext & Pick<FetchContext, "take">,
+): Promise<Uint8Array> => request(node, createCall(method, params), context, context.take);
+
 const decoder = new TextDecoder();
 
-/** The same for a small answer, parsed. */
+/** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
 export const parseNodeLogs = async (
   node: Node,
   method: string,
   params: readonly unknown[],
   context: RequestContext,
 ): Promise<unknown> => {
-  const text = decoder.decode(await requestLogs(node, method, params, context));
+  const text = decoder.decode(await request(node, createCall(method, params), context, undefined));
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -4,19 +4,19 @@ import type { Fetched } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import { type Piece, spanLength, splitRange } from "./plan.ts";
-import { cutSegment, findRange, keyOf, placesOf, type Segment, type SegmentStore } from "./segments.ts";
+import { cutSegment, findRange, keyOf, type Place, placesOf, type Segment, type SegmentStore } from "./segments.ts";
 
-/** Kept segments above this are let go, and looked up again when their turn comes. */
-const HOLD_FOUND_BYTES = 12 * 1024 * 1024;
-const LOOKUP_PIECES = 128;
-const LOOKUP_AGAIN = 16;
+/** Buffers cached segments up to this size. Segments above it are looked up again when their turn comes. */
+const MAX_BUFFERED_FROM_STORE_BYTES = 12 * 1024 * 1024;
+const LOOKUP_SEGMENTS = 128;
+const REPEATED_LOOKUP_SEGMENTS = 16;
 
 type State =
   | { readonly kind: "missing" }
-  | { readonly kind: "loading" }
-  /** In the store, as far as is known. */
-  | { readonly kind: "kept" }
-  | { readonly kind: "held"; readonly bytes: Uint8Array }
+  | { readonly kind: "fetching" }
+  /** The store had it at the last lookup. */
+  | { readonly kind: "stored" }
+  | { readonly kind: "buffered"; readonly bytes: Uint8Array }
   | { readonly kind: "sent" };
 
 interface Entry {
@@ -26,177 +26,211 @@ interface Entry {
   state: State;
 }
 
-/** Pieces side by side that are asked for as one. */
+/** Adjacent segments that are fetched with one request. */
 export interface ClaimedRange extends BlockRange {
   readonly final: boolean;
-  /** Its logs came: they are held, and kept where they may be. */
+  /** Buffers the fetched logs, and stores those that may be cached. */
   complete(fetched: Fetched): void;
-  /** It did not fit into memory. */
+  /** Marks the segments as missing again, because the range did not fit into memory. */
   discard(): void;
 }
 
 export interface SpanLimits {
-  /** A segment of more goes in parts. */
+  /** A segment with more blocks is fetched in parts. */
   readonly memoryBlocks: number;
   readonly spanBlocks: number;
 }
 
-/** One query's pieces in order: which are missing, in the store, held or sent. */
+/** The segments of one query in ascending order, each with its state. */
 export interface SegmentTracker {
+  /** Segments that the store had at the first lookup, and the stores that had them. */
   readonly found: { readonly pieces: number; readonly from: ReadonlySet<Segment["from"]> };
-  /** False once something was fetched that could not be kept. */
+  /** False after a fetched range could not be cached. */
   readonly isStored: boolean;
-  /** Of the pieces, and what else was counted. */
+  /** Bytes of buffered segments, plus the bytes that `countHeld` added. */
   readonly heldBytes: number;
-  /** Bytes read that are no piece's yet; negative when they are let go. */
+  /** Adds bytes that no segment owns yet; a negative number releases them. */
   countHeld(bytes: number): void;
   stateAt(index: number): State | undefined;
+  /** Index of the first segment that is not final, or -1. */
   firstRecent(): number;
-  /** The first from `start` on that is missing, or -1. */
+  /** Index of the first missing segment at or after `start`, or -1. */
   nextMissing(start: number): number;
-  /** The next span, from this missing piece on; it counts as asked for. */
+  /** Marks a range of missing segments, beginning at `index`, as being fetched. */
   claimRange(index: number, limits: SpanLimits): ClaimedRange | undefined;
-  /** Looks all pieces up. */
+  /** Looks all segments up. */
   lookUp(): Promise<void>;
-  /** Looks those up again that were let go, this one and the next few. */
+  /** Looks up evicted segments again: the one at `index` and the next few. */
   lookUpAgain(index: number): Promise<void>;
   sent(index: number): void;
-  /** Makes room for what comes first: what was found behind it can be looked up again. */
+  /** Evicts stored segments after `index`, to make room for the one that is sent next. */
   evictBefore(index: number): void;
 }
 
+const MISSING: State = { kind: "missing" };
+
+/** Splits a segment with too many logs for memory into parts. Parts are not cached. */
+const splitEntry = ({ piece }: Entry, maxBlocks: number): Entry[] =>
+  splitRange(piece, maxBlocks).map((range) => ({
+    piece: { ...range, final: piece.final },
+    isSegment: false,
+    state: MISSING,
+  }));
+
+class StoredSegmentTracker implements SegmentTracker {
+  readonly #filterHash: string;
+  readonly #heads: Heads;
+  readonly #store: SegmentStore;
+  readonly #entries: Entry[];
+  readonly #sources = new Set<Segment["from"]>();
+  #cachedSegments = 0;
+  #isStored = true;
+  #heldBytes = 0;
+
+  constructor(pieces: readonly Piece[], filterHash: string, heads: Heads, store: SegmentStore) {
+    this.#filterHash = filterHash;
+    this.#heads = heads;
+    this.#store = store;
+    this.#entries = pieces.map((piece) => ({ piece, isSegment: true, state: MISSING }));
+  }
+
+  get found(): SegmentTracker["found"] {
+    return { pieces: this.#cachedSegments, from: this.#sources };
+  }
+
+  get isStored(): boolean {
+    return this.#isStored;
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  countHeld(bytes: number): void {
+    this.#heldBytes += bytes;
+  }
+
+  stateAt(index: number): State | undefined {
+    return this.#entries[index]?.state;
+  }
+
+  firstRecent(): number {
+    return this.#entries.findIndex(({ piece }) => !piece.final);
+  }
+
+  nextMissing(start: number): number {
+    return this.#entries.findIndex(({ state }, index) => index >= start && state.kind === "missing");
+  }
+
+  claimRange(index: number, { memoryBlocks, spanBlocks }: SpanLimits): ClaimedRange | undefined {
+    this.#splitLarge(index, memoryBlocks);
+    const length = spanLength((at) => this.#missingAt(at), index, Math.min(memoryBlocks, spanBlocks));
+    const claimed = this.#entries.slice(index, index + length);
+    const first = claimed[0]?.piece;
+    const last = claimed.at(-1)?.piece;
+    if (first === undefined || last === undefined) return undefined;
+    const mark = (kind: "missing" | "fetching") => {
+      for (const entry of claimed) entry.state = { kind };
+    };
+    mark("fetching");
+    return {
+      from: first.from,
+      to: last.to,
+      final: first.final,
+      complete: (fetched) => this.#complete(claimed, fetched),
+      discard: () => mark("missing"),
+    };
+  }
+
+  async lookUp(): Promise<void> {
+    for (let at = 0; at < this.#entries.length; at += LOOKUP_SEGMENTS) {
+      await this.#lookUpEntries(this.#entries.slice(at, at + LOOKUP_SEGMENTS));
+    }
+    this.#cachedSegments = this.#entries.filter(({ state }) => state.kind !== "missing").length;
+  }
+
+  lookUpAgain(index: number): Promise<void> {
+    const next = this.#entries.slice(index, index + REPEATED_LOOKUP_SEGMENTS);
+    return this.#lookUpEntries(next.filter(({ state }) => state.kind === "stored"));
+  }
+
+  sent(index: number): void {
+    const entry = this.#entries[index];
+    if (entry === undefined) return;
+    if (entry.state.kind === "buffered") this.#heldBytes -= entry.state.bytes.length;
+    entry.state = { kind: "sent" };
+  }
+
+  evictBefore(index: number): void {
+    for (const entry of this.#entries.slice(index + 1)) {
+      const { state, piece, isSegment } = entry;
+      if (state.kind !== "buffered" || !isSegment) continue;
+      if (keyOf(this.#filterHash, piece, this.#heads) === undefined) continue;
+      this.#heldBytes -= state.bytes.length;
+      entry.state = { kind: "stored" };
+    }
+  }
+
+  #missingAt(index: number): Piece | undefined {
+    const entry = this.#entries[index];
+    return entry?.state.kind === "missing" ? entry.piece : undefined;
+  }
+
+  #splitLarge(index: number, maxBlocks: number): void {
+    const entry = this.#entries[index];
+    if (entry === undefined || blocksOf(entry.piece) <= maxBlocks) return;
+    this.#entries.splice(index, 1, ...splitEntry(entry, maxBlocks));
+  }
+
+  #buffer(entry: Entry, bytes: Uint8Array): void {
+    entry.state = { kind: "buffered", bytes };
+    this.#heldBytes += bytes.length;
+  }
+
+  #complete(claimed: readonly Entry[], { logs, timestamps, verified }: Fetched): void {
+    for (const entry of claimed) {
+      const bytes = joinLogs(logs.slice(...findRange(logs, entry.piece)), timestamps);
+      this.#buffer(entry, bytes);
+      if (entry.isSegment) this.#cache(entry.piece, bytes, verified);
+      else this.#isStored = false;
+    }
+  }
+
+  #cache(piece: Piece, bytes: Uint8Array, isVerified: boolean): void {
+    const key = isVerified ? keyOf(this.#filterHash, piece, this.#heads) : undefined;
+    if (key === undefined) this.#isStored = false;
+    else this.#store.set(key, bytes, piece.final ? "final" : "recent", this.#heads.at(piece.to));
+  }
+
+  /** Reads all possible locations of these segments with one request to the store. */
+  async #lookUpEntries(entries: readonly Entry[]): Promise<void> {
+    const locations = entries.map(({ piece }) => placesOf(this.#filterHash, piece, this.#heads));
+    const segments = await this.#store.get(locations.flat().map(({ key }) => key));
+    let offset = 0;
+    entries.forEach((entry, index) => {
+      const own = locations[index] ?? [];
+      const best = own.findIndex((_, rank) => segments[offset + rank] !== undefined);
+      const segment = best === -1 ? undefined : segments[offset + best];
+      offset += own.length;
+      if (segment === undefined) entry.state = MISSING;
+      else this.#useCached(entry, segment, own[best], entries[0] === entry);
+    });
+  }
+
+  /** Buffers a cached segment. Without room only `isFirst` is buffered, because it is sent next. */
+  #useCached(entry: Entry, segment: Segment, location: Place | undefined, isFirst: boolean): void {
+    this.#sources.add(segment.from);
+    const bytes = location?.isWider ? cutSegment(segment.bytes, entry.piece) : segment.bytes;
+    const hasRoom = this.#heldBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
+    if (hasRoom || isFirst) this.#buffer(entry, bytes);
+    else entry.state = { kind: "stored" };
+  }
+}
+
+/** Tracks the segments of one query: missing, being fetched, stored, buffered or sent. */
 export const createSegmentTracker = (
   pieces: readonly Piece[],
   filterHash: string,
   heads: Heads,
   store: SegmentStore,
-): SegmentTracker => {
-  const entries: Entry[] = pieces.map((piece) => ({ piece, isSegment: true, state: { kind: "missing" } }));
-  const foundFrom = new Set<Segment["from"]>();
-  let foundPieces = 0;
-  let isStored = true;
-  let heldBytes = 0;
-
-  const hold = (entry: Entry, bytes: Uint8Array) => {
-    entry.state = { kind: "held", bytes };
-    heldBytes += bytes.length;
-  };
-
-  const lookUpEntries = async (wanted: readonly Entry[]): Promise<void> => {
-    const places = wanted.map(({ piece }) => placesOf(filterHash, piece, heads));
-    const segments = await store.get(places.flat().map(({ key }) => key));
-    let at = 0;
-    wanted.forEach((entry, which) => {
-      const own = places[which] ?? [];
-      const first = own.findIndex((_, place) => segments[at + place] !== undefined);
-      const segment = segments[at + first];
-      at += own.length;
-      if (first === -1 || segment === undefined) {
-        entry.state = { kind: "missing" };
-        return;
-      }
-      foundFrom.add(segment.from);
-      const bytes = own[first]?.isWider ? cutSegment(segment.bytes, entry.piece) : segment.bytes;
-      if (heldBytes + bytes.length > HOLD_FOUND_BYTES && wanted[0] !== entry) entry.state = { kind: "kept" };
-      else hold(entry, bytes);
-    });
-  };
-
-  const keep = (piece: Piece, bytes: Uint8Array, verified: boolean) => {
-    const key = verified ? keyOf(filterHash, piece, heads) : undefined;
-    if (key === undefined) isStored = false;
-    else store.set(key, bytes, piece.final ? "final" : "recent", heads.at(piece.to));
-  };
-
-  /** A segment with more logs than memory has room for goes in parts, which are not kept. */
-  const cutToMemory = (at: number, maxBlocks: number) => {
-    const entry = entries[at];
-    if (entry === undefined || blocksOf(entry.piece) <= maxBlocks) return;
-    const parts = splitRange(entry.piece, maxBlocks).map(
-      (range): Entry => ({
-        piece: { ...range, final: entry.piece.final },
-        isSegment: false,
-        state: { kind: "missing" },
-      }),
-    );
-    entries.splice(at, 1, ...parts);
-  };
-
-  const missingAt = (index: number): Piece | undefined => {
-    const entry = entries[index];
-    return entry?.state.kind === "missing" ? entry.piece : undefined;
-  };
-
-  const came = (span: readonly Entry[], { logs, timestamps, verified }: Fetched) => {
-    for (const entry of span) {
-      const bytes = joinLogs(logs.slice(...findRange(logs, entry.piece)), timestamps);
-      hold(entry, bytes);
-      if (entry.isSegment) keep(entry.piece, bytes, verified);
-      else isStored = false;
-    }
-  };
-
-  return {
-    found: {
-      get pieces() {
-        return foundPieces;
-      },
-      from: foundFrom,
-    },
-    get isStored() {
-      return isStored;
-    },
-    get heldBytes() {
-      return heldBytes;
-    },
-    countHeld: (bytes) => {
-      heldBytes += bytes;
-    },
-    stateAt: (index) => entries[index]?.state,
-    firstRecent: () => entries.findIndex(({ piece }) => !piece.final),
-    nextMissing: (start) => entries.findIndex(({ state }, index) => index >= start && state.kind === "missing"),
-
-    claimRange: (index, { memoryBlocks, spanBlocks }) => {
-      cutToMemory(index, memoryBlocks);
-      const span = entries.slice(index, index + spanLength(missingAt, index, Math.min(memoryBlocks, spanBlocks)));
-      const first = span[0]?.piece;
-      const last = span.at(-1)?.piece;
-      if (first === undefined || last === undefined) return undefined;
-      const mark = (kind: "missing" | "loading") => {
-        for (const entry of span) entry.state = { kind };
-      };
-      mark("loading");
-      return {
-        from: first.from,
-        to: last.to,
-        final: first.final,
-        complete: (fetched) => came(span, fetched),
-        discard: () => mark("missing"),
-      };
-    },
-
-    lookUp: async () => {
-      for (let at = 0; at < entries.length; at += LOOKUP_PIECES) {
-        await lookUpEntries(entries.slice(at, at + LOOKUP_PIECES));
-      }
-      foundPieces = entries.filter(({ state }) => state.kind !== "missing").length;
-    },
-    lookUpAgain: (index) =>
-      lookUpEntries(entries.slice(index, index + LOOKUP_AGAIN).filter(({ state }) => state.kind === "kept")),
-
-    sent: (index) => {
-      const entry = entries[index];
-      if (entry === undefined) return;
-      if (entry.state.kind === "held") heldBytes -= entry.state.bytes.length;
-      entry.state = { kind: "sent" };
-    },
-    evictBefore: (index) => {
-      for (const entry of entries.slice(index + 1)) {
-        if (entry.state.kind !== "held" || !entry.isSegment || keyOf(filterHash, entry.piece, heads) === undefined)
-          continue;
-        heldBytes -= entry.state.bytes.length;
-        entry.state = { kind: "kept" };
-      }
-    },
-  };
-};
+): SegmentTracker => new StoredSegmentTracker(pieces, filterHash, heads, store);

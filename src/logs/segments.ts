@@ -12,13 +12,16 @@ export interface Segment {
   readonly from: "memory" | "redis";
 }
 
-/** Where pieces are kept: their logs, each with a comma in front. A failing store answers `undefined` and forgets. */
+/**
+ * Caches segments: their logs, each with a comma in front.
+ * If the store fails, `get` returns `undefined` and `set` has no effect.
+ */
 export interface SegmentStore {
   get(keys: readonly string[]): Promise<readonly (Segment | undefined)[]>;
   set(key: string, bytes: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void;
 }
 
-/** The filter's part of a key: lists of a thousand addresses would make keys of 40 kB. */
+/** Hashes the filter for a key: a list of a thousand addresses would make keys of 40 kB. */
 export const hashFilter = (canonicalFilter: string): string =>
   createHash("sha256").update(canonicalFilter).digest("hex").slice(0, 32);
 
@@ -28,7 +31,10 @@ const recentKey = (filterHash: string, { from, to }: BlockRange, hash: string) =
 
 export const blockKey = (filterHash: string, hash: string): string => `logs:${filterHash}:${hash}`;
 
-/** The key that a fetched piece is kept by: a recent one by the hash of its last block; undefined where the ring has none. */
+/**
+ * Returns the key of a fetched segment; the key of a recent segment contains the hash of its last block.
+ * Returns undefined if the block ring does not have that block.
+ */
 export const keyOf = (filterHash: string, piece: Piece, heads: Heads): string | undefined => {
   if (piece.final) return finalKey(filterHash, piece);
   const last = heads.at(piece.to);
@@ -37,13 +43,13 @@ export const keyOf = (filterHash: string, piece: Piece, heads: Heads): string | 
 
 export interface Place {
   readonly key: string;
-  /** More than the piece is kept there: the piece is to be cut from it. */
+  /** The value has more blocks than the segment; the segment must be cut out of it. */
   readonly isWider: boolean;
 }
 
 /**
- * All places that may hold the piece, best first: its own, the whole segment's, and those where it was kept before it became
- * final.
+ * Returns all keys that may have the segment, best first: its own, and that of the whole segment.
+ * Each of them has a second key, under which it was cached before it became final.
  */
 export const placesOf = (filterHash: string, piece: Piece, heads: Heads): Place[] => {
   const whole = segmentOf(piece.from);
@@ -59,7 +65,7 @@ export const placesOf = (filterHash: string, piece: Piece, heads: Heads): Place[
   });
 };
 
-/** The first and the behind-last index of the range's logs; `logs` must be ordered. */
+/** Returns the index of the first log in the range and the index after the last one. `logs` must be ordered. */
 export const findRange = (logs: readonly ScannedLog[], { from, to }: BlockRange): [number, number] => {
   const lowerBound = (number: bigint) => {
     let low = 0;
@@ -74,7 +80,7 @@ export const findRange = (logs: readonly ScannedLog[], { from, to }: BlockRange)
   return [lowerBound(from), lowerBound(to + 1n)];
 };
 
-/** The part of a kept segment that a query wants. */
+/** Cuts the logs of a range out of a cached segment. */
 export const cutSegment = (segment: Uint8Array, range: BlockRange): Uint8Array => {
   const logs = scanLogs(segment);
   const [first, end] = findRange(logs, range);

@@ -149,7 +149,8 @@ export const splitLogs = (options: SplitLogsOptions): SplitLogs => {
   const overRange = async (filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> => {
     metrics.logRangeBlocks.observe({ chain }, Number(range.to - range.from) + 1);
     const pieces = cutPieces(range, context.view.heads.finalized?.number);
-    const collection = collectLogs(pieces, filter, hashFilter(canonicalLogFilter(filter)), context, {
+    const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
+    const collection = collectLogs(pieces, query, context, {
       store,
       fetchLogs,
       limits,

@@ -20,3 +20,9 @@ const countTopics = ({ text, start, end }: ScannedLog): number => {
  */
 export const dropShortLogs = ({ topics }: LogFilter, logs: readonly ScannedLog[]): readonly ScannedLog[] =>
   topics.at(-1)?.length === 0 ? logs.filter((log) => countTopics(log) >= topics.length) : logs;
+
+/** The filter without empty positions at its end: what a node that ignores them matches. */
+export const withoutEmptyTail = (filter: LogFilter): LogFilter => ({
+  ...filter,
+  topics: filter.topics.slice(0, filter.topics.findLastIndex((position) => position.length > 0) + 1),
+});

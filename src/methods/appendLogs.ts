@@ -10,20 +10,20 @@ async function* appendToStream(
   list: AsyncIterable<Uint8Array>,
   logs: readonly Uint8Array[],
 ): AsyncGenerator<Uint8Array> {
-  let held: Uint8Array | undefined;
+  let last: Uint8Array | undefined;
   for await (const chunk of list) {
     if (chunk.length === 0) continue;
-    if (held !== undefined) yield held;
-    held = chunk;
+    if (last !== undefined) yield last;
+    last = chunk;
   }
-  if (held === undefined) return;
-  // A streamed list is never empty: it is streamed because it is long.
-  yield held.subarray(0, -1);
+  if (last === undefined) return;
+  // Only long lists are streamed, so that this one has at least one log.
+  yield last.subarray(0, -1);
   yield COMMA;
   yield tail(logs);
 }
 
-/** A JSON list of logs with more behind it; each of `logs` is one JSON text. */
+/** Appends logs to a JSON list; each of `logs` is one JSON text. */
 export const appendLogs = (
   list: Uint8Array | AsyncIterable<Uint8Array>,
   logs: readonly Uint8Array[],

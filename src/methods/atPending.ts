@@ -8,48 +8,53 @@ import { type CanonicalJson, isRecord } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
-/** The rules of architecture.md's table of answers: the view, else the node's own pending if there is one, else latest; a block is never null. */
+/**
+ * Answers a read at `pending`: from the view, or from the node's pending block, or at latest.
+ * A missing pending block is never `null` (docs/answers.md, Blocks and pending).
+ */
 export const atPending = async (
   entry: BlockRead,
   asked: MethodInput,
   values: readonly CanonicalJson[],
-  at: (place: ResolvedBlock) => Promise<RpcResponse>,
+  readAt: (block: ResolvedBlock) => Promise<RpcResponse>,
 ): Promise<RpcResponse> => {
   const { pending, heads } = asked.context.view;
-  const latest = () => at(resolveBlock({ tag: "latest" }, heads));
-  if (pending === undefined) return latest();
+  const readLatest = () => readAt(resolveBlock({ tag: "latest" }, heads));
+  if (pending === undefined) return readLatest();
   const answer = async (): Promise<RpcResponse> => {
     const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
     if (source === "view" && entry.pending) {
       const { base } = pending;
-      const atBase = () => at(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
+      const atBase = () => readAt(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
       return entry.pending({ asked, values, pending, atBase });
     }
-    return source === "latest" ? latest() : nodePending(entry, heads, () => at({ kind: "pending" }), latest);
+    return source === "latest"
+      ? readLatest()
+      : nodePending(entry, heads, () => readAt({ kind: "pending" }), readLatest);
   };
   return withPendingMode(pending.mode, answer());
 };
 
-/** A node may have no pending block, or one that is behind: then latest is newer. */
+/** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */
 const nodePending = async (
   entry: BlockRead,
   heads: Heads,
-  ask: () => Promise<RpcResponse>,
-  latest: () => Promise<RpcResponse>,
+  readPending: () => Promise<RpcResponse>,
+  readLatest: () => Promise<RpcResponse>,
 ): Promise<RpcResponse> => {
-  const answer = await ask().catch((error: unknown) => {
-    if (error instanceof NodeError && UNANSWERED.has(error.kind)) return undefined;
+  const answer = await readPending().catch((error: unknown) => {
+    if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) return undefined;
     throw error;
   });
-  if (answer === undefined || (isNull(answer) && !entry.isNullable)) return latest();
+  if (answer === undefined || (isNull(answer) && !entry.isNullable)) return readLatest();
   const number = entry.blockField === "hash" ? numberIn(answer) : undefined;
-  return number !== undefined && number <= heads.latest.number ? latest() : answer;
+  return number !== undefined && number <= heads.latest.number ? readLatest() : answer;
 };
 
-const UNANSWERED: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
+const NO_PENDING_BLOCK: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);
 
 const decoder = new TextDecoder();
-/** The `number` of a block answer. */
+/** Returns the `number` of a block response. */
 const numberIn = ({ body }: RpcResponse): bigint | undefined => {
   if (!(body instanceof Uint8Array)) return undefined;
   const block: unknown = JSON.parse(decoder.decode(body));

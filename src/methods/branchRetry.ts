@@ -5,58 +5,95 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 
-/** Views that one question is put in at most. */
+/** Limit of the views in which one request is sent. */
 const MAX_VIEWS = 3;
 const UNAVAILABLE_STATUS = 503;
-/** How long heads may take to follow nodes that have left the view's branch: waited one after the other. */
+/** Successive waits for heads to follow nodes that have left the view's branch. */
 const FOLLOW_DELAYS_MS = [50, 100, 200, 400];
 
 const isOfOtherBranch = (error: unknown): boolean => error instanceof NodeError && error.kind === "otherBranch";
 
-/** What nodes also say when the block asked for is no longer theirs. */
+/** Whether the error may mean that the requested block is not on the node's branch any more. */
 const isMissing = (error: unknown): boolean =>
   isOfOtherBranch(error) ||
   (error instanceof NodeError && error.kind === "missingData") ||
   (error instanceof RpcError && error.status === UNAVAILABLE_STATUS);
 
-const isOf = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
+const matchesView = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
   verified !== false && (block === undefined || block.number <= heads.latest.number);
 
-const holds = (heads: Heads, { block }: RpcResponse): boolean =>
+const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
   block !== undefined && heads.at(block.number)?.hash === block.hash;
 
+type Request = (context: RequestContext) => Promise<RpcResponse>;
+type HeadSource = Chain["heads"];
+
+/** A response that does not match the view, or the error of the request. */
+interface Attempt {
+  readonly answer: RpcResponse | undefined;
+  readonly error: unknown;
+}
+
 /**
- * Asks in the request's view. Where the nodes have left its branch, or tell of a block above it, heads are read again, and the
- * question is put in the view that comes of it: an answer is true of a view that is held while it is asked, and what the caller
- * asks next at `latest` is not older than what he was told. While heads cannot follow, an answer of another branch is none.
+ * Sends a request in the request's view. If the view has changed, it refreshes the heads and sends it in the new view.
+ * A view has changed if the nodes have left its branch, or if a response belongs to a block above its head.
+ * So a response is valid in a current view, and the client's next read at `latest` is not older than this one.
+ * If heads do not follow the nodes in time, the error of the last request is thrown.
  */
 export const retryOnBranchChange = async (
   { heads }: Pick<Chain, "heads">,
   context: RequestContext,
-  ask: (context: RequestContext) => Promise<RpcResponse>,
+  request: Request,
+): Promise<RpcResponse> => {
+  let answer: RpcResponse | undefined;
+  let failure: unknown;
+  // The first attempt is inline, because a cache hit must not cost a further promise.
+  try {
+    answer = await request(context);
+    if (matchesView(answer, context.view.heads)) return answer;
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    failure = error;
+  }
+  return retryInNewView(heads, context, request, { answer, error: failure });
+};
+
+const retryInNewView = async (
+  heads: HeadSource,
+  context: RequestContext,
+  request: Request,
+  first: Attempt,
 ): Promise<RpcResponse> => {
   const delaysMs = FOLLOW_DELAYS_MS.values();
-  let at = context;
+  let current = context;
+  let last = first;
   for (let views = 1; ; ) {
-    let answer: RpcResponse | undefined;
-    let failure: unknown;
-    try {
-      answer = await ask(at);
-      if (isOf(answer, at.view.heads)) return answer;
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      failure = error;
-    }
     const next = await heads.refresh().catch(() => undefined);
-    if (answer && next && holds(next, answer)) return answer;
-    if (next !== undefined && next.latest.hash !== at.view.heads.latest.hash && views < MAX_VIEWS) {
-      at = { ...context, view: { heads: next } };
+    if (last.answer && next && hasBlockOf(next, last.answer)) return last.answer;
+    if (next !== undefined && next.latest.hash !== current.view.heads.latest.hash && views < MAX_VIEWS) {
+      current = { ...context, view: { heads: next } };
       views += 1;
-      continue;
+    } else {
+      if (last.answer) return last.answer;
+      await waitForHeads(last.error, delaysMs.next().value, context);
     }
-    if (answer) return answer;
-    const delayMs = isOfOtherBranch(failure) ? delaysMs.next().value : undefined;
-    if (delayMs === undefined || performance.now() + delayMs > context.deadlineMs) throw failure;
-    await sleep(delayMs, undefined, { signal: context.signal });
+    last = await attempt(request, current);
+    if (last.answer && matchesView(last.answer, current.view.heads)) return last.answer;
   }
+};
+
+const attempt = async (request: Request, context: RequestContext): Promise<Attempt> => {
+  try {
+    return { answer: await request(context), error: undefined };
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return { answer: undefined, error };
+  }
+};
+
+/** Waits until heads may have followed the nodes. Rethrows errors that waiting does not fix. */
+const waitForHeads = async (error: unknown, delayMs: number | undefined, context: RequestContext): Promise<void> => {
+  const isTooLate = delayMs === undefined || performance.now() + delayMs > context.deadlineMs;
+  if (isTooLate || !isOfOtherBranch(error)) throw error;
+  await sleep(delayMs, undefined, { signal: context.signal });
 };

@@ -7,11 +7,11 @@ import { viewResponse } from "./pendingReads.ts";
 import { type PlainRead, plainRead } from "./plainRead.ts";
 
 export interface ByHashRead extends PlainRead {
-  /** What the pending blocks have under that hash; undefined asks the nodes. */
+  /** Returns the value from the pending blocks. If it is undefined, the request goes to the nodes. */
   readonly inView: (pending: PendingView, hash: Hash, values: readonly CanonicalJson[]) => Uint8Array | undefined;
 }
 
-/** A read by the hash of a block or transaction that may be pre-confirmed: the view first, since nothing in it is sealed. */
+/** Creates a method that reads by the hash of a block or transaction. The view is tried first, because the hash may be pre-confirmed. */
 export const byHashRead = (entry: ByHashRead): Method => {
   const sealed = plainRead(entry);
   return {
@@ -29,13 +29,13 @@ export const byHashRead = (entry: ByHashRead): Method => {
 };
 
 export const transactionInView: ByHashRead["inView"] = (pending, hash) => {
-  const found = pending.find(hash);
-  return found?.block.transaction(found.index);
+  const location = pending.find(hash);
+  return location?.block.transaction(location.index);
 };
 
 export const receiptInView: ByHashRead["inView"] = (pending, hash) => {
-  const found = pending.find(hash);
-  return found?.block.receipt(found.index);
+  const location = pending.find(hash);
+  return location?.block.receipt(location.index);
 };
 
 export const blockInView: ByHashRead["inView"] = (pending, hash, values) =>

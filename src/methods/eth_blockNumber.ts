@@ -4,7 +4,7 @@ import { parseParams } from "./parseParams.ts";
 
 const encoder = new TextEncoder();
 
-/** The head that every other answer of this request is measured against; no node is asked. */
+/** Returns the head of the request's view; no request is sent. */
 export const eth_blockNumber: Method = {
   name: "eth_blockNumber",
   kept: "computed",

@@ -2,7 +2,7 @@ import { blockRead, stateBlock } from "./blockRead.ts";
 import { readAddress, readSlot, required } from "./paramSpec.ts";
 import { pendingStorage } from "./pendingReads.ts";
 
-/** Contract 4.5: the slot's value, 32 bytes. */
+/** Returns a slot's value, 32 bytes (docs/service.md, eth_getStorageAt). */
 export const eth_getStorageAt = blockRead({
   name: "eth_getStorageAt",
   params: [required("address", readAddress), required("position", readSlot), stateBlock],

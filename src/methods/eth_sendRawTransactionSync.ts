@@ -9,12 +9,12 @@ import { parseParams } from "./parseParams.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
-/** EIP-7966: the transaction was taken, its receipt did not come in time. */
+/** EIP-7966: the node accepted the transaction, and there is no receipt within the timeout. */
 const NOT_CONFIRMED = 4;
 
 const decoder = new TextDecoder();
 
-/** Milliseconds, as a number or a quantity. */
+/** Parses milliseconds, a number or a quantity. */
 const readTimeout: Parser<number> = (value, name) => {
   const timeout = typeof value === "number" ? value : Number(readQuantity(value, name));
   if (!Number.isSafeInteger(timeout) || timeout < 0) throw invalidParams(`invalid ${name}: want whole milliseconds`);
@@ -23,16 +23,16 @@ const readTimeout: Parser<number> = (value, name) => {
 
 const params = [required("transaction", readData), optional("timeout", readTimeout)] as const;
 
-/** EIP-7966: sends, and answers with the receipt as soon as the transaction is pre-confirmed, or sealed. */
+/** Sends a transaction, and returns its receipt when it is pre-confirmed or sealed (EIP-7966). */
 export const eth_sendRawTransactionSync: Method = {
   name: "eth_sendRawTransactionSync",
   kept: "never",
   atPending: "view",
   answer: async (asked) => {
     const { chain, call, context } = asked;
-    const [raw, given] = parseParams(call.params, params);
+    const [raw, requestedMs] = parseParams(call.params, params);
     const maxMs = Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs);
-    const timeoutMs = typeof given === "number" ? given : maxMs;
+    const timeoutMs = typeof requestedMs === "number" ? requestedMs : maxMs;
     if (timeoutMs > maxMs) throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
     const sent = await forwarded({ ...asked, call: createCall("eth_sendRawTransaction", [raw]), context });
     chain.accepted(String(raw));
@@ -45,13 +45,17 @@ const hashIn = ({ body }: RpcResponse): string =>
   body instanceof Uint8Array ? String(JSON.parse(decoder.decode(body))) : "";
 
 const inView = ({ pending }: View, hash: Hash): RpcResponse | undefined => {
-  const found = pending?.find(hash);
-  const body = found?.block.receipt(found.index);
+  const location = pending?.find(hash);
+  const body = location?.block.receipt(location.index);
   return body && pending ? { ...viewResponse(body), pending: pending.mode } : undefined;
 };
 
-/** A node's receipt, where it is sealed; a node that does not know it yet is asked again with the next head. */
-const onNode = async ({ chain, context }: MethodInput, hash: Hash, view: View): Promise<RpcResponse | undefined> => {
+/** Reads the receipt of a sealed transaction from a node. If there is none, the next head repeats the read. */
+const readSealedReceipt = async (
+  { chain, context }: MethodInput,
+  hash: Hash,
+  view: View,
+): Promise<RpcResponse | undefined> => {
   const call = createCall("eth_getTransactionReceipt", [hash]);
   const { signal, clientId, deadlineMs } = context;
   const question = { ...call, retention: "never", canonicalParams: "" } as const;
@@ -61,34 +65,33 @@ const onNode = async ({ chain, context }: MethodInput, hash: Hash, view: View): 
   return isRecord(receipt) && typeof receipt.blockHash === "string" ? answer : undefined;
 };
 
-/** Looks at every view that comes; the one method that reads more than one. */
+/** Checks the current view and each new one. No other method uses more than one view. */
 const waitForReceipt = (asked: MethodInput, hash: Hash, timeoutMs: number): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
   let head = "";
-  const look = (view: View): void => {
-    const found = inView(view, hash);
-    if (found) resolve(found);
-    if (found || view.heads.latest.hash === head) return;
+  const check = (view: View): void => {
+    const preconfirmed = inView(view, hash);
+    if (preconfirmed) resolve(preconfirmed);
+    if (preconfirmed || view.heads.latest.hash === head) return;
     head = view.heads.latest.hash;
-    onNode(asked, hash, view).then(
+    readSealedReceipt(asked, hash, view).then(
       (answer) => answer && resolve(answer),
-      () => {
-        // Whoever answers next may know it.
-      },
+      // The next head repeats the read.
+      () => undefined,
     );
   };
-  const late = () =>
+  const onTimeout = () =>
     reject(
       new RpcError(
         NOT_CONFIRMED,
         `Transaction ${hash} was added to the mempool but wasn't confirmed within ${timeoutMs}ms.`,
       ),
     );
-  const timer = setTimeout(late, timeoutMs);
-  const stop = asked.chain.subscribe(({ view }) => look(view));
-  look(asked.context.view);
+  const timer = setTimeout(onTimeout, timeoutMs);
+  const unsubscribe = asked.chain.subscribe(({ view }) => check(view));
+  check(asked.context.view);
   return promise.finally(() => {
     clearTimeout(timer);
-    stop();
+    unsubscribe();
   });
 };

@@ -80,15 +80,15 @@ const baseOf = async (
       const { newest } = pending ?? {};
       const run =
         pending?.stateFrom === "view" && newest
-          ? await pendingSimulationBase(chain, execution, context, pending, newest, wish)
-          : await sealedExecutionBase(chain, execution, context, heads.latest, wish);
+          ? await pendingSimulationBase({ chain, context }, execution, { pending, newest }, wish)
+          : await sealedExecutionBase({ chain, context }, execution, heads.latest, wish);
       return pending ? { run, pending: pending.mode } : { run };
     }
     case "final":
     case "recent":
     case "unknown":
     case "hash":
-      return { run: await sealedExecutionBase(chain, execution, context, resolved, wish) };
+      return { run: await sealedExecutionBase({ chain, context }, execution, resolved, wish) };
     case "aboveHead":
       throw headerNotFound();
     case "unsaid":

@@ -1,5 +1,4 @@
 import type { BlockId, HeaderFields } from "../core/heads.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
@@ -9,42 +8,47 @@ import { parseParent } from "../simulation/parentBlock.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunBase } from "../simulation/simulator.ts";
 import { headerNotFound } from "./headerNotFound.ts";
-import type { Chain } from "./method.ts";
+import type { Chain, MethodInput } from "./method.ts";
 import { isRecord } from "./paramSpec.ts";
 
 type Executing = NonNullable<Chain["execution"]>;
 
 const decoder = new TextDecoder();
 
-/** By number or by hash; a hash alone may be of any fork. */
-type Place = { readonly number: bigint; readonly hash?: BlockId["hash"] } | { readonly hash: BlockId["hash"] };
+/** A block by number or by hash. A hash alone may be on any branch. */
+type BlockReference = { readonly number: bigint; readonly hash?: BlockId["hash"] } | { readonly hash: BlockId["hash"] };
 
-const readHeader = async ({ reads }: Chain, context: RequestContext, block: Place): Promise<HeaderFields> => {
+type Input = Pick<MethodInput, "chain" | "context">;
+
+/** Reads a header from the block ring, or from a node. */
+const readHeader = async ({ chain, context }: Input, block: BlockReference): Promise<HeaderFields> => {
   const { hash } = block;
-  const known = "number" in block ? context.view.heads.header(block.number) : undefined;
-  if (known !== undefined && (hash === undefined || known.hash === hash)) return known;
+  const cached = "number" in block ? context.view.heads.header(block.number) : undefined;
+  if (cached !== undefined && (hash === undefined || cached.hash === hash)) return cached;
   const call =
     "number" in block && hash === undefined
       ? createCall("eth_getBlockByNumber", [formatQuantity(block.number), false])
       : createCall("eth_getBlockByHash", [hash, false]);
   const retention = hash === undefined ? "final" : "byHash";
   const canonicalParams = JSON.stringify([call.method, call.params]);
-  const place = "number" in block ? { block: { number: block.number } } : {};
-  const { body } = await reads.request({ ...call, ...place, retention, canonicalParams, blockField: "hash" }, context);
+  const number = "number" in block ? { block: { number: block.number } } : {};
+  const { body } = await chain.reads.request(
+    { ...call, ...number, retention, canonicalParams, blockField: "hash" },
+    context,
+  );
   const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
   if (!isRecord(header)) throw headerNotFound();
   return header;
 };
 
-/** A run on a sealed block's state. */
+/** Returns the base of an execution on the state after a sealed block. */
 export const sealedExecutionBase = async (
-  chain: Chain,
+  input: Input,
   { stateAt }: Executing,
-  context: RequestContext,
-  block: Place,
+  block: BlockReference,
   wish: PrefetchHint | undefined,
 ): Promise<RunBase> => {
-  const parent = parseParent(await readHeader(chain, context, block));
+  const parent = parseParent(await readHeader(input, block));
   return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, wish) };
 };
 
@@ -64,7 +68,10 @@ const formatPending = (block: PendingBlock): ParentBlock => ({
   parentBeaconBlockRoot: block.environment.parentBeaconBlockRoot,
 });
 
-/** A call in the pending block: its number, time, base fee and prevRandao, and the state that its transactions left. */
+/**
+ * Returns the base of a call in the pending block, on the state after its transactions.
+ * Number, timestamp, base fee and prevRandao are those of the pending block.
+ */
 export const pendingCallBase = (
   { stateAt }: Executing,
   pending: PendingView,
@@ -72,18 +79,19 @@ export const pendingCallBase = (
   wish: PrefetchHint | undefined,
 ): RunBase => ({ block: formatPending(newest), source: pendingState(pending, stateAt(pending.base, wish)) });
 
-/** A simulation on the pending block: the first simulated block has its number and time, or (`next`) stands on it. */
+/**
+ * Returns the base of a simulation on the pending block.
+ * The first simulated block has the number and timestamp of the pending block; with `next` it is its child.
+ */
 export const pendingSimulationBase = async (
-  chain: Chain,
+  input: Input,
   execution: Executing,
-  context: RequestContext,
-  pending: PendingView,
-  newest: PendingBlock,
+  { pending, newest }: { readonly pending: PendingView; readonly newest: PendingBlock },
   wish: PrefetchHint | undefined,
 ): Promise<RunBase> => {
-  const onIt = pendingCallBase(execution, pending, newest, wish);
-  if (chain.pendingNumber === "next") return onIt;
-  const below = pending.blocks.at(-2);
-  const parent = below ? formatPending(below) : parseParent(await readHeader(chain, context, pending.base));
-  return { ...onIt, block: parent, firstTimestamp: newest.environment.timestamp };
+  const base = pendingCallBase(execution, pending, newest, wish);
+  if (input.chain.pendingNumber === "next") return base;
+  const previous = pending.blocks.at(-2);
+  const parent = previous ? formatPending(previous) : parseParent(await readHeader(input, pending.base));
+  return { ...base, block: parent, firstTimestamp: newest.environment.timestamp };
 };

@@ -5,17 +5,17 @@ import { type Chain, forwarded } from "./method.ts";
 import { isRefusedMethod } from "./refusedMethods.ts";
 import { table } from "./table.ts";
 
-const known: ReadonlySet<string> = new Set(table.map(({ name }) => name));
+const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 
-/** The metric label of a method: its name if the table has it, else `other`. */
-export const methodLabel = (method: string): string => (known.has(method) ? method : "other");
+/** Returns the metric label of a method: its name if it is in the table, `other` if not. */
+export const methodLabel = (method: string): string => (methodNames.has(method) ? method : "other");
 
 export interface Handlers {
   lookup(method: string): Handler<RequestContext, RpcResponse> | undefined;
   readonly forward: Handler<RequestContext, RpcResponse>;
 }
 
-/** The methods of one chain as dispatch wants them. `allowed`: management namespaces that are let through. */
+/** Creates the handlers of one chain's methods. Management methods are rejected unless `allowed` has their namespace. */
 export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Handlers => {
   const handlers = new Map(
     table.map((method): [string, Handler<RequestContext, RpcResponse>] => [

@@ -16,7 +16,7 @@ const isAbove = (log: unknown, heads: Heads): log is { readonly address: string;
   isQuantity(log.blockNumber) &&
   BigInt(log.blockNumber) > heads.latest.number;
 
-/** The node's own pending logs above the view's head; none where it does not answer for `pending` (geth refuses). */
+/** Reads the node's pending logs above the view's head. Returns none if the node rejects `pending`, as geth does. */
 export const nodePendingLogs = async (
   { chain, context }: MethodInput,
   filter: LogFilter,

@@ -1,7 +1,7 @@
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import type { CanonicalJson, ParamSpec } from "./paramSpec.ts";
 
-/** Canonical values in order; trailing ones that were left out and have no default are missing from the list. Throws -32602. */
+/** Parses params into canonical values, in order, without trailing optional ones that have no value. Throws -32602. */
 export const parseParams = (params: readonly unknown[], readers: readonly ParamSpec[]): readonly CanonicalJson[] => {
   if (params.length > readers.length) {
     throw invalidParams(`too many arguments, want at most ${readers.length}`);

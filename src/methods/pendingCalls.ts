@@ -7,7 +7,7 @@ import { pendingCallBase } from "./executionBase.ts";
 
 type Run = "call" | "estimateGas" | "createAccessList";
 
-/** Runs in the pending block on the view's state; the node's own `pending` answers what cannot be run here. */
+/** Executes in the pending block on the view's state. Calls that must be forwarded go to the node's `pending`. */
 const runPending =
   (method: string, run: Run) =>
   async ({ asked, values, pending, atBase }: PendingRead): Promise<RpcResponse> => {

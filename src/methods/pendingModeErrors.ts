@@ -1,10 +1,10 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { PendingMode } from "../core/view.ts";
 
-/** An error is the node's own, or ours, and has no place for who answered at `pending`. */
+/** The pending mode by error. Errors of nodes and of forebay have no field for it. */
 const modes = new WeakMap<Error, PendingMode>();
 
-/** The answer at `pending`, or its error, with who answered. */
+/** Adds the pending mode to a response, or to its error. */
 export const withPendingMode = async (mode: PendingMode, answer: Promise<RpcResponse>): Promise<RpcResponse> => {
   try {
     return { ...(await answer), pending: mode };
@@ -14,8 +14,8 @@ export const withPendingMode = async (mode: PendingMode, answer: Promise<RpcResp
   }
 };
 
-/** Who answered with one of these errors, where `pending` was asked. */
+/** Returns the pending mode of the first of these errors that has one. */
 export const pendingModeOfError = (errors: readonly Error[]): PendingMode | undefined => {
-  const told = errors.find((error) => modes.has(error));
-  return told && modes.get(told);
+  const withMode = errors.find((error) => modes.has(error));
+  return withMode && modes.get(withMode);
 };

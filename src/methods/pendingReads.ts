@@ -7,7 +7,7 @@ import type { CanonicalJson } from "./paramSpec.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** An answer out of the view, from a value or from a body that is ready. */
+/** Creates a response from the view, from a value or from a formatted body. */
 export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => ({
   body: value instanceof Uint8Array ? value : encoder.encode(JSON.stringify(value)),
   status: { hit: "view" },
@@ -15,7 +15,7 @@ export const viewResponse = (value: CanonicalJson | Uint8Array): RpcResponse => 
 
 const hex = (value: CanonicalJson | undefined): Hash => `0x${String(value).slice(2)}`;
 
-/** Contract 2.1 and the table of answers: the newest pending block, number and hash set. */
+/** Returns the newest pending block, with number and hash (docs/service.md, Block object). */
 export const pendingBlock = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
   pending.newest ? viewResponse(pending.newest.body(values[1] === true)) : atBase();
 
@@ -49,25 +49,25 @@ export const pendingCode = async ({ values, pending, atBase }: PendingRead): Pro
 
 const formatSlot = (value: Uint8Array): string => `0x${formatData(value).slice(2).padStart(64, "0")}`;
 
-/** A slot that the block being built has not written still has the value it had at the view's base block. */
+/** Returns a slot's value. A slot that the pending blocks have not written has its value at the view's base block. */
 export const pendingStorage = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const value = pending.storage(hex(values[0]), hex(values[1]));
   return value === undefined ? atBase() : viewResponse(formatSlot(value));
 };
 
-/** The count includes all pre-confirmed transactions; what was accepted besides, the method adds whoever answers. */
+/** Returns the nonce after all pre-confirmed transactions. The method adds accepted transactions itself. */
 export const pendingNonce = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hex(values[0]));
   return written ? viewResponse(formatQuantity(pending.nonce(hex(values[0]), written.account?.nonce ?? 0n))) : atBase();
 };
 
-/** Zero where a node tells no nonce. */
+/** Returns the nonce of a response, or zero if it has none. */
 export const nonceIn = ({ body }: RpcResponse): bigint => {
   const nonce: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : undefined;
   return isQuantity(nonce) ? BigInt(nonce) : 0n;
 };
 
-/** Slots by address: what the view wrote, the rest in one question at its base block. */
+/** Returns slots by address: from the view, and missing ones with one request at the base block. */
 export const pendingStorageValues = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const slots = Object.entries(values[0] as Readonly<Record<string, readonly string[]>>);
   const written = slots.map(([address, positions]) =>
@@ -75,13 +75,13 @@ export const pendingStorageValues = async ({ values, pending, atBase }: PendingR
   );
   const complete = written.every((list) => list.every((value) => value !== undefined));
   const base = complete ? undefined : await atBase();
-  const below: Readonly<Record<string, readonly string[]>> =
+  const baseValues: Readonly<Record<string, readonly string[]>> =
     base?.body instanceof Uint8Array ? JSON.parse(decoder.decode(base.body)) : {};
   const merged = slots.map(([address, positions], at): [string, CanonicalJson] => [
     address,
     positions.map((_, index) => {
       const value = written[at]?.[index];
-      return value === undefined ? (below[address]?.[index] ?? null) : formatSlot(value);
+      return value === undefined ? (baseValues[address]?.[index] ?? null) : formatSlot(value);
     }),
   ]);
   return { ...viewResponse(Object.fromEntries(merged)), ...(base && { status: base.status }) };

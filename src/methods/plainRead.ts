@@ -12,7 +12,7 @@ export interface PlainRead {
   readonly blockField?: RpcRequest["blockField"];
 }
 
-/** A read that names no block by number: its parameters alone, or the head, say how long the answer is true. */
+/** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
 export const plainRead = ({ name, params, retention, blockField }: PlainRead): Method => ({
   name,
   kept: retention,

@@ -9,11 +9,16 @@ import { resolveBlock } from "./resolveBlock.ts";
 const LATEST = { tag: "latest" } as const;
 const BLOCK = 0;
 
-/** What most ask of a new head: its receipts, and its block in both forms. */
+/** Returns the most frequent requests for a new head, for the head prefetch: its receipts, and its block in both forms. */
 export const prefetchRequests = (
   heads: Heads,
 ): { readonly receipts: RpcRequest; readonly block: RpcRequest; readonly fullBlock: RpcRequest } => {
-  const at = (entry: BlockRead, ...rest: readonly CanonicalJson[]) =>
-    requestAtBlock(entry, [LATEST.tag, ...rest], BLOCK, LATEST, resolveBlock(LATEST, heads));
-  return { receipts: at(blockReceipts), block: at(blockByNumber, false), fullBlock: at(blockByNumber, true) };
+  const block = resolveBlock(LATEST, heads);
+  const requestAt = (entry: BlockRead, ...rest: readonly CanonicalJson[]) =>
+    requestAtBlock({ entry, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }, block);
+  return {
+    receipts: requestAt(blockReceipts),
+    block: requestAt(blockByNumber, false),
+    fullBlock: requestAt(blockByNumber, true),
+  };
 };

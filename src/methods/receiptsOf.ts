@@ -16,9 +16,9 @@ export const receiptsOf =
     { number, hash }: { readonly number: bigint; readonly hash?: Hash },
     context: RequestContext,
   ): Promise<Uint8Array | undefined> => {
-    const block: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
-    const value = hash ?? formatQuantity(number);
-    const question = requestAtBlock(blockReceipts, [value], BLOCK, block, resolveBlock(block, context.view.heads));
+    const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
+    const input = { entry: blockReceipts, values: [hash ?? formatQuantity(number)], position: BLOCK, parameter };
+    const question = requestAtBlock(input, resolveBlock(parameter, context.view.heads));
     try {
       const answer = await reads.request(question, context);
       return answer.body instanceof Uint8Array && !isNull(answer) ? answer.body : undefined;

@@ -2,21 +2,22 @@ import type { Heads } from "../core/heads.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import type { Hash } from "../ethereum/hex.ts";
 
-/** What a block parameter means in one view. */
+/** A block parameter, resolved in one view. */
 export type ResolvedBlock =
   | { readonly kind: "pending" }
   /** At or below the finalized head. */
   | { readonly kind: "final"; readonly number: bigint; readonly hash?: Hash }
-  /** Sealed, above the finalized head, and in the ring. */
+  /** Sealed, above the finalized head, and in the block ring. */
   | { readonly kind: "recent"; readonly number: bigint; readonly hash: Hash }
-  /** Sealed, above the finalized head, but the ring does not reach it. */
+  /** Sealed, above the finalized head, and below the block ring. */
   | { readonly kind: "unknown"; readonly number: bigint }
   | { readonly kind: "aboveHead"; readonly number: bigint }
-  /** A hash that the ring does not hold: it may be old, or of another fork. */
+  /** A hash that is not in the block ring: the block may be old, or on another branch. */
   | { readonly kind: "hash"; readonly hash: Hash }
-  /** `safe` or `finalized`, and no node has said which block that is. */
+  /** `safe` or `finalized`, and no node has reported that block. */
   | { readonly kind: "unsaid"; readonly tag: "safe" | "finalized" };
 
+/** Resolves a block parameter in one view, without a request. */
 export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock => {
   if ("number" in block) return resolveNumber(block.number, heads);
   if ("hash" in block) return resolveHash(block.hash, heads);
@@ -44,12 +45,12 @@ const resolveNumber = (number: bigint, heads: Heads): ResolvedBlock => {
   return hash === undefined ? { kind: "unknown", number } : { kind: "recent", number, hash };
 };
 
-/** How far down a hash is looked for: clients ask by hash for what they have just been told. */
-const SEARCHED_BLOCKS = 256n;
+/** Limit of the search for a hash, from the head down: clients usually request recent blocks by hash. */
+const MAX_SEARCHED_BLOCKS = 256n;
 
 const resolveHash = (hash: Hash, heads: Heads): ResolvedBlock => {
   const { latest, oldest } = heads;
-  const end = latest.number - oldest < SEARCHED_BLOCKS ? oldest : latest.number - SEARCHED_BLOCKS;
+  const end = latest.number - oldest < MAX_SEARCHED_BLOCKS ? oldest : latest.number - MAX_SEARCHED_BLOCKS;
   for (let number = latest.number; number >= end; number--) {
     if (heads.at(number)?.hash === hash) return resolveNumber(number, heads);
   }

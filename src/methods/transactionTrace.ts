@@ -6,8 +6,8 @@ import { parseParams } from "./parseParams.ts";
 
 const decoder = new TextDecoder();
 
-/** The number of the block that holds a transaction, as a node says it; undefined while it has none. */
-const blockOf = async ({ chain, context }: MethodInput, hash: string): Promise<bigint | undefined> => {
+/** Reads the number of a transaction's block from a node; undefined if it has none. */
+const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): Promise<bigint | undefined> => {
   const name = "eth_getTransactionByHash";
   const { body } = await chain.reads.request(
     {
@@ -25,7 +25,10 @@ const blockOf = async ({ chain, context }: MethodInput, hash: string): Promise<b
     : undefined;
 };
 
-/** A trace does not tell its block and cannot be asked by block hash: it is kept once the transaction's block is final. */
+/**
+ * Creates a method that traces a transaction. It is cached only if the transaction's block is final.
+ * A trace does not contain its block, and cannot be requested by block hash.
+ */
 export const transactionTrace = (name: string, params: readonly ParamSpec[]): Method => ({
   name,
   kept: "final",
@@ -34,8 +37,8 @@ export const transactionTrace = (name: string, params: readonly ParamSpec[]): Me
     const { chain, call, context } = asked;
     const values = parseParams(call.params, params);
     const question = { ...createCall(name, values), canonicalParams: JSON.stringify([name, values]) };
-    // A node that cannot say where the transaction is may still trace it; the trace is not kept then.
-    const number = await blockOf(asked, String(values[0])).catch(() => undefined);
+    // A node without the transaction's block may still trace it. Such a trace is not cached.
+    const number = await readBlockNumber(asked, String(values[0])).catch(() => undefined);
     const { finalized } = context.view.heads;
     return number !== undefined && finalized !== undefined && number <= finalized.number
       ? chain.reads.request({ ...question, retention: "final", block: { number } }, context)

@@ -1,7 +1,7 @@
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Method } from "./method.ts";
 
-/** Subscriptions need a connection that stays. */
+/** Creates the HTTP form of a WebSocket method: it always throws. */
 export const webSocketOnly = (name: string): Method => ({
   name,
   kept: "never",

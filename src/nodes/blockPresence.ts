@@ -3,12 +3,13 @@ import type { Hash } from "../ethereum/hex.ts";
 import { readBlock } from "./blockReads.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
-/** What a node has at a block's number: that block, another one, or none; `unknown` where it did not say. */
+/** Whether a node has a block, another block at its number, or none; `unknown` if the read failed. */
 export type BlockPresence = "held" | "replaced" | "lacking" | "unknown";
 
 /**
- * Whether that block is the node's own, read after the question was put: what it answered before is then of that block's chain.
- * Those who ask while a reading of that block is under way share the next one, so that many cost little.
+ * Creates the function that reads whether a node has a block.
+ * A read that starts after a response verifies that the response belongs to the block's branch.
+ * Calls during a read of the same block share the next read.
  */
 export const createBlockPresence = (node: UpstreamNode) => {
   const { signal } = new AbortController();
@@ -17,9 +18,9 @@ export const createBlockPresence = (node: UpstreamNode) => {
 
   const read = async ({ number, hash }: BlockId): Promise<BlockPresence> => {
     waiting.delete(hash);
-    const found = await readBlock(node, number, signal);
-    if (found === undefined) return "lacking";
-    return found.block.hash === hash ? "held" : "replaced";
+    const block = await readBlock(node, number, signal);
+    if (block === undefined) return "lacking";
+    return block.block.hash === hash ? "held" : "replaced";
   };
 
   const begin = (block: BlockId): Promise<BlockPresence> => {

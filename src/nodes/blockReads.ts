@@ -11,14 +11,14 @@ const reach = (signal: AbortSignal) => ({ signal, deadlineMs: performance.now() 
 const blockCall = (block: bigint | string) =>
   createCall("eth_getBlockByNumber", [typeof block === "bigint" ? formatQuantity(block) : block, false]);
 
-/** One block by number or tag; undefined where the node has none there. */
+/** Reads one block by number or tag; returns undefined if the node does not have it. */
 export const readBlock = async (
   node: UpstreamNode,
   block: bigint | "latest",
   signal: AbortSignal,
 ): Promise<SealedBlock | undefined> => readSealedBlock(await node.send(blockCall(block), reach(signal)));
 
-/** Blocks by number or tag in one batch; undefined for each that the node did not give. */
+/** Reads blocks by number or tag in one batch, in their order; undefined for each block that the node did not return. */
 export const readBlocks = async (
   node: UpstreamNode,
   blocks: readonly (bigint | "safe" | "finalized")[],
@@ -31,8 +31,9 @@ export const readBlocks = async (
 };
 
 /**
- * The blocks of `from` to `to`, descending from the one whose hash is `top`; as many of them as are linked.
- * A node that is several machines, or reorganises meanwhile, gives blocks that do not fit.
+ * Reads the blocks of `from` to `to` in descending order; the block at `to` must have the hash `top`.
+ * It stops at the first block that is not the parent of the one above it.
+ * Such a block comes from a second machine behind the URL, or from a reorganisation during the read.
  */
 export const readLinked = async (
   node: UpstreamNode,

@@ -1,5 +1,5 @@
 export interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** Consecutive failures that open the breaker. */
   readonly failures: number;
   readonly openMs: number;
   readonly nowMs?: () => number;
@@ -7,57 +7,69 @@ export interface BreakerOptions {
 }
 
 export interface Breaker {
-  /** Closed, or half open with its one probe not yet sent. */
+  /** True if the breaker is closed, or half open without a probe in flight. */
   readonly available: boolean;
-  /** To be told before a request is sent: half open, it is the probe. */
+  /** Must be called before a request is sent. If the breaker is half open, the request is the probe. */
   started(): void;
   succeeded(): void;
   failed(): void;
-  /** The request came to nothing that speaks for or against the node, e.g. its caller left. */
+  /** The request ended without a verdict on the node, for example because its client disconnected. */
   ended(): void;
 }
 
-/** Closed until so many failures in a row; then open for a while; then one request decides (half open). */
-export const createBreaker = ({
-  failures,
-  openMs,
-  nowMs = () => performance.now(),
-  onChange,
-}: BreakerOptions): Breaker => {
-  let failed = 0;
-  let openUntilMs: number | undefined;
-  let probing = false;
+class CircuitBreaker implements Breaker {
+  readonly #maxFailures: number;
+  readonly #openMs: number;
+  readonly #nowMs: () => number;
+  readonly #onChange: ((open: boolean) => void) | undefined;
+  #failures = 0;
+  #openUntilMs: number | undefined;
+  #isProbing = false;
 
-  const halfOpen = (): boolean => openUntilMs !== undefined && nowMs() >= openUntilMs;
+  constructor({ failures, openMs, nowMs = () => performance.now(), onChange }: BreakerOptions) {
+    this.#maxFailures = failures;
+    this.#openMs = openMs;
+    this.#nowMs = nowMs;
+    this.#onChange = onChange;
+  }
 
-  return {
-    get available() {
-      return openUntilMs === undefined || (halfOpen() && !probing);
-    },
-    started: () => {
-      probing = halfOpen();
-    },
-    succeeded: () => {
-      probing = false;
-      failed = 0;
-      // What was on its way when it opened says nothing about now.
-      if (halfOpen()) {
-        openUntilMs = undefined;
-        onChange?.(false);
-      }
-    },
-    failed: () => {
-      failed += 1;
-      probing = false;
-      if (openUntilMs === undefined && failed >= failures) {
-        openUntilMs = nowMs() + openMs;
-        onChange?.(true);
-      } else if (halfOpen()) {
-        openUntilMs = nowMs() + openMs;
-      }
-    },
-    ended: () => {
-      probing = false;
-    },
-  };
-};
+  get available(): boolean {
+    return this.#openUntilMs === undefined || (this.#isHalfOpen() && !this.#isProbing);
+  }
+
+  started(): void {
+    this.#isProbing = this.#isHalfOpen();
+  }
+
+  succeeded(): void {
+    this.#isProbing = false;
+    this.#failures = 0;
+    // A request that was in flight when the breaker opened does not close it.
+    if (this.#isHalfOpen()) {
+      this.#openUntilMs = undefined;
+      this.#onChange?.(false);
+    }
+  }
+
+  failed(): void {
+    this.#failures += 1;
+    this.#isProbing = false;
+    if (this.#openUntilMs === undefined && this.#failures >= this.#maxFailures) {
+      this.#openUntilMs = this.#nowMs() + this.#openMs;
+      this.#onChange?.(true);
+    } else if (this.#isHalfOpen()) {
+      this.#openUntilMs = this.#nowMs() + this.#openMs;
+    }
+  }
+
+  ended(): void {
+    this.#isProbing = false;
+  }
+
+  #isHalfOpen(): boolean {
+    return this.#openUntilMs !== undefined && this.#nowMs() >= this.#openUntilMs;
+  }
+}
+
+/** Creates a breaker: it opens after consecutive failures, then one probe decides whether it closes again (half open). */
+export const createBreaker = (options: BreakerOptions): Breaker => new CircuitBreaker(options);

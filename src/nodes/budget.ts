@@ -1,23 +1,26 @@
 export interface Budget {
-  /** Takes so many calls out of the budget and says how long to wait before they may be sent. */
+  /** Takes calls out of the budget and returns the milliseconds to wait before they may be sent. */
   take(calls: number): number;
-  /** What `take(1)` would say, nothing taken. */
+  /** The result that `take(1)` would have, without taking a call. */
   readonly delayMs: number;
-  /** The node asked for a pause (Retry-After). */
+  /** Pauses all calls, because the node sent Retry-After. */
   pause(forMs: number): void;
   readonly paused: boolean;
 }
 
 const SECOND_MS = 1000;
 
-/** A node's budget of calls: at most one second's worth at once, refilled evenly; none where `requestsPerSecond` is undefined. */
+/**
+ * Creates a node's budget of calls. It is refilled evenly and holds the calls of up to one second.
+ * There is no limit if `requestsPerSecond` is undefined.
+ */
 export const createBudget = (
   requestsPerSecond: number | undefined,
   nowMs: () => number = () => performance.now(),
 ): Budget => {
   const msPerCall = requestsPerSecond === undefined ? 0 : SECOND_MS / requestsPerSecond;
   const burstMs = Math.max(SECOND_MS, msPerCall);
-  /** When a full second's worth would be there again, less that second: now or earlier means that a call may be sent. */
+  /** The time when the budget is full again, minus the burst. A call may be sent at this time or later. */
   let freeAtMs = Number.NEGATIVE_INFINITY;
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
 

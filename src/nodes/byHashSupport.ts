@@ -6,31 +6,32 @@ import { createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
-/** Whether one node takes questions by a block's hash. */
+/** Whether one node supports requests by block hash. */
 export interface ByHashSupport {
   isByHashSupported(question: RpcRequest, context: RequestContext): Promise<boolean>;
-  /** The node knows this by number, and does not take the method that asks it by hash. */
+  /** Marks a by-hash method as unsupported: the node answers by number, and rejects the request by hash. */
   markUnsupported(method: string): void;
 }
 
-/** One of several machines may have refused: another one is tried after this. */
-const REFUSED_MS = 600_000;
-const MAX_REFUSED = 100;
+/** Only one of several machines behind the URL may lack support, so that the mark expires. */
+const UNSUPPORTED_MS = 600_000;
+const MAX_UNSUPPORTED = 100;
 
-/** A ByHash method, and a log filter's blockHash (EIP-234), are understood everywhere; a block parameter's (EIP-1898) is not. */
+/** Every node supports ByHash methods and a log filter's blockHash (EIP-234). Not every node supports EIP-1898. */
 const needsProbe = (question: RpcRequest): boolean =>
   question.byHash?.method === question.method && question.method !== "eth_getLogs";
 
-/** The node may know the question, but not put like this. */
+/** Whether the error is about the form of the request: the node may support the same request by number. */
 export const isByHashRequest = (error: unknown, { method, byHash }: RpcRequest): boolean => {
   if (!(error instanceof NodeError)) return false;
   if (error.kind === "unsupportedMethod") return byHash?.method !== method;
   return error.kind === "tagUnsupported" || (error.kind === "other" && error.code === CODES.INVALID_PARAMS);
 };
 
+/** Creates the check whether a node supports requests by block hash. The first EIP-1898 request probes the node. */
 export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSupport => {
   let isSupported: boolean | undefined;
-  const refused = new LRUCache<string, true>({ max: MAX_REFUSED, ttl: REFUSED_MS });
+  const unsupported = new LRUCache<string, true>({ max: MAX_UNSUPPORTED, ttl: UNSUPPORTED_MS });
   let probing: Promise<boolean> | undefined;
 
   const probe = async (hash: string, context: RequestContext): Promise<boolean> => {
@@ -41,7 +42,7 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
       );
       isSupported = true;
     } catch (error) {
-      // Only an error about the question itself tells; a missing block or a lost connection says nothing about the form.
+      // Only errors about the request's form count. A missing block or a lost connection decides nothing.
       if (error instanceof NodeError && ["other", "tagUnsupported", "unsupportedMethod"].includes(error.kind)) {
         isSupported = context.signal.aborted ? undefined : false;
       }
@@ -51,7 +52,7 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
 
   const isByHashSupported = async (question: RpcRequest, context: RequestContext): Promise<boolean> => {
     const hash = question.block?.hash;
-    if (!question.byHash || hash === undefined || refused.has(question.byHash.method)) {
+    if (!question.byHash || hash === undefined || unsupported.has(question.byHash.method)) {
       return false;
     }
     if (!needsProbe(question)) {
@@ -66,5 +67,5 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
     return isSupported;
   };
 
-  return { isByHashSupported, markUnsupported: (method) => refused.set(method, true) };
+  return { isByHashSupported, markUnsupported: (method) => unsupported.set(method, true) };
 };

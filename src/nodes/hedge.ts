@@ -3,12 +3,15 @@ import { isEmpty } from "../verification/responseBlock.ts";
 
 export interface HedgeOptions {
   readonly afterMs: number;
-  /** Of all reads, how many may be sent twice. */
+  /** Share of all reads that may be sent twice. */
   readonly maxShare: number;
 }
 
 export interface Hedge {
-  /** Asks `first`, and after a while `second` too; the first answer with something in it wins and the other is aborted. */
+  /**
+   * Sends `first`, and after `afterMs` also `second`.
+   * The first response that is not empty wins, and the other request is aborted.
+   */
   run(
     signal: AbortSignal,
     first: (signal: AbortSignal) => Promise<RpcResponse>,
@@ -16,7 +19,64 @@ export interface Hedge {
   ): Promise<RpcResponse>;
 }
 
-/** Asking a second node when the first is slow, as long as that stays a small share of all reads. */
+type Attempt = (signal: AbortSignal) => Promise<RpcResponse>;
+
+const hasContent = ({ body }: RpcResponse): boolean => !(body instanceof Uint8Array && isEmpty(body));
+
+/** Runs attempts in parallel. An empty response or an error wins only when no other attempt is in flight. */
+class Race {
+  readonly #result = Promise.withResolvers<RpcResponse>();
+  readonly #losers = new AbortController();
+  readonly #signal: AbortSignal;
+  #running = 0;
+  #empty: RpcResponse | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = AbortSignal.any([signal, this.#losers.signal]);
+  }
+
+  get result(): Promise<RpcResponse> {
+    return this.#result.promise;
+  }
+
+  start(attempt: Attempt): void {
+    this.#running += 1;
+    attempt(this.#signal).then(
+      (answer) => this.#onAnswer(answer),
+      (error: unknown) => this.#onError(error),
+    );
+  }
+
+  abortLosers(): void {
+    this.#losers.abort();
+  }
+
+  #onAnswer(answer: RpcResponse): void {
+    this.#running -= 1;
+    if (hasContent(answer)) {
+      this.#result.resolve(answer);
+      return;
+    }
+    this.#empty ??= answer;
+    if (this.#running === 0) {
+      this.#result.resolve(this.#empty);
+    }
+  }
+
+  #onError(error: unknown): void {
+    this.#running -= 1;
+    if (this.#running > 0) {
+      return;
+    }
+    if (this.#empty) {
+      this.#result.resolve(this.#empty);
+    } else {
+      this.#result.reject(error);
+    }
+  }
+}
+
+/** Creates a hedge: it sends a slow read to a second node too, while that is a small share of all reads. */
 export const createHedge = ({ afterMs, maxShare }: HedgeOptions, onHedge: () => void): Hedge => {
   let reads = 0;
   let hedges = 0;
@@ -24,45 +84,20 @@ export const createHedge = ({ afterMs, maxShare }: HedgeOptions, onHedge: () => 
   return {
     run: async (signal, first, second) => {
       reads += 1;
-      const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
-      const losers = new AbortController();
-      const either = AbortSignal.any([signal, losers.signal]);
-      let running = 1;
-      let empty: RpcResponse | undefined;
-
-      // An empty answer or an error does not win against one still to come.
-      const settle = (answer: RpcResponse | undefined, error: unknown): void => {
-        running -= 1;
-        const isGood = answer && !(answer.body instanceof Uint8Array && isEmpty(answer.body));
-        empty ??= isGood ? undefined : answer;
-        const settled = isGood ? answer : running === 0 ? empty : undefined;
-        if (settled) {
-          resolve(settled);
-        } else if (running === 0) {
-          reject(error);
-        }
-      };
-      const start = (ask: typeof first): void => {
-        ask(either).then(
-          (answer) => settle(answer, undefined),
-          (error: unknown) => settle(undefined, error),
-        );
-      };
-
-      start(first);
+      const race = new Race(signal);
+      race.start(first);
       const timer = setTimeout(() => {
         if (hedges + 1 <= reads * maxShare) {
           hedges += 1;
-          running += 1;
           onHedge();
-          start(second);
+          race.start(second);
         }
       }, afterMs);
       try {
-        return await promise;
+        return await race.result;
       } finally {
         clearTimeout(timer);
-        losers.abort();
+        race.abortLosers();
       }
     },
   };

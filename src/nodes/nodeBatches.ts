@@ -12,18 +12,18 @@ export interface Batches {
   send(calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]>;
 }
 
-/** Below every known provider's limit but the strictest, which say so and are then asked less at once. */
+/** Most providers allow this. Batches to a stricter provider are made smaller after its first error. */
 const MAX_CALLS = 100;
 
 const chunks = (calls: readonly Call[], size: number): (readonly Call[])[] =>
   Array.from({ length: Math.ceil(calls.length / size) }, (_, index) => calls.slice(index * size, (index + 1) * size));
 
-/** A refused batch is halved, down to single calls; how many the node took is remembered. */
+/** Sends calls in batches. A rejected batch is halved, down to single calls, and later batches have the smaller size. */
 export const createBatches = ({ name, send, sendBatch }: BatchesOptions): Batches => {
   let maxCalls = MAX_CALLS;
 
   const asNodeError = (error: unknown): NodeError =>
-    error instanceof NodeError ? error : new NodeError("other", name, `${name}: the caller has left`);
+    error instanceof NodeError ? error : new NodeError("other", name, `${name}: the client has disconnected`);
 
   const single = async (call: Call, reach: Reach): Promise<Uint8Array | NodeError> => {
     try {
@@ -33,8 +33,8 @@ export const createBatches = ({ name, send, sendBatch }: BatchesOptions): Batche
     }
   };
 
-  /** That the node is down, slow or rate limited says nothing about batches. */
-  const refuses = (error: NodeError): boolean => {
+  /** Whether the node rejected the batch as such. A node that is down, slow or rate limited did not. */
+  const rejectsBatch = (error: NodeError): boolean => {
     const { kind } = error;
     return kind !== "rateLimited" && kind !== "billing" && (kind === "invalidAnswer" || !isFault(error));
   };
@@ -48,7 +48,7 @@ export const createBatches = ({ name, send, sendBatch }: BatchesOptions): Batche
       return await sendBatch(calls, reach);
     } catch (error) {
       const failure = asNodeError(error);
-      if (reach.signal.aborted || !refuses(failure)) {
+      if (reach.signal.aborted || !rejectsBatch(failure)) {
         return calls.map(() => failure);
       }
       maxCalls = Math.max(1, Math.min(maxCalls, calls.length >> 1));

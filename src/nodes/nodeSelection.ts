@@ -2,9 +2,9 @@ import type { Heads } from "../core/heads.ts";
 import type { RetentionClass, RpcRequest } from "../core/rpcSource.ts";
 import type { NodeHealth } from "./upstreamNode.ts";
 
-/** A failed request costs its caller about this many good ones. */
+/** A failed request costs a client about as much time as this many successful ones. */
 const ERROR_COST = 10;
-/** Nodes that differ by less than this are equally near. */
+/** Nodes whose latencies differ by less than this rank equally. */
 const NEAR_MS = 1;
 
 const cost = (node: NodeHealth, best: bigint): number => {
@@ -15,26 +15,26 @@ const cost = (node: NodeHealth, best: bigint): number => {
 export const hasBlock = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
   block === undefined || (node.head !== undefined && block.number <= node.head);
 
-/** The node's newest block is one of the view's; one above them may be of another branch, or is about to be served. */
+/** Whether the node's newest block is in the view. A block above the view's head may belong to another branch. */
 export const isOnSameBranch = ({ head, headHash }: NodeHealth, heads: Heads): boolean => {
   if (head === undefined || headHash === undefined) {
     return true;
   }
-  const held = heads.at(head);
-  return held === undefined ? head < heads.latest.number : held.hash === headHash;
+  const canonical = heads.at(head);
+  return canonical === undefined ? head < heads.latest.number : canonical.hash === headHash;
 };
 
-/** What the answer depends on where the question names no block: who is behind it cannot know. */
+/** Retention classes whose responses depend on the head, even without a block parameter. A node behind the head is tried last. */
 const VIEW_BOUND: ReadonlySet<RetentionClass> = new Set(["byTransaction", "head"]);
 
-/** The block that a node must have to answer. */
+/** Returns the block that a node must have to answer the request. */
 export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): RpcRequest["block"] =>
   block ?? (VIEW_BOUND.has(retention) ? heads.latest : undefined);
 
-/** In which group a node is asked; lower is sooner. */
+/** Returns the rank of a node's group; groups with lower ranks are tried first. */
 const group = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): number => {
   if (!node.available) {
-    // Better than no answer at all: the one node of a chain is asked whatever its breaker says.
+    // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
   }
   if (!hasBlock(node, block) || !isOnSameBranch(node, heads)) {
@@ -43,7 +43,10 @@ const group = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): numb
   return block !== undefined && block.number < node.oldest ? 1 : 0;
 };
 
-/** The nodes in the order they are asked: those that have the block, on the view's branch, first, then by latency, load, errors and lag. */
+/**
+ * Orders nodes for a request. Nodes that have the block and are on the view's branch come first.
+ * Nodes of one group are ordered by latency, load, errors and lag.
+ */
 export const rankNodes = <N extends NodeHealth>(
   nodes: readonly N[],
   block: RpcRequest["block"],

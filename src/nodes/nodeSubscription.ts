@@ -4,19 +4,19 @@ import { parseNodeUrl } from "./nodeUrl.ts";
 export interface NodeSubscriptionOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Of eth_subscribe. */
+  /** Params of `eth_subscribe`. */
   readonly params: readonly unknown[];
   readonly signal: AbortSignal;
   readonly onResult: (result: unknown) => void;
-  /** The node has taken the subscription. */
+  /** Called when the node has accepted the subscription. */
   readonly onTaken?: () => void;
-  /** The node will not have it. */
+  /** Called when the node has rejected the subscription. */
   readonly onRefused?: () => void;
   readonly onClosed?: () => void;
 }
 
 export interface NodeSubscription {
-  /** What came was good: the next loss is followed by a short wait. */
+  /** Resets the delay before the next reconnect. The caller calls it after a valid result. */
   restored(): void;
 }
 
@@ -39,72 +39,97 @@ const parse = (text: string): Message => {
   }
 };
 
-/** One subscription on a node's WebSocket, made again whenever it is lost, until the signal is aborted. */
-export const followSubscription = (options: NodeSubscriptionOptions): NodeSubscription => {
-  const { signal, params, onResult, onTaken, onRefused, onClosed } = options;
-  const { headers } = parseNodeUrl(options.url, options.headers);
-  const bare = new URL(options.url);
-  bare.username = "";
-  bare.password = "";
-  const subscribe = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params });
-  let backoffMs = FIRST_BACKOFF_MS;
-
-  const take = (message: Message): void => {
-    if (message.params?.result !== undefined) onResult(message.params.result);
-    else if (message.error !== undefined) onRefused?.();
-    else if (message.id === 1) onTaken?.();
+/** Pings the node, and terminates the socket if nothing was received since the last ping. Returns a function that stops. */
+const pingRegularly = (socket: WebSocket): (() => void) => {
+  let isAlive = true;
+  const markAlive = (): void => {
+    isAlive = true;
   };
+  socket.on("pong", markAlive);
+  socket.on("message", markAlive);
+  const timer = setInterval(() => {
+    if (!isAlive) {
+      socket.terminate();
+      return;
+    }
+    isAlive = false;
+    if (socket.readyState === WebSocket.OPEN) {
+      socket.ping();
+    }
+  }, PING_MS);
+  return () => clearInterval(timer);
+};
 
-  const connect = (): void => {
+/** One subscription on one node, on a WebSocket of its own. */
+class ReconnectingSubscription implements NodeSubscription {
+  readonly #options: NodeSubscriptionOptions;
+  readonly #url: URL;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #request: string;
+  #backoffMs = FIRST_BACKOFF_MS;
+
+  constructor(options: NodeSubscriptionOptions) {
+    this.#options = options;
+    this.#url = new URL(options.url);
+    // Credentials are sent as a header.
+    this.#url.username = "";
+    this.#url.password = "";
+    this.#headers = parseNodeUrl(options.url, options.headers).headers;
+    this.#request = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: options.params });
+  }
+
+  connect(): void {
+    const { signal } = this.#options;
     if (signal.aborted) {
       return;
     }
-    const socket = new WebSocket(bare, {
-      headers,
+    const socket = new WebSocket(this.#url, {
+      headers: this.#headers,
       perMessageDeflate: false,
       maxPayload: MAX_PAYLOAD_BYTES,
       handshakeTimeout: PING_MS,
     });
-    let alive = true;
     const onAbort = (): void => socket.terminate();
     signal.addEventListener("abort", onAbort, { once: true });
-    const ping = setInterval(() => {
-      if (!alive) {
-        socket.terminate();
-        return;
-      }
-      alive = false;
-      if (socket.readyState === WebSocket.OPEN) {
-        socket.ping();
-      }
-    }, PING_MS);
+    const stopPings = pingRegularly(socket);
 
-    socket.on("open", () => socket.send(subscribe));
-    socket.on("pong", () => {
-      alive = true;
-    });
-    socket.on("message", (data) => {
-      alive = true;
-      take(parse(data.toString()));
-    });
-    // Its text may hold the URL; that the socket is closed says enough.
+    socket.on("open", () => socket.send(this.#request));
+    socket.on("message", (data) => this.#onMessage(parse(data.toString())));
+    // The error's text may contain the URL. The event "close" follows in any case.
     socket.on("error", () => undefined);
     socket.on("close", () => {
-      clearInterval(ping);
+      stopPings();
       signal.removeEventListener("abort", onAbort);
-      onClosed?.();
-      if (!signal.aborted) {
-        const timer = setTimeout(connect, backoffMs);
-        signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
-        backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
-      }
+      this.#onClose();
     });
-  };
+  }
 
-  connect();
-  return {
-    restored: () => {
-      backoffMs = FIRST_BACKOFF_MS;
-    },
-  };
+  restored(): void {
+    this.#backoffMs = FIRST_BACKOFF_MS;
+  }
+
+  #onMessage(message: Message): void {
+    const { onResult, onTaken, onRefused } = this.#options;
+    if (message.params?.result !== undefined) onResult(message.params.result);
+    else if (message.error !== undefined) onRefused?.();
+    else if (message.id === 1) onTaken?.();
+  }
+
+  #onClose(): void {
+    const { signal, onClosed } = this.#options;
+    onClosed?.();
+    if (signal.aborted) {
+      return;
+    }
+    const timer = setTimeout(() => this.connect(), this.#backoffMs);
+    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    this.#backoffMs = Math.min(this.#backoffMs * 2, MAX_BACKOFF_MS);
+  }
+}
+
+/** Subscribes on a node's WebSocket, and subscribes again after each disconnect, until the signal is aborted. */
+export const followSubscription = (options: NodeSubscriptionOptions): NodeSubscription => {
+  const subscription = new ReconnectingSubscription(options);
+  subscription.connect();
+  return subscription;
 };

@@ -1,14 +1,14 @@
 export interface NodeUrl {
-  /** scheme, host and port: all that undici needs to connect. */
+  /** Scheme, host and port. */
   readonly origin: string;
-  /** path and query; providers put their keys there. */
+  /** Path and query. They may contain a provider's API key. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Cuts everything secret of this endpoint out of a text that may be logged or shown. */
+  /** Replaces the secrets of this endpoint in a text that may be logged or shown. */
   redact(text: string): string;
 }
 
-/** Shorter parts of a path or query are words like `v2` or `mainnet`, and cutting them out would garble every text. */
+/** Shorter parts of a path or query are words such as `v2` or `mainnet`. Replacing them would make texts unreadable. */
 const KEY_MIN_LENGTH = 12;
 const CREDENTIAL_MIN_LENGTH = 4;
 
@@ -20,7 +20,7 @@ const decoded = (text: string): string => {
   }
 };
 
-/** Takes a node's URL apart: its user and password become a header (a URL is logged sooner or later, a header is not). */
+/** Splits a node's URL. User and password become a header, because URLs may be logged and headers are not. */
 export const parseNodeUrl = (url: string, headers: Readonly<Record<string, string>> = {}): NodeUrl => {
   const { origin, username, password, pathname, search, searchParams } = new URL(url);
   const user = decoded(username);

@@ -3,25 +3,24 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { followSubscription } from "./nodeSubscription.ts";
 
 export interface PendingTransactionsOptions {
-  /** Those that have a WebSocket. */
+  /** Nodes that have a WebSocket. */
   readonly nodes: readonly { readonly url: string; readonly headers: Readonly<Record<string, string>> }[];
   readonly signal: AbortSignal;
 }
 
-/** The nodes' transaction pools, for any number of listeners: one subscription a node, and none while nobody listens. */
+/**
+ * The transaction pools of all nodes, for any number of listeners.
+ * Each node gets one subscription, and none while there is no listener.
+ */
 export interface PendingTransactions {
-  /** UTF-8 JSON texts: hashes, or whole transactions. Rejects where no node offers it. */
+  /** Sends UTF-8 JSON texts to the listener: hashes, or whole transactions. Rejects if no node offers the subscription. */
   subscribe(isFull: boolean, listener: (body: Uint8Array) => void): Promise<() => void>;
 }
 
-interface Channel {
-  readonly listeners: Set<(body: Uint8Array) => void>;
-  readonly taken: Promise<void>;
-  readonly ending: AbortController;
-}
+type Listener = (body: Uint8Array) => void;
 
-const TAKE_TIMEOUT_MS = 5_000;
-const REMEMBERED_HASHES = 50_000;
+const ACCEPT_TIMEOUT_MS = 5_000;
+const MAX_HASHES = 50_000;
 
 const hashOf = (result: unknown): string =>
   String(typeof result === "object" && result !== null && "hash" in result ? result.hash : result);
@@ -29,56 +28,67 @@ const hashOf = (result: unknown): string =>
 const notOffered = (): RpcError =>
   new RpcError(CODES.METHOD_NOT_FOUND, "no node of this chain offers newPendingTransactions");
 
-export const createPendingTransactions = ({ nodes, signal }: PendingTransactionsOptions): PendingTransactions => {
-  const channels = new Map<boolean, Channel>();
+/** One kind of subscription (hashes or whole transactions) on all nodes. */
+class Channel {
+  readonly listeners = new Set<Listener>();
+  /** Resolves when the first node has accepted the subscription. */
+  readonly accepted: Promise<void>;
+  readonly #ending = new AbortController();
+  /** Hashes that were sent: several nodes report one transaction. */
+  readonly #sent = new LRUCache<string, true>({ max: MAX_HASHES });
 
-  const open = (isFull: boolean): Channel => {
-    const listeners = new Set<(body: Uint8Array) => void>();
-    const ending = new AbortController();
-    const taken = Promise.withResolvers<void>();
-    const seen = new LRUCache<string, true>({ max: REMEMBERED_HASHES });
-    const refused = new Set<number>();
-
-    const follow = (node: PendingTransactionsOptions["nodes"][number], index: number): void => {
+  constructor({ nodes, signal }: PendingTransactionsOptions, isFull: boolean) {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => reject(notOffered()), ACCEPT_TIMEOUT_MS).unref();
+    this.accepted = promise.finally(() => clearTimeout(timer));
+    const rejectedBy = new Set<number>();
+    for (const [index, node] of nodes.entries()) {
       const subscription = followSubscription({
         ...node,
         params: isFull ? ["newPendingTransactions", true] : ["newPendingTransactions"],
-        signal: AbortSignal.any([signal, ending.signal]),
+        signal: AbortSignal.any([signal, this.#ending.signal]),
         onTaken: () => {
           subscription.restored();
-          taken.resolve();
+          resolve();
         },
         onRefused: () => {
-          refused.add(index);
-          if (refused.size === nodes.length) taken.reject(notOffered());
+          rejectedBy.add(index);
+          if (rejectedBy.size === nodes.length) reject(notOffered());
         },
-        onResult: (result) => {
-          // Several nodes tell of one transaction.
-          const hash = hashOf(result);
-          if (seen.has(hash)) return;
-          seen.set(hash, true);
-          const body = Buffer.from(JSON.stringify(result));
-          for (const listener of listeners) listener(body);
-        },
+        onResult: (result) => this.#send(result),
       });
-    };
-    const timer = setTimeout(() => taken.reject(notOffered()), TAKE_TIMEOUT_MS).unref();
-    for (const [index, node] of nodes.entries()) follow(node, index);
-    return { listeners, ending, taken: taken.promise.finally(() => clearTimeout(timer)) };
-  };
+    }
+  }
+
+  close(): void {
+    this.#ending.abort();
+  }
+
+  #send(result: unknown): void {
+    const hash = hashOf(result);
+    if (this.#sent.has(hash)) return;
+    this.#sent.set(hash, true);
+    const body = Buffer.from(JSON.stringify(result));
+    for (const listener of this.listeners) listener(body);
+  }
+}
+
+export const createPendingTransactions = (options: PendingTransactionsOptions): PendingTransactions => {
+  /** By `isFull`. */
+  const channels = new Map<boolean, Channel>();
 
   const close = (isFull: boolean, channel: Channel): void => {
-    channel.ending.abort();
+    channel.close();
     if (channels.get(isFull) === channel) channels.delete(isFull);
   };
 
   return {
     subscribe: async (isFull, listener) => {
-      if (nodes.length === 0) throw notOffered();
-      const channel = channels.get(isFull) ?? open(isFull);
+      if (options.nodes.length === 0) throw notOffered();
+      const channel = channels.get(isFull) ?? new Channel(options, isFull);
       channels.set(isFull, channel);
       try {
-        await channel.taken;
+        await channel.accepted;
       } catch (error) {
         close(isFull, channel);
         throw error;

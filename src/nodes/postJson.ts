@@ -6,7 +6,7 @@ export interface HttpReply {
   readonly retryAfter: string | undefined;
 }
 
-/** Why an exchange gave no answer. */
+/** The reason why a request has no response. */
 export class PostError extends Error {
   override readonly name = "ExchangeError";
   readonly reason: "timeout" | "aborted" | "tooLarge" | "network";
@@ -29,75 +29,101 @@ export interface PostOptions {
 const single = (header: string | string[] | undefined): string | undefined =>
   Array.isArray(header) ? header[0] : header;
 
-/** Only the code of a network error is told: its message may hold an address. */
+/** Reports only the code of a network error, because its message may contain an address. */
 const networkError = (error: Error): PostError => {
   const code = "code" in error && typeof error.code === "string" ? error.code : "no answer";
   return new PostError(code.includes("TIMEOUT") ? "timeout" : "network", code);
 };
 
-/** One POST and its whole answer; undici's `dispatch`, as its `request` costs a stream per answer. */
-export const postJson = (dispatcher: Dispatcher, options: PostOptions): Promise<HttpReply> => {
-  const { promise, resolve, reject } = Promise.withResolvers<HttpReply>();
-  const { signal, maxBytes } = options;
-  if (signal.aborted) {
-    return Promise.reject(new PostError("aborted", "the caller has left"));
+/** Reads the response of one request into memory. */
+class ResponseReader implements Dispatcher.DispatchHandler {
+  readonly #signal: AbortSignal;
+  readonly #maxBytes: number;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onAbort = (): void => this.#fail(new PostError("aborted", "the client has disconnected"));
+  readonly #response = Promise.withResolvers<HttpReply>();
+  readonly #chunks: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #failure: PostError | undefined;
+  #bytes = 0;
+  #status = 0;
+  #retryAfter: string | undefined;
+
+  constructor({ signal, maxBytes, timeoutMs }: PostOptions) {
+    this.#signal = signal;
+    this.#maxBytes = maxBytes;
+    this.#timer = setTimeout(
+      () => this.#fail(new PostError("timeout", `no answer within ${Math.round(timeoutMs)} ms`)),
+      Math.max(0, Math.ceil(timeoutMs)),
+    );
+    signal.addEventListener("abort", this.#onAbort, { once: true });
   }
-  let controller: Dispatcher.DispatchController | undefined;
-  let failure: PostError | undefined;
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  let status = 0;
-  let retryAfter: string | undefined;
 
-  const finish = (): void => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  };
-  const fail = (error: PostError): void => {
-    failure = error;
-    finish();
-    reject(error);
-    controller?.abort(error);
-  };
-  const onAbort = (): void => fail(new PostError("aborted", "the caller has left"));
-  const timer = setTimeout(
-    () => fail(new PostError("timeout", `no answer within ${Math.round(options.timeoutMs)} ms`)),
-    Math.max(0, Math.ceil(options.timeoutMs)),
-  );
-  signal.addEventListener("abort", onAbort, { once: true });
+  get response(): Promise<HttpReply> {
+    return this.#response.promise;
+  }
 
-  dispatcher.dispatch(
-    { path: options.path, method: "POST", headers: options.headers, body: options.body },
-    {
-      onRequestStart: (started) => {
-        controller = started;
-        // It may have waited for a connection longer than its caller for it.
-        if (failure) {
-          started.abort(failure);
-        }
-      },
-      onResponseStart: (_, statusCode, headers) => {
-        status = statusCode;
-        retryAfter = single(headers["retry-after"]);
-      },
-      onResponseData: (_, chunk) => {
-        bytes += chunk.length;
-        if (bytes > maxBytes) {
-          fail(new PostError("tooLarge", `response exceeds the limit of ${maxBytes} bytes`));
-          return;
-        }
-        chunks.push(chunk);
-      },
-      onResponseEnd: () => {
-        finish();
-        const [first] = chunks;
-        resolve({ status, retryAfter, body: chunks.length === 1 && first ? first : Buffer.concat(chunks, bytes) });
-      },
-      onResponseError: (_, error) => {
-        finish();
-        reject(networkError(error));
-      },
-    },
-  );
-  return promise;
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // The request may have failed while it waited for a connection.
+    if (this.#failure) {
+      controller.abort(this.#failure);
+    }
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    statusCode: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    this.#status = statusCode;
+    this.#retryAfter = single(headers["retry-after"]);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > this.#maxBytes) {
+      this.#fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
+      return;
+    }
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#finish();
+    const [first] = this.#chunks;
+    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes);
+    this.#response.resolve({ status: this.#status, retryAfter: this.#retryAfter, body });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#finish();
+    this.#response.reject(networkError(error));
+  }
+
+  #fail(error: PostError): void {
+    this.#failure = error;
+    this.#finish();
+    this.#response.reject(error);
+    this.#controller?.abort(error);
+  }
+
+  #finish(): void {
+    clearTimeout(this.#timer);
+    this.#signal.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/**
+ * Sends one POST and returns the whole response. Rejects with `ExchangeError`.
+ * It uses undici's `dispatch`, because undici's `request` creates a stream for each response.
+ */
+export const postJson = (dispatcher: Dispatcher, options: PostOptions): Promise<HttpReply> => {
+  if (options.signal.aborted) {
+    return Promise.reject(new PostError("aborted", "the client has disconnected"));
+  }
+  const reader = new ResponseReader(options);
+  const { path, headers, body } = options;
+  dispatcher.dispatch({ path, method: "POST", headers, body }, reader);
+  return reader.response;
 };

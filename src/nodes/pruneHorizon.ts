@@ -1,22 +1,22 @@
 export interface PruneHorizon {
-  /** The node was seen to lack data of that block. */
+  /** Records that the node does not have the data of this block. */
   recordPruned(number: bigint, head: bigint | undefined): void;
-  /** The lowest block whose data it was not seen to lack. */
+  /** Returns the lowest block whose data the node may have. */
   oldest(head: bigint | undefined): bigint;
 }
 
-/** A node may be replaced by one that holds more. */
+/** The record expires, because a node may be replaced by one with more data. */
 const FORGET_AFTER_MS = 600_000;
 
-/** How many blocks back a pruned node's data reach: its window moves on with its head. */
+/** Learns a pruned node's prune horizon as a distance in blocks: the horizon moves with the node's head. */
 export const createPruneHorizon = (nowMs: () => number = () => performance.now()): PruneHorizon => {
   let blocks: bigint | undefined;
   let learnedAtMs = 0;
   return {
     recordPruned: (number, head) => {
-      const seen = (head ?? number) - number;
-      if (seen > 0n && (blocks === undefined || seen < blocks)) {
-        blocks = seen;
+      const distance = (head ?? number) - number;
+      if (distance > 0n && (blocks === undefined || distance < blocks)) {
+        blocks = distance;
         learnedAtMs = nowMs();
       }
     },

@@ -8,25 +8,25 @@ interface InFlightRequest {
   readonly answer: Promise<RpcResponse>;
   readonly ending: AbortController;
   readonly deadlineMs: number;
-  askers: number;
-  hasLanded: boolean;
+  waiting: number;
+  isComplete: boolean;
 }
 
-/** A read that is kept by nobody may be meant to see what was written just before: it is not shared. */
+/** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
 const isShared = (question: RpcRequest, context: RequestContext): boolean =>
   !question.write && question.retention !== "never" && !context.bypassCache;
 
 /**
- * What depends on the head, and an absence, is shared by those who have the same head: another may ask because of a new one, or
- * because the transaction was sent meanwhile.
+ * Requests whose response depends on the head are coalesced only within one head.
+ * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
 const keyOf = ({ method, paramsText, block, retention, nullIsError }: RpcRequest, { heads }: View): string => {
   const anchor = retention === "head" || retention === "byTransaction" ? heads.latest.hash : block?.hash;
   return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${asText(paramsText)}`;
 };
 
-/** The shared answer, as long as this asker waits for it. */
-const waited = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestContext): Promise<RpcResponse> => {
+/** Waits for the shared response, up to the deadline of this client. */
+const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestContext): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
   const onAbort = (): void => reject(signal.reason);
   const timer = setTimeout(
@@ -41,38 +41,40 @@ const waited = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestCon
   });
 };
 
-/** Equal reads that are under way at the same time are put to the nodes once. */
+/** Coalesces identical reads that are in flight at the same time into one request to the source. */
 export const coalesced = (source: RpcSource): RpcSource => {
-  const flights = new Map<string, InFlightRequest>();
+  const inFlight = new Map<string, InFlightRequest>();
 
-  const lead = (key: string, question: RpcRequest, context: RequestContext): InFlightRequest => {
-    const ending = new AbortController();
-    const answer = source.request(question, { ...context, signal: ending.signal });
-    const flight: InFlightRequest = { answer, ending, deadlineMs: context.deadlineMs, askers: 0, hasLanded: false };
-    flights.set(key, flight);
-    const land = (): void => {
-      flight.hasLanded = true;
-      if (flights.get(key) === flight) {
-        flights.delete(key);
-      }
-    };
-    answer.then(land, land);
-    return flight;
+  const remove = (key: string, request: InFlightRequest): void => {
+    if (inFlight.get(key) === request) {
+      inFlight.delete(key);
+    }
   };
 
-  const join = async (key: string, flight: InFlightRequest, context: RequestContext): Promise<RpcResponse> => {
-    flight.askers += 1;
+  const start = (key: string, question: RpcRequest, context: RequestContext): InFlightRequest => {
+    const ending = new AbortController();
+    const answer = source.request(question, { ...context, signal: ending.signal });
+    const started: InFlightRequest = { answer, ending, deadlineMs: context.deadlineMs, waiting: 0, isComplete: false };
+    inFlight.set(key, started);
+    const complete = (): void => {
+      started.isComplete = true;
+      remove(key, started);
+    };
+    answer.then(complete, complete);
+    return started;
+  };
+
+  const attach = async (key: string, shared: InFlightRequest, context: RequestContext): Promise<RpcResponse> => {
+    shared.waiting += 1;
     try {
-      return await waited(flight.answer, context);
+      return await waitFor(shared.answer, context);
     } finally {
-      flight.askers -= 1;
-      if (flight.askers === 0) {
-        // Nobody may join what is about to be aborted.
-        if (flights.get(key) === flight) {
-          flights.delete(key);
-        }
-        // After the answer there is nothing to end, and an abort costs an exception with its stack.
-        if (!flight.hasLanded) flight.ending.abort();
+      shared.waiting -= 1;
+      if (shared.waiting === 0) {
+        // No further client may attach to a request that is about to be aborted.
+        remove(key, shared);
+        // A complete request needs no abort, which would create an exception with its stack.
+        if (!shared.isComplete) shared.ending.abort();
       }
     }
   };
@@ -83,16 +85,16 @@ export const coalesced = (source: RpcSource): RpcSource => {
     }
     context.signal.throwIfAborted();
     const key = keyOf(question, context.view);
-    const flying = flights.get(key);
-    if (!flying) {
-      return join(key, lead(key, question, context), context);
+    const shared = inFlight.get(key);
+    if (!shared) {
+      return attach(key, start(key, question, context), context);
     }
     try {
-      const answer = await join(key, flying, context);
+      const answer = await attach(key, shared, context);
       return { ...answer, status: { ...answer.status, collapsed: true } };
     } catch (error) {
-      // The first asker had less time than this one.
-      const tooEarly = error instanceof NodeError && error.kind === "timeout" && flying.deadlineMs < context.deadlineMs;
+      // The client that started the request had an earlier deadline than this one.
+      const tooEarly = error instanceof NodeError && error.kind === "timeout" && shared.deadlineMs < context.deadlineMs;
       if (tooEarly && performance.now() < context.deadlineMs) {
         return request(question, context);
       }

@@ -7,7 +7,7 @@ import { findAccount, findSlot, type Layer } from "./stateLayers.ts";
 
 const BLOB_BASE_FEE_WITHOUT_BLOBS = 1n;
 
-/** What contracts see of the block that they run in. */
+/** Returns the block environment that contracts see. */
 export const blockOf = (
   environment: PendingEnvironment,
   ancestors: ReadonlyMap<bigint, Hash>,
@@ -23,7 +23,7 @@ export const blockOf = (
   blockHash: (number) => ancestors.get(number) ?? reader.blockHash(number),
 });
 
-/** The base's values under what was written above it; newest layer first. */
+/** Reads state from the layers, newest first, then from the base. */
 export const layered = (base: StateReader, layers: readonly Layer[]): StateReader => ({
   account: (address) => {
     const written = findAccount(layers, address);
@@ -37,7 +37,10 @@ export const layered = (base: StateReader, layers: readonly Layer[]): StateReade
 const NOTHING = new Uint8Array(0);
 const slotAt = (slot: bigint): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
 
-/** What the system calls at a block's start overwrite: what was there does not matter, and is not worth asking for. */
+/**
+ * Returns zero values for the slots that the system calls at a block's start overwrite (EIP-4788, EIP-2935).
+ * Their old values do not matter, so that no node has to be asked.
+ */
 export const overwritten = ({ number, timestamp }: PendingEnvironment): StateValues => {
   const time = timestamp % RING_SLOTS;
   return {

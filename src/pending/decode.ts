@@ -6,7 +6,7 @@ import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
 import type { DecodedTransaction, Execution, UnverifiedReason } from "./execution.ts";
 
-/** Hash and, where it says it itself, sender of a transaction; bytes that are none still have a hash. */
+/** Returns a transaction's hash, and the sender of a deposit. Invalid bytes have a hash too. */
 const identify = (raw: Data): DecodedTransaction => {
   const bytes = parseData(raw);
   try {
@@ -18,7 +18,10 @@ const identify = (raw: Data): DecodedTransaction => {
   }
 };
 
-/** What can be said of a message at once, on this thread, while its execution is late or has failed: no state, no senders. */
+/**
+ * Decodes a flashblock without executing it, while its execution is late or has failed.
+ * The result has no state and no senders. It runs on the main thread.
+ */
 export const decodeOnly = (
   blockTransactions: readonly Data[],
   transactions: readonly Data[],

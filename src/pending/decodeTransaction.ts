@@ -5,7 +5,7 @@ import { recoverSender } from "../evm/recoverAddress.ts";
 import { isDeposit, type Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, UnverifiedReason } from "./execution.ts";
 
-/** A transaction of a message, with what can be said of it before it runs. */
+/** A decoded transaction of a flashblock, before its execution. */
 export interface Decoded {
   readonly raw: Uint8Array;
   readonly told: DecodedTransaction;
@@ -13,6 +13,7 @@ export interface Decoded {
   readonly unverified: UnverifiedReason | undefined;
 }
 
+/** Decodes a transaction and recovers its sender. Invalid bytes have only a hash and are `undecodable`. */
 export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => {
   try {
     const transaction = parseTransaction(raw);

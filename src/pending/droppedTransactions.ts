@@ -7,15 +7,15 @@ import { removedLogs } from "./publishedPreconfirmations.ts";
 import type { Passed } from "./reconcile.ts";
 
 export interface DroppedTransactionsOptions {
-  /** The result of one call, as JSON value, from a node; rejects if there is none. */
+  /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
-  /** So many pre-confirmed transactions are not in the sealed block; `removed` takes their logs back. */
+  /** Called with the number of dropped transactions, and with their logs as removed logs. */
   readonly onVanished: (count: number, removed: readonly Body[]) => void;
-  /** A sealed block does not begin with the transactions that were pending in it. */
+  /** Called if a sealed block does not begin with the transactions of its pending block. */
   readonly onDifference: (passed: Passed) => void;
 }
 
-const MAX_SUSPECTS = 50_000;
+const MAX_REPLACED = 50_000;
 
 const hashesOf = (block: unknown): readonly Hash[] | undefined => {
   if (typeof block !== "object" || block === null || !("transactions" in block)) return undefined;
@@ -23,48 +23,48 @@ const hashesOf = (block: unknown): readonly Hash[] | undefined => {
   return Array.isArray(transactions) ? transactions.filter(isHash) : undefined;
 };
 
-/** Finds out which pre-confirmed transactions were not sealed. */
+/** Creates the detection of dropped transactions: pre-confirmed, but not in the sealed block. */
 export const createDroppedTransactions = ({ ask, onVanished, onDifference }: DroppedTransactionsOptions) => {
-  /** Announced, then replaced, by the number of the block that should have held them: they may still be sealed. */
+  /** Published and then replaced transactions, with the number of their pending block. They may still be sealed. */
   const replaced = new Map<Hash, bigint>();
 
-  const judge = async (number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> => {
-    const suspects = [...replaced].filter(([, of]) => of <= number).map(([hash]) => hash);
+  const confirmDropped = async (number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> => {
+    const missing = [...replaced].filter(([, pendingNumber]) => pendingNumber <= number).map(([hash]) => hash);
     const hashes = hashesOf(await ask("eth_getBlockByHash", [sealedHash, false]));
     if (!hashes) return;
-    for (const hash of suspects) replaced.delete(hash);
+    for (const hash of missing) replaced.delete(hash);
     const sealed = new Set(hashes);
-    const known = passed?.block.parts.flatMap(({ transactions }) => transactions) ?? [];
-    // Sealed before the last messages came: what was known of it is its beginning, and right as far as it goes.
-    if (passed && known.some(({ hash }, position) => hashes[position] !== hash)) onDifference(passed);
-    const lost = known.filter(({ hash }) => !sealed.has(hash));
-    const count = lost.length + suspects.filter((hash) => !sealed.has(hash)).length;
+    const preconfirmed = passed?.block.parts.flatMap(({ transactions }) => transactions) ?? [];
+    // A block may be sealed before its last flashblocks arrive: then the pending block is a prefix of it.
+    if (passed && preconfirmed.some(({ hash }, position) => hashes[position] !== hash)) onDifference(passed);
+    const dropped = preconfirmed.filter(({ hash }) => !sealed.has(hash));
+    const count = dropped.length + missing.filter((hash) => !sealed.has(hash)).length;
     if (count === 0) return;
-    const removed = passed && lost.length > 0 ? removedLogs(showBlock(passed.block), lost) : [];
+    const removed = passed && dropped.length > 0 ? removedLogs(showBlock(passed.block), dropped) : [];
     onVanished(count, removed);
   };
 
   return {
-    /** Messages that were announced and then replaced. */
+    /** Marks the transactions of published flashblocks that were replaced. */
     suspect: (number: bigint, parts: readonly FlashblockPart[]): void => {
       for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
-        if (replaced.size < MAX_SUSPECTS) replaced.set(hash, number);
+        if (replaced.size < MAX_REPLACED) replaced.set(hash, number);
       }
     },
-    /** Transactions that are pending again, or still. */
+    /** Unmarks transactions that are in the pending blocks. */
     clear: (parts: readonly FlashblockPart[]): void => {
       if (replaced.size === 0) return;
       for (const { hash } of parts.flatMap(({ transactions }) => transactions)) replaced.delete(hash);
     },
-    /** The head has passed these blocks. Asks a node only where something may have vanished. */
+    /** Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped. */
     settle: async (heads: Heads, passed: readonly Passed[]): Promise<void> => {
       const differing = passed.filter(({ differences }) => differences.includes("transactions"));
       const numbers = new Set(differing.map(({ block }) => block.environment.number));
       for (const number of replaced.values()) if (number <= heads.latest.number) numbers.add(number);
       for (const number of numbers) {
         const sealedHash = heads.at(number)?.hash;
-        const of = differing.find(({ block }) => block.environment.number === number);
-        if (sealedHash) await judge(number, sealedHash, of);
+        const differingBlock = differing.find(({ block }) => block.environment.number === number);
+        if (sealedHash) await confirmDropped(number, sealedHash, differingBlock);
       }
     },
   };

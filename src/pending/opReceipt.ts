@@ -3,7 +3,7 @@ import { dataFootprint, type L1Attributes, l1Cost } from "../ethereum/opFees.ts"
 import { isOpForkActive, type Rules } from "../ethereum/rules.ts";
 import type { ReceiptExtra } from "./execution.ts";
 
-/** What op-geth and op-reth add to the receipt of a transaction that is no deposit (flashblocks.md 3.3). */
+/** Returns the receipt fields that op-geth and op-reth add, except for deposits (docs/reference/op-stack.md, Fees and receipts). */
 export const opReceiptExtra = (rules: Rules, l1: L1Attributes, raw: Uint8Array): ReceiptExtra => {
   const { fee, gasUsed } = l1Cost(rules, l1, raw);
   const hasOperatorFee = l1.operatorFeeScalar > 0n || l1.operatorFeeConstant > 0n;

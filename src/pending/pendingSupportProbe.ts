@@ -2,12 +2,12 @@ import { isQuantity } from "../ethereum/hex.ts";
 
 export interface NodeProbeOptions {
   readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
-  /** Milliseconds of a clock that does not go back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly onChange: () => void;
 }
 
-const ASKED_RECENTLY_MS = 30_000;
+const RECENTLY_USED_MS = 30_000;
 
 const isAbove = (block: unknown, head: bigint): boolean =>
   typeof block === "object" &&
@@ -16,36 +16,52 @@ const isAbove = (block: unknown, head: bigint): boolean =>
   isQuantity(block.number) &&
   BigInt(block.number) > head;
 
-/** Whether the node builds a pending block of its own: else its `pending` is no more than `latest`, or null. */
-export const createPendingSupportProbe = ({ ask, now, onChange }: NodeProbeOptions) => {
-  let builds = false;
-  let askedAtMs = Number.NEGATIVE_INFINITY;
-  let probedHead: bigint | undefined;
+class PendingSupportProbe {
+  readonly #options: NodeProbeOptions;
+  #buildsPending = false;
+  #usedAtMs = Number.NEGATIVE_INFINITY;
+  #probedHead: bigint | undefined;
 
-  const refresh = async (head: bigint): Promise<void> => {
-    probedHead = head;
+  constructor(options: NodeProbeOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the node builds a pending block. It is bound, because callers pass it on as a function. */
+  readonly nodeBuilds = (): boolean => this.#buildsPending;
+
+  /** Whether a view was used recently. */
+  isAsked(): boolean {
+    return this.#options.now() - this.#usedAtMs < RECENTLY_USED_MS;
+  }
+
+  /** Records that a view was used. */
+  asked(): void {
+    this.#usedAtMs = this.#options.now();
+  }
+
+  /** Probes once a block, while views are used: an idle chain causes no requests. */
+  refresh(head: bigint): void {
+    if (head !== this.#probedHead && this.isAsked()) void this.#probe(head);
+  }
+
+  async #probe(head: bigint): Promise<void> {
+    this.#probedHead = head;
     try {
-      const is = isAbove(await ask("eth_getBlockByNumber", ["pending", false]), head);
-      const changed = is !== builds;
-      builds = is;
-      if (changed) onChange();
+      const block = await this.#options.ask("eth_getBlockByNumber", ["pending", false]);
+      const buildsPending = isAbove(block, head);
+      if (buildsPending === this.#buildsPending) return;
+      this.#buildsPending = buildsPending;
+      this.#options.onChange();
     } catch {
-      // No node answers: what was known stands.
+      // No node has answered: the last result stays valid.
+      return;
     }
-  };
+  }
+}
 
-  const isAsked = (): boolean => now() - askedAtMs < ASKED_RECENTLY_MS;
-
-  return {
-    nodeBuilds: () => builds,
-    isAsked,
-    /** Somebody took a view. */
-    asked: () => {
-      askedAtMs = now();
-    },
-    /** Asks once a block, while somebody takes views: an idle chain costs no calls. */
-    refresh: (head: bigint): void => {
-      if (head !== probedHead && isAsked()) void refresh(head);
-    },
-  };
-};
+/**
+ * Creates the probe whether the node builds a pending block.
+ * If it does not, the node's `pending` is its `latest`, or `null`.
+ */
+export const createPendingSupportProbe = (options: NodeProbeOptions): PendingSupportProbe =>
+  new PendingSupportProbe(options);

@@ -10,37 +10,37 @@ export interface ViewParts {
   readonly blocksFrom: PendingSource;
   readonly stateFrom: PendingSource;
   readonly chain: PendingChain;
-  /** Blocks by the hashes that were given out (recentHashes). */
+  /** Returns a pending block by a hash that a client received (recentPendingHashes). */
   readonly byHash: (hash: Hash) => PendingBlock | undefined;
-  /** The nonce raised over what was sent through forebay (acceptedNonces). */
+  /** Advances a nonce past the transactions that were sent through forebay (acceptedNonces). */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
 }
 
 const shown = new WeakMap<PendingBlockState, PendingBlock>();
-/** One object a message, so that its bodies are made once for all views that hold it. */
+/** Returns the same object for the same flashblock: all views share its formatted bodies. */
 export const showBlock = (block: PendingBlockState): PendingBlock => {
-  const known = shown.get(block) ?? createPendingBlock(block);
-  shown.set(block, known);
-  return known;
+  const pendingBlock = shown.get(block) ?? createPendingBlock(block);
+  shown.set(block, pendingBlock);
+  return pendingBlock;
 };
 
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
   newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
 
-/** What one request sees of the pre-confirmed chain. */
+/** Creates the immutable view of the pending blocks that one request uses. */
 export const createView = (parts: ViewParts): PendingView => {
   const { chain, blocksFrom, stateFrom } = parts;
-  const folded = blocksFrom === "view" ? chain.blocks : [];
-  const blocks = folded.map(showBlock);
+  const states = blocksFrom === "view" ? chain.blocks : [];
+  const blocks = states.map(showBlock);
   const newest = blocks.at(-1);
-  const layers = stateFrom === "view" ? stackLayers(folded) : [];
+  const layers = stateFrom === "view" ? stackLayers(states) : [];
 
   const find: PendingView["find"] = (transactionHash) => {
-    for (const [position, block] of folded.entries()) {
+    for (const [position, block] of states.entries()) {
       for (const { firstTransaction, transactions } of block.parts) {
         const at = transactions.findIndex(({ hash }) => hash === transactionHash);
-        const shownBlock = blocks[position];
-        if (at >= 0 && shownBlock) return { block: shownBlock, index: firstTransaction + at };
+        const pendingBlock = blocks[position];
+        if (at >= 0 && pendingBlock) return { block: pendingBlock, index: firstTransaction + at };
       }
     }
     return undefined;

@@ -3,8 +3,8 @@ import type { Flashblock } from "../feed/message.ts";
 import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
 import { showBlock } from "./pendingView.ts";
 
-/** What subscribers were told of one message. */
-interface Told {
+/** A flashblock that was published to subscribers, and the block of which it was the newest part. */
+interface PublishedPart {
   readonly part: FlashblockPart;
   readonly block: PendingBlockState;
 }
@@ -12,14 +12,14 @@ interface Told {
 export interface Announcement {
   readonly extended: readonly PendingExtension[];
   readonly removed: readonly Body[];
-  /** Messages that were announced, are above the head, and are no longer there. */
+  /** Published flashblocks above the head that are not in the pending blocks any more. */
   readonly dropped: readonly { readonly number: bigint; readonly part: FlashblockPart }[];
 }
 
 const hasReceipts = ({ transactions }: FlashblockPart): boolean =>
   transactions.every(({ receipt }) => receipt !== undefined);
 
-/** In the hash of the message that `block` ends with. */
+/** Formats the logs of these transactions as removed. They have the hash of the block's newest flashblock. */
 export const removedLogs = (block: PendingBlock, transactions: readonly AppliedTransaction[]): readonly Body[] => {
   const hashes = new Set(transactions.map(({ hash }) => hash));
   return block
@@ -28,20 +28,21 @@ export const removedLogs = (block: PendingBlock, transactions: readonly AppliedT
     .map((log) => block.formatLog(log, true));
 };
 
-/** Remembers what was announced, so that each transaction and log is told once, and taken back once. */
+/** Creates the record of published pre-confirmations: each transaction and log is published once, and removed once. */
 export const createPublishedPreconfirmations = () => {
-  let told = new Map<Flashblock, Told>();
+  let published = new Map<Flashblock, PublishedPart>();
 
-  const isFresh = (part: FlashblockPart): boolean => !told.has(part.message);
-  const isLate = (part: FlashblockPart): boolean => {
-    const before = told.get(part.message);
+  const isNew = (part: FlashblockPart): boolean => !published.has(part.message);
+  /** Whether the part was published without receipts and has them now. */
+  const hasNewReceipts = (part: FlashblockPart): boolean => {
+    const before = published.get(part.message);
     return before !== undefined && !hasReceipts(before.part) && hasReceipts(part);
   };
 
   const extend = (block: PendingBlockState): PendingExtension[] =>
     [
-      { parts: block.parts.filter(isLate), brings: "logs" } as const,
-      { parts: block.parts.filter(isFresh), brings: "transactions" } as const,
+      { parts: block.parts.filter(hasNewReceipts), brings: "logs" } as const,
+      { parts: block.parts.filter(isNew), brings: "transactions" } as const,
     ].flatMap(({ parts, brings }): PendingExtension[] => {
       const [first] = parts;
       const last = parts.at(-1);
@@ -51,25 +52,28 @@ export const createPublishedPreconfirmations = () => {
     });
 
   return {
-    /** The blocks that are shown now, all above `head`. */
+    /** Compares the current pending blocks, all above `head`, with the published ones. */
     next: (blocks: readonly PendingBlockState[], head: bigint): Announcement => {
       const extended = blocks.flatMap(extend);
-      const now = new Map<Flashblock, Told>();
+      const current = new Map<Flashblock, PublishedPart>();
       for (const block of blocks) {
         for (const part of block.parts) {
-          // The block as it was when this message was the newest, for the hash that its logs were announced with.
-          const before = told.get(part.message);
-          now.set(part.message, before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block });
+          // Logs are published with the block hash of this flashblock, so that the record has the block of that time.
+          const before = published.get(part.message);
+          current.set(
+            part.message,
+            before && hasReceipts(before.part) === hasReceipts(part) ? before : { part, block },
+          );
         }
       }
-      const gone = [...told]
-        .filter(([message, { block }]) => !now.has(message) && block.environment.number > head)
+      const dropped = [...published]
+        .filter(([message, { block }]) => !current.has(message) && block.environment.number > head)
         .map(([, entry]) => entry);
-      told = now;
+      published = current;
       return {
         extended,
-        removed: gone.flatMap(({ part, block }) => removedLogs(showBlock(block), part.transactions)),
-        dropped: gone.map(({ part, block }) => ({ number: block.environment.number, part })),
+        removed: dropped.flatMap(({ part, block }) => removedLogs(showBlock(block), part.transactions)),
+        dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
       };
     },
   };

@@ -1,34 +1,34 @@
 import type { PendingBlock } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
 
-/** Blocks by the hashes that were given out a short while ago, each for its own prefix. */
+/** Pending blocks by the hashes that clients received recently. Each hash belongs to one prefix of a block. */
 export interface RecentHashes {
   add(block: PendingBlock): void;
   find(hash: Hash): PendingBlock | undefined;
 }
 
-const KEPT_MS = 10_000;
-const MAX_KEPT = 1_024;
+const TTL_MS = 10_000;
+const MAX_BLOCKS = 1_024;
 
-/** `now`: milliseconds of a clock that does not go back. */
+/** Creates the cache of pending blocks by hash. `now` returns milliseconds of a monotonic clock. */
 export const createRecentHashes = (now: () => number): RecentHashes => {
-  // In order of their time.
-  const kept = new Map<Hash, { readonly block: PendingBlock; readonly addedAtMs: number }>();
-  const forget = (): void => {
-    for (const [hash, { addedAtMs }] of kept) {
-      if (kept.size <= MAX_KEPT && now() - addedAtMs <= KEPT_MS) return;
-      kept.delete(hash);
+  // In order of time.
+  const cached = new Map<Hash, { readonly block: PendingBlock; readonly addedAtMs: number }>();
+  const evict = (): void => {
+    for (const [hash, { addedAtMs }] of cached) {
+      if (cached.size <= MAX_BLOCKS && now() - addedAtMs <= TTL_MS) return;
+      cached.delete(hash);
     }
   };
   return {
     add: (block) => {
-      kept.delete(block.hash);
-      kept.set(block.hash, { block, addedAtMs: now() });
-      forget();
+      cached.delete(block.hash);
+      cached.set(block.hash, { block, addedAtMs: now() });
+      evict();
     },
     find: (hash) => {
-      forget();
-      return kept.get(hash)?.block;
+      evict();
+      return cached.get(hash)?.block;
     },
   };
 };

@@ -1,40 +1,40 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
 
 export interface AcceptedNoncesOptions {
-  /** These transactions as a node tells them now, in their order, `null` where none knows it; rejects if none could be asked. */
+  /** Reads transactions by hash, in order; `null` if no node has it. Rejects if no node answers. */
   readonly find: (hashes: readonly Hash[]) => Promise<readonly unknown[]>;
-  /** Number of the newest sealed block. */
+  /** Returns the number of the newest sealed block. */
   readonly head: () => bigint;
-  /** Milliseconds of a clock that does not go back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** Told what no node knows any more. */
+  /** Called for each transaction that no node has any more. */
   readonly onDropped?: (sender: Address, nonce: bigint) => void;
 }
 
-/** Nonces of transactions that a node accepted through here and that may not be in any block yet. */
+/** Nonces of transactions that a node accepted through forebay and that may not be in a block yet. */
 export interface SubmittedNonces {
   recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void;
-  /** `nonce` raised over the consecutive transactions of that sender that begin with it. */
+  /** Advances `nonce` past the sender's consecutive accepted transactions that begin with it. */
   advance(sender: Address, nonce: bigint): bigint;
-  /** To be called once a block: forgets what is sealed, what nodes dropped and what is too old. */
+  /** Removes sealed, dropped and old transactions. Must be called once a block. */
   review(): Promise<void>;
 }
 
 interface Accepted {
   readonly hash: Hash;
   readonly acceptedAtMs: number;
-  /** Reviews in a row in which no node knew it. */
+  /** Consecutive reviews in which no node had the transaction. */
   misses: number;
 }
 
-const KEPT_MS = 5 * 60_000;
+const TTL_MS = 5 * 60_000;
 const MAX_SENDERS = 20_000;
 const MAX_OF_SENDER = 1_024;
-const MAX_ASKED = 1_000;
-/** One miss may be a machine behind the node's address that it has not reached yet. */
+const MAX_REVIEWED = 1_000;
+/** A single miss may come from a machine behind the URL that has not received the transaction yet. */
 const MAX_MISSES = 2;
 
-/** Sealed in the head itself it still counts: the view's base may be the block before. */
+/** Whether the transaction is sealed below the head. One in the head still counts: the view's base may be the parent block. */
 const isSealedBelow = (transaction: unknown, head: bigint): boolean =>
   typeof transaction === "object" &&
   transaction !== null &&
@@ -42,26 +42,27 @@ const isSealedBelow = (transaction: unknown, head: bigint): boolean =>
   typeof transaction.blockNumber === "string" &&
   BigInt(transaction.blockNumber) < head;
 
+/** Creates the record of accepted transactions by sender and nonce. Each entry expires after 5 minutes. */
 export const createSubmittedNonces = ({ find, head, now, onDropped }: AcceptedNoncesOptions): SubmittedNonces => {
-  // In order of last use, so that the first is the one to drop.
+  // In order of last use: the first sender is evicted first.
   const senders = new Map<Address, Map<bigint, Accepted>>();
 
-  const forget = (sender: Address, nonce: bigint, hash?: Hash): void => {
+  const remove = (sender: Address, nonce: bigint, hash?: Hash): void => {
     const nonces = senders.get(sender);
-    // Replaced meanwhile by another transaction with that nonce: it stays.
+    // If another transaction has replaced this one, it stays.
     if (!nonces || (hash !== undefined && nonces.get(nonce)?.hash !== hash)) return;
     nonces.delete(nonce);
     if (nonces.size === 0) senders.delete(sender);
   };
 
-  const forgetOld = (): void => {
-    const oldestMs = now() - KEPT_MS;
+  const removeOld = (): void => {
+    const oldestMs = now() - TTL_MS;
     for (const [sender, nonces] of senders) {
-      for (const [nonce, { acceptedAtMs }] of nonces) if (acceptedAtMs < oldestMs) forget(sender, nonce);
+      for (const [nonce, { acceptedAtMs }] of nonces) if (acceptedAtMs < oldestMs) remove(sender, nonce);
     }
   };
 
-  const list = () =>
+  const listAccepted = () =>
     [...senders].flatMap(([sender, nonces]) => [...nonces].map(([nonce, accepted]) => ({ sender, nonce, accepted })));
 
   return {
@@ -80,15 +81,15 @@ export const createSubmittedNonces = ({ find, head, now, onDropped }: AcceptedNo
       return next;
     },
     review: async () => {
-      forgetOld();
-      const asked = list().slice(0, MAX_ASKED);
-      if (asked.length === 0) return;
-      const found = await find(asked.map(({ accepted }) => accepted.hash));
-      for (const [position, { sender, nonce, accepted }] of asked.entries()) {
-        const transaction = found[position];
+      removeOld();
+      const reviewed = listAccepted().slice(0, MAX_REVIEWED);
+      if (reviewed.length === 0) return;
+      const transactions = await find(reviewed.map(({ accepted }) => accepted.hash));
+      for (const [position, { sender, nonce, accepted }] of reviewed.entries()) {
+        const transaction = transactions[position];
         accepted.misses = transaction === null ? accepted.misses + 1 : 0;
         const isDropped = accepted.misses >= MAX_MISSES;
-        if (isDropped || isSealedBelow(transaction, head())) forget(sender, nonce, accepted.hash);
+        if (isDropped || isSealedBelow(transaction, head())) remove(sender, nonce, accepted.hash);
         if (isDropped) onDropped?.(sender, nonce);
       }
     },

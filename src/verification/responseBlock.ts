@@ -9,8 +9,8 @@ const NAMES = {
   firstBlockHash: { hash: "blockHash", number: "blockNumber" },
 } as const;
 
-/** A string's text, or a plain number's as a quantity: parity-style traces give `blockNumber` so. */
-const scalar = (value: Uint8Array): string => {
+/** Returns the text of a string, or a number as a quantity: parity-style traces have `blockNumber` as a number. */
+const scalarText = (value: Uint8Array): string => {
   const text = asText(value);
   return text.startsWith('"')
     ? text.slice(1, -1).toLowerCase()
@@ -19,7 +19,7 @@ const scalar = (value: Uint8Array): string => {
       : "";
 };
 
-/** The block that an answer says it is of; only its outermost members (or its first element's) are looked at. */
+/** Reads the block id from a response. It scans only the outermost members, or those of the first element. */
 export const readResponseBlock = (body: Uint8Array, blockField: RpcRequest["blockField"]): BlockId | undefined => {
   if (blockField === undefined) {
     return undefined;
@@ -30,9 +30,9 @@ export const readResponseBlock = (body: Uint8Array, blockField: RpcRequest["bloc
   let number: string | undefined;
   for (const { key, value } of object instanceof Uint8Array ? members(object) : []) {
     if (key === names.hash) {
-      hash = scalar(value);
+      hash = scalarText(value);
     } else if (key === names.number) {
-      number = scalar(value);
+      number = scalarText(value);
     }
     if (hash !== undefined && number !== undefined) {
       break;
@@ -41,5 +41,5 @@ export const readResponseBlock = (body: Uint8Array, blockField: RpcRequest["bloc
   return isHash(hash) && isQuantity(number) ? { hash, number: BigInt(number) } : undefined;
 };
 
-/** `null`, an empty list or empty data: what a node also says of a block that it does not have. */
+/** Whether a response is `null`, an empty list or empty data. A node may return these for a block that it does not have. */
 export const isEmpty = (body: Uint8Array): boolean => body.length <= 4 && ["null", "[]", '"0x"'].includes(asText(body));

@@ -37,12 +37,12 @@ test("a span is of missing pieces side by side, all final or none, and gives eac
   const { pieces, store } = tracked;
   const span = pieces.claimRange(0, LIMITS);
   assert.deepEqual([span?.from, span?.to, span?.final], [0n, 255n, true]);
-  assert.equal(states(tracked), "loading loading missing missing");
+  assert.equal(states(tracked), "fetching fetching missing missing");
   assert.equal(pieces.nextMissing(0), 2);
   assert.equal(pieces.claimRange(2, LIMITS)?.to, 383n, "what is not final is asked for apart");
   assert.equal(pieces.firstRecent(), 3);
   span?.complete(answer(5, 130, 131));
-  assert.equal(states(tracked), "held held loading missing");
+  assert.equal(states(tracked), "buffered buffered fetching missing");
   assert.deepEqual(
     [...store.entries.values()].map(({ bytes }) => scanLogs(bytes).map(({ block }) => block)),
     [[5], [130, 131]],
@@ -56,7 +56,7 @@ test("what is held is counted until it is sent or let go; what was let go is loo
   pieces.claimRange(0, LIMITS)?.complete(answer(5, 130, 131));
   const bytes = pieces.heldBytes;
   pieces.evictBefore(0);
-  assert.equal(states(tracked), "held kept missing missing");
+  assert.equal(states(tracked), "buffered stored missing missing");
   assert.ok(pieces.heldBytes > 0 && pieces.heldBytes < bytes);
   await pieces.lookUpAgain(1);
   assert.equal(pieces.heldBytes, bytes);
@@ -70,13 +70,13 @@ test("pieces that are in the store are found, and a lost span's are missing agai
   first.claimRange(0, LIMITS)?.complete(answer(5));
   const tracked = track(store);
   await tracked.pieces.lookUp();
-  assert.equal(states(tracked), "held held missing missing");
+  assert.equal(states(tracked), "buffered buffered missing missing");
   assert.equal(tracked.pieces.found.pieces, 2);
   assert.deepEqual([...tracked.pieces.found.from], ["memory"]);
   const span = tracked.pieces.claimRange(2, LIMITS);
-  assert.equal(states(tracked), "held held loading missing");
+  assert.equal(states(tracked), "buffered buffered fetching missing");
   span?.discard();
-  assert.equal(states(tracked), "held held missing missing");
+  assert.equal(states(tracked), "buffered buffered missing missing");
 });
 
 test("a segment that is larger than memory goes in parts, which are not kept", () => {
