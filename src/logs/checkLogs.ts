@@ -92,7 +92,7 @@ export const createCheckLogs = (): CheckLogs => {
     if (first !== undefined && BigInt(first.block) === job.from) return;
     if (await holds(node, job.from, context)) return;
     node.recordPruned(job.from);
-    throw new NodeError("missingData", node.name, CODES.SERVER, `Logs of block ${job.from} are pruned`);
+    throw new NodeError("missingData", node.name, `Logs of block ${job.from} are pruned`, { code: CODES.SERVER });
   };
 
   return async (node, job, given, context, fetchBlock) => {

@@ -55,7 +55,7 @@ async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
 const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 
 export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
-  new NodeError(kind, "fake", code, message, { data });
+  new NodeError(kind, "fake", message, { code, data });
 
 /** A node that holds a fake chain, with its limits and faults. */
 export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {

@@ -42,7 +42,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
         return { body: text.subarray(RESULT_START.length, -1), status: { fwd: "miss" } };
       }
       const { error } = JSON.parse(text.toString());
-      throw new NodeError("other", "node", error.code, error.message);
+      throw new NodeError("other", "node", error.message, { code: error.code });
     },
   };
 };
