@@ -118,7 +118,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
     entry: workerEntry("pending"),
     forks: () => forks,
     nativeContracts: [],
-    stateAt: state.at,
+    stateAt: (block: Parameters<typeof state.at>[0], hint?: Parameters<typeof state.at>[1]) => state.at(block, hint),
     onFailure: (error) => failures.push(error.message),
     onRetry: (_, cause) => failures.push(cause),
   });
