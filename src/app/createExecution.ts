@@ -101,7 +101,7 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
         forks: () => rules.forks,
         // The feed is of the newest blocks.
         nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
-        stateAt: state.at,
+        stateAt: (block, hint) => state.at(block, hint),
         onFailure,
         onRetry,
       }),

@@ -13,7 +13,6 @@ import { createFairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/pool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
-import { beginProcessSeries } from "./beginSeries.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { createChains } from "./chains.ts";
 import { createAccessControl } from "./createAccessControl.ts";
@@ -52,7 +51,7 @@ const changedOptions = (before: Config, after: Config): readonly string[] =>
 export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   const { server, cache } = config;
   const { log, metrics, registry } = telemetry;
-  beginProcessSeries(metrics, cache.redis !== undefined);
+  telemetry.series.beginProcess(new Set(cache.redis === undefined ? [] : ["redis"]));
 
   const memory = createMemoryStore({ maxBytes: cache.memoryBytes, telemetry });
   const redis =

@@ -14,9 +14,9 @@ import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 
-/** Payloads made to hurt, one after another: each must end by its deadline, and others must not feel it. */
+/** Hostile payloads, one after another. Each must end by its deadline, and other requests must stay fast. */
 const TIMEOUT_MS = 5_000;
-/** A thread is ended and the answer sent after the deadline; that may take so long. */
+/** Time after the deadline to end the thread and send the response. */
 const SLACK_MS = 500;
 const MAX_P99_MS = 50;
 const PAUSE_MS = 10;
