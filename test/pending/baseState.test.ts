@@ -69,10 +69,10 @@ test("an account whose code was dropped is fetched again", async () => {
     blockHashes: [],
   });
   const base = new BaseState({ fetch, codes, isNative: () => false }, block(1n));
-  assert.equal((await base.fetch(keysOf(ALICE), [])).asked, 1);
-  assert.equal((await base.fetch(keysOf(ALICE), [])).asked, 0);
+  assert.equal((await base.fetch(keysOf(ALICE), [])).requested, 1);
+  assert.equal((await base.fetch(keysOf(ALICE), [])).requested, 0);
   codes.clear();
-  assert.equal((await base.fetch(keysOf(ALICE), [])).asked, 1);
+  assert.equal((await base.fetch(keysOf(ALICE), [])).requested, 1);
 });
 
 test("a fetched proxy predicts its implementation's account, and the slots that the implementation reads", async () => {
