@@ -8,7 +8,7 @@ const EMPTY_OMMERS_HASH: Hash = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7
 export const EMPTY_REQUESTS_HASH: Hash = "0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const ZERO_NONCE: Data = "0x0000000000000000";
 
-/** In the words of the execution API. What a fork brought is undefined before that fork. */
+/** Names are those of the execution API. The field of a fork is undefined before that fork. */
 export interface BlockHeader {
   readonly parentHash: Hash;
   readonly sha3Uncles?: Hash;
@@ -33,7 +33,7 @@ export interface BlockHeader {
   readonly requestsHash?: Hash;
 }
 
-/** `more` are fields of forks that BlockHeader does not have, encoded already. */
+/** Encodes a header. `more`: encoded fields of forks that BlockHeader does not have. */
 export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = []): Uint8Array => {
   const data = (value: Data) => encodeBytes(parseData(value));
   const fields = [
@@ -53,7 +53,7 @@ export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = 
     data(header.mixHash),
     data(header.nonce ?? ZERO_NONCE),
   ];
-  // A fork's fields follow those of the fork before it; the first that is missing ends the header.
+  // The fields of a fork follow those of the previous fork. The first missing field ends the header.
   const later = [
     header.baseFeePerGas,
     header.withdrawalsRoot,
@@ -71,7 +71,7 @@ export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = 
 
 export const hashHeader = (header: BlockHeader): Hash => keccak256Hex(encodeHeader(header));
 
-/** The header's part of a block object; `hash` is the caller's, since a feed may have said it. */
+/** Formats the header's part of a block object. The caller passes `hash`, because a feed may have reported it. */
 export const formatHeader = (header: BlockHeader, hash: Hash): Record<string, string> => {
   const formatted: Record<string, string> = {
     hash,

@@ -3,7 +3,7 @@ import { type Hash, isHash, isQuantity, lowerPrefix } from "./hex.ts";
 
 export type BlockTag = "latest" | "pending" | "safe" | "finalized" | "earliest";
 
-/** A block as a caller names it: tag, number, or hash (EIP-1898). */
+/** A block in a request: tag, number, or hash (EIP-1898). */
 export type BlockParameter =
   | { readonly tag: BlockTag }
   | { readonly number: bigint }
@@ -12,14 +12,14 @@ export type BlockParameter =
 const TAGS: ReadonlySet<unknown> = new Set(["latest", "pending", "safe", "finalized", "earliest"]);
 const isTag = (value: unknown): value is BlockTag => TAGS.has(value);
 
-/** A tag of the execution API, or undefined. `unsafe`, which OP-stack nodes also accept, is `latest`. */
+/** Returns a tag of the execution API, or `undefined`. `unsafe`, which OP-stack nodes also accept, is `latest`. */
 export const parseBlockTag = (value: unknown): BlockTag | undefined => {
   if (value === "unsafe") return "latest";
   return isTag(value) ? value : undefined;
 };
 const MAX_NUMBER = 2n ** 63n - 1n;
 
-/** Leading zeros are accepted (architecture.md, cache); numbers end at 2^63 - 1, as in geth. Throws -32602 naming `name`. */
+/** Parses a block number up to 2^63 - 1, the limit of geth. Accepts leading zeros (docs/answers.md, Parameters). Throws -32602 with `name`. */
 const parseBlockNumber = (value: unknown, name: string): bigint => {
   if (typeof value !== "string") throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
   const hex = lowerPrefix(value);
@@ -35,13 +35,13 @@ export const parseBlockNumberOrTag = (value: unknown, name: string): BlockParame
   return tag === undefined ? { number: parseBlockNumber(value, name) } : { tag };
 };
 
-/** Also a bare 32-byte hash, as geth and reth take it, and EIP-1898's objects. */
+/** Parses a block parameter. Accepts a bare hash of 32 bytes, like geth and reth, and the objects of EIP-1898. */
 export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): BlockParameter => {
   const bareHash = lowerPrefix(value);
   if (isHash(bareHash)) return { hash: lower(bareHash), requireCanonical: false };
   if (typeof value !== "object" || value === null || Array.isArray(value)) return parseBlockNumberOrTag(value, name);
   const given: { [key: string]: unknown } = { ...value };
-  // geth and its clients take null for what is not said.
+  // For geth and its clients, null is the same as a missing field.
   const [blockHash, blockNumber, requireCanonical] = [
     given.blockHash ?? undefined,
     given.blockNumber ?? undefined,

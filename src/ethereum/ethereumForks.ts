@@ -22,7 +22,7 @@ const isKnownFork = (name: string): name is EthereumFork => ETHEREUM_FORKS.some(
 
 const MAINNET_DEPOSITS = "0x00000000219ab540356cbb839cbe05303d7705fa";
 
-/** Public networks; undefined for any other chain. */
+/** Returns the forks of a public network, or `undefined` for any other chain. */
 export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
   const row = ETHEREUM_FORK_TIMES.find((each) => BigInt(each.chainId) === chainId);
   if (row === undefined) return undefined;
@@ -41,7 +41,7 @@ const isOpFork = (name: string): boolean => OP_FORKS.some((fork) => fork === nam
 
 type NamedActivation = Omit<Activation, "fork"> & { readonly fork: string };
 
-/** Activations of known forks, and the first time of a fork that is not known. */
+/** The activations of known forks, and the time of the first unknown fork. */
 const activationsOf = (named: readonly NamedActivation[]): Pick<ChainForks, "activations" | "unknownFrom"> => {
   const activations = named.flatMap(({ fork, ...when }) => (isKnownFork(fork) ? [{ ...when, fork }] : []));
   const unknown = named.flatMap(({ fork, timestamp }) =>
@@ -50,14 +50,14 @@ const activationsOf = (named: readonly NamedActivation[]): Pick<ChainForks, "act
   return unknown.length === 0 ? { activations } : { activations, unknownFrom: unknown.reduce(smaller) };
 };
 
-/** A chain that follows one fork from its first block: development chains. */
+/** Returns the forks of a development chain, which has one fork from its first block. */
 export const fixedForks = (chainId: bigint, fork: EthereumFork): ChainForks => ({
   chainId,
   activations: [{ fork }],
   blobs: BLOBS,
 });
 
-/** The `config` of a genesis file in geth's form. */
+/** Parses the `config` of a genesis file in geth's format. */
 export interface GenesisConfig {
   readonly chainId: number;
   readonly [name: string]: unknown;
@@ -99,7 +99,7 @@ export const genesisForks = (config: GenesisConfig): ChainForks => {
   };
 };
 
-/** Forks of one moment are in the order of their names in ETHEREUM_FORKS. */
+/** Forks with the same time are in the order of ETHEREUM_FORKS. */
 const byTime = (one: NamedActivation, other: NamedActivation): number =>
   Number((one.timestamp ?? 0n) - (other.timestamp ?? 0n)) || orderOf(one.fork) - orderOf(other.fork);
 const orderOf = (name: string): number => (ETHEREUM_FORKS as readonly string[]).indexOf(name);

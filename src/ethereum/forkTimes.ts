@@ -1,6 +1,6 @@
 import type { EthereumFork, OpFork } from "./rules.ts";
 
-/** Forks of Ethereum that are announced or active, and whose rules are not known here. */
+/** Forks of Ethereum that are announced or active, but that forebay does not implement. */
 export type UnknownFork = "amsterdam";
 
 export interface EthereumForkTimes {
@@ -11,7 +11,7 @@ export interface EthereumForkTimes {
   readonly blocks: Partial<Record<EthereumFork, number>>;
   /** Seconds. */
   readonly times: Partial<Record<EthereumFork | UnknownFork, number>>;
-  /** Block numbers that count in the chain's fork id (EIP-2124), without those of the genesis. */
+  /** Block numbers of forks in the chain's fork id (EIP-2124), except those of the genesis. */
   readonly forkIdBlocks: readonly number[];
 }
 
@@ -21,7 +21,7 @@ export interface OpForkTimeRow {
   readonly source: string;
   /** Seconds. A fork without a time is not announced. */
   readonly times: Partial<Record<OpFork, number>>;
-  /** The chain changed its EVM in ways that are not known here: nothing is executed. */
+  /** The chain changed its EVM in ways that forebay does not implement. All calls are forwarded. */
   readonly ownRules?: true;
   /** Base: the fork that added B20 tokens as native code. */
   readonly beryl?: number;

@@ -2,23 +2,23 @@ import { type Address, formatData, formatQuantity, type Hash } from "./hex.ts";
 import type { SignedTransaction, Transaction } from "./transaction.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
-/** Where a transaction stands. `blockHash` is null in a block that is not sealed. */
+/** The position of a transaction. `blockHash` is null if the block is not sealed. */
 export interface TransactionPlace {
   readonly sender: Address;
   readonly blockHash: Hash | null;
   readonly blockNumber: bigint;
   readonly transactionIndex: number;
-  /** Where the chain's nodes give it. */
+  /** Present if the chain's nodes return it. */
   readonly blockTimestamp?: bigint;
   readonly baseFee?: bigint;
-  /** From the receipt of a deposit, which has no nonce of its own. */
+  /** From the receipt of a deposit, because a deposit has no nonce. */
   readonly depositNonce?: bigint;
   readonly depositReceiptVersion?: bigint;
 }
 
 export type RpcTransaction = Readonly<Record<string, unknown>>;
 
-/** The execution API's transaction object, as geth and reth give it; the shape of deposits is op-geth's. */
+/** Formats the transaction object of the execution API, like geth and reth. Deposits are formatted like op-geth. */
 export const formatTransaction = (transaction: Transaction, place: TransactionPlace): RpcTransaction => {
   const common = {
     blockHash: place.blockHash,
@@ -51,7 +51,7 @@ export const formatTransaction = (transaction: Transaction, place: TransactionPl
   };
 };
 
-/** What a unit of gas costs the sender; without a base fee (not in a block) the most it may cost. */
+/** Returns the sender's price per gas. Without a base fee (not in a block) it is the maximum. */
 export const effectiveGasPrice = (transaction: Transaction, baseFee: bigint | undefined): bigint => {
   if (transaction.type === DEPOSIT_TYPE) return 0n;
   if (transaction.type === 0 || transaction.type === 1) return transaction.gasPrice;

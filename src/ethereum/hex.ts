@@ -1,4 +1,4 @@
-/** Words of the Ethereum execution API specification: all are strings that begin with `0x`. */
+/** The types of the Ethereum execution API specification. All are strings with the prefix `0x`. */
 export type Hex = `0x${string}`;
 /** Minimal hexadecimal number, `0x0` for zero. */
 export type Quantity = Hex;
@@ -27,7 +27,7 @@ const viewOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.by
 export const formatData = (bytes: Uint8Array): Data => `0x${viewOf(bytes).toString("hex")}`;
 /** `value` must be Data (see `isData`). */
 export const parseData = (value: Data): Uint8Array => new Uint8Array(Buffer.from(value.slice(2), "hex"));
-/** Writes the bytes of `value` into `into` at `start`; the position behind them. */
+/** Writes the bytes of `value` into `into` at `start`. Returns the position after them. */
 export const writeData = (value: Data, into: Uint8Array, start: number): number =>
   start + viewOf(into).write(value.slice(2), start, "hex");
 

@@ -13,14 +13,14 @@ import {
 
 export type BlockNumberOrTag = bigint | BlockTag;
 
-/** What logs are wanted, canonical: lower case, sorted, without duplicates. An empty list matches any. */
+/** The requested logs, in canonical form: lower case, sorted, without duplicates. An empty list matches any value. */
 export interface LogFilter {
   readonly addresses: readonly Address[];
-  /** By position. A log matches only if it has at least as many topics as there are positions, empty ones included. */
+  /** By position. A log matches only if it has a topic for each position, including empty positions. */
   readonly topics: readonly (readonly Hash[])[];
 }
 
-/** Where logs are wanted. A bound that was not given is undefined: its default depends on the other one. */
+/** The requested blocks. A missing bound is `undefined`, because its default depends on the other one. */
 type LogBlocks =
   | { readonly blockHash: Hash }
   | { readonly fromBlock: BlockNumberOrTag | undefined; readonly toBlock: BlockNumberOrTag | undefined };
@@ -72,7 +72,7 @@ const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
 const parsePosition = (value: unknown, position: number, maxTopics: number): Hash[] => {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (values.length > maxTopics) throw invalidParams(`topics[${position}]: more than ${maxTopics} topics`);
-  // A null among alternatives makes the position match any, as geth reads it.
+  // In geth a null among alternatives makes the position match any topic.
   if (values.includes(null)) return [];
   const topics = values.map((each) => {
     const hex = lowerPrefix(each);
@@ -98,7 +98,7 @@ const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
   return { fromBlock: parseBound(value.fromBlock, "fromBlock"), toBlock: parseBound(value.toBlock, "toBlock") };
 };
 
-/** The caller's filter object (section 2.3 of the contract); a range beside `blockHash` is ignored. */
+/** Parses the client's filter object. A range beside `blockHash` is ignored. Source: docs/service.md, eth_getLogs. */
 export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery => {
   if (!isObject(value)) throw invalidParams("filter: expected an object");
   return {
@@ -112,7 +112,7 @@ export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery
 
 const formatAlternatives = (values: readonly string[]) => (values.length === 1 ? values[0] : values);
 
-/** The filter object as nodes are asked; one address or topic goes without its list, which every node takes. */
+/** Formats the filter object for nodes. A single address or topic is sent without a list, which every node accepts. */
 export const formatLogFilter = (
   { addresses, topics }: LogFilter,
   blocks: { readonly blockHash: Hash } | { readonly from: bigint; readonly to: bigint },
@@ -124,13 +124,13 @@ export const formatLogFilter = (
   }),
 });
 
-/** The filter without the empty positions at its end: it also matches logs with fewer topics. The same object if it has none. */
+/** Removes the empty positions at the end, so that logs with fewer topics match too. Returns the same object if there are none. */
 export const withoutWildcards = (filter: LogFilter): LogFilter => {
   const length = filter.topics.findLastIndex((position) => position.length > 0) + 1;
   return length === filter.topics.length ? filter : { ...filter, topics: filter.topics.slice(0, length) };
 };
 
-/** Equal filters have equal texts. */
+/** Returns a text that is equal for equal filters. */
 export const canonicalLogFilter = ({ addresses, topics }: LogFilter): string => JSON.stringify([addresses, topics]);
 
 /**

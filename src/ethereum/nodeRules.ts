@@ -3,9 +3,9 @@ import { type Hash, isQuantity, parseData } from "./hex.ts";
 import { nativeContracts } from "./opForks.ts";
 import { areRulesKnown, type ChainForks, isForkActive, isOpForkActive, newestRulesAt, type Rules } from "./rules.ts";
 
-/** Rules of a node that are not ours. */
+/** A difference between the rules of a node and those of forebay. */
 export interface RuleDifference {
-  /** Seconds of the first block with such rules. */
+  /** Time of the first block with such rules, in seconds. */
   readonly from: bigint;
   readonly what: string;
 }
@@ -15,7 +15,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const isTime = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
 const isRecord = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 
-/** EIP-7910: system contracts with one address on all chains, and those whose address a chain chooses. */
+/** System contracts with one address on all chains, and those with an address of the chain. Source: EIP-7910. */
 const SYSTEM_CONTRACTS = new Map<string, string | undefined>([
   ["BEACON_ROOTS_ADDRESS", "0x000f3df6d732807ef1319fb7b8bb8522d0beac02"],
   ["HISTORY_STORAGE_ADDRESS", "0x0000f90827f1c53a10cb7a02335b175320002935"],
@@ -25,7 +25,7 @@ const SYSTEM_CONTRACTS = new Map<string, string | undefined>([
 ]);
 
 /**
- * The earliest difference between a node's answer to eth_config (EIP-7910) and our rules; undefined if there is none.
+ * Returns the earliest difference between a node's response to eth_config (EIP-7910) and our rules, or `undefined`.
  * An entry without an activation time is not compared.
  */
 export const findRuleDifference = (
@@ -54,7 +54,7 @@ const compareEntry = (entry: Fields, from: bigint, forks: ChainForks, genesisHas
   );
 };
 
-/** A block number above all forks that begin at a number. */
+/** A block number above all forks that start at a number. */
 const UNBOUNDED = 2n ** 64n;
 
 const timesOf = ({ activations, op = {} }: ChainForks): readonly (bigint | undefined)[] => [
@@ -103,7 +103,7 @@ const findUnknownContract = (contracts: unknown): string | undefined => {
   return unknown && `system contract ${unknown[0]} at ${unknown[1]}`;
 };
 
-/** EIP-2124: checksum of the genesis hash and of all forks up to that time. */
+/** Returns the checksum of the genesis hash and of all forks up to that time. Source: EIP-2124. */
 const compareForkId = (
   forkId: unknown,
   { activations, forkIdBlocks }: ChainForks,

@@ -4,13 +4,13 @@ import { type Address, formatData, type Hash } from "./hex.ts";
 import { isOpForkActive, type OpFork, type Rules } from "./rules.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
-/** Predeploys, OP stack, specs/protocol/predeploys.md. */
+/** Predeploys. Source: https://specs.optimism.io/protocol/predeploys.html */
 export const L1_BLOCK: Address = "0x4200000000000000000000000000000000000015";
 export const BASE_FEE_VAULT: Address = "0x4200000000000000000000000000000000000019";
 export const L1_FEE_VAULT: Address = "0x420000000000000000000000000000000000001a";
 export const OPERATOR_FEE_VAULT: Address = "0x420000000000000000000000000000000000001b";
 
-/** What the first deposit of a block tells of L1. Bedrock's overhead and scalar are not used since Ecotone. */
+/** The L1 values in the first deposit of a block. Overhead and scalar of Bedrock are not used since Ecotone. */
 export interface L1Attributes {
   readonly baseFee: bigint;
   readonly blobBaseFee: bigint;
@@ -32,7 +32,7 @@ const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
 
 const BEDROCK_SELECTOR = "0x015d8eb9";
-/** The selectors that name a fork; those before Isthmus say too little. OP stack, specs/protocol: isthmus and jovian l1-attributes. */
+/** The selectors that identify a fork. Those before Isthmus are ambiguous. Source: docs/reference/op-stack.md, L1 attributes. */
 const SELECTOR_FORKS: ReadonlyMap<string, OpFork> = new Map([
   ["0x098999be", "isthmus"],
   ["0x3db6be2b", "jovian"],
@@ -44,7 +44,7 @@ const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
 
 const footprintScalar = (told: bigint): bigint => (told === 0n ? DEFAULT_FOOTPRINT_SCALAR : told);
 
-/** From the calldata of the L1-attributes deposit; the packed layout of Ecotone only grew since. */
+/** Reads the calldata of the L1-attributes deposit. Later forks appended fields to the packed layout of Ecotone. */
 export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
   if (formatData(calldata.subarray(0, 4)) === BEDROCK_SELECTOR) return parseBedrock(calldata);
   const number = (from: number, to: number) => numberAt(calldata, from, to);
@@ -61,7 +61,7 @@ export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
   };
 };
 
-/** The fork whose rules for L1 fees the calldata of an L1-attributes deposit names: Jovian for later ones too. */
+/** Returns the fork of the L1 fee rules in the calldata of an L1-attributes deposit. Later forks return Jovian too. */
 export const l1AttributesFork = (calldata: Uint8Array): OpFork | undefined =>
   SELECTOR_FORKS.get(formatData(calldata.subarray(0, 4)));
 
@@ -80,7 +80,7 @@ const parseBedrock = (calldata: Uint8Array): L1Attributes => {
   };
 };
 
-/** Gives a slot's value, with or without its leading zeros. */
+/** Returns a slot's value, with or without leading zeros. */
 type ReadSlot = (slot: Hash) => Uint8Array;
 
 const readWord = (read: ReadSlot, slot: number): Uint8Array => {
@@ -114,7 +114,7 @@ export const readL1Attributes = (read: ReadSlot): L1Attributes => {
   };
 };
 
-/** Bytes of a compressed transaction, times a million (Fjord). */
+/** Returns the compressed size of a transaction in bytes, times a million (Fjord). */
 const estimateSize = (raw: Uint8Array): bigint =>
   larger(FASTLZ_COEFFICIENT * BigInt(fastLzLength(raw)) - FASTLZ_INTERCEPT, MIN_SIZE);
 
@@ -131,7 +131,7 @@ export interface L1Cost {
 
 const NO_COST: L1Cost = { fee: 0n, gasUsed: 0n };
 
-/** What posting a transaction to L1 costs its sender. OP stack, specs/protocol: exec-engine, ecotone, fjord. */
+/** Returns the sender's fee for the data on L1. Source: docs/reference/op-stack.md, Fees and receipts. */
 export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost => {
   if (raw[0] === DEPOSIT_TYPE) return NO_COST;
   const scaled = BYTE_GAS * l1.baseFee * l1.baseFeeScalar + l1.blobBaseFee * l1.blobBaseFeeScalar;
@@ -147,16 +147,16 @@ export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost 
   return { gasUsed, fee: (gasUsed * l1.baseFee * l1.scalar) / MILLION };
 };
 
-/** For so much gas. OP stack, specs/protocol: isthmus and jovian exec-engine. */
+/** Returns the operator fee for an amount of gas. Source: docs/reference/op-stack.md, Fees and receipts. */
 export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint => {
   if (!isOpForkActive(rules, "isthmus")) return 0n;
   const { operatorFeeScalar: scalar, operatorFeeConstant: constant } = l1;
   return (isOpForkActive(rules, "jovian") ? gas * scalar * 100n : (gas * scalar) / MILLION) + constant;
 };
 
-/** Jovian: what a transaction counts for in its block's `blobGasUsed`. */
+/** Returns what a transaction adds to the block's `blobGasUsed` since Jovian. */
 export const dataFootprint = (l1: L1Attributes, raw: Uint8Array): bigint =>
   raw[0] === DEPOSIT_TYPE ? 0n : (estimateSize(raw) / MILLION) * l1.daFootprintGasScalar;
 
-/** Jovian: of a transaction that compresses to the smallest size that counts. */
+/** Returns the footprint of a transaction with the smallest compressed size (Jovian). */
 export const smallestFootprint = (scalar: bigint): bigint => (MIN_SIZE / MILLION) * scalar;

@@ -10,7 +10,7 @@ export const createOpForks = (chainId: bigint, op: OpForkTimes): ChainForks => (
 
 const rowOf = (chainId: bigint) => OP_FORK_TIMES.find((row) => BigInt(row.chainId) === chainId);
 
-/** Public chains of the OP stack; undefined for any other chain. */
+/** Returns the forks of a public chain of the OP stack, or `undefined` for any other chain. */
 export const opForks = (chainId: bigint): ChainForks | undefined => {
   const row = rowOf(chainId);
   if (row === undefined) return undefined;
@@ -20,7 +20,7 @@ export const opForks = (chainId: bigint): ChainForks | undefined => {
 };
 
 /**
- * Native contracts of Base's nodes since Beryl, as addresses and beginnings of addresses. A B20 token has 0xb2, nine
+ * Native contracts of Base's nodes since Beryl, as addresses and prefixes of addresses. A B20 token has 0xb2, nine
  * zero bytes, and its variant (0 or 1) at byte 10.
  */
 const BASE_NATIVES = [
@@ -31,7 +31,7 @@ const BASE_NATIVES = [
   `0xb2${"00".repeat(9)}01`,
 ];
 
-/** Addresses, or beginnings of addresses, whose code is native in a block of that time. A run that touches one goes to a node. */
+/** Returns addresses, or prefixes of addresses, whose code is native in a block of that time. A run that reads one is forwarded. */
 export const nativeContracts = (chainId: bigint, timestamp: bigint): readonly string[] => {
   const beryl = rowOf(chainId)?.beryl;
   return beryl !== undefined && timestamp >= BigInt(beryl) ? BASE_NATIVES : [];

@@ -4,7 +4,7 @@ import { keccak256 } from "./keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber, listLength, prefixLength, writePrefix } from "./rlp.ts";
 import { DEPOSIT_TYPE, type Transaction } from "./transaction.ts";
 
-/** What a transaction wrote: the part of a log that consensus knows. */
+/** The fields of a log that are part of consensus. */
 export interface LogEntry {
   readonly address: Address;
   readonly topics: readonly Hash[];
@@ -24,7 +24,7 @@ export interface Receipt {
   readonly depositReceiptVersion?: bigint;
 }
 
-/** Consensus encoding (EIP-2718; deposits: OP stack, specs/protocol/deposits.md): what receiptsRoot is made of. */
+/** Encodes a receipt for the receipts root. Source: EIP-2718; for deposits https://specs.optimism.io/protocol/deposits.html */
 export const encodeReceipt = (receipt: Receipt): Uint8Array => {
   const { status } = receipt;
   const fields = [
@@ -44,7 +44,7 @@ export const encodeReceipt = (receipt: Receipt): Uint8Array => {
 const ADDRESS_BYTES = 21;
 const TOPIC_BYTES = 33;
 
-/** Logs are most of a receipt: their lengths are known beforehand, and all are written into one array. */
+/** Logs are most of a receipt. Their lengths are computed first, so that all are written into one array. */
 const encodeLogs = (logs: readonly LogEntry[]): Uint8Array => {
   let length = 0;
   for (const log of logs) length += listLength(logPayload(log));
@@ -76,20 +76,20 @@ const writeItem = (into: Uint8Array, at: number, data: Data): number => {
   return writeData(data, into, start);
 };
 
-/** Where a receipt stands. `blockHash` is the block's own, also in one that is not sealed. */
+/** The position of a receipt. `blockHash` is the block's own hash, also if the block is not sealed. */
 export interface ReceiptPlace extends Omit<TransactionPlace, "depositNonce" | "depositReceiptVersion"> {
   readonly transaction: Transaction;
   readonly gasUsed: bigint;
   /** The index in the block of this receipt's first log. */
   readonly firstLogIndex: number;
-  /** More fields, as a chain's own nodes give them: L1 fees, blob gas. */
+  /** Further fields of the chain's nodes: L1 fees, blob gas. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
 export type RpcLog = Readonly<Record<string, unknown>>;
 export type RpcReceipt = Readonly<Record<string, unknown>>;
 
-/** The execution API's log objects of one receipt. */
+/** Formats the logs of one receipt as the objects of the execution API. */
 const formatLogs = (logs: readonly LogEntry[], place: Omit<ReceiptPlace, "gasUsed" | "sender">): RpcLog[] =>
   logs.map(({ address, topics, data }, at) => ({
     address,
@@ -104,7 +104,7 @@ const formatLogs = (logs: readonly LogEntry[], place: Omit<ReceiptPlace, "gasUse
     removed: false,
   }));
 
-/** The execution API's receipt object. */
+/** Formats the receipt object of the execution API. */
 export const formatReceipt = (receipt: Receipt, place: ReceiptPlace): RpcReceipt => {
   const { transaction } = place;
   const sender = transaction.type === DEPOSIT_TYPE ? transaction.from : place.sender;
@@ -134,6 +134,6 @@ export const formatReceipt = (receipt: Receipt, place: ReceiptPlace): RpcReceipt
   };
 };
 
-/** The address of a contract that a transaction creates: the last 20 bytes of keccak(rlp([sender, nonce])). */
+/** Returns the address of a contract that a transaction creates: the last 20 bytes of keccak(rlp([sender, nonce])). */
 export const createdAddress = (sender: Address, nonce: bigint): Address =>
   formatData(keccak256(encodeList([encodeBytes(parseData(sender)), encodeNumber(nonce)])).subarray(12));

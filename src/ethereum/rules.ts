@@ -1,4 +1,4 @@
-/** Ethereum's forks that change execution, oldest first, as the library names them. */
+/** Ethereum's forks that change execution, oldest first, with the library's names. */
 export const ETHEREUM_FORKS = [
   "chainstart",
   "homestead",
@@ -20,7 +20,7 @@ export const ETHEREUM_FORKS = [
 ] as const;
 export type EthereumFork = (typeof ETHEREUM_FORKS)[number];
 
-/** The OP stack's forks, oldest first. Base has Azul in Karst's place: Osaka with Jovian's limits of input. */
+/** The OP stack's forks, oldest first. Base has Azul instead of Karst: Osaka with the input limits of Jovian. */
 export const OP_FORKS = [
   "bedrock",
   "regolith",
@@ -43,7 +43,7 @@ export interface BlobSchedule {
   readonly updateFraction: bigint;
 }
 
-/** What holds for one block. */
+/** The rules of one block. */
 export interface Rules {
   readonly chainId: bigint;
   readonly fork: EthereumFork;
@@ -51,33 +51,33 @@ export interface Rules {
   readonly blobs?: BlobSchedule;
 }
 
-/** Where a fork begins: at both, where both are set. */
+/** The start of a fork. If both fields are set, both conditions apply. */
 export interface Activation {
   readonly fork: EthereumFork;
   readonly block?: bigint;
   readonly timestamp?: bigint;
 }
 
-/** Seconds from which a fork holds; one that is missing does not come. */
+/** Times of the forks, in seconds. A missing fork is not scheduled. */
 export type OpForkTimes = Partial<Record<OpFork, bigint>>;
 
-/** Which rules hold when, on one chain. Plain data, sent between threads. */
+/** The forks of one chain. Plain data, sent between threads. */
 export interface ChainForks {
   readonly chainId: bigint;
   /** Oldest first. */
   readonly activations: readonly Activation[];
   readonly blobs: Partial<Record<EthereumFork, BlobSchedule>>;
-  /** Set on OP-stack chains; then it alone decides. */
+  /** Set on OP-stack chains. The other activations are ignored then. */
   readonly op?: OpForkTimes;
   /** EIP-6110 */
   readonly depositContract?: `0x${string}`;
-  /** Seconds from which the rules of this chain are not known here. */
+  /** Time in seconds from which forebay does not know the rules of this chain. */
   readonly unknownFrom?: bigint;
   /** Block numbers in the chain's fork id (EIP-2124). Undefined: the id cannot be computed. */
   readonly forkIdBlocks?: readonly bigint[];
 }
 
-/** The rules of a block are not known here: a node must execute it. */
+/** Forebay does not know the rules of a block. A node must execute it. */
 export class UnknownRules extends Error {
   override readonly name = "UnknownRules";
 }
@@ -85,7 +85,7 @@ export class UnknownRules extends Error {
 export const areRulesKnown = ({ unknownFrom }: ChainForks, timestamp: bigint): boolean =>
   unknownFrom === undefined || timestamp < unknownFrom;
 
-/** Throws UnknownRules. */
+/** Returns the rules of a block. Throws UnknownRules. */
 export const rulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): Rules => {
   if (!areRulesKnown(forks, timestamp)) {
     throw new UnknownRules(`the rules of chain ${forks.chainId} at time ${timestamp} are not known`);
@@ -93,7 +93,7 @@ export const rulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): R
   return newestRulesAt(forks, number, timestamp);
 };
 
-/** The newest rules that are known for a block, also where its own are not. */
+/** Returns the newest known rules for a block, also if its own rules are not known. */
 export const newestRulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): Rules => {
   const { chainId, op } = forks;
   if (op !== undefined) return opRulesAt(chainId, op, timestamp);
@@ -105,7 +105,7 @@ export const newestRulesAt = (forks: ChainForks, number: bigint, timestamp: bigi
   return { chainId, fork, ...(blobs === undefined ? {} : { blobs }) };
 };
 
-/** Which of Ethereum's forks an OP fork brought. */
+/** The fork of Ethereum that an OP fork includes. */
 const ETHEREUM_OF: Record<OpFork, EthereumFork> = {
   bedrock: "paris",
   regolith: "paris",

@@ -8,6 +8,6 @@ const KNOWN_FIELDS = new Set([
   ...["totalDifficulty", "author", "sealFields", "signature", "step"],
 ]);
 
-/** Names of fields that no known fork has. A block with one was made under rules that are not known here. */
+/** Returns the names of fields that no known fork has. Forebay does not know the rules of a block with such a field. */
 export const unknownFields = (block: Readonly<Record<string, unknown>>): readonly string[] =>
   Object.keys(block).filter((name) => !KNOWN_FIELDS.has(name) && block[name] !== null && block[name] !== undefined);

@@ -10,7 +10,7 @@ const PADDING_BYTES = 16;
 type Part = "fp" | "g1" | "g2";
 const FIELDS_OF: Record<Part, number> = { fp: 1, g1: 2, g2: 4 };
 
-/** What an input consists of: items of these parts, each followed by a scalar. */
+/** The format of an input: items of these parts, each followed by a scalar. */
 export interface BlsInput {
   readonly parts: readonly Part[];
   readonly scalarBytes: number;
@@ -18,7 +18,7 @@ export interface BlsInput {
   readonly checksGroup: boolean;
 }
 
-/** geth's words (core/vm/contracts.go) for the first fault of a BLS12-381 precompile's input. EIP-2537 */
+/** Returns geth's text for the first fault in the input of a BLS12-381 precompile. Source: EIP-2537; geth, core/vm/contracts.go. */
 export const describeBlsFault = (data: Uint8Array, { parts, scalarBytes, checksGroup }: BlsInput): string => {
   let at = 0;
   while (at < data.length) {

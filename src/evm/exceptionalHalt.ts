@@ -5,7 +5,7 @@ const { errorMessages } = EVMError;
 const STACK_LIMIT = 1024;
 const UINT64 = 2n ** 64n;
 const WORD_BYTES = 32n;
-/** geth refuses to price more memory (core/vm/gas_table.go, memoryGasCost). */
+/** The largest memory that geth prices. Source: geth, core/vm/gas_table.go, memoryGasCost. */
 const MAX_PRICED_MEMORY = 0x1f_ffff_ffe0n;
 const FORMAT_PREFIX = 0xef;
 
@@ -14,10 +14,10 @@ const GAS_OVERFLOW = "gas uint64 overflow";
 const CODE_STORE_OUT_OF_GAS = "contract creation code storage out of gas";
 const INVALID_CODE = "invalid code: must not begin with 0xef";
 const RETURN_DATA_OUT_OF_BOUNDS = "return data out of bounds";
-/** Creation from an account whose nonce cannot be increased (EIP-2681). */
+/** A creation by an account whose nonce cannot be incremented (EIP-2681). */
 export const NONCE_OVERFLOW = "nonce uint64 overflow";
 
-/** geth's words (core/vm/errors.go) for the library's. */
+/** geth's error texts by the library's. Source: geth, core/vm/errors.go. */
 const HALTS = new Map<string, string>([
   [errorMessages.CODESTORE_OUT_OF_GAS, CODE_STORE_OUT_OF_GAS],
   [errorMessages.CODESIZE_EXCEEDS_MAXIMUM, "max code size exceeded"],
@@ -29,7 +29,7 @@ const HALTS = new Map<string, string>([
   [errorMessages.INITCODE_SIZE_VIOLATION, "max initcode size exceeded"],
 ]);
 
-/** The frame that failed, as its last opcode left it. */
+/** The frame that failed, after its last opcode. */
 export interface Failed {
   readonly opCode: number;
   readonly stack: { readonly length: number; peek(count: number): bigint[] };
@@ -37,13 +37,13 @@ export interface Failed {
   readonly returnBytes: Uint8Array;
   readonly memoryWordCount: bigint;
   readonly highestMemCost: bigint;
-  /** Set once the frame has returned. */
+  /** Set after the frame has returned. */
   readonly returnValue?: Uint8Array | undefined;
 }
 
-/** What stopped a message, as geth words it. */
+/** Returns geth's text for the error that halted a message. */
 export const formatHalt = (error: EVMError, failed: Failed | undefined): string => {
-  // The library adds where it was.
+  // The library appends the position.
   if (error.error.startsWith(errorMessages.INVALID_JUMP)) return "invalid jump destination";
   return (failed && describeByFrame(error, failed)) ?? HALTS.get(error.error) ?? error.error;
 };
@@ -71,7 +71,7 @@ const describeUnderflow = ({ opCode, stack }: Failed): string =>
 const describeDeposit = ([first]: Uint8Array): string =>
   first === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;
 
-/** In geth's order (core/vm/interpreter.go): the stack, the memory's size, its price, and what the opcode itself checks. */
+/** Checks in geth's order: the stack, the memory's size, its price, then the opcode's own checks. Source: geth, core/vm/interpreter.go. */
 const describeOutOfGas = (failed: Failed): string => {
   const { opCode, stack, returnBytes } = failed;
   const inputs = inputsOf(opCode);
@@ -93,7 +93,7 @@ const COPY_WORD_GAS = 3n;
 const MEMORY_WORD_GAS = 3n;
 const MEMORY_QUADRATIC_DIVISOR = 512n;
 
-/** What a copy into memory up to `end` costs. */
+/** Returns the cost of a copy into memory up to `end`. */
 const copyGas = ({ memoryWordCount, highestMemCost }: Failed, end: bigint, length: bigint): bigint => {
   const copied = COPY_BASE_GAS + wordsOf(length) * COPY_WORD_GAS;
   const words = wordsOf(end);

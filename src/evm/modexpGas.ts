@@ -8,21 +8,21 @@ const SHORT_BYTES = 32n;
 const SHORT_COMPLEXITY = 16n;
 const EXPONENT_BYTE_GAS = 16n;
 
-/** The 32 bytes from that place on as a number. Bytes beyond the end are zero. */
+/** Returns the 32 bytes at offset `at` as a number. Bytes beyond the end are zero. */
 export const wordAt = (data: Uint8Array, at: number): bigint => {
   const word = new Uint8Array(WORD_BYTES);
   word.set(data.subarray(at, at + WORD_BYTES));
   return BigInt(formatData(word));
 };
 
-/** Lengths of base, exponent and modulus. */
+/** Returns the lengths of base, exponent and modulus, in bytes. */
 export const modexpLengths = (data: Uint8Array): readonly [base: bigint, exponent: bigint, modulus: bigint] => [
   wordAt(data, 0),
   wordAt(data, WORD_BYTES),
   wordAt(data, 2 * WORD_BYTES),
 ];
 
-/** The price of a modular exponentiation since Osaka (EIP-7883). */
+/** Returns the gas of a modular exponentiation since Osaka (EIP-7883). */
 export const modexpGas = (data: Uint8Array): bigint => {
   const [base, exponent, modulus] = modexpLengths(data);
   const longest = larger(base, modulus);

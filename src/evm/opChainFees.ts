@@ -13,15 +13,15 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { ChainFees } from "./applyTransaction.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 
-/** As the block's first deposit has written them. */
+/** Reads the L1 attributes that the block's first deposit has written. */
 export const l1AttributesOf = (state: StateOverlay): L1Attributes =>
   readL1Attributes((slot) => state.storageOf(L1_BLOCK, slot));
 
-/** Of those attributes, the scalar of the data footprint alone: one slot. */
+/** Reads only the scalar of the data footprint, which is one slot. */
 export const footprintScalarOf = (state: StateOverlay): bigint =>
   readFootprintScalar((slot) => state.storageOf(L1_BLOCK, slot));
 
-/** What an OP-stack chain takes from the sender of these EIP-2718 bytes besides gas. */
+/** Returns the fees of an OP-stack chain besides gas, for a transaction with these EIP-2718 bytes. */
 export const opChainFees = (rules: Rules, l1: L1Attributes, raw: Uint8Array): ChainFees => ({
   fixed: l1Cost(rules, l1, raw).fee,
   fixedTo: L1_FEE_VAULT,

@@ -9,10 +9,10 @@ const G1_MSM = address("0c");
 const G2_MSM = address("0e");
 const BLS_PAIRING = address("0f");
 const P256_VERIFY = address("0100");
-/** RIP-7212, as the OP stack had it from Fjord until Osaka's price. */
+/** The price of P256VERIFY on the OP stack from Fjord until Osaka (RIP-7212). */
 const FJORD_P256_GAS = 3450n;
 
-/** Bytes of input at most. OP stack, specs/protocol: granite, isthmus, jovian and karst exec engine; the newest fork first. */
+/** Largest inputs in bytes, newest fork first. Source: docs/reference/op-stack.md, Differences inside the EVM. */
 const LIMITS: readonly (readonly [OpFork, ReadonlyMap<string, number>])[] = [
   ["karst", new Map([[PAIRING, 57_600]])],
   [
@@ -35,7 +35,7 @@ const LIMITS: readonly (readonly [OpFork, ReadonlyMap<string, number>])[] = [
   ["granite", new Map([[PAIRING, 112_687]])],
 ];
 
-/** What op-geth says of a longer input (core/vm/contracts.go). */
+/** The error texts for longer inputs. Source: op-geth, core/vm/contracts.go. */
 const TOO_LONG = new Map([
   [PAIRING, "bad elliptic curve pairing input size"],
   [G1_MSM, "g1 msm input size exceeds maximum"],
@@ -43,7 +43,7 @@ const TOO_LONG = new Map([
   [BLS_PAIRING, "pairing input size exceeds maximum"],
 ]);
 
-/** The precompiles of these rules: Ethereum's, and on the OP stack with its limits and P256VERIFY. */
+/** Returns the precompiles of these rules. On the OP stack they have its limits, and include P256VERIFY. */
 export const opPrecompiles = (rules: Rules, standard: Map<string, PrecompileFunc>): Map<string, PrecompileFunc> => {
   if (rules.op === undefined) return standard;
   const precompiles = new Map(standard);

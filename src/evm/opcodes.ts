@@ -1,4 +1,4 @@
-/** How many words each opcode takes: Yellow Paper, appendix H.2, and later EIPs. */
+/** Number of stack words that each opcode takes. Source: Yellow Paper, appendix H.2, and later EIPs. */
 const INPUTS: readonly (readonly [from: number, to: number, inputs: number])[] = [
   [0x01, 0x07, 2],
   [0x08, 0x09, 3],
@@ -60,7 +60,7 @@ const STATIC_CALL_SPANS: readonly Span[] = [
   [2, 3],
   [4, 5],
 ];
-/** geth: core/vm/memory_table.go. */
+/** Source: geth, core/vm/memory_table.go. */
 const SPANS: ReadonlyMap<number, readonly Span[]> = new Map<number, readonly Span[]>([
   [0x20, [[0, 1]]],
   [0x37, [[0, 2]]],
@@ -88,7 +88,7 @@ const SPANS: ReadonlyMap<number, readonly Span[]> = new Map<number, readonly Spa
   [0xfd, [[0, 1]]],
 ]);
 
-/** The memory that an opcode needs, as offset and length of each access. `operands`: the stack, its top first. */
+/** Returns offset and length of each memory access of an opcode. `operands` is the stack, top first. */
 export const memoryAccesses = (
   opCode: number,
   operands: readonly bigint[],
@@ -98,7 +98,7 @@ export const memoryAccesses = (
     length: typeof length === "number" ? (operands[length] ?? 0n) : length.bytes,
   }));
 
-/** geth's names (core/vm/opcodes.go) of opcodes that are undefined in some fork. */
+/** geth's names of opcodes that are undefined in some fork. Source: geth, core/vm/opcodes.go. */
 const NAMES: Readonly<Record<number, string>> = {
   27: "SHL",
   28: "SHR",

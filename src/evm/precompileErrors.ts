@@ -15,7 +15,7 @@ const BN254_MUL_BYTES = 64;
 const MAX_MODEXP_BYTES = 1024n;
 const INPUT_LENGTH = "invalid input length";
 
-/** geth's words (core/vm/contracts.go, crypto/bn256/gnark) for what a precompile refuses; undefined: the library's. */
+/** Returns geth's error text for an input that a precompile rejects, or `undefined` for the library's text. Source: geth, core/vm/contracts.go, crypto/bn256/gnark. */
 type Describe = (input: PrecompileInput, error: LibraryError) => string | undefined;
 
 const describeBn254 =
@@ -34,7 +34,7 @@ const describeKzg: Describe = (_, error) => {
   return error === errorMessages.INVALID_COMMITMENT ? "mismatched versioned hash" : "error verifying kzg proof";
 };
 
-/** The library says "out of gas" for lengths above EIP-7823's limit. */
+/** The library returns "out of gas" for lengths above the limit of EIP-7823. */
 const describeModexp: Describe = ({ data, common, gasLimit }, error) => {
   if (error !== errorMessages.OUT_OF_GAS || !common.isActivatedEIP(7823)) return undefined;
   const isTooLong = modexpLengths(data).some((length) => length > MAX_MODEXP_BYTES);
@@ -71,7 +71,7 @@ const DESCRIBE = new Map<string, Describe>([
   [at("11"), bls({ parts: ["fp", "fp"], scalarBytes: 0, checksGroup: false })],
 ]);
 
-/** The same precompiles with geth's errors. One that refuses its input halts; the library calls some of that a revert. */
+/** Gives the precompiles geth's errors. A rejected input halts; for some inputs the library reverts. */
 export const withGethErrors = (precompiles: ReadonlyMap<string, PrecompileFunc>): Map<string, PrecompileFunc> =>
   new Map([...precompiles].map(([address, precompile]) => [address, describing(precompile, DESCRIBE.get(address))]));
 
@@ -80,7 +80,7 @@ const describing = (precompile: PrecompileFunc, describe: Describe | undefined):
   const renamed = (input: PrecompileInput, result: Result): Result => {
     const error = result.exceptionError?.error;
     if (error === undefined) return result;
-    // Out of gas is the same everywhere, but for modexp's lengths.
+    // The text for out of gas is the same, except for the lengths of modexp.
     if (error === errorMessages.OUT_OF_GAS && describe !== describeModexp) return result;
     const text = describe(input, error);
     return text === undefined ? result : { ...result, exceptionError: new EVMError(text as LibraryError) };

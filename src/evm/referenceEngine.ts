@@ -18,7 +18,7 @@ import { isTransferLog } from "./transferLog.ts";
 const NOTHING = new Uint8Array(0);
 const NO_ANCESTOR = new Uint8Array(32);
 
-/** The engine of one set of rules, on the library's EVM. It runs one message at a time. */
+/** Makes the engine of one set of rules, based on the library's EVM. It runs one message at a time. */
 export const createReferenceEngine = (rules: Rules): Engine => {
   const common = new FastCommon({
     chain: { ...Mainnet, chainId: Number(rules.chainId) },
@@ -102,9 +102,9 @@ const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean
   const { exceptionError, executionGasUsed, returnValue } = execResult;
   const { capturedLogs } = evm;
   if (exceptionError !== undefined) return describeFailure(execResult, exceptionError, capturedLogs);
-  const born = execResult.createdAddresses;
-  // EIP-6780: only what this transaction created goes.
-  const isDestroyed = (address: string) => !keepsOlder || born === undefined || born.has(address as Address);
+  const created = execResult.createdAddresses;
+  // EIP-6780: only accounts that this transaction created are destroyed.
+  const isDestroyed = (address: string) => !keepsOlder || created === undefined || created.has(address as Address);
   return {
     status: "success",
     returnData: returnValue,
@@ -137,13 +137,13 @@ const describeAccess = (accessed: ReadonlyMap<string, ReadonlySet<string>>): Acc
     storageKeys: [...slots].map((slot): Hash => `0x${slot}`),
   }));
 
-/** Warm engines, one for each set of rules: the library's tables cost more to make than a transfer to run. */
+/** Returns a function that makes and caches one engine for each set of rules. The library's tables cost more than a transfer. */
 export const createEngines = (): ((rules: Rules) => Engine) => {
   const engines = new Map<string, Engine>();
   return (rules) => {
     const key = `${rules.chainId} ${rules.fork} ${rules.op ?? ""}`;
-    const known = engines.get(key);
-    if (known !== undefined) return known;
+    const cached = engines.get(key);
+    if (cached !== undefined) return cached;
     const engine = createReferenceEngine(rules);
     engines.set(key, engine);
     return engine;

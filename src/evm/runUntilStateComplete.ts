@@ -3,12 +3,12 @@ import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";
 
-/** Values that one run may have fetched for it: each is one to three calls to a node. */
+/** Values that one run may fetch. Each needs one to three calls to a node. */
 const MAX_FETCHED = 10_000;
 
 export interface CompletedRun<T> {
   readonly result: T;
-  /** Rounds of fetching that it took. */
+  /** Number of rounds that fetched state. */
   readonly rounds: number;
 }
 
@@ -31,7 +31,7 @@ export const runUntilStateComplete = async <T>(
     }
     fetched += missing.count;
     if (fetched > MAX_FETCHED) throw tooMuch(`reads more than ${MAX_FETCHED} values that have to be fetched`);
-    // Whatever came of it came of guesses.
+    // The outcome is based on guesses, so it is discarded.
     known.add(await fetch(missing.keys()));
   }
 };

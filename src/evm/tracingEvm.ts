@@ -31,10 +31,10 @@ const TRANSFERRING = [
 ] as const;
 const NO_ANCESTOR = new Uint8Array(32);
 
-/** The library's EVM with the places where value moves among its logs. */
+/** The library's EVM. Its logs can include transfers of value. */
 export class TracingEvm extends EVM {
   tracesTransfers = false;
-  /** Logs and transfers so far, with those of frames that failed. */
+  /** Number of captured logs and transfers, including those of frames that failed. */
   #captured = 0;
   #indices = new WeakMap<LibraryLog, number>();
 
@@ -42,7 +42,7 @@ export class TracingEvm extends EVM {
     super(options);
     this.#traceSelfDestructs();
     this.#countLogs();
-    this.#countRefusedTransfers();
+    this.#countFailedTransfers();
     this.#keepJumpAnalyses();
   }
 
@@ -50,7 +50,7 @@ export class TracingEvm extends EVM {
     const manager = new LibraryState(state);
     this.stateManager = manager;
     this._precompiles = precompiles;
-    // The journal is given its state only when it is made, and making an EVM costs more than a transfer.
+    // The journal takes its state in its constructor, and a new EVM costs more than a transfer.
     Reflect.set(this.journal, "stateManager", manager);
     this.journal.cleanJournal();
     this.transientStorage.clear();
@@ -63,7 +63,7 @@ export class TracingEvm extends EVM {
     return this.#captured;
   }
 
-  /** Position of a log among all that the message has captured. */
+  /** Returns the position of a log among all that the message has captured. */
   indexOf(log: LibraryLog): number {
     return this.#indices.get(log) ?? 0;
   }
@@ -88,7 +88,7 @@ export class TracingEvm extends EVM {
     }
   }
 
-  /** A contract's balance goes to another without a message. */
+  /** SELFDESTRUCT moves a balance without a message. */
   #traceSelfDestructs(): void {
     this.#wrap(SELFDESTRUCT, (original) => (runState, common) => {
       const { contract, address } = runState.env;
@@ -103,8 +103,8 @@ export class TracingEvm extends EVM {
     });
   }
 
-  /** geth captures a transfer before it finds that the balance or the depth does not allow it; the library makes no message then. */
-  #countRefusedTransfers(): void {
+  /** geth captures a transfer before it checks balance and depth. The library makes no message if they do not allow the transfer. */
+  #countFailedTransfers(): void {
     for (const [opCode, valueAt] of TRANSFERRING) {
       if (this._opcodeMap[opCode]?.opcodeInfo.isInvalid !== false) continue;
       this.#wrap(opCode, (original) => (runState, common) => {
@@ -116,7 +116,7 @@ export class TracingEvm extends EVM {
     }
   }
 
-  /** From the first jump on. */
+  /** Starts at the first jump. */
   #keepJumpAnalyses(): void {
     const entry = this._opcodeMap[JUMPDEST];
     if (entry === undefined) throw new Error("the library's opcode table changed");
@@ -146,18 +146,18 @@ export class TracingEvm extends EVM {
     return result;
   }
 
-  /** Balances wrap at 2^256, as geth's do. */
+  /** Balances wrap at 2^256, like geth's. */
   protected override async _addToBalance(to: Account, message: MessageWithTo): Promise<void> {
     to.balance = BigInt.asUintN(256, to.balance + message.value);
     await this.journal.putAccount(message.to, to);
   }
 
-  /** The index of a frame's transfer, which comes before the frame's own logs. */
+  /** Returns the index of a frame's transfer. It precedes the frame's own logs. */
   #captureTransfer({ value }: LibraryMessage): number | undefined {
     return this.tracesTransfers && value > 0n ? this.#captured++ : undefined;
   }
 
-  /** With the frame's own logs it is dropped if the frame fails. */
+  /** The log belongs to the frame's own logs, which are discarded if the frame fails. */
   #trace(message: LibraryMessage, to: AddressBytes, { execResult }: EVMResult, index: number): void {
     const log = transferLog(message.caller.bytes, to.bytes, message.value);
     this.#capture(log, index);

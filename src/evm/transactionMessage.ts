@@ -1,7 +1,7 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { AccessListEntry, Authorization, SignedTransaction } from "../ethereum/transaction.ts";
 
-/** What a transaction wants done, without the form in which it was signed. */
+/** The content of a transaction, independent of its encoding and signature. */
 export interface TransactionMessage {
   readonly type: number;
   readonly from: Address;
@@ -11,23 +11,23 @@ export interface TransactionMessage {
   readonly gas: bigint;
   readonly value: bigint;
   readonly input: Uint8Array;
-  /** Both are the gas price where there is one. */
+  /** If the transaction has a gas price, both fees are that price. */
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
   readonly accessList: readonly AccessListEntry[];
   readonly maxFeePerBlobGas: bigint;
   readonly blobVersionedHashes: readonly Hash[];
   readonly authorizationList: readonly Authorization[];
-  /** Whether it is held to the rules of blob transactions. Default: by its type. */
+  /** Whether the rules of blob transactions apply. Default: according to the type. */
   readonly isBlob?: boolean;
-  /** Whether it is held to the rules of EIP-7702 transactions. Default: by its type. */
+  /** Whether the rules of EIP-7702 transactions apply. Default: according to the type. */
   readonly isSetCode?: boolean;
 }
 
 export const BLOB_TYPE = 3;
 export const SET_CODE_TYPE = 4;
 
-/** `from` is the recovered sender. */
+/** Converts a signed transaction. `from` is the recovered sender. */
 export const messageOf = (transaction: SignedTransaction, from: Address): TransactionMessage => {
   const { type, to, nonce, gas, value, input } = transaction;
   const isPriced = type === 0 || type === 1;

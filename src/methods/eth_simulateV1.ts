@@ -5,7 +5,8 @@ import type { PrefetchHint } from "../evm/prefetch.ts";
 import { elementAt } from "../json/elementAt.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
-import { type RunBase, wishOfPayload } from "../simulation/simulator.ts";
+import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
+import type { RunBase } from "../simulation/simulator.ts";
 import { stateBlock } from "./blockRead.ts";
 import { pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
@@ -69,7 +70,7 @@ const baseOf = async (
   const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
   const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
   const wish: PrefetchHint | undefined =
-    call.paramsText.length <= MAX_AHEAD_BYTES ? wishOfPayload(call.params) : undefined;
+    call.paramsText.length <= MAX_AHEAD_BYTES ? prefetchHintOfPayload(call.params) : undefined;
 
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);

@@ -1,7 +1,8 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { MustForwardError } from "../evm/evmWorkers.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { type Simulator, wishOfCall } from "../simulation/simulator.ts";
+import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
+import type { Simulator } from "../simulation/simulator.ts";
 import type { PendingRead } from "./blockRead.ts";
 import { pendingCallBase } from "./executionBase.ts";
 
@@ -18,7 +19,7 @@ const runPending =
     const onNode = () => chain.reads.request({ ...call, retention: "never", canonicalParams: "" }, context);
     if (chain.execution === undefined) return onNode();
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
-    const base = pendingCallBase(chain.execution, pending, newest, wishOfCall(values));
+    const base = pendingCallBase(chain.execution, pending, newest, prefetchHintOfCall(values));
     try {
       return await simulator[run](call.paramsText, base, context.signal);
     } catch (error) {

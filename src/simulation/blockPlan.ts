@@ -16,7 +16,7 @@ export interface PlanOptions {
   /** The largest distance of a block from the base block. */
   readonly maxBlocks: number;
   /** The timestamp of the first block if it is the pending block. */
-  readonly firstTimestamp?: bigint;
+  readonly firstTimestamp?: bigint | undefined;
 }
 
 const GAP = { overrides: {}, states: [], calls: [], isGap: true };

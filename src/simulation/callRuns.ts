@@ -22,12 +22,12 @@ import type { ParentBlock } from "./simulatedHeader.ts";
 const TRANSFER_GAS = 21_000n;
 const CALL_STIPEND = 2_300n;
 const MAX_TRANSACTION_GAS = 16_777_216n;
-/** geth's: an estimate may be so much too high, in thousandths. */
+/** geth's tolerance: an estimate may be too high by this number of thousandths. */
 const ESTIMATE_ERROR = 15n;
 
-/** A call that is run on a block's state and in that block: eth_call and its kin. Plain data, sent to a worker. */
+/** A call that executes in a block, on that block's state. Plain data, sent to a worker. */
 export interface CallInput {
-  /** [call, block, stateOverrides, blockOverrides]; the block is resolved already. */
+  /** JSON text of [call, block, stateOverrides, blockOverrides]. The block was resolved before. */
   readonly paramsText: Uint8Array;
   readonly block: ParentBlock;
   readonly forks: ChainForks;
@@ -38,7 +38,7 @@ type Host = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
-/** The result's bytes. Throws RpcError. */
+/** Executes eth_call and returns the call's bytes. Throws RpcError. */
 export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
   const trial = prepare(input, host);
   const result = await host.withState((reader) => trial.run(reader, trial.gas));
@@ -46,7 +46,7 @@ export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
   return formatData(result.returnData);
 };
 
-/** Gas with which it succeeds, found as geth does (eth/gasestimator). */
+/** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
 export const runEstimate = async (input: CallInput, host: Host): Promise<bigint> => {
   const trial = prepare(input, host);
   return host.withState((reader) => estimate(trial, reader));
@@ -58,7 +58,7 @@ export interface AccessListResult {
   readonly error?: string;
 }
 
-/** What it reads, until the list itself changes nothing any more. */
+/** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
 export const runAccessList = async (input: CallInput, host: Host): Promise<AccessListResult> => {
   const trial = prepare(input, host);
   return host.withState(async (reader) => {
@@ -66,13 +66,13 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
     const created = trial.created(reader);
     for (;;) {
       const result = await trial.run(reader, trial.gas, accessList);
-      // What is on the list is warm, and what is warm is not told again.
-      const found = union(accessList, trial.listed(result.accessed ?? [], created));
-      if (sizeOf(found) === sizeOf(accessList)) {
+      // Entries of the list are warm, and the trace omits warm entries.
+      const next = union(accessList, trial.listed(result.accessed ?? [], created));
+      if (sizeOf(next) === sizeOf(accessList)) {
         const error = result.status === "success" ? {} : { error: failure(result).message };
-        return { accessList: found, gasUsed: result.gasUsed, ...error };
+        return { accessList: next, gasUsed: result.gasUsed, ...error };
       }
-      accessList = found;
+      accessList = next;
     }
   });
 };
@@ -85,7 +85,7 @@ interface Trial {
   readonly gasCap: bigint;
   run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
   state(reader: StateReader): StateOverlay;
-  /** Where the call creates a contract. */
+  /** Returns the address of the contract that the call creates, or null. */
   created(reader: StateReader): Address | null;
   listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
@@ -156,7 +156,7 @@ const environmentOf = (
   timestamp: overrides.time ?? block.timestamp,
   coinbase: overrides.feeRecipient ?? block.miner,
   gasLimit: overrides.gasLimit ?? block.gasLimit,
-  // geth lets a call without a price see no base fee.
+  // In geth the base fee is zero for a call without a price.
   baseFee: isFree ? 0n : (overrides.baseFeePerGas ?? block.baseFeePerGas ?? 0n),
   prevRandao: overrides.prevRandao ?? block.mixHash,
   difficulty: block.difficulty,
@@ -184,7 +184,7 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
     else high = optimistic;
   }
   while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_ERROR) {
-    // Most need little more than they use: the lower half is searched first.
+    // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
     if ((await succeeds(trial, reader, middle)) === undefined) low = middle;
     else high = middle;
@@ -192,7 +192,7 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   return high;
 };
 
-/** The most that it can be given: what the block holds and, where there is a price, what the sender can pay. */
+/** Returns the highest gas for the call: the block's limit and, with a price, the gas that the sender can pay. */
 const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   const { call, engine, block, gasCap } = trial;
   let high = call.gas !== undefined && call.gas >= TRANSFER_GAS ? call.gas : block.gasLimit;
@@ -211,7 +211,7 @@ const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise
     const result = await trial.run(reader, gas);
     return result.status === "success" ? result : undefined;
   } catch (error) {
-    // Too little even to begin with.
+    // The gas does not suffice to start.
     if (error instanceof RpcError) return undefined;
     throw error;
   }

@@ -16,71 +16,71 @@ const UINT64 = 2n ** 64n;
 const UINT256 = 2n ** 256n;
 
 /**
- * Readers of a payload's fields. A field that is missing or null is undefined; an error names the place of a wrong one. As in
- * geth (common/hexutil), an empty string is zero or no bytes, and the prefix may be `0X`.
+ * Parsers of a payload's fields. They return `undefined` for a field that is missing or null. Errors name the path of the field.
+ * An empty string is zero or no bytes, and the prefix may be `0X`. Source: geth, common/hexutil.
  */
 
-const wrong = (place: string, wanted: string) => invalidParams(`${place} must be ${wanted}`);
+const wrong = (path: string, wanted: string) => invalidParams(`${path} must be ${wanted}`);
 const isMissing = (value: unknown): value is undefined | null => value === undefined || value === null;
 
-export const parseFields = (value: unknown, place: string): Fields | undefined => {
+export const parseFields = (value: unknown, path: string): Fields | undefined => {
   if (isMissing(value)) return undefined;
-  if (typeof value !== "object" || Array.isArray(value)) throw wrong(place, "an object");
+  if (typeof value !== "object" || Array.isArray(value)) throw wrong(path, "an object");
   return value as Fields;
 };
 
-export const parseList = (value: unknown, place: string): readonly unknown[] | undefined => {
+export const parseList = (value: unknown, path: string): readonly unknown[] | undefined => {
   if (isMissing(value)) return undefined;
-  if (!Array.isArray(value)) throw wrong(place, "an array");
+  if (!Array.isArray(value)) throw wrong(path, "an array");
   return value;
 };
 
-export const parseFlag = (value: unknown, place: string): boolean => {
+export const parseFlag = (value: unknown, path: string): boolean => {
   if (isMissing(value)) return false;
-  if (typeof value !== "boolean") throw wrong(place, "a boolean");
+  if (typeof value !== "boolean") throw wrong(path, "a boolean");
   return value;
 };
 
-const parseNumber = (value: unknown, place: string, limit: bigint, wanted: string): bigint | undefined => {
+const parseNumber = (value: unknown, path: string, limit: bigint, wanted: string): bigint | undefined => {
   if (isMissing(value)) return undefined;
   const hex = value === "" ? "0x0" : lowerPrefix(value);
-  if (!isQuantity(hex)) throw wrong(place, wanted);
+  if (!isQuantity(hex)) throw wrong(path, wanted);
   const number = BigInt(hex);
-  if (number >= limit) throw wrong(place, wanted);
+  if (number >= limit) throw wrong(path, wanted);
   return number;
 };
 
-export const parseUint64 = (value: unknown, place: string): bigint | undefined =>
-  parseNumber(value, place, UINT64, "a hex quantity below 2^64");
+export const parseUint64 = (value: unknown, path: string): bigint | undefined =>
+  parseNumber(value, path, UINT64, "a hex quantity below 2^64");
 
-export const parseUint256 = (value: unknown, place: string): bigint | undefined =>
-  parseNumber(value, place, UINT256, "a hex quantity below 2^256");
+export const parseUint256 = (value: unknown, path: string): bigint | undefined =>
+  parseNumber(value, path, UINT256, "a hex quantity below 2^256");
 
-export const parseAddress = (value: unknown, place: string): Address | undefined => {
+export const parseAddress = (value: unknown, path: string): Address | undefined => {
   if (isMissing(value)) return undefined;
   const hex = lowerPrefix(value);
-  if (!isAddress(hex)) throw wrong(place, "an address of 20 bytes");
+  if (!isAddress(hex)) throw wrong(path, "an address of 20 bytes");
   return lower(hex);
 };
 
-export const parseHash = (value: unknown, place: string): Hash | undefined => {
+export const parseHash = (value: unknown, path: string): Hash | undefined => {
   if (isMissing(value)) return undefined;
   const hex = lowerPrefix(value);
-  if (!isData(hex) || hex.length !== 66) throw wrong(place, "a hash of 32 bytes");
+  if (!isData(hex) || hex.length !== 66) throw wrong(path, "a hash of 32 bytes");
   return lower(hex);
 };
 
-export const parseBytes = (value: unknown, place: string): Uint8Array | undefined => {
+export const parseBytes = (value: unknown, path: string): Uint8Array | undefined => {
   if (isMissing(value)) return undefined;
   const hex = value === "" ? "0x" : lowerPrefix(value);
-  if (!isData(hex)) throw wrong(place, "hex data");
+  if (!isData(hex)) throw wrong(path, "hex data");
   return parseData(hex);
 };
 
-/** A slot or its value: up to 32 bytes, and a quantity is taken for one too. */
-export const parseWord = (value: unknown, place: string): Hash => {
+/** Parses a slot or its value: up to 32 bytes, or a quantity. */
+export const parseWord = (value: unknown, path: string): Hash => {
   const hex = lowerPrefix(value);
-  if (!isQuantity(hex) || hex.length > 66) throw wrong(place, "a word of 32 bytes");
+  if (!isQuantity(hex) || hex.length > 66) throw wrong(path, "a word of 32 bytes");
   return `0x${hex.slice(2).toLowerCase().padStart(64, "0")}`;
 };
 

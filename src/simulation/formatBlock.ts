@@ -6,9 +6,9 @@ import type { Withdrawal } from "./payload.ts";
 import { revertReason } from "./revertReason.ts";
 import { encodeWithdrawal, type SimulatedBlock } from "./simulateBlock.ts";
 import type { SimulatedCall } from "./simulateCall.ts";
-import { formatSimulated, type SimulatedPlace } from "./simulatedTransaction.ts";
+import { formatSimulated, type SimulatedLocation } from "./simulatedTransaction.ts";
 
-/** `object`: {code, message, data}, as nodes give it. `string`: the reason alone, and the bytes in returnData. */
+/** `object`: {code, message, data}, like nodes. `string`: only the reason; returnData has the bytes. */
 export type ErrorShape = "object" | "string";
 
 export interface FormatOptions {
@@ -18,10 +18,10 @@ export interface FormatOptions {
 
 const CAPPED = " (gas limit was capped by the RPC server's global gas cap)";
 
-/** One element of eth_simulateV1's result. */
+/** Formats one element of the result of eth_simulateV1. */
 export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Record<string, unknown> => {
   const { header, hash, transactions, withdrawals, calls, rules } = block;
-  const place: SimulatedPlace = {
+  const location: SimulatedLocation = {
     blockHash: hash,
     blockNumber: header.number,
     blockTimestamp: header.timestamp,
@@ -31,7 +31,7 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
   let firstLogIndex = 0;
   const formattedCalls = calls.map((call, at) => {
     const logs = formatLogs(block, at, firstLogIndex);
-    // geth gives no index twice in a block, also not that of a log whose frame failed.
+    // In geth a log index is unique in the block, including the logs of failed frames.
     firstLogIndex += call.result.capturedLogs;
     return formatCall(call, logs, options.errorShape);
   });
@@ -39,7 +39,7 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
     ...formatHeader(header, hash),
     size: sizeOf(block),
     transactions: transactions.map((transaction, at) =>
-      options.returnsFullTransactions ? formatSimulated(transaction, at, place) : transaction.hash,
+      options.returnsFullTransactions ? formatSimulated(transaction, at, location) : transaction.hash,
     ),
     uncles: [],
     ...(header.withdrawalsRoot === undefined ? {} : { withdrawals: withdrawals.map(formatWithdrawal) }),
@@ -47,7 +47,7 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
   };
 };
 
-/** The length of rlp([header, transactions, ommers, withdrawals]). */
+/** Returns the length of rlp([header, transactions, ommers, withdrawals]). */
 const sizeOf = ({ header, transactions, withdrawals }: SimulatedBlock): Quantity => {
   const payload = transactions.reduce(
     (sum, { raw, message }) => sum + (message.type === 0 ? raw.length : bytesLength(raw)),

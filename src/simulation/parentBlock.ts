@@ -5,7 +5,7 @@ import type { ParentBlock } from "./simulatedHeader.ts";
 
 const wrong = (name: string) => new Error(`a node's block has no ${name}`);
 
-/** A node's block answer, as a simulation stands on it. */
+/** Parses a node's block for a simulation on top of it. Throws if a required field is missing. */
 export const parseParent = (fields: HeaderFields): ParentBlock => {
   const quantity = (name: string) => {
     const value = optional(name);

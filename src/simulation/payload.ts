@@ -19,7 +19,7 @@ export interface AccountOverride {
   readonly nonce?: bigint | undefined;
   readonly code?: Uint8Array | undefined;
   readonly balance?: bigint | undefined;
-  /** Replaces the whole storage. */
+  /** Replaces all slots. */
   readonly state?: ReadonlyMap<Hash, Hash> | undefined;
   readonly stateDiff?: ReadonlyMap<Hash, Hash> | undefined;
   readonly movePrecompileTo?: Address | undefined;
@@ -47,7 +47,7 @@ export interface BlockOverrides {
 
 export interface BlockStateCalls {
   readonly overrides: BlockOverrides;
-  /** In order of their addresses: the order in which they are applied. */
+  /** In order of their addresses. Overrides are applied in this order. */
   readonly states: readonly (readonly [Address, AccountOverride])[];
   readonly calls: readonly CallRequest[];
 }
@@ -61,14 +61,14 @@ export interface Payload {
 
 export interface PayloadLimits {
   readonly maxBlocks: number;
-  /** Calls of one block. */
+  /** Calls in one block. */
   readonly maxCalls: number;
 }
 
 const MAX_CALLS_IN_ALL = 10_000;
 const decoder = new TextDecoder();
 
-/** The first parameter of eth_simulateV1, from the text of all of them. */
+/** Parses the first parameter of eth_simulateV1. `paramsText` is the JSON text of all parameters. Throws RpcError. */
 export const parsePayload = (paramsText: Uint8Array, limits: PayloadLimits): Payload => {
   const params: unknown = JSON.parse(decoder.decode(paramsText));
   const fields = Array.isArray(params) ? parseFields(params[0], "payload") : undefined;
@@ -85,12 +85,12 @@ export const parsePayload = (paramsText: Uint8Array, limits: PayloadLimits): Pay
   };
 };
 
-/** Counted before any is read: a million calls are a lot of work to refuse. */
+/** Counts the calls before any of them is parsed, so that a million calls are rejected quickly. */
 const checkCalls = (blocks: readonly unknown[], { maxCalls }: PayloadLimits): void => {
   let all = 0;
   for (const [at, block] of blocks.entries()) {
-    const place = `blockStateCalls[${at}]`;
-    const { length = 0 } = parseList(parseFields(block, place)?.calls, `${place}.calls`) ?? [];
+    const path = `blockStateCalls[${at}]`;
+    const { length = 0 } = parseList(parseFields(block, path)?.calls, `${path}.calls`) ?? [];
     if (length > maxCalls) {
       throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, `too many calls in block: ${length} > ${maxCalls}`);
     }
@@ -101,17 +101,17 @@ const checkCalls = (blocks: readonly unknown[], { maxCalls }: PayloadLimits): vo
   }
 };
 
-const parseBlock = (value: unknown, place: string): BlockStateCalls => {
-  const fields = parseFields(value, place) ?? {};
-  const calls = parseList(fields.calls, `${place}.calls`) ?? [];
+const parseBlock = (value: unknown, path: string): BlockStateCalls => {
+  const fields = parseFields(value, path) ?? {};
+  const calls = parseList(fields.calls, `${path}.calls`) ?? [];
   return {
-    overrides: parseBlockOverrides(fields.blockOverrides, `${place}.blockOverrides`),
-    states: parseStateOverrides(fields.stateOverrides, `${place}.stateOverrides`),
-    calls: calls.map((call, at) => parseCall(call, `${place}.calls[${at}]`)),
+    overrides: parseBlockOverrides(fields.blockOverrides, `${path}.blockOverrides`),
+    states: parseStateOverrides(fields.stateOverrides, `${path}.stateOverrides`),
+    calls: calls.map((call, at) => parseCall(call, `${path}.calls[${at}]`)),
   };
 };
 
-/** Other names under which clients know a field. */
+/** Other names that clients use for a field. */
 const ALIASES = new Map([
   ["timestamp", "time"],
   ["coinbase", "feerecipient"],
@@ -119,14 +119,14 @@ const ALIASES = new Map([
   ["basefee", "basefeepergas"],
 ]);
 
-export const parseBlockOverrides = (value: unknown, place: string): BlockOverrides => {
-  // geth matches these names without regard to case and passes over those that it does not know.
-  const named = Object.entries(parseFields(value, place) ?? {}).map(([name, entry]) => {
+export const parseBlockOverrides = (value: unknown, path: string): BlockOverrides => {
+  // geth ignores the case of these names, and ignores unknown names.
+  const named = Object.entries(parseFields(value, path) ?? {}).map(([name, entry]) => {
     const lower = name.toLowerCase();
     return [ALIASES.get(lower) ?? lower, entry] as const;
   });
   const fields: Fields = Object.fromEntries(named);
-  const at = (name: string) => `${place}.${name}`;
+  const at = (name: string) => `${path}.${name}`;
   return {
     number: parseUint256(fields.number, at("number")),
     time: parseUint64(fields.time, at("time")),
@@ -142,41 +142,41 @@ export const parseBlockOverrides = (value: unknown, place: string): BlockOverrid
   };
 };
 
-const parseWithdrawal = (value: unknown, place: string): Withdrawal => {
-  const fields = parseFields(value, place) ?? {};
-  const address = parseAddress(fields.address, `${place}.address`);
-  if (address === undefined) throw invalidParams(`${place}.address is missing`);
+const parseWithdrawal = (value: unknown, path: string): Withdrawal => {
+  const fields = parseFields(value, path) ?? {};
+  const address = parseAddress(fields.address, `${path}.address`);
+  if (address === undefined) throw invalidParams(`${path}.address is missing`);
   return {
     address,
-    index: parseUint64(fields.index, `${place}.index`) ?? 0n,
-    validatorIndex: parseUint64(fields.validatorIndex, `${place}.validatorIndex`) ?? 0n,
-    amount: parseUint64(fields.amount, `${place}.amount`) ?? 0n,
+    index: parseUint64(fields.index, `${path}.index`) ?? 0n,
+    validatorIndex: parseUint64(fields.validatorIndex, `${path}.validatorIndex`) ?? 0n,
+    amount: parseUint64(fields.amount, `${path}.amount`) ?? 0n,
   };
 };
 
-export const parseStateOverrides = (value: unknown, place: string): [Address, AccountOverride][] => {
-  const overrides = Object.entries(parseFields(value, place) ?? {}).map(([key, entry]): [Address, AccountOverride] => {
-    const address = parseAddress(key, place);
-    if (address === undefined) throw invalidParams(`${place} must be an object of addresses`);
-    return [address, parseAccountOverride(entry, `${place}.${key}`)];
+export const parseStateOverrides = (value: unknown, path: string): [Address, AccountOverride][] => {
+  const overrides = Object.entries(parseFields(value, path) ?? {}).map(([key, entry]): [Address, AccountOverride] => {
+    const address = parseAddress(key, path);
+    if (address === undefined) throw invalidParams(`${path} must be an object of addresses`);
+    return [address, parseAccountOverride(entry, `${path}.${key}`)];
   });
   return overrides.sort(([one], [other]) => (one < other ? -1 : 1));
 };
 
-const parseAccountOverride = (value: unknown, place: string): AccountOverride => {
-  const fields = parseFields(value, place) ?? {};
+const parseAccountOverride = (value: unknown, path: string): AccountOverride => {
+  const fields = parseFields(value, path) ?? {};
   return {
-    nonce: parseUint64(fields.nonce, `${place}.nonce`),
-    code: parseBytes(fields.code, `${place}.code`),
-    balance: parseUint256(fields.balance, `${place}.balance`),
-    state: parseSlots(fields.state, `${place}.state`),
-    stateDiff: parseSlots(fields.stateDiff, `${place}.stateDiff`),
-    movePrecompileTo: parseAddress(fields.movePrecompileToAddress, `${place}.movePrecompileToAddress`),
+    nonce: parseUint64(fields.nonce, `${path}.nonce`),
+    code: parseBytes(fields.code, `${path}.code`),
+    balance: parseUint256(fields.balance, `${path}.balance`),
+    state: parseSlots(fields.state, `${path}.state`),
+    stateDiff: parseSlots(fields.stateDiff, `${path}.stateDiff`),
+    movePrecompileTo: parseAddress(fields.movePrecompileToAddress, `${path}.movePrecompileToAddress`),
   };
 };
 
-const parseSlots = (value: unknown, place: string): ReadonlyMap<Hash, Hash> | undefined => {
-  const fields = parseFields(value, place);
+const parseSlots = (value: unknown, path: string): ReadonlyMap<Hash, Hash> | undefined => {
+  const fields = parseFields(value, path);
   if (fields === undefined) return undefined;
-  return new Map(Object.entries(fields).map(([slot, word]) => [parseWord(slot, place), parseWord(word, place)]));
+  return new Map(Object.entries(fields).map(([slot, word]) => [parseWord(slot, path), parseWord(word, path)]));
 };

@@ -19,7 +19,7 @@ export interface SimulationInput {
   /** Seconds between blocks if the client sets no time. */
   readonly timeStep: bigint;
   /** The timestamp of the first block if it is the pending block. */
-  readonly firstTimestamp?: bigint;
+  readonly firstTimestamp?: bigint | undefined;
   readonly maxBlocks: number;
   readonly maxCalls: number;
   readonly gasCap: bigint;

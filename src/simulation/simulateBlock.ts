@@ -21,7 +21,7 @@ import { type SimulatedTransaction, simulatedTransaction } from "./simulatedTran
 
 const WEI_PER_GWEI = 1_000_000_000n;
 
-export interface BlockPlace {
+export interface BlockContext {
   readonly profile: Profile;
   readonly validates: boolean;
   readonly tracesTransfers: boolean;
@@ -43,23 +43,23 @@ export interface SimulatedBlock {
   readonly withdrawals: readonly Withdrawal[];
 }
 
-/** One block: overrides, the chain's own calls, the caller's, withdrawals, and the header over all of it. */
+/** Simulates one block: overrides, system calls, the client's calls, withdrawals and the header. */
 export const simulateBlock = async (
   parent: ParentBlock,
   planned: PlannedBlock,
-  place: BlockPlace,
+  context: BlockContext,
 ): Promise<SimulatedBlock> => {
-  const { engine, state, rules, profile } = place;
-  const start = beginHeader(parent, planned, place);
-  const environment = environmentOf(start, planned, place);
+  const { engine, state, rules, profile } = context;
+  const start = beginHeader(parent, planned, context);
+  const environment = environmentOf(start, planned, context);
   const movedPrecompiles = overrideState(state, planned.states, engine.precompiles);
-  await beginSystem(place, environment, start);
-  // Read before the calls run, so that it is fetched together with what they need.
-  const footprint = footprintOfCall(place, planned);
+  await beginSystem(context, environment, start);
+  // The read comes before the calls, so that one round fetches this value and theirs.
+  const footprint = footprintOfCall(context, planned);
   const calls: SimulatedCall[] = [];
   let gasUsed = 0n;
   for (const request of planned.calls) {
-    const call = await simulateCall(request, { ...place, block: environment, movedPrecompiles }, gasUsed);
+    const call = await simulateCall(request, { ...context, block: environment, movedPrecompiles }, gasUsed);
     gasUsed += call.result.gasUsed;
     calls.push(call);
   }
@@ -67,14 +67,14 @@ export const simulateBlock = async (
   const logs = calls.flatMap(({ result }) => result.logs.filter(({ isTransfer }) => !isTransfer));
   const hasRequests = profile === "geth" && rules.op === undefined && isForkActive(rules, "prague");
   const requestsHash = hasRequests
-    ? await runRequests({ engine, state, block: environment }, logs, place.forks.depositContract)
+    ? await runRequests({ engine, state, block: environment }, logs, context.forks.depositContract)
     : EMPTY_REQUESTS_HASH;
   const withdrawals = planned.overrides.withdrawals ?? [];
   for (const { address, amount } of withdrawals) state.addBalance(address, amount * WEI_PER_GWEI);
   state.endTransaction(true);
   const header: BlockHeader = {
     ...start,
-    // The whole state is not known here, so neither is its root.
+    // Most of the state is not known, so the root cannot be computed.
     stateRoot: ZERO_HASH,
     transactionsRoot: orderedTrieRoot(transactions.map(({ raw }) => raw)),
     receiptsRoot: receiptsRoot(calls, transactions),
@@ -87,8 +87,8 @@ export const simulateBlock = async (
   return { header, hash: hashHeader(header), rules, calls, transactions, withdrawals };
 };
 
-const environmentOf = (start: HeaderStart, planned: PlannedBlock, place: BlockPlace): BlockEnvironment => {
-  const { blobs } = place.rules;
+const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: BlockContext): BlockEnvironment => {
+  const { blobs } = context.rules;
   return {
     number: start.number,
     timestamp: start.timestamp,
@@ -99,16 +99,16 @@ const environmentOf = (start: HeaderStart, planned: PlannedBlock, place: BlockPl
     difficulty: start.difficulty ?? 0n,
     blobBaseFee:
       planned.overrides.blobBaseFee ?? (blobs === undefined ? 1n : blobBaseFee(start.excessBlobGas ?? 0n, blobs)),
-    blockHash: place.blockHash,
+    blockHash: context.blockHash,
   };
 };
 
-/** geth calls the contracts; otherwise only what they write counts, and nothing has to be fetched for them. */
-const beginSystem = async (place: BlockPlace, environment: BlockEnvironment, start: HeaderStart): Promise<void> => {
-  const context = { engine: place.engine, state: place.state, block: environment };
+/** geth calls the system contracts. The other profile writes their slots, so that their state need not be fetched. */
+const beginSystem = async (context: BlockContext, environment: BlockEnvironment, start: HeaderStart): Promise<void> => {
+  const execution = { engine: context.engine, state: context.state, block: environment };
   const { parentHash, parentBeaconBlockRoot = ZERO_HASH } = start;
-  if (place.profile === "geth") await beginBlock(context, { parentHash, parentBeaconBlockRoot });
-  else presetBlock(context, { parentHash, parentBeaconBlockRoot });
+  if (context.profile === "geth") await beginBlock(execution, { parentHash, parentBeaconBlockRoot });
+  else presetBlock(execution, { parentHash, parentBeaconBlockRoot });
 };
 
 const realLogs = (logs: readonly EngineLog[]) => logs.filter(({ isTransfer }) => !isTransfer);
@@ -128,7 +128,7 @@ const receiptsRoot = (calls: readonly SimulatedCall[], transactions: readonly Si
 const withdrawalsRoot = (withdrawals: readonly Withdrawal[], profile: Profile): Hash =>
   profile === "geth" ? orderedTrieRoot(withdrawals.map(encodeWithdrawal)) : ZERO_HASH;
 
-/** EIP-4895 */
+/** Encodes a withdrawal. Source: EIP-4895. */
 export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Withdrawal): Uint8Array =>
   encodeList([
     encodeNumber(index),
@@ -138,7 +138,7 @@ export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Wit
   ]);
 
 /** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
-const footprintOfCall = ({ rules, state }: BlockPlace, { calls }: PlannedBlock): bigint | undefined => {
+const footprintOfCall = ({ rules, state }: BlockContext, { calls }: PlannedBlock): bigint | undefined => {
   if (!isOpForkActive(rules, "jovian")) return undefined;
   return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(state));
 };

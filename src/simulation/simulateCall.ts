@@ -12,12 +12,12 @@ import { SIMULATE_CODES } from "./codes.ts";
 import { typeOf } from "./simulatedTransaction.ts";
 import { transactionFault } from "./transactionFault.ts";
 
-/** Gas that one request may use in all its blocks. */
+/** Gas that one request may use, over all its blocks. */
 export interface GasBudget {
   left: bigint;
 }
 
-export interface CallPlace {
+export interface CallContext {
   readonly engine: Engine;
   readonly state: StateOverlay;
   readonly block: BlockEnvironment;
@@ -30,24 +30,28 @@ export interface CallPlace {
 export interface SimulatedCall {
   readonly message: TransactionMessage;
   readonly result: TransactionResult;
-  /** It was given less gas than it asked for. */
+  /** The call got less gas than it requested. */
   readonly isCapped: boolean;
 }
 
-/** The sender's being an account of a person is never asked for, nor EIP-7825's cap: geth skips both in simulations. */
+/** geth never checks in simulations that the sender has no code (EIP-3607), nor the gas cap of EIP-7825. */
 const checksOf = (validates: boolean): TransactionChecks => ({ nonce: validates, sender: false, freeGas: !validates });
 
-/** One call, with geth's defaults, on what the calls before it left. Throws RpcError where it ends the whole request. */
-export const simulateCall = async (call: CallRequest, place: CallPlace, gasUsed: bigint): Promise<SimulatedCall> => {
-  const { engine, state, block, budget } = place;
+/** Executes one call, with geth's defaults, on the state after the previous call. Throws RpcError for an error that fails the whole request. */
+export const simulateCall = async (
+  call: CallRequest,
+  context: CallContext,
+  gasUsed: bigint,
+): Promise<SimulatedCall> => {
+  const { engine, state, block, budget } = context;
   const wanted = gasOf(call, block.gasLimit - gasUsed);
   const gas = smaller(wanted, budget.left);
   const message = messageOfCall(call, state, engine, gas);
   try {
-    const result = await applyTransaction(place, message, {
-      checks: checksOf(place.validates),
-      tracesTransfers: place.tracesTransfers,
-      movedPrecompiles: place.movedPrecompiles,
+    const result = await applyTransaction(context, message, {
+      checks: checksOf(context.validates),
+      tracesTransfers: context.tracesTransfers,
+      movedPrecompiles: context.movedPrecompiles,
     });
     budget.left -= result.gasUsed;
     return { message, result, isCapped: gas < wanted };
@@ -76,7 +80,7 @@ export const messageOfCall = (
   if (call.chainId !== undefined && call.chainId !== chainId) {
     throw new RpcError(CODES.SERVER, `chainId does not match node's (have=${call.chainId}, want=${chainId})`);
   }
-  // Before London a call that names no price has the price 0 and is of type 0.
+  // Before London a call without a price has the price 0 and type 0.
   const gasPrice = engine.isActive(1559) ? call.gasPrice : (call.gasPrice ?? 0n);
   return {
     type: typeOf({ ...call, gasPrice }),
@@ -92,7 +96,7 @@ export const messageOfCall = (
     maxFeePerBlobGas: call.maxFeePerBlobGas ?? 0n,
     blobVersionedHashes: blobVersionedHashes ?? [],
     authorizationList: authorizationList ?? [],
-    // geth checks these fields wherever they are present, whatever the type, and an empty list is present.
+    // geth checks these fields if they are present, for any type. An empty list counts as present.
     isBlob: blobVersionedHashes !== undefined,
     isSetCode: authorizationList !== undefined,
   };

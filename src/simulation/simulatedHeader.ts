@@ -5,7 +5,7 @@ import { type Address, type Data, type Hash, parseData, ZERO_HASH } from "../eth
 import { isForkActive, type Rules } from "../ethereum/rules.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 
-/** The block that a simulated one stands on: plain data, sent between threads. */
+/** The parent of a simulated block. Plain data, sent between threads. */
 export interface ParentBlock {
   readonly number: bigint;
   readonly hash: Hash;
@@ -20,14 +20,14 @@ export interface ParentBlock {
   readonly blobGasUsed: bigint;
   readonly excessBlobGas: bigint;
   readonly parentBeaconBlockRoot: Hash;
-  /** Fields of no known fork: nothing can be run on this block. */
+  /** Names of fields that no known fork has. Nothing can be executed on this block then. */
   readonly unknownFields?: readonly string[];
 }
 
-/** `geth`: real header rules. `contract`: the service's own, which are those of OP-stack nodes. */
+/** `geth`: geth's rules for headers. `contract`: the rules of docs/service.md, which are those of OP-stack nodes. */
 export type Profile = "contract" | "geth";
 
-/** What of a header is known before its calls ran. */
+/** The header fields that are known before the calls run. */
 export type HeaderStart = Omit<
   BlockHeader,
   | "transactionsRoot"
@@ -47,7 +47,7 @@ export interface HeaderOptions {
   readonly parentRules: Rules;
 }
 
-/** geth's makeHeaders and processBlock; or what an OP-stack node gives, where the profile is the contract's. */
+/** Returns the header like geth's makeHeaders and processBlock, or like an OP-stack node with the profile `contract`. */
 export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): HeaderStart => {
   const { profile, rules } = options;
   const { overrides } = block;
@@ -72,7 +72,7 @@ export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: H
   };
 };
 
-/** Without validation nothing is charged unless the caller says a base fee. */
+/** Without validation the base fee is zero, unless the client sets it. */
 const baseFeeOf = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): bigint | undefined => {
   const { rules, validates, parentRules } = options;
   if (!isForkActive(rules, "london")) return undefined;

@@ -67,7 +67,7 @@ const encodeAuthorization = (authorization: TransactionMessage["authorizationLis
   return encodeList([head, encodeData(address), encodeNumber(nonce), ...tail]);
 };
 
-export interface SimulatedPlace {
+export interface SimulatedLocation {
   readonly blockHash: Hash;
   readonly blockNumber: bigint;
   readonly blockTimestamp: bigint;
@@ -79,7 +79,7 @@ export interface SimulatedPlace {
 export const formatSimulated = (
   { message, hash }: SimulatedTransaction,
   transactionIndex: number,
-  block: SimulatedPlace,
+  block: SimulatedLocation,
 ): Record<string, unknown> => {
   const { type, from, to } = message;
   const isLegacy = type === 0;

@@ -4,7 +4,6 @@ import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/evmWorkers.ts";
-import type { PrefetchHint } from "../evm/prefetch.ts";
 import type { AccessListResult, CallInput } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
@@ -12,9 +11,9 @@ import type { ParentBlock, Profile } from "./simulatedHeader.ts";
 
 export interface SimulatorOptions {
   readonly workers: Pick<EvmWorkers, "run">;
-  /** The rules as they are known now. */
+  /** Returns the rules as far as they are known now. */
   forks(): ChainForks;
-  /** Addresses, or beginnings of addresses, whose code is native in a block of that time. */
+  /** Returns addresses, or prefixes of addresses, whose code is native in a block of that time. */
   nativesAt(timestamp: bigint): readonly string[];
   readonly profile: Profile;
   readonly errorShape: ErrorShape;
@@ -22,35 +21,35 @@ export interface SimulatorOptions {
   readonly maxCalls: number;
   readonly gasCap: bigint;
   readonly timeoutMs: number;
-  /** Time from block to block, as it was measured or set. */
+  /** Returns the time between blocks, measured or configured. */
   blockTimeMs(): number;
-  /** Told of each run that one has begun. */
+  /** Called when a run is sent to the workers. */
   readonly onStart?: () => void;
-  /** Told how a run went. */
+  /** Called when a run has ended. */
   readonly onRun?: (kind: RunKind, run: RunReport) => void;
 }
 
 export interface RunReport {
-  /** `forwarded`: it cannot be run here, a node answers. */
+  /** `forwarded`: the run cannot be done here, so a node answers. */
   readonly outcome: "ok" | "error" | "forwarded";
-  /** Undefined where it did not end by itself. */
+  /** Rounds of state fetching. Undefined unless the outcome is `ok`. */
   readonly rounds: number | undefined;
-  /** Waiting for a worker and for state included. */
+  /** Includes the waits for a worker and for state. */
   readonly seconds: number;
 }
 
 export type RunKind = "simulate" | "call" | "estimateGas" | "createAccessList";
 
-/** What a run stands on. */
+/** The block and the state on which a run is based. */
 export interface RunBase {
   /** For a simulation the block before the first one, for a call the block that it runs in. */
   readonly block: ParentBlock;
   readonly source: StateSource;
-  /** Simulations on the pending block: its time, which the first simulated block takes. */
+  /** For simulations on the pending block: the timestamp of the first simulated block. */
   readonly firstTimestamp?: bigint;
 }
 
-/** Executes here. All of it rejects with RpcError, or with NotRunHere where a node must answer. */
+/** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */
 export interface Simulator {
   simulate(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
   call(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
@@ -62,68 +61,80 @@ const GETH_STEP_SECONDS = 12n;
 const encoder = new TextEncoder();
 
 export const createSimulator = (options: SimulatorOptions): Simulator => {
-  const { workers, profile, errorShape, maxBlocks, maxCalls, gasCap, timeoutMs, onStart, onRun } = options;
-
-  const run = async (kind: RunKind, input: unknown, base: RunBase, signal: AbortSignal): Promise<unknown> => {
-    const startMs = performance.now();
-    const report = (outcome: RunReport["outcome"], rounds?: number): void =>
-      onRun?.(kind, { outcome, rounds, seconds: (performance.now() - startMs) / 1000 });
-    try {
-      const { source, block } = base;
-      if (block.unknownFields !== undefined || !areRulesKnown(options.forks(), block.timestamp)) {
-        throw new MustForwardError(`the rules of block ${block.number} are not known`);
-      }
-      const nativeContracts = options.nativesAt(block.timestamp);
-      const running = workers.run({ name: kind, input, source, nativeContracts, timeoutMs, signal });
-      onStart?.();
-      const { output, rounds } = await running;
-      report("ok", rounds);
-      return output;
-    } catch (error) {
-      report(error instanceof MustForwardError ? "forwarded" : "error");
-      throw error;
-    }
-  };
-
-  const answer = (body: Uint8Array, { block }: RunBase): RpcResponse => ({
-    body,
-    status: { hit: "local" },
-    block: { number: block.number, hash: block.hash } satisfies BlockId,
-  });
-
   const runCall = async (
     kind: RunKind,
     paramsText: Uint8Array,
     base: RunBase,
     signal: AbortSignal,
   ): Promise<RpcResponse> => {
-    const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap };
-    const output = await run(kind, input, base, signal);
-    return answer(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
+    const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap: options.gasCap };
+    const output = await runInWorker(options, { kind, input, base, signal });
+    return localResponse(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
   };
-
   return {
     simulate: async (paramsText, base, signal) => {
-      const { block: parent, firstTimestamp } = base;
-      const input: SimulationInput = {
-        paramsText,
-        parent,
-        forks: options.forks(),
-        profile,
-        errorShape,
-        timeStep: profile === "geth" ? GETH_STEP_SECONDS : stepSeconds(options.blockTimeMs()),
-        maxBlocks,
-        maxCalls,
-        gasCap,
-        ...(firstTimestamp === undefined ? {} : { firstTimestamp }),
-      };
-      return answer((await run("simulate", input, base, signal)) as Uint8Array, base);
+      const input = simulationInput(options, paramsText, base);
+      const output = await runInWorker(options, { kind: "simulate", input, base, signal });
+      return localResponse(output as Uint8Array, base);
     },
     call: (paramsText, base, signal) => runCall("call", paramsText, base, signal),
     estimateGas: (paramsText, base, signal) => runCall("estimateGas", paramsText, base, signal),
     createAccessList: (paramsText, base, signal) => runCall("createAccessList", paramsText, base, signal),
   };
 };
+
+interface Run {
+  readonly kind: RunKind;
+  readonly input: unknown;
+  readonly base: RunBase;
+  readonly signal: AbortSignal;
+}
+
+/** Runs in a worker, and reports the run to `onStart` and `onRun`. */
+const runInWorker = async (options: SimulatorOptions, { kind, input, base, signal }: Run): Promise<unknown> => {
+  const { workers, timeoutMs, onStart, onRun } = options;
+  const startMs = performance.now();
+  const report = (outcome: RunReport["outcome"], rounds: number | undefined): void =>
+    onRun?.(kind, { outcome, rounds, seconds: (performance.now() - startMs) / 1000 });
+  try {
+    const { source, block } = base;
+    if (block.unknownFields !== undefined || !areRulesKnown(options.forks(), block.timestamp)) {
+      throw new MustForwardError(`the rules of block ${block.number} are not known`);
+    }
+    const nativeContracts = options.nativesAt(block.timestamp);
+    const running = workers.run({ name: kind, input, source, nativeContracts, timeoutMs, signal });
+    onStart?.();
+    const { output, rounds } = await running;
+    report("ok", rounds);
+    return output;
+  } catch (error) {
+    report(error instanceof MustForwardError ? "forwarded" : "error", undefined);
+    throw error;
+  }
+};
+
+const simulationInput = (
+  { forks, profile, errorShape, maxBlocks, maxCalls, gasCap, blockTimeMs }: SimulatorOptions,
+  paramsText: Uint8Array,
+  { block, firstTimestamp }: RunBase,
+): SimulationInput => ({
+  paramsText,
+  parent: block,
+  forks: forks(),
+  profile,
+  errorShape,
+  timeStep: profile === "geth" ? GETH_STEP_SECONDS : stepSeconds(blockTimeMs()),
+  maxBlocks,
+  maxCalls,
+  gasCap,
+  firstTimestamp,
+});
+
+const localResponse = (body: Uint8Array, { block }: RunBase): RpcResponse => ({
+  body,
+  status: { hit: "local" },
+  block: { number: block.number, hash: block.hash } satisfies BlockId,
+});
 
 type Output = Data | bigint | AccessListResult;
 
@@ -132,20 +143,5 @@ const formatOutput = (output: Output): Data | Quantity | object => {
   return typeof output === "string" ? output : { ...output, gasUsed: formatQuantity(output.gasUsed) };
 };
 
-/** Headers count whole seconds. */
+/** Converts to seconds, because the timestamps of headers are whole seconds. */
 const stepSeconds = (blockTimeMs: number): bigint => BigInt(Math.max(1, Math.round(blockTimeMs / 1_000)));
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** The calls that a payload of eth_simulateV1 begins with: nodes can be asked ahead what those will read. */
-export const wishOfPayload = (params: readonly unknown[]): PrefetchHint | undefined => {
-  const [payload] = params;
-  const blocks = isRecord(payload) ? payload.blockStateCalls : undefined;
-  const [block]: unknown[] = Array.isArray(blocks) ? blocks : [];
-  if (!isRecord(block) || !Array.isArray(block.calls)) return undefined;
-  return { calls: block.calls.filter(isRecord), stateOverrides: block.stateOverrides ?? undefined };
-};
-
-export const wishOfCall = ([call, , stateOverrides]: readonly unknown[]): PrefetchHint | undefined =>
-  isRecord(call) ? { calls: [call], stateOverrides: stateOverrides ?? undefined } : undefined;

@@ -3,8 +3,9 @@ import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
 import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
+import { prefetchHintOfCall, prefetchHintOfPayload } from "../../src/simulation/prefetchHints.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
-import { createSimulator, wishOfCall, wishOfPayload } from "../../src/simulation/simulator.ts";
+import { createSimulator } from "../../src/simulation/simulator.ts";
 
 export interface SimulationRig {
   /** The answer's JSON value. */
@@ -44,11 +45,11 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
   };
   return {
     simulate: async (params, on = block) => {
-      const source = nodeState.at(on, wishOfPayload(params));
+      const source = nodeState.at(on, prefetchHintOfPayload(params));
       return decode(await simulator.simulate(encode(params), { block: on, source }, signal));
     },
     call: async (params) => {
-      const source = nodeState.at(block, wishOfCall(params));
+      const source = nodeState.at(block, prefetchHintOfCall(params));
       return decode(await simulator.call(encode(params), { block, source }, signal));
     },
     close: () => workers.close(),
