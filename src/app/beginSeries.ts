@@ -4,7 +4,7 @@ import type { Check, NodeErrorKind } from "../core/node.ts";
 import type { RetentionClass } from "../core/rpcSource.ts";
 import type { PendingMode } from "../core/view.ts";
 import type { MessageFault } from "../feed/message.ts";
-import type { Decision } from "../feed/sequence.ts";
+import type { Decision } from "../feed/sequenceState.ts";
 import type { UnverifiedReason } from "../pending/execution.ts";
 import type { Difference } from "../pending/reconcile.ts";
 import type { RunKind } from "../simulation/simulator.ts";

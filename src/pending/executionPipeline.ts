@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
-import type { BlockMessages } from "../feed/sequence.ts";
+import type { BlockMessages } from "../feed/sequenceState.ts";
 import { applyFlashblock, type ExtraBlockFields, type PendingChain } from "./applyFlashblock.ts";
 import { decodeOnly } from "./decode.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
