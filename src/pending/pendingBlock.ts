@@ -68,7 +68,7 @@ const transactionText = (block: PendingBlockState, folded: AppliedTransaction, i
   if (known !== undefined) return known;
   const transaction = parseOnce(folded);
   const { number, timestamp } = block.environment;
-  const timed = block.alsoShown.hasTransactionTimestamp === true;
+  const timed = block.extraBlockFields.hasTransactionTimestamp === true;
   const place = {
     blockHash: null,
     blockNumber: number,
@@ -153,7 +153,7 @@ export const createPendingBlock = (block: PendingBlockState): PendingBlock => {
     );
     const fields = JSON.stringify({
       ...formatHeader(header(), hash),
-      ...block.alsoShown.block,
+      ...block.extraBlockFields.block,
       size,
       uncles: [],
       withdrawals: [],

@@ -69,7 +69,7 @@ export class ViewPublication {
   #build(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): WholeView {
     const pending = createView({
       ...serving,
-      chain: { base: head.latest, alsoShown: {}, blocks },
+      chain: { base: head.latest, extraBlockFields: {}, blocks },
       // Where the last message told the hash that the block was sealed with, the sealed block is meant.
       byHash: (hash) => {
         const block = this.#recent.find(hash);

@@ -34,7 +34,7 @@ const read = (body: Body | undefined): Record<string, unknown> => {
 const play = (messages: readonly Flashblock[], base: BlockId) => {
   const decisions: Decision[] = [];
   let state = emptySequence;
-  let chain: PendingChain = { base, alsoShown: {}, blocks: [] };
+  let chain: PendingChain = { base, extraBlockFields: {}, blocks: [] };
   const raws: `0x${string}`[] = [];
   for (const message of messages) {
     const step = receive(state, message, base, LIMITS);
