@@ -120,7 +120,7 @@ export const createDevnetPending = async (
             return feed;
           },
         }),
-    ask,
+    read: ask,
     telemetry,
     ...options,
   });
