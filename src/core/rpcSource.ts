@@ -1,21 +1,9 @@
-import type { Hash } from "../ethereum/hex.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
+import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
-/**
- * How long a response is valid, with the request's view applied (docs/architecture.md, invariant 1).
- * `byTransaction`: cached by transaction hash together with the transaction's block, and valid while that block is canonical.
- */
-export type RetentionClass =
-  | "constant"
-  | "byHash"
-  | "final"
-  | "recent"
-  | "recentState"
-  | "head"
-  | "byTransaction"
-  | "never";
+export type { RetentionClass } from "./retention.ts";
 
 /** A call with resolved tags and defaults. It contains what nodes and caches need to know. */
 export interface RpcRequest extends Call {
@@ -23,7 +11,7 @@ export interface RpcRequest extends Call {
   /** Canonical JSON text of the parameters without the block. Two requests have equal texts only if they mean the same. */
   readonly canonicalParams: string;
   /** The requested block. A node must have it. `hash` is present if the ring has the block. */
-  readonly block?: { readonly number: bigint; readonly hash?: Hash };
+  readonly block?: RequestBlock;
   /** The same request by block hash (EIP-1898, or a ByHash method). Nodes that support it get this form. */
   readonly byHash?: Call;
   /** The response field with the block's hash: `hash`, `blockHash`, or `blockHash` of the first element. */

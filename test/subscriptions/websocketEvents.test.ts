@@ -174,7 +174,7 @@ test("logs: one question a head for all filters; taken back by a reorganisation,
   await rig.head(12n, { fork: 1, from: 1 });
   assert.deepEqual(names(all()), ["one", "two", "-two", "-one", "three"]);
   assert.deepEqual(names(some()), ["two", "-two"]);
-  // What was never told is not taken back.
+  // A log that was never sent is not retracted.
   assert.deepEqual(names(late()), ["three"]);
   assert.deepEqual(
     rig.asked,
@@ -298,7 +298,7 @@ test("pre-confirmed transactions by a filter: whole, with all their logs, where 
   assert.deepEqual(hashes(counted()), [hashOfName("one")]);
   assert.deepEqual(hashes(any()), [hashOfName("one")]);
   assert.deepEqual(hashes(whole()), [hashOfName("one"), hashOfName("three")]);
-  // What was late, and what the feed never brought, comes with the sealed block.
+  // Late transactions, and transactions that the feed never sent, are sent with the sealed block.
   const sealedLog = { ...rpcLog(11n, hashOf(11n), "four", 4), topics: [topic(1)] };
   rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, {
     transactions: ["one", "two", "three", "four"].map((name) => ({ hash: hashOfName(name) })),
