@@ -104,7 +104,7 @@ export const createPendingViews = (
             telemetry,
           }),
       }),
-      ask,
+      read: ask,
       sharedValues,
       telemetry,
     });
