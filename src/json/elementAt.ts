@@ -1,4 +1,4 @@
-import { endOfValue, skipSpace } from "./endOfValue.ts";
+import { endOfValue, skipSpace } from "./skipValue.ts";
 
 const COMMA = 0x2c;
 

@@ -9,7 +9,7 @@ import {
   QUOTE,
   skipSpace,
   TOO_DEEP,
-} from "../json/endOfValue.ts";
+} from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 

@@ -1,5 +1,5 @@
-import { skipSpace } from "../json/endOfValue.ts";
-import { asText, elements, isNull, members } from "../json/jsonScan.ts";
+import { skipSpace } from "../json/skipValue.ts";
+import { asText, elements, isNull, members } from "../json/members.ts";
 
 /** One JSON-RPC response: the unparsed UTF-8 JSON text of its result or of its error object. */
 export type NodeResponse =

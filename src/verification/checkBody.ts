@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { LogFilter } from "../ethereum/logFilter.ts";
-import { endOfValue, skipSpace, TOO_DEEP } from "../json/endOfValue.ts";
+import { endOfValue, skipSpace, TOO_DEEP } from "../json/skipValue.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 import { checkHeader } from "./header.ts";
 import { type Fields, isFields, isNumber, isSame } from "./jsonFields.ts";

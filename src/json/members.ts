@@ -1,4 +1,4 @@
-import { skipSpace } from "./endOfValue.ts";
+import { skipSpace } from "./skipValue.ts";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
