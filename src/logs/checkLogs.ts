@@ -44,12 +44,12 @@ const rejectPruned = async (points: PrunePoints, { node, range, logs, context }:
   if (first !== undefined && BigInt(first.block) === range.from) return;
   if (await points.holds(node, range.from, context)) return;
   node.recordPruned(range.from);
-  throw new NodeError("missingData", node.name, CODES.SERVER, `Logs of block ${range.from} are pruned`);
+  throw new NodeError("missingData", node.name, `Logs of block ${range.from} are pruned`, { code: CODES.SERVER });
 };
 
 /**
  * Fetches the blocks' logs with any number of topics, in one request. A bloom does not count topics.
- * With a filter such as [Transfer, any, any, any] it admits nearly every block, and each block would be one request.
+ * With a filter such as `[Transfer, any, any, any]` it admits nearly every block, and each block would be one request.
  */
 const fetchTogether = async (
   { range: { from, to, final, filter }, context, fetchBlock }: LogsToCheck,
