@@ -1,6 +1,7 @@
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
+import type { StateFetch } from "../../src/core/stateReader.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
-import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
+import { createNodeState } from "../../src/evm/nodeState.ts";
 import { createWorkers } from "../../src/evm/workers.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import { createSimulator, SIMULATE_WORKER, wishOfCall, wishOfPayload } from "../../src/simulation/simulator.ts";
