@@ -30,10 +30,10 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal,
     }),
-    ask: internalCall(internal),
+    read: internalCall(internal),
     nodePending: {
       isServing: () => upstreams.heads.current() !== undefined && view().pending?.blocksFrom === "node",
-      ask: internalCall({ ...internal, atPending: true }),
+      read: internalCall({ ...internal, atPending: true }),
     },
     limits,
     maxSubscriptions: shared.server.maxSubscriptions,

@@ -5,16 +5,17 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import { EvmWorkers } from "../evm/evmWorkers.ts";
 import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
-import { createWorkers, type Workers } from "../evm/workers.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
 import { createExecutor } from "../pending/executor.ts";
-import { createSimulator, SIMULATE_WORKER, type Simulator } from "../simulation/simulator.ts";
+import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 /** The execution of one chain. */
 export interface Execution {
@@ -56,15 +57,15 @@ const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions):
   });
 };
 
-const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): Workers => {
+const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWorkers => {
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
   metrics.workers.set({ chain }, 0);
   metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
-  return createWorkers({
-    entry: SIMULATE_WORKER,
+  return new EvmWorkers({
+    entry: workerEntry("simulation"),
     size,
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onThreads: (threads) => metrics.workers.set({ chain }, threads),
@@ -74,7 +75,7 @@ const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): Worke
 
 const createChainSimulator = (
   { config, rules, upstreams, telemetry }: ExecutionOptions,
-  workers: Workers,
+  workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Simulator => {
   const { name: chain, simulate } = config;
@@ -110,6 +111,7 @@ const createFeedExecutor = (
   const { name: chain } = config;
   const { log, metrics } = telemetry;
   return createExecutor({
+    entry: workerEntry("pending"),
     forks: () => rules.forks,
     // The feed is of the newest blocks.
     nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),

@@ -6,6 +6,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/pool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
 import type { Shared } from "./shared.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
   url === undefined ? undefined : createRedisStore({ url, timeoutMs, telemetry });
@@ -27,7 +28,7 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
       metrics,
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
     }),
-    verifyPool: new VerifyThreads(),
+    verifyPool: new VerifyThreads(workerEntry("verification")),
     telemetry,
     server,
     bypassHeader: cache.bypassHeader?.toLowerCase(),

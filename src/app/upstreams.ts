@@ -13,6 +13,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
 import { type VerifyPool, VerifyThreads } from "../verification/pool.ts";
 import type { Verifier, VerifyLevel } from "../verification/verifier.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 export interface UpstreamsOptions {
   /** The chain's name, for metrics and messages. */
@@ -71,7 +72,7 @@ class ChainUpstreams implements Upstreams {
   constructor(options: UpstreamsOptions, telemetry: Telemetry) {
     this.#options = options;
     this.#telemetry = telemetry;
-    this.#verifyPool = options.verifyPool ?? new VerifyThreads();
+    this.#verifyPool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
     const names = options.nodes.map(nodeName);
     this.verifier = this.#createVerifier(names);
     this.nodes = names.map((name, index) => this.#createNode(name, index));

@@ -2,7 +2,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
 import type { RequestContext, RpcResponse, RpcSource } from "./rpcSource.ts";
 
-/** What a node's failure means; peers.md 6.3, tested in this order. */
+/** The meaning of a node's error. docs/reference/providers.md, Order of classification, has the rules. */
 export type NodeErrorKind =
   | "billing"
   | "rateLimited"
@@ -20,7 +20,7 @@ export type NodeErrorKind =
   | "unverified"
   | "other";
 
-/** What is checked of a node's answer; a metric label. The last four are computed, and depend on how a chain encodes. */
+/** A property of a node's response that is verified; a metric label. The last four depend on the chain's encoding. */
 export type Check =
   | "json"
   | "id"
@@ -33,28 +33,33 @@ export type Check =
   | "receipts"
   | "depositReceipts";
 
-/** A node's own error, or that it gave none. Reaches the caller with the node's code, message and data. */
+export interface NodeErrorOptions extends RpcErrorOptions {
+  /** JSON-RPC error code; default: -32603. */
+  readonly code?: number;
+}
+
+/** An error that a node returned, or the lack of a response. The client receives the node's code, message and data. */
 export class NodeError extends RpcError {
   override readonly name: string = "NodeError";
   readonly kind: NodeErrorKind;
   readonly node: string;
 
-  constructor(kind: NodeErrorKind, node: string, code: number, message: string, options: RpcErrorOptions = {}) {
-    super(code, message, options);
+  constructor(kind: NodeErrorKind, node: string, message: string, options: NodeErrorOptions = {}) {
+    super(options.code ?? CODES.INTERNAL, message, options);
     this.kind = kind;
     this.node = node;
   }
 }
 
-/** A node's answer failed verification, or could not be verified. It is never served. */
+/** A node's response failed verification, or could not be verified. The response is never served. */
 export class UnverifiedError extends NodeError {
   override readonly name = "UnverifiedError";
   readonly check: Check;
-  /** False where another node must answer first before this one is known to be wrong. */
+  /** False if only another node's response can show whether this node is wrong. */
   readonly isLie: boolean;
 
   constructor(node: string, check: Check, isLie: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
-    super("unverified", node, CODES.INTERNAL, `${node}: the upstream response failed verification (${check})`, {
+    super("unverified", node, `${node}: the upstream response failed verification (${check})`, {
       status: 503,
       retryAfterSeconds: 1,
       ...options,
@@ -64,22 +69,22 @@ export class UnverifiedError extends NodeError {
   }
 }
 
-/** Who waits for an answer, and how long: all that a node needs of a CallContext. */
+/** The part of a request's context that a node needs: who waits for the response, and until when. */
 export type Reach = Pick<RequestContext, "signal" | "deadlineMs" | "traceparent">;
 
-/** One node, for rooms that choose for themselves (spans of logs are pinned to nodes). Rejects with NodeError. */
+/** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends RpcSource {
   readonly name: string;
-  /** The newest block that this node announced; undefined before its first answer. */
+  /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
-  /** Not banned, not rate limited, breaker not open. */
+  /** True if the node is identified and not suspended, not rate limited, and its breaker is not open. */
   readonly available: boolean;
-  /** The lowest block whose data the node was not seen to lack. */
+  /** The lowest block whose data the node may have: no response has shown that it is pruned. */
   readonly oldest: bigint;
-  /** Its answer is known to be wrong: counted, named in the log, and the node is suspended. Each error once. */
+  /** Counts and logs a response that is known to be wrong, and suspends the node. Has an effect once per error. */
   recordWrongAnswer?(error: UnverifiedError): void;
-  /** Remember that data at and below this block is pruned there. */
+  /** Records that the node has pruned the data of this block and of all blocks below it. */
   recordPruned(number: bigint): void;
-  /** Several reads in as few HTTP requests as the node allows; one outcome for each, in their order. Never rejects. */
+  /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
   batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
 }

@@ -37,8 +37,8 @@ const lagging = (node: Node): NodeError => invalidAnswer(node, "The end of a ran
 const hasWildcards = ({ filter }: FetchRange): boolean => withoutWildcards(filter) !== filter;
 
 /**
- * The silent blocks' logs with any number of topics, in one request. A bloom does not count topics: with a filter such as
- * [Transfer, any, any, any] it admits nearly every block, and each block would be one request.
+ * Reads the silent blocks' logs with any number of topics, in one request. A bloom does not count topics. With a filter such as
+ * `[Transfer, any, any, any]` it matches nearly every block, and each block would need a request.
  */
 const askWide = async (
   { from, to, final, filter }: FetchRange,
@@ -92,7 +92,7 @@ export const createCheckLogs = (): CheckLogs => {
     if (first !== undefined && BigInt(first.block) === job.from) return;
     if (await holds(node, job.from, context)) return;
     node.recordPruned(job.from);
-    throw new NodeError("missingData", node.name, CODES.SERVER, `Logs of block ${job.from} are pruned`);
+    throw new NodeError("missingData", node.name, `Logs of block ${job.from} are pruned`, { code: CODES.SERVER });
   };
 
   return async (node, job, given, context, fetchBlock) => {

@@ -1,7 +1,6 @@
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 
 /** Counts received bytes; throws if there is no room for them. */
@@ -15,7 +14,7 @@ export interface FetchContext extends RequestContext {
 }
 
 export const invalidAnswer = (node: Node, message: string): NodeError =>
-  new NodeError("invalidAnswer", node.name, CODES.INTERNAL, message, { status: 503, retryAfterSeconds: 1 });
+  new NodeError("invalidAnswer", node.name, message, { status: 503, retryAfterSeconds: 1 });
 
 /** Sends one call to this node only, and returns the text of the result. */
 const request = async (
@@ -59,6 +58,6 @@ export const parseNodeLogs = async (
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new NodeError("invalidAnswer", node.name, CODES.INTERNAL, `${method}: not JSON`, { cause });
+    throw new NodeError("invalidAnswer", node.name, `${method}: not JSON`, { cause });
   }
 };

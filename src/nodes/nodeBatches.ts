@@ -1,6 +1,5 @@
 import { NodeError, type Reach } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import { CODES } from "../jsonrpc/rpcError.ts";
 import { isFault } from "./errorKind.ts";
 
 export interface BatchesOptions {
@@ -24,9 +23,7 @@ export const createBatches = ({ name, send, sendBatch }: BatchesOptions): Batche
   let maxCalls = MAX_CALLS;
 
   const asNodeError = (error: unknown): NodeError =>
-    error instanceof NodeError
-      ? error
-      : new NodeError("other", name, CODES.INTERNAL, `${name}: the client has disconnected`);
+    error instanceof NodeError ? error : new NodeError("other", name, `${name}: the client has disconnected`);
 
   const single = async (call: Call, reach: Reach): Promise<Uint8Array | NodeError> => {
     try {

@@ -77,7 +77,8 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
     const seconds = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
     const code =
       kind === "rateLimited" ? CODES.RATE_LIMITED : kind === "tooLarge" ? CODES.RESPONSE_TOO_LARGE : CODES.INTERNAL;
-    return new NodeError(kind, name, code, `${name}: ${endpoint.redact(message)}`, {
+    return new NodeError(kind, name, `${name}: ${endpoint.redact(message)}`, {
+      code,
       ...(status !== undefined && { status }),
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
     });
@@ -97,7 +98,8 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
       http.status,
     );
     const seconds = parseRetryAfter(http.retryAfter);
-    return new NodeError(kind, name, code, message, {
+    return new NodeError(kind, name, message, {
+      code,
       data,
       ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
       ...(isWhole && { text: clean === text ? error : Buffer.from(clean) }),

@@ -144,7 +144,8 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   const turn = async (calls: number, { signal, deadlineMs }: Reach): Promise<void> => {
     const { delayMs } = budget;
     if (delayMs > deadlineMs - performance.now()) {
-      throw new NodeError("rateLimited", name, CODES.RATE_LIMITED, `${name}: its budget of calls is used up`, {
+      throw new NodeError("rateLimited", name, `${name}: its budget of calls is used up`, {
+        code: CODES.RATE_LIMITED,
         status: 429,
         retryAfterSeconds: Math.ceil(delayMs / 1000),
       });
@@ -152,7 +153,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
     const waitMs = budget.take(calls);
     if (waitMs > 0) {
       await sleep(waitMs, undefined, { signal }).catch(() => {
-        throw new NodeError("other", name, CODES.INTERNAL, `${name}: the caller has left`);
+        throw new NodeError("other", name, `${name}: the caller has left`);
       });
     }
   };
@@ -220,7 +221,7 @@ export const createUpstreamNode = (options: UpstreamNodeOptions, { log, metrics 
   };
 
   const ofUnknownChain = (): NodeError =>
-    new NodeError("unreachable", name, CODES.INTERNAL, `${name}: the node is not known to be of this chain`, {
+    new NodeError("unreachable", name, `${name}: the node is not known to be of this chain`, {
       status: 503,
       retryAfterSeconds: 1,
     });

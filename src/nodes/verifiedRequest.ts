@@ -65,12 +65,9 @@ export const requestVerified = (node: UpstreamNode, verifier?: Verifier) => {
   };
 
   const otherBranch = ({ method }: RpcRequest): NodeError =>
-    new NodeError(
-      "otherBranch",
-      node.name,
-      CODES.SERVER,
-      `header not found: ${node.name} answers ${method} of another branch`,
-    );
+    new NodeError("otherBranch", node.name, `header not found: ${node.name} answers ${method} of another branch`, {
+      code: CODES.SERVER,
+    });
 
   /** Put by number, or naming no block: what comes is of the node's own branch, and no answer where that is not the view's. */
   const onceByNumber = async (question: RpcRequest, context: RequestContext): Promise<Outcome> => {

@@ -148,7 +148,9 @@ export const createVerifier = ({ level, evidence, pool, onUncomputable }: Verifi
     const place = { ...task.place, ...(hash !== undefined && { hash }) };
     const header = await headerOf(node, place, context);
     if (header === undefined) {
-      throw new NodeError("missingData", node.name, CODES.SERVER, `header not found: ${node.name} has receipts alone`);
+      throw new NodeError("missingData", node.name, `header not found: ${node.name} has receipts alone`, {
+        code: CODES.SERVER,
+      });
     }
     return check(node.name, body, { ...task, header });
   };

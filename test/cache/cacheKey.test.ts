@@ -118,7 +118,7 @@ const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRe
     canonicalParams: formatCanonical(canonicalParams),
   });
 
-/** What must tell two questions apart: the lifetime, its anchor, and all that is asked. */
+/** The parts of a request that its key must distinguish: retention class, block and canonical parameters. */
 const identity = ({ retention, number, fork, canonicalParams }: Asked): unknown => {
   if (retention === "final") return [retention, canonicalParams, number];
   return retention === "recent" || retention === "recentState"

@@ -42,7 +42,7 @@ export interface FakeLogNode extends Node {
   readonly calls: { readonly method: string; readonly params: readonly unknown[] }[];
   /** eth_getLogs requests. */
   readonly logsRequests: LogsRequest[];
-  /** eth_getLogs requests at once at most. */
+  /** The highest number of concurrent eth_getLogs requests. */
   readonly mostInFlight: () => number;
 }
 
@@ -55,7 +55,7 @@ async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
 const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 
 export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
-  new NodeError(kind, "fake", code, message, { data });
+  new NodeError(kind, "fake", message, { code, data });
 
 /** A node that holds a fake chain, with its limits and faults. */
 export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {

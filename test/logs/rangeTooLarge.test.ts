@@ -4,7 +4,7 @@ import { NodeError } from "../../src/core/node.ts";
 import { parseTooLarge, type TooLarge } from "../../src/logs/rangeTooLarge.ts";
 
 const parse = (message: string, code = -32000, data?: unknown): TooLarge | undefined =>
-  parseTooLarge(new NodeError("other", "node", code, message, { data }));
+  parseTooLarge(new NodeError("other", "node", message, { code, data }));
 
 /** peers.md 6.2, with the numbers as providers write them. */
 const TOLD: readonly (readonly [string, TooLarge, unknown?])[] = [

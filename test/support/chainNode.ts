@@ -62,7 +62,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     send: async ({ method, params: [tag] }) => {
       node.calls += 1;
       if (node.down) {
-        throw new NodeError("unreachable", name, -32_603, "down");
+        throw new NodeError("unreachable", name, "down");
       }
       if (method === "eth_chainId") {
         return encoder.encode(JSON.stringify(`0x${node.chain.chainId.toString(16)}`));

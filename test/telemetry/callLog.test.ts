@@ -32,7 +32,7 @@ test("slow and failed calls are told with their method and request, good ones an
   tell("eth_call", 0.5);
   tell("eth_call", 0.5, invalidParams("no"));
   tell("eth_getLogs", 1.234);
-  tell("eth_call", 30, new NodeError("timeout", "ours", -32603, "ours: no answer", { status: 504 }));
+  tell("eth_call", 30, new NodeError("timeout", "ours", "ours: no answer", { status: 504 }));
   const common = { level: 40, chain: "main", clientId: "203.0.113.1", requestId: "r-1" };
   assert.deepEqual(lines, [
     { ...common, method: "eth_getLogs", milliseconds: 1234, msg: "slow call" },
@@ -68,6 +68,6 @@ test("one line of a kind a second, which tells how many were left out", (t) => {
 test("a caller that has left is not told of as a failure", () => {
   const { lines, tell, leave } = createTold();
   leave();
-  tell("eth_call", 2, new NodeError("other", "ours", -32603, "ours: the caller has left"));
+  tell("eth_call", 2, new NodeError("other", "ours", "ours: the caller has left"));
   assert.deepEqual(lines, []);
 });

@@ -17,7 +17,7 @@ export interface LogsServerOptions {
   readonly nodePort: number;
   readonly head: number;
   readonly spansPerNode: number;
-  /** What is kept at most; the oldest is dropped. */
+  /** Limit of the store; the oldest entries are evicted. */
   readonly storeBytes: number;
 }
 
@@ -42,7 +42,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
         return { body: text.subarray(RESULT_START.length, -1), status: { fwd: "miss" } };
       }
       const { error } = JSON.parse(text.toString());
-      throw new NodeError("other", "node", error.code, error.message);
+      throw new NodeError("other", "node", error.message, { code: error.code });
     },
   };
 };
