@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { Check } from "../core/node.ts";
+import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
@@ -52,7 +53,6 @@ export interface Upstreams extends RpcSource {
   close(): Promise<void>;
 }
 
-const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 
@@ -125,7 +125,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
   identity.start();
 
   const source = createNodePool(nodes, {
-    attempts: options.attempts ?? DEFAULT_ATTEMPTS,
+    attempts: options.attempts ?? RETRY_LIMITS.pool.defaultAttempts,
     ...(options.hedge && { hedge: options.hedge }),
     onRetry: () => metrics.upstreamRetries.inc({ chain }),
     onHedge: () => metrics.upstreamHedges.inc({ chain }),

@@ -1,5 +1,6 @@
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
+import { RETRY_RULES } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
@@ -44,7 +45,7 @@ export const attemptOnNode = async (
     const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
     return { response: createResponse(node, body, request), isMissing, block };
   } catch (error) {
-    if (error instanceof NodeError && retryCause(error) === "missingBlock") {
+    if (error instanceof NodeError && RETRY_RULES[retryCause(error)].node === "sameNode") {
       return { error, isMissing: true, block: request.block?.number };
     }
     throw error;
