@@ -7,7 +7,7 @@ const readRules = () =>
     .parse(parse(readFileSync(new URL("../grafana/alerts.yaml", import.meta.url), "utf8")))
     .groups.flatMap(({ rules }) => rules);
 
-/** A rule's expression on one line, its window and what to look at. */
+/** Formats one row per rule: name, expression on one line, window and description. */
 export const formatAlertsTable = (): string =>
   [
     "| Alert | Fires when | For | What it means |",

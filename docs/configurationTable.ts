@@ -51,7 +51,7 @@ const optionsOf = (schema: Schema, prefix: string): Option[] => {
   });
 };
 
-/** Every option of the configuration, one a row, in the schema's order. */
+/** Lists every option of the configuration, in the order of the schema. */
 export const readOptions = (): readonly Option[] => optionsOf(z.toJSONSchema(configSchema, { io: "input" }), "");
 
 export const formatConfigurationTable = (): string =>

@@ -1,17 +1,17 @@
 import type { Method, PendingBehaviour, RetentionLabel } from "../src/methods/method.ts";
 import { table } from "../src/methods/table.ts";
 
-const KEPT: Readonly<Record<RetentionLabel, string>> = {
-  computed: "made here, nothing to keep",
+const RETENTION: Readonly<Record<RetentionLabel, string>> = {
+  computed: "no: answered locally",
   constant: "until restart",
   head: "until the next head",
-  byHash: "by hash: 7 days",
-  byTransaction: "with its block: 7 days if final, else 1 hour; `null` at most 1 s",
-  block: "final: 7 days; above: 1 hour, by the block's hash",
-  state: "final: 7 days; above: in memory, by the block's hash",
-  logs: "segments of 128 blocks; final: 7 days, above: 1 hour",
-  final: "final: 7 days; above: not kept",
-  never: "never",
+  byHash: "7 days, by hash",
+  byTransaction: "with its block: 7 days if final, else 1 hour; `null` for up to 1 s",
+  block: "final: 7 days; recent: 1 hour, by block hash",
+  state: "final: 7 days; recent: in memory only, by block hash",
+  logs: "segments of 128 blocks; final: 7 days; recent: 1 hour",
+  final: "final: 7 days; recent: no",
+  never: "no",
 };
 
 const PENDING: Readonly<Record<PendingBehaviour, string>> = {
@@ -20,8 +20,8 @@ const PENDING: Readonly<Record<PendingBehaviour, string>> = {
   none: "",
 };
 
-const isKept = (text: string): text is RetentionLabel => text in KEPT;
-const isAtPending = (text: string): text is PendingBehaviour => text in PENDING;
+const isRetention = (text: string): text is RetentionLabel => text in RETENTION;
+const isPending = (text: string): text is PendingBehaviour => text in PENDING;
 
 const formatRow = (
   kept: RetentionLabel,
@@ -30,17 +30,17 @@ const formatRow = (
 ): readonly string[] => {
   const names = methods.filter((method) => method.kept === kept && method.atPending === atPending);
   if (names.length === 0) return [];
-  return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${KEPT[kept]} | ${PENDING[atPending]} |`];
+  return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${RETENTION[kept]} | ${PENDING[atPending]} |`];
 };
 
-/** The methods that forebay knows, those that are treated alike in one row. */
+/** The table of docs/methods.md: one row per pair of retention and behaviour at `pending`. */
 export const formatMethodsTable = (methods: readonly Method[] = table): string => {
-  const rows = Object.keys(KEPT)
-    .filter(isKept)
+  const rows = Object.keys(RETENTION)
+    .filter(isRetention)
     .flatMap((kept) =>
       Object.keys(PENDING)
-        .filter(isAtPending)
+        .filter(isPending)
         .flatMap((atPending) => formatRow(kept, atPending, methods)),
     );
-  return ["| Method | Kept | At `pending` |", "|---|---|---|", ...rows].join("\n");
+  return ["| Method | Cached | At `pending` |", "|---|---|---|", ...rows].join("\n");
 };

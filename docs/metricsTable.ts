@@ -18,7 +18,7 @@ const labelsOf = (metric: object): readonly string[] => {
   return Array.isArray(value) ? value.map(String) : [];
 };
 
-/** Every metric that a process registers, in the order of telemetry.ts. */
+/** Lists every metric that a process registers, in order of registration. */
 export const readMetrics = (): readonly MetricRow[] => {
   const { registry } = createTelemetry({ level: "silent" });
   return registry.getMetricsAsArray().flatMap(({ name }) => {

@@ -12,7 +12,7 @@ import { rpc } from "../test/support/rpc.ts";
 import { createService } from "../test/support/service.ts";
 import { connectSocket } from "../test/support/socketClient.ts";
 
-/** `npm run pictures`: draws the PNGs of this folder. Needs prometheus, chromium and redis-server; takes four minutes. */
+/** `npm run pictures` draws the PNGs of this folder. It needs prometheus, chromium and redis-server, and takes four minutes. */
 
 const TRAFFIC_MS = 230_000;
 const READ_MS = 40;

@@ -8,7 +8,7 @@ import { formatRetriesTable } from "./retriesTable.ts";
 const BEGIN = "<!-- generated: npm run generate -->";
 const END = "<!-- /generated -->";
 
-/** The text of a page with its generated part replaced; what is written by hand around it stays. */
+/** Replaces the generated part of a page. The text around it is unchanged. Throws if the page has no marks. */
 export const withTable = (page: string, table: string): string => {
   const begin = page.indexOf(BEGIN);
   const end = page.indexOf(END);
@@ -21,7 +21,7 @@ export const TABLES = [
   { file: new URL("metrics.md", import.meta.url), format: formatMetricsTable },
   { file: new URL("alerts.md", import.meta.url), format: formatAlertsTable },
   { file: new URL("retries.md", import.meta.url), format: formatRetriesTable },
-  { file: new URL("../README.md", import.meta.url), format: () => formatMethodsTable() },
+  { file: new URL("methods.md", import.meta.url), format: () => formatMethodsTable() },
 ];
 
 if (import.meta.main) {

@@ -23,7 +23,6 @@ import { createCallMetrics } from "../telemetry/callMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { VerifyPool } from "../verification/pool.ts";
 import type { WebSockets } from "../websocket/webSocketServer.ts";
-import { beginChainSeries } from "./beginSeries.ts";
 import { createPendingViews, noHead, type PendingViews } from "./createPendingViews.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
 import { internalCall } from "./internalCall.ts";
@@ -62,7 +61,11 @@ export const createChainRuntime = (config: ChainConfig, shared: Shared): ServedC
   const { name } = config;
   const { telemetry, server } = shared;
   const { log } = telemetry;
-  beginChainSeries(telemetry.metrics, config);
+  telemetry.series.beginChain({
+    chain: name,
+    nodes: config.nodes.map((node, index) => node.name ?? `node${index + 1}`),
+    parts: new Set(config.pending.feeds.length > 0 ? ["feed"] : []),
+  });
   const maxResponseBytes = server.maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : server.maxResponseBytes;
   const upstreams = createUpstreams(
     {
@@ -173,10 +176,10 @@ export const createChainRuntime = (config: ChainConfig, shared: Shared): ServedC
       nodes: config.nodes.flatMap(({ wsUrl, headers }) => (wsUrl === undefined ? [] : [{ url: wsUrl, headers }])),
       signal: ending.signal,
     }),
-    ask: internalCall(asking),
+    read: internalCall(asking),
     nodePending: {
       isServing: () => hasHead() && view().pending?.blocksFrom === "node",
-      ask: internalCall({ ...asking, atPending: true }),
+      read: internalCall({ ...asking, atPending: true }),
     },
     limits: logLimits,
     maxSubscriptions: server.maxSubscriptions,

@@ -5,16 +5,17 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import { EvmWorkers } from "../evm/evmWorkers.ts";
 import { createNodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
-import { createWorkers } from "../evm/workers.ts";
 import type { Executor } from "../pending/execution.ts";
 import { createExecutor, type ExecutorOptions } from "../pending/executor.ts";
-import { createSimulator, SIMULATE_WORKER, type Simulator } from "../simulation/simulator.ts";
+import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createStateFetcher } from "./fetchStateBatch.ts";
 import type { Upstreams } from "./upstreams.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 /** What executes on one chain. */
 export interface Execution {
@@ -66,8 +67,8 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
   metrics.workers.set({ chain }, 0);
   metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
-  const workers = createWorkers({
-    entry: SIMULATE_WORKER,
+  const workers = new EvmWorkers({
+    entry: workerEntry("simulation"),
     size,
     onFailure,
     onThreads: (threads) => metrics.workers.set({ chain }, threads),
@@ -96,10 +97,11 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
     simulator,
     executor: () =>
       createExecutor({
+        entry: workerEntry("pending"),
         forks: () => rules.forks,
         // The feed is of the newest blocks.
         nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
-        stateAt: state.at,
+        stateAt: (block, hint) => state.at(block, hint),
         onFailure,
         onRetry,
       }),

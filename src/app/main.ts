@@ -13,13 +13,13 @@ import { createFairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/pool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
-import { beginProcessSeries } from "./beginSeries.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { createChains } from "./chains.ts";
 import { createAccessControl } from "./createAccessControl.ts";
 import { createReadiness } from "./readiness.ts";
 import { readVersion } from "./readVersion.ts";
 import { createStatus } from "./statusReport.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 /** A running forebay: one process, one or more chains. */
 export interface Forebay {
@@ -51,7 +51,7 @@ const changedOptions = (before: Config, after: Config): readonly string[] =>
 export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   const { server, cache } = config;
   const { log, metrics, registry } = telemetry;
-  beginProcessSeries(metrics, cache.redis !== undefined);
+  telemetry.series.beginProcess(new Set(cache.redis === undefined ? [] : ["redis"]));
 
   const memory = createMemoryStore({ maxBytes: cache.memoryBytes, telemetry });
   const redis =
@@ -64,7 +64,7 @@ export const createForebay = async (config: Config, telemetry: Telemetry): Promi
     metrics,
     onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
   });
-  const verifyPool = new VerifyThreads();
+  const verifyPool = new VerifyThreads(workerEntry("verification"));
   const gate = createAccessControl(config, telemetry);
   let http: HttpServer | undefined;
   const chains = createChains({

@@ -14,6 +14,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
 import { type VerifyPool, VerifyThreads } from "../verification/pool.ts";
 import type { Verifier, VerifyLevel } from "../verification/verifier.ts";
+import { workerEntry } from "./workerEntry.ts";
 
 export interface UpstreamsOptions {
   /** The chain's name, for metrics and messages. */
@@ -61,7 +62,7 @@ export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry)
   const { metrics } = telemetry;
   const ending = new AbortController();
   const { signal } = ending;
-  const pool = options.verifyPool ?? new VerifyThreads();
+  const pool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
   const names = options.nodes.map(({ name }, index) => name ?? `node${index + 1}`);
   const verifier = createChainVerifier(
     {

@@ -1,5 +1,5 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { RetentionClass } from "../core/rpcSource.ts";
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
 
 /** A cached response. */
 export interface CacheEntry {
@@ -22,20 +22,13 @@ export const isCanonical = (block: BlockId, wasFinal: boolean, heads: Heads): bo
   return wasFinal && heads.finalized !== undefined && block.number <= heads.finalized.number;
 };
 
-/**
- * Whether an entry is valid. By transaction hash, its block must be canonical. Any other key contains all dependencies.
- */
+/** Whether an entry is valid. If only the response names its block, that must be canonical. Other keys contain the block. */
 export const isValid = (entry: CacheEntry, retention: RetentionClass, heads: Heads): boolean =>
-  retention !== "byTransaction" || (entry.block !== undefined && isCanonical(entry.block, entry.final, heads));
+  RETENTION[retention].blockFrom === "request" ||
+  (entry.block !== undefined && isCanonical(entry.block, entry.final, heads));
 
-/** Retention classes that replicas share through Redis. The others are cached in memory only. */
-const SHARED: ReadonlySet<RetentionClass> = new Set(["byHash", "final", "recent", "byTransaction"]);
-
-/** Whether responses of a retention class are cached in Redis. */
-export const isShared = (retention: RetentionClass): boolean => SHARED.has(retention);
-
-const FINAL_SECONDS = 7 * 86_400;
-const RECENT_SECONDS = 3_600;
-
-/** Returns the time to live in Redis, in seconds. */
-export const redisSeconds = (entry: CacheEntry): number => (entry.final ? FINAL_SECONDS : RECENT_SECONDS);
+/** Returns the time to live in Redis in seconds, or undefined if the entry is cached in memory only. */
+export const redisSeconds = ({ final }: CacheEntry, retention: RetentionClass): number | undefined => {
+  const seconds = RETENTION[retention].redisSeconds;
+  return final ? seconds?.final : seconds?.recent;
+};

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { Heads } from "../core/heads.ts";
+import { RETENTION } from "../core/retention.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 
@@ -18,31 +19,8 @@ export const createKeyPrefix = (chainId: bigint | number, genesisHash: Hash): st
  * no part before the canonical params contains a colon, and `#` marks hashed params.
  */
 export const requestKey = (prefix: string, question: RpcRequest, heads: Heads): string | undefined => {
-  const anchor = requestAnchor(question, heads);
+  const anchor = RETENTION[question.retention].keyAnchor(question.block, heads);
   return anchor === undefined ? undefined : prefix + anchor + formatParams(question.canonicalParams);
-};
-
-const requestAnchor = (question: RpcRequest, heads: Heads): string | undefined => {
-  const { retention, block } = question;
-  switch (retention) {
-    case "constant":
-      return "constant";
-    case "byHash":
-      return "byHash";
-    case "byTransaction":
-      return "byTransaction";
-    case "head":
-      return `head:${heads.latest.hash}`;
-    case "final":
-      if (block === undefined || heads.finalized === undefined || block.number > heads.finalized.number)
-        return undefined;
-      return `final:${block.number}`;
-    case "recent":
-    case "recentState":
-      return block?.hash === undefined ? undefined : `${retention}:${block.number}:${block.hash}`;
-    case "never":
-      return undefined;
-  }
 };
 
 const formatParams = (canonicalParams: string): string =>

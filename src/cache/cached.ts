@@ -1,8 +1,9 @@
-import type { Heads } from "../core/heads.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
-import type { RequestContext, RetentionClass, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
+import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { type CacheEntry, isCanonical, isShared, isValid, redisSeconds } from "./cacheEntry.ts";
+import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
 import { requestKey } from "./cacheKey.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { NegativeCache } from "./negativeCache.ts";
@@ -22,9 +23,6 @@ export interface CachedOptions {
 
 /** A larger response is not searched for transaction hashes, because that would block the event loop. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
-
-/** Cached only if the response is verified to be of the block whose hash is in the key. */
-const REQUIRES_VERIFICATION: ReadonlySet<RetentionClass> = new Set(["recent", "recentState"]);
 
 /**
  * Wraps a source with the cache: memory first, then Redis, then `source`. Caches responses by their retention class.
@@ -58,7 +56,7 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
   const readOrFetch = async (key: string, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
     const { retention } = question;
     const { heads } = context.view;
-    if (!context.bypassCache && redis !== undefined && isShared(retention)) {
+    if (!context.bypassCache && redis !== undefined && RETENTION[retention].redisSeconds !== undefined) {
       const hit = await findInRedis(key, retention, heads);
       if (hit !== undefined) return hit;
     }
@@ -82,7 +80,7 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
           observeAge(entry);
           return Promise.resolve(entry);
         }
-        const absentAnswer = retention === "byTransaction" ? findAbsent(question, heads) : undefined;
+        const absentAnswer = RETENTION[retention].cachesNull ? findAbsent(question, heads) : undefined;
         if (absentAnswer !== undefined) return Promise.resolve(absentAnswer);
       }
       return readOrFetch(key, question, context);
@@ -94,13 +92,13 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
 const forward = async (source: RpcSource, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
   const answer = await source.request(question, context);
   if (answer.status.hit !== undefined) return answer;
-  return { ...answer, status: { ...answer.status, fwd: question.retention === "never" ? "method" : "bypass" } };
+  return { ...answer, status: { ...answer.status, fwd: RETENTION[question.retention].isCached ? "bypass" : "method" } };
 };
 
 /** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
 const withExpectation = (question: RpcRequest, heads: Heads, absent: NegativeCache): RpcRequest => {
   const hash = String(question.params[0]);
-  if (question.retention !== "byTransaction" || !absent.isExpected(hash, heads)) return question;
+  if (!RETENTION[question.retention].cachesNull || !absent.isExpected(hash, heads)) return question;
   return { ...question, nullIsError: true, isInKnownBlock: absent.isSealed(hash, heads) };
 };
 
@@ -112,13 +110,14 @@ const storeAnswer = (
   options: CachedOptions,
 ): boolean => {
   const { retention } = question;
+  const rule = RETENTION[retention];
   const { body } = answer;
   // An unverified response is of a node that did not have the block.
   if (!(body instanceof Uint8Array) || answer.verified === false) return false;
-  if (isNull(answer)) return retention === "byTransaction" && options.absent.add(question, heads);
+  if (isNull(answer)) return rule.cachesNull && options.absent.add(question, heads);
   const entry = createEntry(question, heads, body, answer);
   if (entry === undefined) return false;
-  if (retention === "recent" && answer.block && listsTransactions(question, body))
+  if (rule.listsNewTransactions && answer.block && listsTransactions(question, body))
     options.absent.expectTransactions(scanTransactionHashes(body), answer.block);
   return storeEntry(key, entry, retention, options);
 };
@@ -126,8 +125,9 @@ const storeAnswer = (
 const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, options: CachedOptions): boolean => {
   const { chain, memory, redis, telemetry } = options;
   const inMemory = memory.set(key, entry);
-  const inRedis = redis !== undefined && isShared(retention);
-  if (inRedis) redis.set(key, entry, redisSeconds(entry));
+  const seconds = redis && redisSeconds(entry, retention);
+  const inRedis = seconds !== undefined;
+  if (inRedis) redis?.set(key, entry, seconds);
   if (inMemory || inRedis) telemetry.metrics.cacheStored.inc({ chain, class: retention });
   return inMemory || inRedis;
 };
@@ -139,17 +139,16 @@ const createEntry = (
   body: Uint8Array,
   answer: RpcResponse,
 ): CacheEntry | undefined => {
-  const { retention } = question;
-  if (REQUIRES_VERIFICATION.has(retention) && answer.verified !== true) return undefined;
-  const storedAtMs = Date.now();
-  if (retention !== "byTransaction") {
-    const final = retention === "final" || retention === "byHash";
-    return { body, ...(answer.block && { block: answer.block }), final, storedAtMs };
-  }
+  const { requiresVerification, blockFrom, finality } = RETENTION[question.retention];
+  if (requiresVerification && answer.verified !== true) return undefined;
   const { block } = answer;
-  if (block === undefined || !isCanonical(block, true, heads)) return undefined;
-  return { body, block, final: heads.finalized !== undefined && block.number <= heads.finalized.number, storedAtMs };
+  if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) return undefined;
+  const final = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
+  return { body, ...(block && { block }), final, storedAtMs: Date.now() };
 };
+
+const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean =>
+  block !== undefined && finalized !== undefined && block.number <= finalized.number;
 
 /**
  * Whether the response is a block, its receipts or its logs.

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
-import type { RetentionClass } from "../core/rpcSource.ts";
-import { type CacheEntry, isShared, redisSeconds } from "./cacheEntry.ts";
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
+import { type CacheEntry, redisSeconds } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { RedisStore } from "./redisStore.ts";
 
@@ -38,11 +38,13 @@ export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
   return {
     get: (keys) => Promise.all(keys.map((key) => getOne(options.prefix + key))),
     set: (key, bytes, retention, block) => {
-      if (retention === "never") return;
-      const final = retention === "final" || retention === "byHash";
+      const { isCached, finality } = RETENTION[retention];
+      if (!isCached) return;
+      const final = finality === "final";
       const entry: CacheEntry = { body: bytes, ...(block && { block }), final, storedAtMs: Date.now() };
       memory.set(options.prefix + key, entry);
-      if (isShared(retention)) redis?.set(options.prefix + key, entry, redisSeconds(entry));
+      const seconds = redisSeconds(entry, retention);
+      if (seconds !== undefined) redis?.set(options.prefix + key, entry, seconds);
     },
   };
 };

@@ -7,6 +7,7 @@ export interface Clock {
   sleep(forMs: number, signal: AbortSignal): Promise<void>;
 }
 
+/** The monotonic clock of the process. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
   sleep: async (forMs, signal) => {

@@ -2,12 +2,13 @@ import type { BlockNumberOrTag } from "../ethereum/logFilter.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Heads } from "./heads.ts";
 
+/** Both ends are inclusive. */
 export interface BlockRange {
   readonly from: bigint;
   readonly to: bigint;
 }
 
-/** Which blocks one query reads: sealed ones, then pending ones of the same view. Both undefined: nothing. */
+/** The blocks of one log query: sealed ones, then pending ones of the same view. Without both, the query has no result. */
 export interface LogRange {
   readonly sealed?: BlockRange;
   readonly pending?: BlockRange;
@@ -15,15 +16,17 @@ export interface LogRange {
 
 export interface LogRangeOptions {
   readonly heads: Heads;
-  /** The number of the newest pending block; undefined where `pending` stands for `latest`. */
+  /** The number of the newest pending block. `undefined` if `pending` means `latest`. */
   readonly pendingNumber?: bigint | undefined;
-  /** The pending block is a node's own, not the view's: only the tag selects it, no number does. */
+  /** The pending block is a node's own, not the view's. Then only the tag selects it, and no number does. */
   readonly isNodePending?: boolean;
-  /** Blocks of one query at most; undefined for any. */
+  /** Limits the blocks of one query. `undefined` for no limit. */
   readonly maxBlocks?: number | undefined;
 }
 
-const named = (block: { readonly number: bigint } | undefined, tag: string): bigint => {
+type Bound = BlockNumberOrTag | undefined;
+
+const numberOf = (block: { readonly number: bigint } | undefined, tag: string): bigint => {
   if (block === undefined) throw new RpcError(CODES.SERVER, `${tag} block not found`);
   return block.number;
 };
@@ -31,53 +34,69 @@ const named = (block: { readonly number: bigint } | undefined, tag: string): big
 const resolve = (bound: BlockNumberOrTag, { latest, safe, finalized }: Heads): bigint => {
   if (typeof bound === "bigint") return bound;
   if (bound === "earliest") return 0n;
-  if (bound === "safe") return named(safe, bound);
-  return bound === "finalized" ? named(finalized, bound) : latest.number;
+  if (bound === "safe") return numberOf(safe, bound);
+  return bound === "finalized" ? numberOf(finalized, bound) : latest.number;
 };
 
-/** Whatever the heads are, such a range holds nothing. */
-export const refuseInverted = (
-  fromBlock: BlockNumberOrTag | undefined,
-  toBlock: BlockNumberOrTag | undefined,
-): void => {
+/** Throws RpcError if both bounds are numbers and the first is higher. No head makes such a range valid. */
+export const rejectInvertedRange = (fromBlock: Bound, toBlock: Bound): void => {
   if (typeof fromBlock === "bigint" && typeof toBlock === "bigint" && fromBlock > toBlock) {
     throw invalidParams("invalid block range params");
   }
 };
 
-/**
- * The rules of architecture.md's table of answers for getLogs. The pending blocks of a view are those above its head, up to
- * `pendingNumber`; a number among them is as good as the tag. Any other number above the head is an error: that block may
- * have logs later, and a client that pages by number would miss them.
- */
-export const resolveLogRange = (
-  fromBlock: BlockNumberOrTag | undefined,
-  toBlock: BlockNumberOrTag | undefined,
-  { heads, pendingNumber, isNodePending = false, maxBlocks }: LogRangeOptions,
-): LogRange => {
-  const head = heads.latest.number;
-  const top = pendingNumber !== undefined && pendingNumber > head ? pendingNumber : head;
-  refuseInverted(fromBlock, toBlock);
-  const highest = isNodePending ? head : top;
-  for (const bound of [fromBlock, toBlock]) {
+/** A number above the highest known block is an error: a client that pages by number would miss that block's later logs. */
+const rejectAbove = (highest: bigint, head: bigint, bounds: readonly Bound[]): void => {
+  for (const bound of bounds) {
     if (typeof bound === "bigint" && bound > highest) {
       throw invalidParams(`block range extends beyond current head block: requested ${bound}, head ${head}`);
     }
   }
+};
 
-  const fromPending = fromBlock === "pending";
-  // The first pending block, so that a view of several is read whole.
-  const from = fromPending ? (top > head ? head + 1n : head) : resolve(fromBlock ?? "latest", heads);
-  const toTag = toBlock ?? (fromPending || from > head ? "pending" : "latest");
-  const to = toTag === "pending" ? top : resolve(toTag, heads);
-  if (from > to) {
-    if (fromPending) return {};
-    throw invalidParams("invalid block range params");
-  }
+const rejectTooLong = ({ from, to }: BlockRange, maxBlocks: number | undefined): void => {
   if (maxBlocks !== undefined && to - from + 1n > BigInt(maxBlocks)) {
     throw invalidParams(`fromBlock, toBlock: a range of ${to - from + 1n} blocks, at most ${maxBlocks} are allowed`);
   }
+};
+
+/** Resolves tags and defaults. `top` is the newest pending block's number, or the head's. */
+const resolveBounds = (fromBlock: Bound, toBlock: Bound, heads: Heads, top: bigint): BlockRange => {
+  const head = heads.latest.number;
+  const isFromPending = fromBlock === "pending";
+  // The tag selects all pending blocks of the view, from the first.
+  const firstPending = top > head ? head + 1n : head;
+  const from = isFromPending ? firstPending : resolve(fromBlock ?? "latest", heads);
+  const endTag = toBlock ?? (isFromPending || from > head ? "pending" : "latest");
+  return { from, to: endTag === "pending" ? top : resolve(endTag, heads) };
+};
+
+/** Splits a range at the head. */
+const splitAtHead = ({ from, to }: BlockRange, head: bigint): LogRange => {
   if (to <= head) return { sealed: { from, to } };
   if (from > head) return { pending: { from, to } };
   return { sealed: { from, to: head }, pending: { from: head + 1n, to } };
+};
+
+/**
+ * Resolves the bounds of a log query (docs/answers.md, Logs). Throws RpcError for a range that is inverted, too long, or
+ * above the newest block. The pending blocks of a view are those above its head up to `pendingNumber`. A number selects
+ * them as the tag does.
+ */
+export const resolveLogRange = (
+  fromBlock: Bound,
+  toBlock: Bound,
+  { heads, pendingNumber, isNodePending = false, maxBlocks }: LogRangeOptions,
+): LogRange => {
+  const head = heads.latest.number;
+  const top = pendingNumber !== undefined && pendingNumber > head ? pendingNumber : head;
+  rejectInvertedRange(fromBlock, toBlock);
+  rejectAbove(isNodePending ? head : top, head, [fromBlock, toBlock]);
+  const range = resolveBounds(fromBlock, toBlock, heads, top);
+  if (range.from > range.to) {
+    if (fromBlock === "pending") return {};
+    throw invalidParams("invalid block range params");
+  }
+  rejectTooLong(range, maxBlocks);
+  return splitAtHead(range, head);
 };

@@ -1,48 +1,36 @@
-import type { Hash } from "../ethereum/hex.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
+import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
-/**
- * How long an answer is true, the table of architecture.md with the request's view applied.
- * `byTransaction`: kept by transaction hash together with the block that holds it, and true while that block is canonical.
- */
-export type RetentionClass =
-  | "constant"
-  | "byHash"
-  | "final"
-  | "recent"
-  | "recentState"
-  | "head"
-  | "byTransaction"
-  | "never";
+export type { RetentionClass } from "./retention.ts";
 
-/** A call whose tags and defaults are resolved: what nodes are asked, and what may be kept of the answer. */
+/** A call with resolved tags and defaults. It contains what nodes and caches need to know. */
 export interface RpcRequest extends Call {
   readonly retention: RetentionClass;
-  /** Canonical JSON text of all that is asked but the block: equal questions have equal subjects, different ones never. */
+  /** Canonical JSON text of the parameters without the block. Two requests have equal texts only if they mean the same. */
   readonly canonicalParams: string;
-  /** The block asked for. A node must have it; `hash` is set where the ring knows it. */
-  readonly block?: { readonly number: bigint; readonly hash?: Hash };
-  /** The same question put by the block's hash (EIP-1898, or a ByHash method): sent instead, to nodes that can. */
+  /** The requested block. A node must have it. `hash` is present if the ring has the block. */
+  readonly block?: RequestBlock;
+  /** The same request by block hash (EIP-1898, or a ByHash method). Nodes that support it get this form. */
   readonly byHash?: Call;
-  /** Where the answer itself tells its block: in `hash`, in `blockHash`, or in `blockHash` of its first element. */
+  /** The response field with the block's hash: `hash`, `blockHash`, or `blockHash` of the first element. */
   readonly blockField?: "hash" | "blockHash" | "firstBlockHash";
-  /** A `null` would say that a block at or below the node's head is missing: it is asked again (architecture.md, upstream). */
+  /** A `null` response means that a block at or below the node's head is missing. It is retried. */
   readonly nullIsError?: boolean;
-  /** The transaction asked for is in a block that was seen here: a node that has the view's head has it. */
+  /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
-  /** Never shared, retried or hedged: a write, or a method outside the table. */
+  /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
   readonly write?: boolean;
-  /** The filter that is asked lives in the node of this name: no other node can answer. */
+  /** The name of the node that has the requested filter. No other node can answer. */
   readonly filterOwner?: string;
 }
 
 /** Parameters of Cache-Status (RFC 9211). */
 export interface CacheStatus {
-  /** Answered without a node, and from where. */
+  /** The source of a response that no node was asked for. */
   readonly hit?: "memory" | "redis" | "view" | "local";
-  /** Why a node was asked. */
+  /** The reason why the request was sent to a node. */
   readonly fwd?: "miss" | "bypass" | "method" | "partial" | "request";
   readonly stored?: boolean;
   readonly collapsed?: boolean;
@@ -51,35 +39,35 @@ export interface CacheStatus {
 
 export interface RpcResponse extends Reply {
   readonly status: CacheStatus;
-  /** The node that answered: its name, never its URL. */
+  /** The name of the node that answered, never its URL. */
   readonly node?: string;
-  /** The block that the answer is of, where that is known. */
+  /** The block of the response, if it is known. */
   readonly block?: BlockId;
-  /** The node was asked by hash, or the answer itself holds the hash of `question.block`: it may be kept as recent. */
+  /** The request was sent by hash, or the response contains the hash of the requested block. It may be cached as `recent`. */
   readonly verified?: boolean;
-  /** Where `pending` was asked: who answered. */
+  /** The source of a response at `pending`. */
   readonly pending?: PendingMode;
 }
 
 export interface RequestContext {
   readonly view: View;
-  /** Aborted when the caller has left. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** `performance.now()` milliseconds after which nobody waits for the answer. */
+  /** The client waits until this time, in milliseconds of `performance.now()`. */
   readonly deadlineMs: number;
-  /** Who asks, for fairness: one string a client. */
+  /** Identifies the client, for fair scheduling and limits. */
   readonly clientId: string;
-  /** Read past the cache (the answer may still be kept). */
+  /** Do not read the cache. The response may still be cached. */
   readonly bypassCache: boolean;
-  /** The HTTP request that this is part of, for logs. */
+  /** The id of the HTTP request, for logs. */
   readonly requestId?: string | undefined;
-  /** Passed on to nodes (W3C Trace Context). */
+  /** Forwarded to nodes (W3C Trace Context). */
   readonly traceparent?: string | undefined;
-  /** Throws or rejects with RpcError where the caller may not call this method, or not now. */
+  /** Throws or rejects with RpcError if the client may not call this method, or not now. */
   readonly authorize?: ((method: string) => Promise<void> | undefined) | undefined;
 }
 
-/** The one interface that carries everything that answers a question. Features wrap it. */
+/** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */
 export interface RpcSource {
-  request(question: RpcRequest, context: RequestContext): Promise<RpcResponse>;
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse>;
 }

@@ -1,4 +1,4 @@
 export type ScriptArgument = string | number | Buffer;
 
-/** Runs Lua in Redis, as one step, on one key. Rejects where there is no answer in time: it may have run then. */
+/** Runs a Lua script in Redis atomically, on one key. Rejects if no reply arrives in time: the script may have run then. */
 export type RunScript = (lua: string, key: string, args: readonly ScriptArgument[]) => Promise<unknown>;

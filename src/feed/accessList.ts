@@ -1,7 +1,7 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { type Fields, isFields, Malformed, read } from "./read.ts";
 
-/** An account that a message's transactions touch, with the slots that they read or write. */
+/** An account that a message's transactions use, with the slots that they read or write. */
 export interface ListedAccount {
   readonly address: Address;
   readonly slots: readonly Hash[];
@@ -10,12 +10,12 @@ export interface ListedAccount {
 const MAX_ACCOUNTS = 20_000;
 
 /**
- * A flashblock access list: EIP-7928's account changes, in the metadata (Base, X Layer) or in `diff` (World Chain).
- * It is a help, not a need: a shape that is not known yet counts as none.
+ * Parses a flashblock access list: EIP-7928's account changes, in the metadata (Base, X Layer) or in `diff` (World Chain).
+ * The list is a hint for prefetching. An unknown format returns an empty list.
  */
 export const parseAccessList = (metadata: Fields, diff: unknown): readonly ListedAccount[] => {
-  const beside = isFields(diff) ? diff.access_list_data : undefined;
-  const changes = [metadata.access_list, metadata.flashblock_access_list, beside].map(findChanges).find(Boolean);
+  const inDiff = isFields(diff) ? diff.access_list_data : undefined;
+  const changes = [metadata.access_list, metadata.flashblock_access_list, inDiff].map(findChanges).find(Boolean);
   if (!changes || changes.length > MAX_ACCOUNTS) return [];
   try {
     return changes.map(parseAccount);

@@ -5,19 +5,22 @@ import { type Flashblock, parseMessage } from "./message.ts";
 
 export interface FeedOptions {
   readonly chain: string;
-  /** WebSocket URLs of one sequencer's feed, all read at once. */
+  /** WebSocket URLs of one sequencer's feed. All are read at the same time. */
   readonly urls: readonly string[];
-  /** Of a message, before and after decompression. */
+  /** Limit of a message before and after decompression. */
   readonly maxMessageBytes: number;
-  /** The chain's block time as it is known now. */
+  /** Returns the chain's current block time. */
   readonly blockTimeMs: () => number;
-  /** A valid message, in the order of its socket. Equal ones come from every socket; `sequence` keeps the first. */
+  /**
+   * Called with each valid message, in the order of its connection. `url` is the position in `urls`.
+   * Every connection delivers the same messages; `sequence` uses the first copy.
+   */
   readonly onMessage: (message: Flashblock, url: number) => void;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 export interface Feed {
-  /** How many sockets are open. */
+  /** Returns the number of open connections. */
   connected(): number;
   close(): void;
 }
@@ -25,91 +28,113 @@ export interface Feed {
 const PING_MS = 1_000;
 const PONG_DEADLINE_MS = 4_000;
 const MIN_BACKOFF_MS = 250;
-/** A feed that is back is used within a second, however long it was gone. */
+/** A feed that recovers is used again within a second, after any outage. */
 const MAX_BACKOFF_MS = 500;
-/** A server that refuses us is not asked that often. */
+/** The limit for a server that rejects the connection (HTTP 4xx). */
 const MAX_REFUSED_BACKOFF_MS = 10_000;
 
-/** No data for so long means that a feed is dead, whatever its socket says. */
+/** A connection without data for this time counts as dead, whatever the socket reports. */
 export const idleDeadlineMs = (blockTimeMs: number): number => Math.max(3 * blockTimeMs, 2_000);
 
-/** Doubles with each failure in a row up to a bound. Half of it is chance, so that not all clients meet a restarted feed at once. */
+/**
+ * Doubles the delay with each failure in a row, up to a limit. `chance` (0 to 1) selects the second half of the delay,
+ * so that clients do not reconnect to a restarted feed at the same time.
+ */
 export const backoffMs = (failures: number, reason: EndReason, chance: number): number => {
-  const bound = reason === "refused" ? MAX_REFUSED_BACKOFF_MS : MAX_BACKOFF_MS;
-  const most = Math.min(MIN_BACKOFF_MS * 2 ** failures, bound);
-  return most / 2 + (most / 2) * chance;
+  const limitMs = reason === "refused" ? MAX_REFUSED_BACKOFF_MS : MAX_BACKOFF_MS;
+  const longestMs = Math.min(MIN_BACKOFF_MS * 2 ** failures, limitMs);
+  return longestMs / 2 + (longestMs / 2) * chance;
 };
 
-const createSocket = (options: FeedOptions, url: string, position: number, onCount: (by: 1 | -1) => void) => {
-  const { chain, telemetry, maxMessageBytes } = options;
-  const { log, metrics } = telemetry;
-  let closed = false;
-  let failures = 0;
-  let isDown = false;
-  let retry: NodeJS.Timeout | undefined;
-  let stop: () => void = () => {};
+/** Connects to one URL again and again until it is closed. */
+class ReconnectingFeed {
+  readonly #options: FeedOptions;
+  readonly #url: string;
+  readonly #position: number;
+  readonly #onCount: (by: 1 | -1) => void;
+  #isClosed = false;
+  /** Connections in a row that delivered no message. */
+  #failures = 0;
+  #isDown = false;
+  #retry: NodeJS.Timeout | undefined;
+  #disconnect: (() => void) | undefined;
 
-  const receive = (bytes: Uint8Array): boolean => {
-    const frame = decodeFrame(bytes, maxMessageBytes);
-    const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
-    if (!("message" in parsed)) {
-      metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
-      return false;
-    }
-    if (failures > 0 || isDown) log.info({ chain, feed: position }, "feed delivers");
-    failures = 0;
-    isDown = false;
-    options.onMessage(parsed.message, position);
-    return true;
-  };
+  constructor(options: FeedOptions, url: string, position: number, onCount: (by: 1 | -1) => void) {
+    this.#options = options;
+    this.#url = url;
+    this.#position = position;
+    this.#onCount = onCount;
+    this.#connect();
+  }
 
-  const open = (): void => {
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    this.#disconnect?.();
+  }
+
+  #connect(): void {
+    const { maxMessageBytes, blockTimeMs } = this.#options;
     let isOpen = false;
-    stop = connectFeed({
-      url,
+    this.#disconnect = connectFeed({
+      url: this.#url,
       maxFrameBytes: maxMessageBytes,
       pingMs: PING_MS,
       pongDeadlineMs: PONG_DEADLINE_MS,
-      idleMs: () => idleDeadlineMs(options.blockTimeMs()),
+      idleMs: () => idleDeadlineMs(blockTimeMs()),
       onOpen: () => {
         isOpen = true;
-        onCount(1);
+        this.#onCount(1);
       },
-      onFrame: receive,
+      onFrame: (bytes) => this.#receive(bytes),
       onEnd: (reason) => {
-        if (isOpen) onCount(-1);
-        if (closed) return;
-        if (!isDown) log.warn({ chain, feed: position, reason }, "feed lost");
-        isDown = true;
-        metrics.feedReconnects.inc({ chain });
-        retry = setTimeout(open, backoffMs(failures++, reason, Math.random()));
+        if (isOpen) this.#onCount(-1);
+        this.#reconnect(reason);
       },
     });
-  };
-  open();
+  }
 
-  return () => {
-    closed = true;
-    clearTimeout(retry);
-    stop();
-  };
-};
+  #reconnect(reason: EndReason): void {
+    if (this.#isClosed) return;
+    const { chain, telemetry } = this.#options;
+    if (!this.#isDown) telemetry.log.warn({ chain, feed: this.#position, reason }, "feed lost");
+    this.#isDown = true;
+    telemetry.metrics.feedReconnects.inc({ chain });
+    this.#retry = setTimeout(() => this.#connect(), backoffMs(this.#failures++, reason, Math.random()));
+  }
 
-/** Reads all feeds of a chain for as long as it is open. Nothing that a feed sends can end it. */
+  /** Returns true for a valid message. */
+  #receive(bytes: Uint8Array): boolean {
+    const { chain, telemetry, maxMessageBytes, onMessage } = this.#options;
+    const frame = decodeFrame(bytes, maxMessageBytes);
+    const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
+    if (!("message" in parsed)) {
+      telemetry.metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
+      return false;
+    }
+    if (this.#failures > 0 || this.#isDown) telemetry.log.info({ chain, feed: this.#position }, "feed delivers");
+    this.#failures = 0;
+    this.#isDown = false;
+    onMessage(parsed.message, this.#position);
+    return true;
+  }
+}
+
+/** Reads all feeds of a chain until it is closed. No message of a feed can end it. */
 export const createFeed = (options: FeedOptions): Feed => {
   let open = 0;
   const { feedConnected } = options.telemetry.metrics;
-  // Counted up and down: after a reload two clients of one chain live side by side for a while.
+  // The gauge is incremented and decremented: after a reload, the old and the new client of a chain exist for a while.
   feedConnected.inc({ chain: options.chain }, 0);
   const count = (by: 1 | -1): void => {
     open += by;
     feedConnected.inc({ chain: options.chain }, by);
   };
-  const closers = options.urls.map((url, position) => createSocket(options, url, position, count));
+  const feeds = options.urls.map((url, position) => new ReconnectingFeed(options, url, position, count));
   return {
     connected: () => open,
     close: () => {
-      for (const close of closers) close();
+      for (const feed of feeds) feed.close();
     },
   };
 };

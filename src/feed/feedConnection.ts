@@ -2,23 +2,23 @@ import { WebSocket } from "ws";
 
 export interface FeedConnectionOptions {
   readonly url: string;
-  /** A frame that is larger ends the connection: 1009. */
+  /** A larger frame ends the connection with code 1009. */
   readonly maxFrameBytes: number;
   readonly pingMs: number;
   readonly pongDeadlineMs: number;
-  /** Without `alive()` for this long the connection is ended, whatever the socket says. Asked anew each time. */
+  /** The connection ends if no valid message arrives for this time. It is called before each check. */
   readonly idleMs: () => number;
   readonly onOpen: () => void;
-  /** True if the frame was a valid message. */
+  /** Returns true if the frame was a valid message. */
   readonly onFrame: (bytes: Uint8Array) => boolean;
-  /** Once, with why; nothing else follows. */
+  /** Called once, as the last event. */
   readonly onEnd: (reason: EndReason) => void;
 }
 
-/** `refused`: the server answered, and does not serve us (HTTP 4xx). */
+/** `refused`: the server rejected the connection (HTTP 4xx). `silent`: no pong. `idle`: no valid message. */
 export type EndReason = "closed" | "silent" | "idle" | "refused";
 
-/** A packet that was lost while the network was down is sent again after 1, 2, 4 seconds; a new attempt is sooner. */
+/** TCP repeats a lost packet after 1, 2 and 4 seconds. A new connection is faster. */
 const CONNECT_TIMEOUT_MS = 3_000;
 
 const isRefusal = (status: number | undefined): boolean => status !== undefined && status >= 400 && status < 500;
@@ -28,48 +28,64 @@ const bytesOf = (data: Buffer | ArrayBuffer | Buffer[]): Uint8Array => {
   return data instanceof ArrayBuffer ? new Uint8Array(data) : data;
 };
 
-/** One WebSocket to one feed, for as long as it lives and delivers. Returns what ends it. */
-export const connectFeed = (options: FeedConnectionOptions): (() => void) => {
-  const socket = new WebSocket(options.url, {
-    maxPayload: options.maxFrameBytes,
-    handshakeTimeout: CONNECT_TIMEOUT_MS,
-    perMessageDeflate: false,
-  });
-  let ended = false;
-  let dataAtMs = performance.now();
-  let pongAtMs = performance.now();
+class FeedConnection {
+  readonly #options: FeedConnectionOptions;
+  readonly #socket: WebSocket;
+  readonly #timer: NodeJS.Timeout;
+  #hasEnded = false;
+  #dataAtMs = performance.now();
+  #pongAtMs = performance.now();
 
-  const end = (reason: EndReason): void => {
-    if (ended) return;
-    ended = true;
-    clearInterval(timer);
-    socket.terminate();
-    options.onEnd(reason);
-  };
+  constructor(options: FeedConnectionOptions) {
+    this.#options = options;
+    this.#socket = new WebSocket(options.url, {
+      maxPayload: options.maxFrameBytes,
+      handshakeTimeout: CONNECT_TIMEOUT_MS,
+      perMessageDeflate: false,
+    });
+    this.#timer = setInterval(() => this.#check(), options.pingMs);
+    this.#listen(this.#socket);
+  }
 
-  const check = (): void => {
+  end(reason: EndReason): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    clearInterval(this.#timer);
+    this.#socket.terminate();
+    this.#options.onEnd(reason);
+  }
+
+  #listen(socket: WebSocket): void {
+    socket.on("open", () => {
+      this.#dataAtMs = performance.now();
+      this.#pongAtMs = performance.now();
+      this.#options.onOpen();
+    });
+    socket.on("pong", () => {
+      this.#pongAtMs = performance.now();
+    });
+    socket.on("message", (data) => {
+      if (!this.#hasEnded && this.#options.onFrame(bytesOf(data))) this.#dataAtMs = performance.now();
+    });
+    socket.on("unexpected-response", (_request, { statusCode }) =>
+      this.end(isRefusal(statusCode) ? "refused" : "closed"),
+    );
+    // `close` follows every error and ends the connection.
+    socket.on("error", () => undefined);
+    socket.on("close", () => this.end("closed"));
+  }
+
+  #check(): void {
+    const { idleMs, pingMs, pongDeadlineMs } = this.#options;
     const nowMs = performance.now();
-    if (nowMs - dataAtMs > options.idleMs()) end("idle");
-    else if (nowMs - pongAtMs > options.pingMs + options.pongDeadlineMs) end("silent");
-    else if (socket.readyState === WebSocket.OPEN) socket.ping();
-  };
-  const timer = setInterval(check, options.pingMs);
+    if (nowMs - this.#dataAtMs > idleMs()) this.end("idle");
+    else if (nowMs - this.#pongAtMs > pingMs + pongDeadlineMs) this.end("silent");
+    else if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
+  }
+}
 
-  socket.on("open", () => {
-    dataAtMs = performance.now();
-    pongAtMs = performance.now();
-    options.onOpen();
-  });
-  socket.on("pong", () => {
-    pongAtMs = performance.now();
-  });
-  socket.on("message", (data) => {
-    if (ended) return;
-    if (options.onFrame(bytesOf(data))) dataAtMs = performance.now();
-  });
-  socket.on("unexpected-response", (_request, { statusCode }) => end(isRefusal(statusCode) ? "refused" : "closed"));
-  // An error is always followed by a close.
-  socket.on("error", () => {});
-  socket.on("close", () => end("closed"));
-  return () => end("closed");
+/** Opens one WebSocket to a feed. Returns the function that closes it. */
+export const connectFeed = (options: FeedConnectionOptions): (() => void) => {
+  const connection = new FeedConnection(options);
+  return () => connection.end("closed");
 };

@@ -3,7 +3,7 @@ import { brotliDecompressSync } from "node:zlib";
 export type Frame = { readonly text: string } | { readonly refused: "tooLarge" | "undecodable" };
 
 const OPENING_BRACE = 0x7b;
-/** X Layer's feed begins each frame with it. A brotli stream that begins with this byte ends with it, empty (RFC 7932, 9.2). */
+/** The first byte of X Layer's frames. A brotli stream that begins with this byte is empty (RFC 7932, section 9.2). */
 const RECORD_SEPARATOR = 0x1e;
 const isWhitespace = (byte: number | undefined): boolean =>
   byte === 0x20 || (byte !== undefined && byte >= 9 && byte <= 13);
@@ -22,8 +22,8 @@ const isTooLong = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE";
 
 /**
- * Decodes one WebSocket frame, text or binary. After a record separator and whitespace, a frame that does not begin with `{` is
- * brotli: proxies compress, builders do not, and neither says so. `maxBytes` limits the frame and the decompressed text.
+ * Decodes one WebSocket frame, text or binary (docs/reference/flashblocks.md, Frames). Skips a record separator and whitespace.
+ * A frame that then begins with `{` is JSON, any other frame is brotli. `maxBytes` limits the frame and the decompressed text.
  */
 export const decodeFrame = (frame: Uint8Array, maxBytes: number): Frame => {
   if (frame.length > maxBytes) return { refused: "tooLarge" };

@@ -2,7 +2,7 @@ import { type Address, type Data, type Hash, isData, isQuantity, ZERO_HASH } fro
 import { type ListedAccount, parseAccessList } from "./accessList.ts";
 import { type Fields, isFields, Malformed, read } from "./read.ts";
 
-/** What only the first message of a block says. */
+/** The fields that only the first message of a block contains. */
 export interface FlashblockBase {
   readonly parentHash: Hash;
   readonly parentBeaconBlockRoot: Hash;
@@ -15,7 +15,7 @@ export interface FlashblockBase {
   readonly baseFeePerGas: bigint;
 }
 
-/** The block after this message: all cumulative but `transactions`, which are the new ones. */
+/** The block after this message. All fields are cumulative, except `transactions`: they are the new ones. */
 export interface FlashblockDiff {
   readonly stateRoot: Hash;
   readonly receiptsRoot: Hash;
@@ -25,7 +25,7 @@ export interface FlashblockDiff {
   readonly transactions: readonly Data[];
   readonly withdrawalsRoot: Hash;
   readonly blobGasUsed: bigint | undefined;
-  /** Subblocks: the transaction that would end the block if it were sealed now; stated anew by every message. */
+  /** Subblocks: the transaction that ends the block if it is sealed now. Every message contains it. */
   readonly postExecTransaction: Data | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface FlashblockLog {
   readonly data: Data;
 }
 
-/** A receipt of the metadata; what older chains leave out is to be computed. */
+/** A receipt of the metadata. Execution computes the other fields. */
 export interface FlashblockReceipt {
   readonly status: boolean;
   readonly cumulativeGasUsed: bigint;
@@ -49,24 +49,24 @@ export interface Flashblock {
   readonly index: number;
   readonly base: FlashblockBase | undefined;
   readonly diff: FlashblockDiff;
-  /** Of the metadata; World Chain has none. */
+  /** The number from the metadata. World Chain sends none. */
   readonly blockNumber: bigint | undefined;
-  /** Of this message's transactions, by hash; undefined where the chain's metadata has none. */
+  /** Receipts of this message's transactions by hash. `undefined` if the metadata contains none. */
   readonly receipts: ReadonlyMap<Hash, FlashblockReceipt> | undefined;
-  /** State that its transactions touch; empty where the chain does not say. */
+  /** The state that the transactions use. Empty if the chain does not send it. */
   readonly accessList: readonly ListedAccount[];
-  /** `<block>-<index>` of the message sent before; undefined where the chain does not say. */
+  /** `<block>-<index>` of the message before. `undefined` if the chain does not send it. */
   readonly previous: string | undefined;
-  /** Length of the message's text, for bounds. */
+  /** Length of the message's text, for limits. */
   readonly bytes: number;
-  /** When it arrived, in milliseconds of a clock that does not go back. */
+  /** Time of arrival, in milliseconds of a monotonic clock. */
   readonly receivedMs?: number;
 }
 
-/** Why a message was dropped: a label of the metric. */
+/** Why a message was discarded. It is a label value of the metric. */
 export type MessageFault = "notJson" | "notAMessage" | "badBase" | "badDiff";
 
-/** `payloadEnd` says that no message of a block follows: the next block's index 0 says so too. */
+/** `payloadEnd` announces the end of a block. It is ignored, because index 0 of the next block shows the end too. */
 export type ParsedMessage =
   | { readonly message: Flashblock }
   | { readonly ignored: "payloadEnd" }
@@ -100,14 +100,14 @@ const parseDiff = (value: unknown): FlashblockDiff => {
     gasUsed: read.quantity(diff.gas_used),
     blockHash: read.hash(diff.block_hash),
     transactions: read.list(diff.transactions).map(read.data),
-    // Before Isthmus there was none.
+    // Blocks before Isthmus do not have it.
     withdrawalsRoot: read.optional(diff.withdrawals_root, read.hash) ?? ZERO_HASH,
     blobGasUsed: read.optional(diff.blob_gas_used, read.quantity),
     postExecTransaction: read.optional(diff.post_exec_tx, read.data),
   };
 };
 
-/** `0x1`, `true`, or, before Byzantium, a state root, which says nothing and stands for success. */
+/** Parses `0x1`, `true`, or a state root. Receipts before Byzantium have a state root, which counts as success. */
 const parseStatus = (value: unknown): boolean => {
   if (typeof value === "boolean") return value;
   if (!isQuantity(value)) throw new Malformed();
@@ -123,7 +123,7 @@ const parseLog = (value: unknown): FlashblockLog => {
 
 const RECEIPT_TAG = /^[A-Z]/;
 
-/** Externally tagged (`{"Eip1559": {...}}`) until op-alloy changed to `{"type": "0x2", ...}`. */
+/** Unwraps a receipt with an outer key (`{"Eip1559": {...}}`). Newer versions of op-alloy send `{"type": "0x2", ...}`. */
 const untagged = (receipt: Fields): Fields => {
   const [tag, ...others] = Object.keys(receipt);
   return tag !== undefined && others.length === 0 && RECEIPT_TAG.test(tag) ? read.fields(receipt[tag]) : receipt;
@@ -139,7 +139,7 @@ const parseReceipt = (value: unknown): FlashblockReceipt => {
   };
 };
 
-/** Receipts are a help, not a need: a shape that is not known yet counts as none, and the transactions are executed here. */
+/** Parses the receipts of the metadata. An unknown format returns `undefined`: execution then computes the receipts. */
 const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | undefined => {
   if (!isFields(value)) return undefined;
   try {
@@ -151,7 +151,7 @@ const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | u
 };
 
 const PREVIOUS = /^\d{1,20}-\d{1,10}$/;
-/** `0-0` is the wire format's default for "none". */
+/** `0-0` means that the field is absent. */
 const parsePrevious = (value: unknown): string | undefined =>
   typeof value === "string" && PREVIOUS.test(value) && value !== "0-0" ? value : undefined;
 
@@ -189,7 +189,7 @@ const parseFields = (fields: Fields, bytes: number): Flashblock => {
   return {
     payloadId: read.data(payload_id),
     index,
-    // `base` on a later message is a fault of the sender's, not ours to judge: it is ignored.
+    // `base` in a later message is ignored.
     base: index === 0 ? attempt("badBase", () => parseBase(fields.base)) : undefined,
     diff: attempt("badDiff", () => parseDiff(fields.diff)),
     blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
@@ -200,18 +200,21 @@ const parseFields = (fields: Fields, bytes: number): Flashblock => {
   };
 };
 
-/** X Layer puts a message into an envelope with a field or two beside it; the message within is the same. */
+/** Unwraps the envelope of X Layer: an object that contains the message as one of its fields. */
 const unwrap = (value: unknown): unknown =>
   isFields(value) && !("payload_id" in value)
     ? (Object.values(value).find((inner) => isFields(inner) && "payload_id" in inner) ?? value)
     : value;
 
-/** X Layer: a payload's id alone, or in an envelope named so (okx/xlayer-reth, crates/builder/src/broadcast/payload.rs). */
+/**
+ * Whether this is X Layer's `OpFlashblockPayloadEnd`: a payload id alone, or in an envelope of that name
+ * (okx/xlayer-reth, crates/builder/src/broadcast/payload.rs).
+ */
 const isPayloadEnd = (value: unknown, unwrapped: Fields): boolean =>
   (isFields(value) && "OpFlashblockPayloadEnd" in value) ||
   (isPayloadId(unwrapped.payload_id) && Object.keys(unwrapped).length === 1);
 
-/** A message of any version (flashblocks.md 1.2, 1.3, 1.9), or why it is none. Never throws: a feed's text is untrusted. */
+/** Parses a message of any version (docs/reference/flashblocks.md, Message, Metadata, Subblocks). Never throws. */
 export const parseMessage = (text: string): ParsedMessage => {
   let value: unknown;
   try {

@@ -1,20 +1,23 @@
 import type { Flashblock } from "./message.ts";
 
-/** Longer than any pause inside the block by this factor, a pause before the next block is suspicious. */
+/** A pause before the next block is suspicious if it is longer than each pause inside the block by this factor. */
 const LONG_PAUSE_FACTOR = 1.75;
 
-/** Not a number where times are not known. */
+/** Returns NaN if a time is not known. */
 const pauseMs = (before: Flashblock | undefined, message: Flashblock): number =>
   (message.receivedMs ?? Number.NaN) - (before?.receivedMs ?? Number.NaN);
 
-/** From the newest of a block's messages to this one. */
+/** Returns the time between the newest of a block's messages and the next message. */
 export const pauseBeforeMs = (messages: readonly Flashblock[], next: Flashblock): number =>
   pauseMs(messages.at(-1), next);
 
-/** A builder sends at a steady pace: a long pause at a block's end may mean that its last message is lost. */
+/**
+ * Whether the pause before the next block is long. A builder sends at a steady pace, so the block's last message may be lost.
+ * `usualPauseMs` is the pause that this chain makes before each block.
+ */
 export const endsInPause = (messages: readonly Flashblock[], next: Flashblock, usualPauseMs = 0): boolean => {
   const pausesMs = messages.slice(1).map((message, position) => pauseMs(messages[position], message));
   const longestMs = Math.max(0, ...pausesMs);
-  // Without times, or where all arrived together, nothing is known of the pace.
+  // If the times are not known, or all messages arrived together, the pace is not known.
   return longestMs > 0 && pauseBeforeMs(messages, next) > Math.max(LONG_PAUSE_FACTOR * longestMs, usualPauseMs);
 };

@@ -1,6 +1,6 @@
 import { type Address, type Data, type Hash, isAddress, isData, isHash, isQuantity } from "../ethereum/hex.ts";
 
-/** A field of a message is not what the wire format says. */
+/** A field of a message does not have the type of the wire format. */
 export class Malformed extends Error {}
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -8,10 +8,10 @@ export type Fields = Readonly<Record<string, unknown>>;
 export const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** 2^256 has 64 digits; more would only cost time. */
+/** `0x` and the 64 digits of a 256-bit value. */
 const MAX_QUANTITY_LENGTH = 66;
 
-/** Untrusted JSON -> value, hex in lower case; throws Malformed. */
+/** Reads fields of untrusted JSON. Hex values are returned in lower case. Throws Malformed. */
 export const read = {
   hash: (value: unknown): Hash => {
     if (!isHash(value)) throw new Malformed();
@@ -29,7 +29,7 @@ export const read = {
     if (!isQuantity(value) || value.length > MAX_QUANTITY_LENGTH) throw new Malformed();
     return BigInt(value);
   },
-  /** A word that some write without leading zeros. */
+  /** Reads a storage slot. Some senders omit leading zeros. */
   slot: (value: unknown): Hash => `0x${read.quantity(value).toString(16).padStart(64, "0")}`,
   list: (value: unknown): readonly unknown[] => {
     if (!Array.isArray(value)) throw new Malformed();
@@ -39,7 +39,7 @@ export const read = {
     if (!isFields(value)) throw new Malformed();
     return value;
   },
-  /** Absent and `null` are the same on this wire. */
+  /** Returns `undefined` for a field that is absent or `null`. */
   optional: <T>(value: unknown, reader: (value: unknown) => T): T | undefined =>
     value === undefined || value === null ? undefined : reader(value),
 };

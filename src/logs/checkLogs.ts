@@ -37,8 +37,8 @@ const lagging = (node: Node): NodeError => invalidAnswer(node, "The end of a ran
 const hasWildcards = ({ filter }: FetchRange): boolean => withoutWildcards(filter) !== filter;
 
 /**
- * The silent blocks' logs with any number of topics, in one request. A bloom does not count topics: with a filter such as
- * [Transfer, any, any, any] it admits nearly every block, and each block would be one request.
+ * Reads the silent blocks' logs with any number of topics, in one request. A bloom does not count topics. With a filter such as
+ * `[Transfer, any, any, any]` it matches nearly every block, and each block would need a request.
  */
 const askWide = async (
   { from, to, final, filter }: FetchRange,

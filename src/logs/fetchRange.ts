@@ -74,8 +74,9 @@ const halveLists = (
 };
 
 /**
- * The parts of a job that a node refused as too large: by blocks, then by addresses, then by the topics of a position; where
- * the node named lists, by those. What it said is followed only where it makes the job smaller. Undefined: nothing to halve.
+ * Splits a fetch range that a node rejected as too large: by blocks, then by addresses, then by the topics of a position. If the
+ * node's error names lists, it splits those first. A limit of the node is used only if it makes the range smaller.
+ * Returns `undefined` if the range cannot be split.
  */
 export const halveFetchRange = (
   job: FetchRange,

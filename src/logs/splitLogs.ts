@@ -26,12 +26,12 @@ export interface SplitLogsOptions {
   /** Shared by all chains of the process. */
   readonly slots: FairScheduler;
   readonly spansPerNode?: (node: Node) => number;
-  /** Time that one span may take on one node. */
+  /** Timeout of one fetch range on one node. */
   readonly spanTimeoutMs?: number;
   readonly retryDelayMs?: number;
-  /** Size of an answer at most; undefined for any. */
+  /** Limit of a response's size; `undefined` means no limit. */
   readonly maxResponseBytes?: number | undefined;
-  /** Default: what nodes answer is not held against filters, blooms and receipts. */
+  /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
   readonly verification?: LogVerification;
   readonly telemetry: Telemetry;
 }

@@ -15,8 +15,8 @@ const countTopics = ({ text, start, end }: ScannedLog): number => {
 };
 
 /**
- * Drops logs with fewer topics than the filter has positions. reth, anvil and some proxies ignore empty positions at the end
- * of a filter, geth counts them. A log that matches a last position with values has all its topics: no log is read then.
+ * Removes logs with fewer topics than the filter has positions. geth counts empty positions at the end of a filter.
+ * Reth, anvil and some proxies ignore them. If the last position has values, every log has enough topics, and none is read.
  */
 export const dropShortLogs = ({ topics }: LogFilter, logs: readonly ScannedLog[]): readonly ScannedLog[] =>
   topics.at(-1)?.length === 0 ? logs.filter((log) => countTopics(log) >= topics.length) : logs;

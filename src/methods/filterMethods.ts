@@ -1,4 +1,4 @@
-import { refuseInverted } from "../core/logRange.ts";
+import { rejectInvertedRange } from "../core/logRange.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseLogQuery } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
@@ -43,7 +43,7 @@ export const filterMethods: readonly Method[] = [
     answer: async ({ chain, call, context }): Promise<RpcResponse> => {
       const [filter] = parseParams(call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
       const query = parseLogQuery(filter, chain.logLimits);
-      if ("fromBlock" in query.blocks) refuseInverted(query.blocks.fromBlock, query.blocks.toBlock);
+      if ("fromBlock" in query.blocks) rejectInvertedRange(query.blocks.fromBlock, query.blocks.toBlock);
       return viewResponse(await chain.filters.newLogFilter(query, context));
     },
   },

@@ -85,7 +85,7 @@ export interface Method {
   answer(asked: MethodInput): Promise<RpcResponse>;
 }
 
-/** Sent on as it came: never kept, never shared, never sent twice. */
+/** Forwards a call unchanged. It is never cached, coalesced or retried. */
 export const forwarded = ({
   chain,
   call: { method, params, paramsText },

@@ -145,7 +145,7 @@ export const mapOf =
     return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
 
-/** Any JSON value, keys in order, otherwise as it came. */
+/** Accepts any JSON value, and sorts the keys of its objects. */
 export const readAny: Parser = (value, name) => {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
   if (typeof value === "number") return readNumber(value, name);

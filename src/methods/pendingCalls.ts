@@ -1,5 +1,5 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { MustForwardError } from "../evm/workers.ts";
+import { MustForwardError } from "../evm/evmWorkers.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { type Simulator, wishOfCall } from "../simulation/simulator.ts";
 import type { PendingRead } from "./blockRead.ts";

@@ -63,7 +63,7 @@ const slotsByAddress = mapOf(readAddress, listOf(readSlot));
 
 /**
  * Every method that forebay knows, each with how long its answers are true (architecture.md, idea 1).
- * A method that is not here is forwarded as it came and never kept.
+ * A method outside the table is forwarded unchanged and never cached.
  */
 export const table: readonly Method[] = [
   eth_blockNumber,

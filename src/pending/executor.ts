@@ -1,122 +1,115 @@
-import { extname } from "node:path";
-import { Worker } from "node:worker_threads";
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
-import { endWorker, loadedWorker } from "../workers/endWorker.ts";
+import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 
 export interface ExecutorOptions {
-  /** The rules as they are known now. */
+  readonly entry: WorkerEntry;
+  /** Returns the rules as far as they are known now. */
   readonly forks: () => ChainForks;
-  /** Addresses, or beginnings of addresses, whose code is native on this chain. */
+  /** Addresses, or prefixes of addresses, whose code is native on this chain. */
   readonly nativeContracts: readonly string[];
-  /** State at a sealed block, asked from nodes. */
-  readonly stateAt: (base: BlockId, wish?: PrefetchHint) => StateSource;
-  /** The thread ended, or a run in it failed in a way that is a fault of ours. */
+  /** Reads state at a sealed block from nodes. */
+  readonly stateAt: (base: BlockId, hint?: PrefetchHint) => StateSource;
+  /** Called when the thread ended by itself, or a job failed because of a fault of this program. */
   readonly onFailure: (error: Error) => void;
-  /** A message's state could not be read; it is tried again. */
+  /** Called when the state of a message could not be read. The read is retried. */
   readonly onRetry?: (message: { readonly number: bigint; readonly index: number }, cause: string) => void;
 }
 
 const MAX_HEAP_MIB = 2_048;
-/** A run leaves much that is young and dies soon. */
+/** Execution allocates many objects with a short life. */
 const YOUNG_HEAP_MIB = 128;
 const READ_TIMEOUT_MS = 5_000;
+const NO_LONGER_RUN = "the base is another block now";
+const THREAD_ENDED = "the executor's thread ended";
 
-interface Waiting {
-  resolve(execution: Execution): void;
-  reject(error: Error): void;
-}
+type Waiting = Pick<PromiseWithResolvers<Execution>, "resolve" | "reject">;
 
-/** Executes in a thread of its own; what a run lacks is asked from nodes here. A thread that ends is replaced. */
-export const createExecutor = (options: ExecutorOptions): Executor => {
-  const { forks, nativeContracts, stateAt, onFailure, onRetry } = options;
-  const waiting = new Map<number, Waiting>();
-  const closing = new AbortController();
-  let base: BlockId | undefined;
-  let loaded = Promise.resolve();
-  let worker = start();
+/** Executes in a thread of its own, which requests missing state from this one. A thread that ends by itself is replaced. */
+export const createExecutor = (options: ExecutorOptions): Executor => new ThreadExecutor(options);
 
-  function start(): Worker {
-    const data: ExecutorData = { nativeContracts };
-    const started = new Worker(new URL(`executor.worker${extname(import.meta.url)}`, import.meta.url), {
-      workerData: data,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
+class ThreadExecutor implements Executor {
+  readonly #options: ExecutorOptions;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #closing = new AbortController();
+  #base: BlockId | undefined;
+  #thread: WorkerThread<ToExecutor, FromExecutor>;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.#thread = this.#start();
+  }
+
+  execute(work: Work): Promise<Execution> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(work.id, { resolve, reject });
+      const { number, timestamp } = work.environment;
+      const forks = this.#options.forks();
+      const isExecutable = areRulesKnown(forks, timestamp);
+      this.#thread.post({ kind: "run", work, rules: newestRulesAt(forks, number, timestamp), isExecutable });
     });
-    loaded = loadedWorker(started);
-    started.on("message", receive);
-    started.on("error", (error) => replace(started, error));
-    started.on("exit", () => replace(started, new Error("the executor's thread ended")));
-    started.unref();
-    return started;
   }
 
-  function replace(lost: Worker, error: unknown): void {
-    if (closing.signal.aborted || lost !== worker) return;
-    onFailure(error instanceof Error ? error : new Error(String(error)));
-    worker = start();
-    if (base) post({ kind: "rebase", base, through: undefined });
-    for (const { reject } of waiting.values()) reject(new Error("the executor's thread ended"));
-    waiting.clear();
+  rebase(base: BlockId, through: number | undefined): void {
+    this.#base = base;
+    this.#thread.post({ kind: "rebase", base, through });
   }
 
-  const post = (message: ToExecutor): void => worker.postMessage(message);
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#thread.end();
+  }
 
-  const provide = async ({ id, base: at, keys, wish }: FromExecutor & { kind: "need" }): Promise<void> => {
-    try {
-      const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
-      post({
-        kind: "values",
-        id,
-        values: await stateAt(at, wish && { calls: wish, stateOverrides: undefined }).read(keys, signal),
-      });
-    } catch (error) {
-      post({ kind: "noValues", id, message: error instanceof Error ? error.message : String(error) });
-    }
-  };
+  #start(): WorkerThread<ToExecutor, FromExecutor> {
+    const data: ExecutorData = { nativeContracts: this.#options.nativeContracts };
+    return new WorkerThread<ToExecutor, FromExecutor>({
+      entry: this.#options.entry,
+      data,
+      limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, maxYoungGenerationSizeMb: YOUNG_HEAP_MIB },
+      onMessage: (message) => this.#receive(message),
+      onLost: (error) => this.#replace(error),
+    });
+  }
 
-  function receive(message: FromExecutor): void {
-    if (message.kind === "ready") return;
-    if (message.kind === "need") {
-      void provide(message);
-      return;
-    }
-    if (message.kind === "retry") {
-      onRetry?.(message, message.message);
-      return;
-    }
-    const asked = waiting.get(message.id);
-    waiting.delete(message.id);
+  #replace(error: Error): void {
+    this.#options.onFailure(error);
+    this.#thread = this.#start();
+    if (this.#base) this.#thread.post({ kind: "rebase", base: this.#base, through: undefined });
+    for (const { reject } of this.#waiting.values()) reject(new Error(THREAD_ENDED));
+    this.#waiting.clear();
+  }
+
+  #receive(message: FromExecutor): void {
+    if (message.kind === "need") void this.#sendState(message);
+    else if (message.kind === "retry") this.#options.onRetry?.(message, message.message);
+    else this.#complete(message);
+  }
+
+  #complete(message: FromExecutor & { kind: "done" | "void" | "failed" }): void {
+    const waiting = this.#waiting.get(message.id);
+    this.#waiting.delete(message.id);
     if (message.kind === "done") {
-      asked?.resolve(message.execution);
+      waiting?.resolve(message.execution);
     } else if (message.kind === "void") {
-      asked?.reject(new Error("the base is another one"));
+      waiting?.reject(new Error(NO_LONGER_RUN));
     } else {
       const error = new Error(message.message);
-      onFailure(error);
-      asked?.reject(error);
+      this.#options.onFailure(error);
+      waiting?.reject(error);
     }
   }
 
-  return {
-    execute: (work: Work) =>
-      new Promise((resolve, reject) => {
-        waiting.set(work.id, { resolve, reject });
-        const { number, timestamp } = work.environment;
-        const known = forks();
-        const isExecutable = areRulesKnown(known, timestamp);
-        post({ kind: "run", work, rules: newestRulesAt(known, number, timestamp), isExecutable });
-      }),
-    rebase: (next, through) => {
-      base = next;
-      post({ kind: "rebase", base: next, through });
-    },
-    close: async () => {
-      closing.abort();
-      await endWorker(worker, loaded);
-    },
-  };
-};
+  async #sendState({ id, base, keys, hint }: FromExecutor & { kind: "need" }): Promise<void> {
+    try {
+      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+      const source = this.#options.stateAt(base, hint && { calls: hint, stateOverrides: undefined });
+      this.#thread.post({ kind: "values", id, values: await source.read(keys, signal) });
+    } catch (error) {
+      this.#thread.post({ kind: "noValues", id, message: error instanceof Error ? error.message : String(error) });
+    }
+  }
+}

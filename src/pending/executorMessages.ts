@@ -4,35 +4,34 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
 import type { Execution, Work } from "./execution.ts";
 
-/** From the main thread to the executor's. */
+/** From the main thread to the executor's thread. */
 export type ToExecutor =
-  /** Where not `isExecutable`, the block's own rules are not known: the transactions are only decoded. */
+  /** If not `isExecutable`, the block's own rules are not known: the thread only decodes the transactions. */
   | { readonly kind: "run"; readonly work: Work; readonly rules: Rules; readonly isExecutable: boolean }
   | { readonly kind: "rebase"; readonly base: BlockId; readonly through: number | undefined }
   | { readonly kind: "values"; readonly id: number; readonly values: StateValues }
   | { readonly kind: "noValues"; readonly id: number; readonly message: string };
 
-/** From the executor's thread. */
+/** From the executor's thread to the main thread. */
 export type FromExecutor =
-  /** Its modules are loaded. */
-  | { readonly kind: "ready" }
   | { readonly kind: "done"; readonly id: number; readonly execution: Execution }
-  /** Not run: the base it starts from no longer holds. */
+  /** The job was not run, because the base that it starts from was replaced. */
   | { readonly kind: "void"; readonly id: number }
   | { readonly kind: "failed"; readonly id: number; readonly message: string }
-  /** State at a sealed block that a run lacks; `id` is of this question. */
+  /** Requests missing state at a sealed block. `id` is the request's. */
   | {
       readonly kind: "need";
       readonly id: number;
       readonly base: BlockId;
       readonly keys: StateKeys;
-      /** Calls that are about to run. */
-      readonly wish: readonly PlainCall[] | undefined;
+      /** Calls that will run soon. */
+      readonly hint: readonly PlainCall[] | undefined;
     }
-  /** A work's state could not be read; it is tried again. */
+  /** The state of a job could not be read. The read is retried. */
   | { readonly kind: "retry"; readonly number: bigint; readonly index: number; readonly message: string };
 
+/** Sent to the thread when it starts. */
 export interface ExecutorData {
-  /** Addresses, or beginnings of addresses, whose code is native on this chain. */
+  /** Addresses, or prefixes of addresses, whose code is native on this chain. */
   readonly nativeContracts: readonly string[];
 }

@@ -1,6 +1,7 @@
 import type { Heads } from "../core/heads.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingBlockState } from "./applyFlashblock.ts";
+import type { UnverifiedReason } from "./execution.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
 import type { HeadSource } from "./pendingHeads.ts";
@@ -65,7 +66,7 @@ export class ServingDecision {
     return next;
   }
 
-  #countTurn({ mode }: Serving, cause: string): void {
+  #countTurn({ mode }: Serving, cause: UnverifiedReason): void {
     const { chain, telemetry } = this.#options;
     const isUnverified = mode === "unverified";
     if (isUnverified && !this.#isUnverified) {

@@ -1,8 +1,8 @@
 import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
+import type { WorkerContext } from "../evm/evmTask.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
-import type { WorkerContext } from "../evm/workerMain.ts";
 import { planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";

@@ -3,18 +3,15 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
+import { type EvmWorkers, MustForwardError } from "../evm/evmWorkers.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
-import { MustForwardError, type Workers, workerFile } from "../evm/workers.ts";
 import type { AccessListResult, CallInput } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
 
-/** The worker file that a pool for simulations needs. */
-export const SIMULATE_WORKER: URL = workerFile(import.meta.url, "./simulate");
-
 export interface SimulatorOptions {
-  readonly workers: Workers;
+  readonly workers: Pick<EvmWorkers, "run">;
   /** The rules as they are known now. */
   forks(): ChainForks;
   /** Addresses, or beginnings of addresses, whose code is native in a block of that time. */

@@ -1,18 +1,17 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
 import type { PendingChange } from "../core/view.ts";
-import type { LogFilter } from "../ethereum/logFilter.ts";
-import { createLogIndex, type LogIndex } from "../ethereum/logIndex.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Metrics, Telemetry } from "../telemetry/telemetry.ts";
 import { createEventCounter } from "./eventCounter.ts";
-import { createFlashblocks } from "./flashblocks.ts";
+import { EventSubscribers } from "./eventSubscribers.ts";
+import { createFlashblocks, type Flashblocks } from "./flashblocks.ts";
 import { createNewHeads } from "./newHeadsSubscription.ts";
 import { createNodePending, type NodePendingSource } from "./nodePending.ts";
 import { createNotification } from "./notification.ts";
-import { createPendingLogs } from "./pendingLogs.ts";
+import { createPendingLogs, type PendingLogs } from "./pendingLogs.ts";
 import { createPoolEvents, type PoolEventsOptions, type Registration } from "./poolEvents.ts";
-import { type Ask, createSealedLogs, type SealedBlockLogs } from "./sealedLogs.ts";
-import { broadcast, type Subscription } from "./subscriber.ts";
-import type { SubscriptionKind, Wanted } from "./subscriptionKinds.ts";
+import { createSealedLogs, type RpcReader, type SealedBlockLogs } from "./sealedLogs.ts";
+import { broadcast } from "./subscriber.ts";
+import type { SubscriptionKind, SubscriptionRequest } from "./subscriptionKinds.ts";
 import { createSyncing } from "./syncing.ts";
 
 export interface EventHubOptions {
@@ -22,180 +21,169 @@ export interface EventHubOptions {
     current(): Heads | undefined;
     subscribe(listener: (change: HeadChange) => void): () => void;
   };
-  /** Absent where the chain has no pending room: then what is pre-confirmed is told when it is sealed. */
+  /** Absent if the chain has no pending state. Subscriptions to pending events then get them with the sealed block. */
   readonly pending?: { subscribe(listener: (change: PendingChange) => void): () => void };
-  /** Absent where no node is asked at `pending`. */
+  /** Absent if no node is polled at `pending`. */
   readonly nodePending?: NodePendingSource;
   readonly pool: PoolEventsOptions["source"];
-  readonly ask: Ask;
-  /** So many blocks were not read: whoever waits for events must know. */
+  readonly read: RpcReader;
+  /** Called with the number of blocks that were skipped. Their events are lost, so subscribers must be informed. */
   onMissed(blocks: bigint): void;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** What happens on one chain, told to whoever subscribed to it: one source for any number of subscriptions. */
+/** Delivers the events of one chain. Each event is read and formatted once for any number of subscriptions. */
 export interface EventHub {
-  /** The newest event; a subscription is told of those after it. */
+  /** Number of the newest event. A subscription gets the events after it. */
   readonly current: number;
-  register(wanted: Wanted): Promise<Registration>;
+  /** Rejects if no node offers the events. */
+  register(request: SubscriptionRequest): Promise<Registration>;
   close(): void;
 }
 
-/** A place in a set or an index, which is never refused. */
-const placeIn = (
-  add: (subscription: Subscription) => void,
-  remove: (subscription: Subscription) => void,
-): Registration => {
-  let own: Subscription | undefined;
-  return {
-    begin: (subscription) => {
-      own = subscription;
-      add(subscription);
-    },
-    end: () => {
-      if (own) remove(own);
-    },
+/** Returns the function that adds to the metric of delivered events of one kind. */
+const countDelivered = (metrics: Metrics, chain: string) => (kind: SubscriptionKind) => {
+  const delivered = metrics.delivered.labels({ chain, kind });
+  return (count: number): void => {
+    if (count > 0) delivered.inc(count);
   };
 };
 
-const inSet = (set: Set<Subscription>): Registration =>
-  placeIn(
-    (subscription) => set.add(subscription),
-    (subscription) => set.delete(subscription),
-  );
+class ChainEventHub implements EventHub {
+  readonly #options: EventHubOptions;
+  readonly #events = createEventCounter();
+  readonly #subscribers = new EventSubscribers();
+  readonly #ending = new AbortController();
+  readonly #countLogs: (count: number) => void;
+  readonly #sendHeads: (change: HeadChange) => void;
+  readonly #readSealedLogs: (change: HeadChange) => void;
+  readonly #flashblocks: Flashblocks;
+  readonly #pendingLogs: PendingLogs;
+  readonly #registerPool: (isFull: boolean) => Promise<Registration>;
+  readonly #stops: readonly (() => void)[];
+  #lastNumber: bigint | undefined;
 
-export const createEventHub = (options: EventHubOptions): EventHub => {
-  const { chain, heads, ask } = options;
-  const { log, metrics } = options.telemetry;
-  const ending = new AbortController();
-  const events = createEventCounter();
-  const newHeads = new Set<Subscription>();
-  const syncing = new Set<Subscription>();
-  const audience = {
-    blocks: new Set<Subscription>(),
-    hashes: new Set<Subscription>(),
-    transactions: new Set<Subscription>(),
-    matching: createLogIndex<Subscription>(),
-  };
-  const logs = createLogIndex<Subscription>();
-  const pendingLogs = createLogIndex<Subscription>();
-  let newestPendingLogs = 0;
-  let lastNumber = heads.current()?.latest.number;
+  constructor(options: EventHubOptions) {
+    const { heads, read, telemetry } = options;
+    const { log } = telemetry;
+    const counter = countDelivered(telemetry.metrics, options.chain);
+    this.#options = options;
+    this.#lastNumber = heads.current()?.latest.number;
+    this.#countLogs = counter("logs");
+    this.#sendHeads = createNewHeads({
+      subscribers: this.#subscribers.newHeads,
+      read,
+      onDelivered: counter("newHeads"),
+      log,
+    });
+    this.#flashblocks = this.#createFlashblocks(counter);
+    this.#pendingLogs = createPendingLogs({
+      index: this.#subscribers.pendingLogs,
+      events: this.#events,
+      newest: () => this.#subscribers.newestPendingLogs,
+      onDelivered: counter("pendingLogs"),
+    });
+    const syncing = createSyncing({
+      subscribers: this.#subscribers.syncing,
+      read,
+      onDelivered: counter("syncing"),
+    });
+    this.#registerPool = createPoolEvents({
+      source: options.pool,
+      onDelivered: counter("newPendingTransactions"),
+    });
+    this.#readSealedLogs = this.#createSealedLogs();
+    this.#stops = [...this.#follow(), () => syncing.close()];
+  }
 
-  const counted = (kind: SubscriptionKind) => {
-    const delivered = metrics.delivered.labels({ chain, kind });
-    return (count: number): void => {
-      if (count > 0) delivered.inc(count);
+  get current(): number {
+    return this.#events.current;
+  }
+
+  async register(request: SubscriptionRequest): Promise<Registration> {
+    return request.kind === "newPendingTransactions"
+      ? this.#registerPool(request.isFull)
+      : this.#subscribers.register(request);
+  }
+
+  close(): void {
+    this.#ending.abort();
+    for (const stop of this.#stops) stop();
+  }
+
+  #createFlashblocks(counter: ReturnType<typeof countDelivered>): Flashblocks {
+    const { heads, read, telemetry } = this.#options;
+    const count = {
+      newFlashblocks: counter("newFlashblocks"),
+      newFlashblockTransactions: counter("newFlashblockTransactions"),
     };
-  };
-  const count = {
-    logs: counted("logs"),
-    newFlashblocks: counted("newFlashblocks"),
-    newFlashblockTransactions: counted("newFlashblockTransactions"),
-  };
+    return createFlashblocks({
+      subscribers: this.#subscribers.flashblocks,
+      head: () => heads.current()?.latest.number ?? 0n,
+      read,
+      onDelivered: (kind, receivers) => count[kind](receivers),
+      log: telemetry.log,
+    });
+  }
 
-  const tellHeads = createNewHeads({ audience: newHeads, ask, onDelivered: counted("newHeads"), log });
-  const flashblocks = createFlashblocks({
-    audience,
-    head: () => heads.current()?.latest.number ?? 0n,
-    ask,
-    onDelivered: (kind, to) => count[kind](to),
-    log,
-  });
-  const preconfirmed = createPendingLogs({
-    index: pendingLogs,
-    events,
-    newest: () => newestPendingLogs,
-    onDelivered: counted("pendingLogs"),
-  });
-  const sync = createSyncing({ audience: syncing, ask, onDelivered: counted("syncing") });
-  const pool = createPoolEvents({ source: options.pool, onDelivered: counted("newPendingTransactions") });
+  #createSealedLogs(): (change: HeadChange) => void {
+    const { heads, read, telemetry } = this.#options;
+    return createSealedLogs({
+      current: heads.current,
+      read,
+      events: this.#events,
+      isWanted: () => this.#subscribers.wantsSealedLogs,
+      onAdded: (block) => {
+        this.#sendLogs(block, false);
+        this.#pendingLogs.onSealed(block);
+      },
+      onRemoved: (block) => {
+        this.#sendLogs(block, true);
+        this.#pendingLogs.onUnsealed(block);
+      },
+      log: telemetry.log,
+      signal: this.#ending.signal,
+    });
+  }
 
-  const tellLogs = ({ logs: list, event }: SealedBlockLogs, removed: boolean): void => {
-    for (const each of removed ? list.toReversed() : list) {
-      const receivers = [...logs.match(each)].filter(({ since }) => since < event);
-      if (receivers.length > 0) count.logs(broadcast(createNotification(each.body(removed)), receivers));
-    }
-  };
-  const sealedLogs = createSealedLogs({
-    current: heads.current,
-    ask,
-    events,
-    isWanted: () => logs.size > 0 || pendingLogs.size > 0,
-    onAdded: (block) => {
-      tellLogs(block, false);
-      preconfirmed.onSealed(block);
-    },
-    onRemoved: (block) => {
-      tellLogs(block, true);
-      preconfirmed.onUnsealed(block);
-    },
-    log,
-    signal: ending.signal,
-  });
+  /** Subscribes to the sources of events. Returns the functions that end it. */
+  #follow(): readonly (() => void)[] {
+    const { heads, pending, nodePending } = this.#options;
+    const stops = [heads.subscribe((change) => this.#onHead(change))];
+    const stopPending = pending?.subscribe((change) => {
+      this.#flashblocks.onPending(change);
+      this.#pendingLogs.onPending(change);
+    });
+    if (stopPending) stops.push(stopPending);
+    if (nodePending === undefined) return stops;
+    const polling = createNodePending({
+      ...nodePending,
+      wantsLogs: () => this.#subscribers.pendingLogs.size > 0,
+      wantsBlocks: () => this.#subscribers.wantsNodeBlocks,
+      onLogs: this.#pendingLogs.onNodePending,
+      onBlock: this.#flashblocks.onNodePending,
+    });
+    return [...stops, () => polling.close()];
+  }
 
-  const stopHeads = heads.subscribe((change) => {
+  #onHead(change: HeadChange): void {
     const [first] = change.to;
     if (!first) return;
-    if (lastNumber !== undefined && first.number > lastNumber + 1n) options.onMissed(first.number - lastNumber - 1n);
-    lastNumber = change.heads.latest.number;
-    tellHeads(change);
-    sealedLogs(change);
-    flashblocks.onHead(change);
-  });
-  const stopPending = options.pending?.subscribe((change) => {
-    flashblocks.onPending(change);
-    preconfirmed.onPending(change);
-  });
+    const last = this.#lastNumber;
+    if (last !== undefined && first.number > last + 1n) this.#options.onMissed(first.number - last - 1n);
+    this.#lastNumber = change.heads.latest.number;
+    this.#sendHeads(change);
+    this.#readSealedLogs(change);
+    this.#flashblocks.onHead(change);
+  }
 
-  const nodePending =
-    options.nodePending &&
-    createNodePending({
-      ...options.nodePending,
-      wantsLogs: () => pendingLogs.size > 0,
-      wantsBlocks: () => audience.blocks.size + audience.hashes.size > 0,
-      onLogs: preconfirmed.onNodePending,
-      onBlock: flashblocks.onNodePending,
-    });
+  #sendLogs({ logs, event }: SealedBlockLogs, removed: boolean): void {
+    for (const log of removed ? logs.toReversed() : logs) {
+      const receivers = [...this.#subscribers.logs.match(log)].filter(({ since }) => since < event);
+      if (receivers.length > 0) this.#countLogs(broadcast(createNotification(log.body(removed)), receivers));
+    }
+  }
+}
 
-  const inIndex = (index: LogIndex<Subscription>, filter: LogFilter): Registration =>
-    placeIn(
-      (subscription) => {
-        if (index === pendingLogs) newestPendingLogs = subscription.since;
-        index.add(filter, subscription);
-      },
-      (subscription) => index.delete(filter, subscription),
-    );
-
-  return {
-    get current() {
-      return events.current;
-    },
-    register: async (wanted) => {
-      switch (wanted.kind) {
-        case "newHeads":
-          return inSet(newHeads);
-        case "syncing":
-          return inSet(syncing);
-        case "newFlashblocks":
-          return inSet(audience.blocks);
-        case "newFlashblockTransactions":
-          if (wanted.filter) return inIndex(audience.matching, wanted.filter);
-          return inSet(wanted.isFull ? audience.transactions : audience.hashes);
-        case "logs":
-          return inIndex(logs, wanted.filter);
-        case "pendingLogs":
-          return inIndex(pendingLogs, wanted.filter);
-        case "newPendingTransactions":
-          return pool(wanted.isFull);
-      }
-    },
-    close: () => {
-      ending.abort();
-      stopHeads();
-      stopPending?.();
-      nodePending?.close();
-      sync.close();
-    },
-  };
-};
+/** Creates the event hub of one chain. It reads and polls until it is closed. */
+export const createEventHub = (options: EventHubOptions): EventHub => new ChainEventHub(options);

@@ -1,22 +1,25 @@
 import { FILTER_EXPIRY_MS, MAX_FILTER_BLOCKS, MAX_FILTER_BYTES } from "./filterStore.ts";
 
 /*
- * One filter is one hash, so that a script touches one slot of a cluster. Its fields: `query` and `caller`; `version`, another
- * one after each advance; `blocks`, the reported blocks as entries of equal length, oldest first; `l:<entry>`, the logs of a
- * block (empty: no room); `bytes`, the length of these logs together.
+ * One filter is one Redis hash, so that a script uses one slot of a cluster. The fields of the hash are:
+ * - `query`, and `caller` (the client's id)
+ * - `version`: changes with each advance
+ * - `blocks`: the reported blocks as entries of equal length, oldest first
+ * - `l:<entry>`: the logs of a block; empty if there was no room
+ * - `bytes`: the total length of these logs
  */
 
-/** A block number of 16 hex digits, and a hash of 64. */
+/** An entry is a block number of 16 hex digits and a hash of 64. */
 export const ENTRY_LENGTH = 80;
 
-/** ARGV: query, caller, version, entries. */
+/** Creates a filter. ARGV: query, client id, version, entries. */
 export const CREATE_FILTER = `
 redis.call('HSET', KEYS[1], 'query', ARGV[1], 'caller', ARGV[2], 'version', ARGV[3], 'blocks', ARGV[4], 'bytes', 0)
 redis.call('PEXPIRE', KEYS[1], ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** Gives query, caller, version and the last entry; nothing for an unknown filter. */
+/** Returns query, client id, version and the last entry; false for an unknown filter. */
 export const READ_FILTER = `
 local filter = redis.call('HMGET', KEYS[1], 'query', 'caller', 'version', 'blocks')
 if not filter[3] then return false end
@@ -25,15 +28,16 @@ filter[4] = string.sub(filter[4], -${ENTRY_LENGTH})
 return filter
 `;
 
-/** Gives version and entries. */
+/** Returns version and entries. */
 export const READ_BLOCKS = `return redis.call('HMGET', KEYS[1], 'version', 'blocks')`;
 
-/** ARGV: fields. Gives their values. */
+/** Returns the values of fields. ARGV: fields. */
 export const READ_LOGS = `return redis.call('HMGET', KEYS[1], unpack(ARGV))`;
 
 /**
- * ARGV: the version that the poll started from, the next one, entries that stay, entries that are added, the lowest number
- * that is still needed, then entry and logs in turn. Gives 1 where the filter has the next version, also where it had it before.
+ * Stores the step of one poll. ARGV: the version at its start, the next version, the number of entries that stay, the entries
+ * that are added, the lowest number that is still needed, then pairs of entry and logs.
+ * Returns 1 if the filter has the next version now, also if it had it before. Otherwise 0.
  */
 export const ADVANCE_FILTER = `
 local entry, key = ${ENTRY_LENGTH}, KEYS[1]
@@ -69,14 +73,17 @@ redis.call('PEXPIRE', key, ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** Gives the client of the removed filter; nothing for an unknown one. */
+/** Returns the client id of the removed filter; false for an unknown one. */
 export const REMOVE_FILTER = `
 local caller = redis.call('HGET', KEYS[1], 'caller')
 redis.call('DEL', KEYS[1])
 return caller
 `;
 
-/** The filters of one client by the time of their expiry. ARGV: now, expiry, id, most filters. Gives 0 where these are reached. */
+/**
+ * Adds a filter to the set of one client's filters, ordered by expiry. ARGV: now, expiry, id, limit of filters.
+ * Returns 0 if the client has reached the limit.
+ */
 export const COUNT_FILTER = `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return 0 end
@@ -85,12 +92,12 @@ redis.call('PEXPIRE', KEYS[1], ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** A polled filter goes on to count. ARGV: expiry, id. */
+/** Extends the expiry of a polled filter in its client's set. ARGV: expiry, id. */
 export const RECOUNT_FILTER = `
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** ARGV: id. */
+/** Removes a filter from its client's set. ARGV: id. */
 export const DISCOUNT_FILTER = `return redis.call('ZREM', KEYS[1], ARGV[1])`;

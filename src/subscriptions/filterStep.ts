@@ -1,19 +1,20 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 
+/** The difference between the chain that a filter reported and the canonical chain. */
 export interface FilterStep {
-  /** Reported before, and no longer canonical; oldest first. */
+  /** Reported blocks that are no longer canonical, oldest first. */
   readonly gone: readonly BlockId[];
-  /** Reported before, and still canonical. */
+  /** Reported blocks that are still canonical. */
   readonly stayed: readonly BlockId[];
   readonly added: BlockRange | undefined;
 }
 
 /**
- * What a filter has to report: how the chain that it reported differs from the view's. A block above the view's head (another
- * request had a newer view) is as good as the blocks below it.
+ * Compares the reported blocks (oldest first) with the view. A request with a newer view may have reported blocks above
+ * the view's head: they count as canonical if the blocks below them are.
  */
-export const stepOf = (reported: readonly BlockId[], heads: Heads): FilterStep => {
+export const filterStep = (reported: readonly BlockId[], heads: Heads): FilterStep => {
   const fork = reported.findIndex(({ number, hash }) => (heads.at(number)?.hash ?? hash) !== hash);
   const stayed = fork === -1 ? reported : reported.slice(0, fork);
   const gone = fork === -1 ? [] : reported.slice(fork);
@@ -22,6 +23,7 @@ export const stepOf = (reported: readonly BlockId[], heads: Heads): FilterStep =
   return { gone, stayed, added: last < to ? { from: last + 1n, to } : undefined };
 };
 
+/** Returns the blocks of a range that the ring has, oldest first. */
 export const blocksOf = ({ from, to }: BlockRange, heads: Heads): BlockId[] => {
   const blocks: BlockId[] = [];
   for (let number = from > heads.oldest ? from : heads.oldest; number <= to; number++) {

@@ -1,56 +1,59 @@
-import type { BlockId } from "../core/heads.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import type { Hex } from "../ethereum/hex.ts";
 import type { LogQuery } from "../ethereum/logFilter.ts";
 
 export interface NewFilter {
-  /** The client that the filter counts for. */
+  /** The filter counts towards the limit of this client. */
   readonly clientId: string;
-  /** Undefined: a filter of blocks. */
+  /** `undefined` for a filter of blocks. */
   readonly query: LogQuery | undefined;
   /** Blocks that count as reported, oldest first. */
   readonly blocks: readonly BlockId[];
 }
 
-/** Where a filter is: what the next poll starts from. */
+/** The position of a filter: the next poll starts from it. */
 export interface FilterCursor {
   readonly query: LogQuery | undefined;
-  /** Differs after each advance. */
+  /** Changes with each advance. */
   readonly version: string;
   /** The newest block that was reported. */
   readonly last: BlockId | undefined;
 }
 
-/** What one poll reported. */
+/** The step of a filter by one poll. */
 export interface FilterAdvance {
-  /** The version that the poll started from. */
+  /** The version at the start of the poll. */
   readonly from: string;
-  /** How many of the reported blocks stay, from the oldest; undefined: all. */
+  /** The number of reported blocks that stay, counted from the oldest. `undefined` for all. */
   readonly stayed: number | undefined;
   readonly added: readonly BlockId[];
-  /** Logs of added blocks that may still be reorganised away, in the form of `joinLogs`. */
+  /** Logs of added blocks that a reorganisation can remove, in the form of `joinLogs`. */
   readonly logs: readonly { readonly block: BlockId; readonly logs: Uint8Array }[];
-  /** Blocks up to this number cannot be reorganised away: they are forgotten, except the last one. */
+  /** A reorganisation cannot remove blocks up to this number. They are evicted, except the last one. */
   readonly finalized: bigint;
 }
 
-/** Keeps polled filters until they expire. */
+/** Stores polled filters until they expire. */
 export interface FilterStore {
-  /** False where the client, or everybody together, has too many. */
+  /** Returns false if the client, or all clients together, have too many filters. */
   add(id: Hex, filter: NewFilter): Promise<boolean>;
-  /** Undefined for an unknown or expired filter; the life of a known one starts again. */
+  /** Returns `undefined` for an unknown or expired filter. The expiry of a known one starts again. */
   read(id: string): Promise<FilterCursor | undefined>;
-  /** The reported blocks that may still be reorganised away; undefined where the version is another one by now. */
+  /** Returns the reported blocks that a reorganisation can remove. Returns `undefined` if the version has changed. */
   blocks(id: string, version: string): Promise<readonly BlockId[] | undefined>;
-  /** The reported logs of each block: undefined for none, empty where there was no room for them. */
+  /** Returns the reported logs of each block: `undefined` for none, empty if there was no room for them. */
   logs(id: string, blocks: readonly BlockId[]): Promise<readonly (Uint8Array | undefined)[]>;
-  /** False where another poll was first, or the filter is gone: nothing has changed then. */
+  /** Returns false, and changes nothing, if another poll was first or the filter does not exist. */
   advance(id: string, advance: FilterAdvance): Promise<boolean>;
   remove(id: string): Promise<boolean>;
 }
 
-/** A filter that nobody polls is forgotten after this time. */
+/** A filter expires if no client polls it for this time. */
 export const FILTER_EXPIRY_MS = 300_000;
-/** Blocks of one filter that are remembered for a reorganisation. */
+/** Limit of the blocks that are stored with a filter to report a reorganisation. */
 export const MAX_FILTER_BLOCKS = 256;
-/** Logs of one filter that are remembered for a reorganisation; those beyond are read by block hash. */
+/** Limit of the logs that are stored with a filter to report a reorganisation. Other logs are read by block hash. */
 export const MAX_FILTER_BYTES = 1024 * 1024;
+
+/** Returns the number of the finalized block, or -1 if no node reports one. */
+export const finalizedNumber = ({ finalized }: Heads): bigint => finalized?.number ?? -1n;

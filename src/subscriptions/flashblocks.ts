@@ -1,176 +1,159 @@
 import type { HeadChange, RingBlock } from "../core/heads.ts";
-import type { Body, PendingBlock, PendingChange, PendingExtension } from "../core/view.ts";
+import type { Body, PendingChange, PendingExtension } from "../core/view.ts";
 import type { LogIndex, MatchedLog } from "../ethereum/logIndex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import { createNotification } from "./notification.ts";
-import type { Ask } from "./sealedLogs.ts";
+import type { RpcReader } from "./sealedLogs.ts";
 import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
 import { createSerialQueue } from "./serialQueue.ts";
-import { matchedLogs } from "./subscribedLog.ts";
 import { broadcast, type Subscription } from "./subscriber.ts";
+import { formatPendingTransaction, formatWholeTransaction, type WholeTransaction } from "./wholeTransaction.ts";
 
-/** Who wants what of the blocks being built. */
-export interface FlashblockAudience {
+/** The subscriptions to pending blocks and their transactions. */
+export interface FlashblockSubscribers {
   readonly blocks: ReadonlySet<Subscription>;
   readonly hashes: ReadonlySet<Subscription>;
-  /** Transactions whole, with their logs. */
+  /** Subscriptions to whole transactions with their logs. */
   readonly transactions: ReadonlySet<Subscription>;
-  /** The same, of those transactions alone that have a log which matches. */
+  /** Subscriptions to whole transactions that have a matching log. */
   readonly matching: Pick<LogIndex<Subscription>, "size" | "match">;
 }
 
 export interface FlashblocksOptions {
-  readonly audience: FlashblockAudience;
-  /** The newest sealed block's number. */
+  readonly subscribers: FlashblockSubscribers;
+  /** Returns the newest sealed block's number. */
   head(): bigint;
-  readonly ask: Ask;
+  readonly read: RpcReader;
   onDelivered(kind: "newFlashblocks" | "newFlashblockTransactions", count: number): void;
   readonly log: Log;
 }
 
+/** The delivery of `newFlashblocks` and `newFlashblockTransactions`. Each transaction is sent once. */
 export interface Flashblocks {
   onPending(change: PendingChange): void;
-  /** A node's own pending block as it is now, or `null`. */
+  /** Takes the JSON text of a node's own pending block, or `null`. */
   onNodePending(body: Body): void;
-  /** What was not announced before it was sealed is announced now: native mode, and gaps in the feed. */
+  /** Sends what was not sent before its block was sealed: in native mode, and after gaps in the feed. */
   onHead(change: HeadChange): void;
 }
 
-/** The hashes of a block's transactions that were sent. */
-interface Told {
+/** The hashes of a block's transactions that were sent, as hash or whole. */
+interface SentTransactions {
   readonly hashes: Set<string>;
   readonly whole: Set<string>;
 }
 
+/** Sent transactions are remembered for this many blocks below the head. */
 const MAX_BLOCKS = 128n;
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
-/** What a receipt adds to its transaction. */
-const fromReceipt = ({
-  logs,
-  gasUsed,
-  status,
-  cumulativeGasUsed,
-  contractAddress,
-  logsBloom,
-}: Record<string, unknown>) => ({
-  logs,
-  gasUsed,
-  status,
-  cumulativeGasUsed,
-  contractAddress,
-  logsBloom,
-});
+class FlashblockDelivery implements Flashblocks {
+  readonly #options: FlashblocksOptions;
+  readonly #inOrder: ReturnType<typeof createSerialQueue>;
+  /** By block number. A block with an entry was published before it was sealed. */
+  readonly #sent = new Map<bigint, SentTransactions>();
+  /** The newest pending block of a node. */
+  #nodeBody: Body = Buffer.alloc(0);
 
-interface Whole {
-  readonly body: Body;
-  readonly logs: readonly MatchedLog[];
-}
+  constructor(options: FlashblocksOptions) {
+    this.#options = options;
+    this.#inOrder = createSerialQueue((err) => options.log.warn({ err }, "a sealed block could not be delivered"));
+  }
 
-const formatWhole = (transaction: object, receipt: Record<string, unknown>): Whole => ({
-  body: encoder.encode(JSON.stringify({ ...transaction, ...fromReceipt(receipt) })),
-  logs: matchedLogs(receipt.logs),
-});
-
-/** Undefined while the receipt is not known: its logs are announced later. */
-const withReceipt = (block: PendingBlock, index: number): Whole | undefined => {
-  const transaction = block.transaction(index);
-  const receipt = block.receipt(index);
-  if (!transaction || !receipt) return undefined;
-  return formatWhole(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
-};
-
-export const createFlashblocks = ({ audience, head, ask, onDelivered, log }: FlashblocksOptions): Flashblocks => {
-  const inOrder = createSerialQueue((err) => log.warn({ err }, "a sealed block could not be told to subscriptions"));
-  /** Told transactions by their block's number; a number that is here has been announced. */
-  const told = new Map<bigint, Told>();
-
-  let nodeBody: Body = Buffer.alloc(0);
-
-  const toldOf = (number: bigint): Told => {
-    const known = told.get(number) ?? { hashes: new Set(), whole: new Set() };
-    told.set(number, known);
-    return known;
+  readonly onPending = ({ extended }: PendingChange): void => {
+    for (const block of new Set(extended.map((extension) => extension.block))) {
+      this.#sentOf(block.number);
+      if (this.#options.subscribers.blocks.size > 0) this.#sendBlock(block.body(true));
+    }
+    for (const extension of extended) this.#extend(extension);
   };
 
-  const sendBlock = (body: Body): void =>
-    onDelivered("newFlashblocks", broadcast(createNotification(body), audience.blocks));
-
-  const send = (body: Body, to: ReadonlySet<Subscription>): void => {
-    if (to.size > 0) onDelivered("newFlashblockTransactions", broadcast(createNotification(body), to));
+  readonly onNodePending = (body: Body): void => {
+    const { number, transactions } = parseTransactions(body);
+    // A node without its own pending block returns its latest block.
+    if (number === undefined || number <= this.#options.head() || Buffer.compare(body, this.#nodeBody) === 0) return;
+    this.#nodeBody = body;
+    const sent = this.#sentOf(number);
+    if (this.#options.subscribers.blocks.size > 0) this.#sendBlock(body);
+    for (const { hash } of transactions) this.#sendHash(sent, String(hash));
   };
 
-  const sendHash = ({ hashes }: Told, hash: string): void => {
-    if (hashes.has(hash)) return;
-    hashes.add(hash);
-    if (audience.hashes.size > 0) send(encoder.encode(`"${hash}"`), audience.hashes);
+  readonly onHead = ({ heads, from, to }: HeadChange): void => {
+    for (const { number } of from) this.#sent.delete(number);
+    for (const block of to) this.#inOrder(() => this.#sendSealed(block));
+    for (const old of this.#sent.keys()) if (old < heads.latest.number - MAX_BLOCKS) this.#sent.delete(old);
   };
 
-  const wantsWhole = (): boolean => audience.transactions.size > 0 || audience.matching.size > 0;
+  get #wantsWhole(): boolean {
+    const { transactions, matching } = this.#options.subscribers;
+    return transactions.size > 0 || matching.size > 0;
+  }
 
-  const receiversOf = (logs: readonly MatchedLog[]): ReadonlySet<Subscription> => {
-    if (audience.matching.size === 0) return audience.transactions;
-    const receivers = new Set(audience.transactions);
-    for (const log of logs) for (const subscription of audience.matching.match(log)) receivers.add(subscription);
-    return receivers;
-  };
+  #sentOf(number: bigint): SentTransactions {
+    const sent = this.#sent.get(number) ?? { hashes: new Set(), whole: new Set() };
+    this.#sent.set(number, sent);
+    return sent;
+  }
 
-  /** Sends each transaction once. `format` returns undefined if its receipt is not known yet. */
-  const sendWhole = ({ whole }: Told, hash: string, format: () => Whole | undefined): void => {
-    if (whole.has(hash)) return;
-    const made = wantsWhole() ? format() : undefined;
-    if (made === undefined && wantsWhole()) return;
-    whole.add(hash);
-    if (made) send(made.body, receiversOf(made.logs));
-  };
-
-  const extend = ({ block, fromTransaction, toTransaction }: PendingExtension): void => {
-    const known = toldOf(block.number);
+  #extend({ block, fromTransaction, toTransaction }: PendingExtension): void {
+    const sent = this.#sentOf(block.number);
     for (let index = fromTransaction; index < toTransaction; index++) {
       const hash = block.transactionHashes[index];
       if (hash === undefined) continue;
-      sendHash(known, hash);
-      sendWhole(known, hash, () => withReceipt(block, index));
+      this.#sendHash(sent, hash);
+      this.#sendWhole(sent, hash, () => formatPendingTransaction(block, index));
     }
-  };
+  }
 
-  const sealed = async ({ number, hash }: RingBlock): Promise<void> => {
-    const isAnnounced = told.has(number);
-    const known = toldOf(number);
-    const wantsBlock = audience.blocks.size > 0 && !isAnnounced;
-    if (!wantsBlock && audience.hashes.size === 0 && !wantsWhole()) return;
-    const block = await readSealedTransactions(ask, hash, wantsWhole);
-    if (wantsBlock) sendBlock(block.body);
-    for (const { hash: of, transaction, receipt } of block.transactions) {
-      sendHash(known, of);
-      sendWhole(known, of, () => formatWhole(transaction, receipt));
+  async #sendSealed({ number, hash: blockHash }: RingBlock): Promise<void> {
+    const { subscribers, read } = this.#options;
+    const isPublished = this.#sent.has(number);
+    const sent = this.#sentOf(number);
+    const wantsBlock = subscribers.blocks.size > 0 && !isPublished;
+    if (!wantsBlock && subscribers.hashes.size === 0 && !this.#wantsWhole) return;
+    const block = await readSealedTransactions(read, blockHash, () => this.#wantsWhole);
+    if (wantsBlock) this.#sendBlock(block.body);
+    for (const { hash, transaction, receipt } of block.transactions) {
+      this.#sendHash(sent, hash);
+      this.#sendWhole(sent, hash, () => formatWholeTransaction(transaction, receipt));
     }
-  };
+  }
 
-  return {
-    onPending: ({ extended }) => {
-      for (const block of new Set(extended.map((extension) => extension.block))) {
-        toldOf(block.number);
-        if (audience.blocks.size > 0) sendBlock(block.body(true));
-      }
-      for (const extension of extended) extend(extension);
-    },
-    onNodePending: (body) => {
-      const block = parseTransactions(body);
-      // A node without a pending block of its own gives its latest.
-      if (block.number === undefined || block.number <= head() || Buffer.compare(body, nodeBody) === 0) return;
-      nodeBody = body;
-      const known = toldOf(block.number);
-      if (audience.blocks.size > 0) sendBlock(body);
-      for (const { hash } of block.transactions) {
-        sendHash(known, String(hash));
-      }
-    },
-    onHead: ({ heads, from, to }) => {
-      for (const { number } of from) told.delete(number);
-      for (const block of to) inOrder(() => sealed(block));
-      for (const old of told.keys()) if (old < heads.latest.number - MAX_BLOCKS) told.delete(old);
-    },
-  };
-};
+  #sendBlock(body: Body): void {
+    const { subscribers, onDelivered } = this.#options;
+    onDelivered("newFlashblocks", broadcast(createNotification(body), subscribers.blocks));
+  }
+
+  #sendHash({ hashes }: SentTransactions, hash: string): void {
+    if (hashes.has(hash)) return;
+    hashes.add(hash);
+    const receivers = this.#options.subscribers.hashes;
+    if (receivers.size > 0) this.#send(encoder.encode(`"${hash}"`), receivers);
+  }
+
+  /** Sends each transaction once. `format` returns `undefined` if the receipt is not known yet: a later call sends it. */
+  #sendWhole({ whole }: SentTransactions, hash: string, format: () => WholeTransaction | undefined): void {
+    if (whole.has(hash)) return;
+    const wanted = this.#wantsWhole;
+    const transaction = wanted ? format() : undefined;
+    if (wanted && transaction === undefined) return;
+    whole.add(hash);
+    if (transaction) this.#send(transaction.body, this.#receiversOf(transaction.logs));
+  }
+
+  #receiversOf(logs: readonly MatchedLog[]): ReadonlySet<Subscription> {
+    const { transactions, matching } = this.#options.subscribers;
+    if (matching.size === 0) return transactions;
+    const receivers = new Set(transactions);
+    for (const log of logs) for (const subscription of matching.match(log)) receivers.add(subscription);
+    return receivers;
+  }
+
+  #send(body: Body, receivers: ReadonlySet<Subscription>): void {
+    if (receivers.size === 0) return;
+    this.#options.onDelivered("newFlashblockTransactions", broadcast(createNotification(body), receivers));
+  }
+}
+
+/** Creates the delivery of pending blocks and their transactions. */
+export const createFlashblocks = (options: FlashblocksOptions): Flashblocks => new FlashblockDelivery(options);

@@ -19,7 +19,7 @@ export interface LocalFiltersOptions {
 interface Filter extends Pick<NewFilter, "clientId" | "query"> {
   readonly version: number;
   readonly blocks: readonly BlockId[];
-  /** By block hash; empty where there was no room. */
+  /** By block hash. Empty if there was no room. */
   readonly logs: ReadonlyMap<Hash, Uint8Array>;
   readonly expiresAtMs: number;
 }
@@ -27,14 +27,15 @@ interface Filter extends Pick<NewFilter, "clientId" | "query"> {
 const MAX_FILTERS = 10_000;
 const NO_ROOM = new Uint8Array();
 
-const advanced = (filter: Filter, { stayed, added, logs: bypassCache, finalized }: FilterAdvance): Filter => {
+/** Returns the filter after a poll. Evicts blocks and logs that no reorganisation can remove. */
+const advanceFilter = (filter: Filter, { stayed, added, logs: addedLogs, finalized }: FilterAdvance): Filter => {
   const blocks = [...filter.blocks.slice(0, stayed), ...added]
     .filter(({ number }, at, { length }) => number > finalized || at === length - 1)
     .slice(-MAX_FILTER_BLOCKS);
-  const remembered = new Set(blocks.map(({ hash }) => hash));
-  const logs = new Map([...filter.logs].filter(([hash]) => remembered.has(hash)));
+  const blockHashes = new Set(blocks.map(({ hash }) => hash));
+  const logs = new Map([...filter.logs].filter(([hash]) => blockHashes.has(hash)));
   let bytes = logs.values().reduce((sum, { length }) => sum + length, 0);
-  for (const { block, logs: text } of bypassCache) {
+  for (const { block, logs: text } of addedLogs) {
     const hasRoom = bytes + text.length <= MAX_FILTER_BYTES;
     if (hasRoom) bytes += text.length;
     logs.set(block.hash, hasRoom ? text : NO_ROOM);
@@ -42,12 +43,13 @@ const advanced = (filter: Filter, { stayed, added, logs: bypassCache, finalized 
   return { ...filter, version: filter.version + 1, blocks, logs };
 };
 
-/** Filters in this process alone: another replica does not know them. */
+/** Stores filters in this process. Another replica does not have them. */
 export const createLocalFilters = (options: LocalFiltersOptions): FilterStore => {
   const { maxPerClient, maxFilters = MAX_FILTERS, expiryMs = FILTER_EXPIRY_MS, now = Date.now } = options;
-  /** The one that expires first is first. */
+  /** In the order of their expiry. */
   const filters = new Map<string, Filter>();
 
+  /** Evicts expired filters, then returns the filter with this id. */
   const find = (id: string): Filter | undefined => {
     const atMs = now();
     for (const [each, { expiresAtMs }] of filters) {
@@ -57,7 +59,7 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
     return filters.get(id);
   };
 
-  const put = (id: string, filter: Filter): void => {
+  const store = (id: string, filter: Filter): void => {
     filters.delete(id);
     filters.set(id, { ...filter, expiresAtMs: now() + expiryMs });
   };
@@ -67,13 +69,13 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
       find(id);
       const own = filters.values().filter((filter) => filter.clientId === clientId);
       if (filters.size >= maxFilters || own.toArray().length >= maxPerClient) return false;
-      put(id, { clientId, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
+      store(id, { clientId, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
       return true;
     },
     read: async (id) => {
       const filter = find(id);
       if (filter === undefined) return undefined;
-      put(id, filter);
+      store(id, filter);
       return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
     },
     blocks: async (id, version) => {
@@ -87,7 +89,7 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
     advance: async (id, advance) => {
       const filter = find(id);
       if (filter === undefined || String(filter.version) !== advance.from) return false;
-      put(id, advanced(filter, advance));
+      store(id, advanceFilter(filter, advance));
       return true;
     },
     remove: async (id) => filters.delete(id),

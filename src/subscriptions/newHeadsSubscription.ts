@@ -1,13 +1,13 @@
 import type { HeadChange, HeaderFields, RingBlock } from "../core/heads.ts";
 import type { Log } from "../telemetry/telemetry.ts";
 import { createNotification } from "./notification.ts";
-import type { Ask } from "./sealedLogs.ts";
+import type { RpcReader } from "./sealedLogs.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import { broadcast, type Subscription } from "./subscriber.ts";
 
 export interface NewHeadsOptions {
-  readonly audience: ReadonlySet<Subscription>;
-  readonly ask: Ask;
+  readonly subscribers: ReadonlySet<Subscription>;
+  readonly read: RpcReader;
   onDelivered(count: number): void;
   readonly log: Log;
 }
@@ -17,31 +17,35 @@ const hasSize = ({ size }: HeaderFields): boolean => size !== undefined;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Every new block's header and size, oldest first; after a reorganisation those of the new branch. */
+/**
+ * Creates the delivery of `newHeads`: header and size of every new block, oldest first.
+ * After a reorganisation, the blocks of the new branch follow.
+ */
 export const createNewHeads = ({
-  audience,
-  ask,
+  subscribers,
+  read,
   onDelivered,
   log,
 }: NewHeadsOptions): ((change: HeadChange) => void) => {
-  const inOrder = createSerialQueue((err) => log.warn({ err }, "a new head could not be told to subscriptions"));
+  const inOrder = createSerialQueue((err) => log.warn({ err }, "a new head could not be delivered"));
+  /** Heads in the queue. A later head must not overtake them. */
   let waiting = 0;
 
   const send = (header: HeaderFields): void =>
-    onDelivered(broadcast(createNotification(encoder.encode(JSON.stringify(header))), audience));
+    onDelivered(broadcast(createNotification(encoder.encode(JSON.stringify(header))), subscribers));
 
-  const read = async ({ hash }: RingBlock): Promise<HeaderFields> => {
+  const readHeader = async ({ hash }: RingBlock): Promise<HeaderFields> => {
     const { transactions, uncles, withdrawals, ...header } = JSON.parse(
-      decoder.decode(await ask("eth_getBlockByHash", [hash, false])),
+      decoder.decode(await read("eth_getBlockByHash", [hash, false])),
     );
     return header;
   };
 
-  /** After a long break the ring has only the newest headers, and some nodes send headers without a size. */
+  /** Reads the header if the ring does not have it, or if the node sent it without a size. */
   const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields> => {
     if (header && hasSize(header)) return header;
     try {
-      return await read(block);
+      return await readHeader(block);
     } catch (error) {
       if (header) return header;
       throw error;
@@ -49,7 +53,7 @@ export const createNewHeads = ({
   };
 
   return ({ heads, to }) => {
-    if (audience.size === 0) return;
+    if (subscribers.size === 0) return;
     for (const block of to) {
       const header = heads.header(block.number);
       if (header && hasSize(header) && waiting === 0) send(header);

@@ -1,4 +1,4 @@
-import type { Ask } from "./sealedLogs.ts";
+import type { RpcReader } from "./sealedLogs.ts";
 import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
 
 /** The node's own pending block. It is used if there is no feed and the chain is not native. */
@@ -6,7 +6,7 @@ export interface NodePendingSource {
   /** Whether a node answers at `pending` now. */
   isServing(): boolean;
   /** Reads at `pending`. */
-  readonly ask: Ask;
+  readonly read: RpcReader;
 }
 
 export interface NodePendingOptions extends NodePendingSource {
@@ -25,14 +25,14 @@ const PERIOD_MS = 200;
  * The first poll is one period after the start.
  */
 export const createNodePending = (options: NodePendingOptions): { close(): void } => {
-  const { ask } = options;
+  const { read } = options;
   let isPolling = false;
 
   const poll = async (): Promise<void> => {
     if (options.wantsLogs()) {
-      options.onLogs(parseLogs(await ask("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }])));
+      options.onLogs(parseLogs(await read("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }])));
     }
-    if (options.wantsBlocks()) options.onBlock(await ask("eth_getBlockByNumber", ["pending", true]));
+    if (options.wantsBlocks()) options.onBlock(await read("eth_getBlockByNumber", ["pending", true]));
   };
 
   const timer = setInterval(() => {

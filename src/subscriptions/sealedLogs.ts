@@ -7,7 +7,7 @@ import { createSerialQueue } from "./serialQueue.ts";
 import { parseLogs, type SubscribedLog } from "./subscribedLog.ts";
 
 /** Reads through the cache, as for any client. Returns the JSON text of the result. */
-export type Ask = (method: string, params: readonly unknown[]) => Promise<Uint8Array>;
+export type RpcReader = (method: string, params: readonly unknown[]) => Promise<Uint8Array>;
 
 /** A sealed block and its logs, by log index. */
 export interface SealedBlockLogs {
@@ -19,7 +19,7 @@ export interface SealedBlockLogs {
 
 export interface SealedLogsOptions {
   readonly current: () => Heads | undefined;
-  readonly ask: Ask;
+  readonly read: RpcReader;
   readonly events: EventCounter;
   /** Whether there is a subscription. Without one, logs are not requested. */
   isWanted(): boolean;
@@ -70,11 +70,11 @@ class LogStore {
 
 /** Reads the logs of new blocks: at most MAX_IN_FLIGHT requests at a time, in the order of the calls. */
 class LogReader {
-  readonly #options: Pick<SealedLogsOptions, "current" | "ask" | "log" | "signal">;
+  readonly #options: Pick<SealedLogsOptions, "current" | "read" | "log" | "signal">;
   readonly #waiting: (() => void)[] = [];
   #inFlight = 0;
 
-  constructor(options: Pick<SealedLogsOptions, "current" | "ask" | "log" | "signal">) {
+  constructor(options: Pick<SealedLogsOptions, "current" | "read" | "log" | "signal">) {
     this.#options = options;
   }
 
@@ -92,12 +92,12 @@ class LogReader {
 
   /** Retries until a response arrives, or the block is no longer canonical. */
   async #fetch({ number, hash, logsBloom }: RingBlock): Promise<Uint8Array | undefined> {
-    const { current, ask, log, signal } = this.#options;
+    const { current, read, log, signal } = this.#options;
     if (logsBloom.every((byte) => byte === 0)) return NO_LOGS;
     for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
       if (signal.aborted || current()?.at(number)?.hash !== hash) return undefined;
       try {
-        return await ask("eth_getLogs", [{ blockHash: hash }]);
+        return await read("eth_getLogs", [{ blockHash: hash }]);
       } catch (err) {
         log.debug({ err, number: number.toString() }, "retrying the logs of a new block");
       }

@@ -1,7 +1,7 @@
 import type { Body } from "../core/view.ts";
 import { type Hash, isQuantity } from "../ethereum/hex.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import type { Ask } from "./sealedLogs.ts";
+import type { RpcReader } from "./sealedLogs.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -37,13 +37,13 @@ export const parseTransactions = (
 };
 
 /** Reads the receipts by transaction hash. Reads only their logs if the node does not support eth_getBlockReceipts. */
-const readReceipts = async (ask: Ask, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
+const readReceipts = async (read: RpcReader, blockHash: Hash): Promise<ReadonlyMap<unknown, Fields>> => {
   try {
-    const receipts = listOf(parse(await ask("eth_getBlockReceipts", [blockHash])));
+    const receipts = listOf(parse(await read("eth_getBlockReceipts", [blockHash])));
     return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    const logs = listOf(parse(await ask("eth_getLogs", [{ blockHash }])));
+    const logs = listOf(parse(await read("eth_getLogs", [{ blockHash }])));
     return new Map(
       Map.groupBy(logs, ({ transactionHash }) => transactionHash)
         .entries()
@@ -54,14 +54,14 @@ const readReceipts = async (ask: Ask, blockHash: Hash): Promise<ReadonlyMap<unkn
 
 /** Reads a sealed block with its transactions, and with its receipts if they are wanted. Rejects if a read fails. */
 export const readSealedTransactions = async (
-  ask: Ask,
+  read: RpcReader,
   hash: Hash,
   wantsReceipts: () => boolean,
 ): Promise<SealedTransactions> => {
-  const body = await ask("eth_getBlockByHash", [hash, true]);
+  const body = await read("eth_getBlockByHash", [hash, true]);
   const { transactions } = parseTransactions(body);
   const receipts =
-    wantsReceipts() && transactions.length > 0 ? await readReceipts(ask, hash) : new Map<unknown, Fields>();
+    wantsReceipts() && transactions.length > 0 ? await readReceipts(read, hash) : new Map<unknown, Fields>();
   return {
     body,
     transactions: transactions.map((transaction) => ({

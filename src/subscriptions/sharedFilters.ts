@@ -19,16 +19,16 @@ import { FILTER_EXPIRY_MS, type FilterAdvance, type FilterStore, MAX_FILTER_BLOC
 
 export interface SharedFiltersOptions {
   readonly maxPerClient: number;
-  /** Runs a script on one key of Redis. Rejects where that gives no answer in time. */
+  /** Runs a script on one key of Redis. Rejects if Redis does not answer in time. */
   readonly run: RunScript;
 }
 
-/** Raised when the form of a stored filter changes: replicas of two versions may run at the same time. */
-const FORM = 1;
+/** Raise it if the stored format of a filter changes: replicas of two versions can run at the same time. */
+const FORMAT = 1;
 const NUMBER_LENGTH = 16;
 
-const keyOf = (id: string): string => `filter${FORM}:${id}`;
-const countKeyOf = (clientId: string): string => `filtersOf${FORM}:${clientId}`;
+const keyOf = (id: string): string => `filter${FORMAT}:${id}`;
+const countKeyOf = (clientId: string): string => `filtersOf${FORMAT}:${clientId}`;
 const createVersion = (): string => randomBytes(9).toString("base64url");
 
 const formatNumber = (number: bigint): string => number.toString(16).padStart(NUMBER_LENGTH, "0");
@@ -65,16 +65,16 @@ const advanceArguments = ({ from, stayed, added, logs, finalized }: FilterAdvanc
   ...logs.flatMap(({ block, logs: bytes }) => [formatEntry(block), Buffer.from(bytes)]),
 ];
 
-/** Filters in Redis: every replica answers their polls, and each event is in the answer to one of them. */
-export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions): FilterStore => {
-  /** A filter that counts too long, or not long enough, does no harm. */
-  const ignoreFailure = (counted: Promise<unknown>): void => void counted.catch(() => {});
+/** Ignores a failure. A filter that counts towards its client's limit for too long, or too briefly, does no harm. */
+const ignoreFailure = (update: Promise<unknown>): void => void update.catch(() => undefined);
 
+/** Stores filters in Redis. Every replica answers their polls, and exactly one poll returns each event. */
+export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions): FilterStore => {
   return {
     add: async (id, { clientId, query, blocks }) => {
       const nowMs = Date.now();
-      const counted = [nowMs, nowMs + FILTER_EXPIRY_MS, id, maxPerClient];
-      if ((await run(COUNT_FILTER, countKeyOf(clientId), counted)) !== 1) return false;
+      const countArguments = [nowMs, nowMs + FILTER_EXPIRY_MS, id, maxPerClient];
+      if ((await run(COUNT_FILTER, countKeyOf(clientId), countArguments)) !== 1) return false;
       const entries = blocks.map(formatEntry).join("");
       await run(CREATE_FILTER, keyOf(id), [formatQuery(query), clientId, createVersion(), entries]);
       return true;
@@ -98,7 +98,7 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
     advance: async (id, advance) => {
       const args = advanceArguments(advance);
       const send = () => run(ADVANCE_FILTER, keyOf(id), args);
-      // Where the answer is lost it may have happened: sent again with the same version, it does not happen twice.
+      // If the reply was lost, the first call may have succeeded. A call with the same version has no second effect.
       return (await send().catch(send)) === 1;
     },
     remove: async (id) => {

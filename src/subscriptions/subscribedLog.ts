@@ -1,11 +1,11 @@
 import type { Body } from "../core/view.ts";
 import type { MatchedLog } from "../ethereum/logIndex.ts";
 
-/** One log on its way to subscriptions. */
+/** A log that is delivered to subscriptions. */
 export interface SubscribedLog extends MatchedLog {
-  /** Its block's number. */
+  /** The number of its block. */
   readonly number: bigint;
-  /** Tells it from any other log of blocks of that number. */
+  /** Identifies the log among all logs of blocks with that number (see logKey). */
   readonly key: string;
   body(removed: boolean): Body;
 }
@@ -18,16 +18,20 @@ type RpcLog = Readonly<Record<string, unknown>> & { readonly topics: readonly un
 const isLog = (value: unknown): value is RpcLog =>
   typeof value === "object" && value !== null && "topics" in value && Array.isArray(value.topics);
 
-const lower = (value: unknown): string => String(value).toLowerCase();
+const lowerCase = (value: unknown): string => String(value).toLowerCase();
 
+/** Creates the key of a log from its transaction and its index in the block. */
 export const logKey = (transactionHash: unknown, logIndex: unknown): string =>
-  `${lower(transactionHash)}:${Number(logIndex)}`;
+  `${lowerCase(transactionHash)}:${Number(logIndex)}`;
 
-/** The part of a receipt's logs that filters look at. */
+/** Parses the fields of a receipt's logs that filters compare. */
 export const matchedLogs = (logs: unknown): readonly MatchedLog[] =>
   Array.isArray(logs) ? logs.filter(isLog).map(matchedLog) : [];
 
-const matchedLog = (log: RpcLog): MatchedLog => ({ address: lower(log.address), topics: log.topics.map(lower) });
+const matchedLog = (log: RpcLog): MatchedLog => ({
+  address: lowerCase(log.address),
+  topics: log.topics.map(lowerCase),
+});
 
 const parseLog = (value: unknown): SubscribedLog[] => {
   if (!isLog(value)) return [];
@@ -41,7 +45,7 @@ const parseLog = (value: unknown): SubscribedLog[] => {
   ];
 };
 
-/** Logs as eth_getLogs gives them. */
+/** Parses the JSON text of an eth_getLogs result. */
 export const parseLogs = (text: Uint8Array): readonly SubscribedLog[] => {
   const values: unknown = JSON.parse(decoder.decode(text));
   return Array.isArray(values) ? values.flatMap(parseLog) : [];

@@ -1,19 +1,19 @@
 import { type LogFilter, type LogFilterLimits, parseLogQuery } from "../ethereum/logFilter.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
-/** What eth_subscribe was asked for. */
-export type Wanted =
+/** The parsed parameters of eth_subscribe. */
+export type SubscriptionRequest =
   | { readonly kind: "newHeads" | "syncing" | "newFlashblocks" }
   | { readonly kind: "logs" | "pendingLogs"; readonly filter: LogFilter }
   | { readonly kind: "newPendingTransactions"; readonly isFull: boolean }
   | {
       readonly kind: "newFlashblockTransactions";
       readonly isFull: boolean;
-      /** Whole transactions with a log that matches. */
+      /** Selects transactions with a matching log. */
       readonly filter?: LogFilter;
     };
 
-export type SubscriptionKind = Wanted["kind"];
+export type SubscriptionKind = SubscriptionRequest["kind"];
 
 const ANY: LogFilter = { addresses: [], topics: [] };
 
@@ -31,8 +31,8 @@ const parseFull = (value: unknown): boolean => {
   return value;
 };
 
-/** The parameters of eth_subscribe; anything that would not be heeded is refused. */
-export const parseWanted = (params: readonly unknown[], limits: LogFilterLimits): Wanted => {
+/** Parses the parameters of eth_subscribe. Throws RpcError for options that have no effect. */
+export const parseSubscription = (params: readonly unknown[], limits: LogFilterLimits): SubscriptionRequest => {
   const [kind, option, ...more] = params;
   if (more.length > 0) throw invalidParams("too many arguments, want at most 2");
   switch (kind) {

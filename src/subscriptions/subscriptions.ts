@@ -4,7 +4,7 @@ import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { createEventHub, type EventHubOptions } from "./eventHub.ts";
 import { createSubscription, type Subscriber } from "./subscriber.ts";
-import { parseWanted } from "./subscriptionKinds.ts";
+import { parseSubscription } from "./subscriptionKinds.ts";
 
 export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> {
   readonly heads: EventHubOptions["heads"] & {
@@ -91,10 +91,10 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
   });
 
   const subscribe: Handler<SocketContext, RpcResponse> = async ({ params }, { subscriber, onAnswered }) => {
-    const wanted = parseWanted(params, limits);
+    const request = parseSubscription(params, limits);
     const { subscriptions } = subscriber;
-    const labels = { chain, kind: wanted.kind };
-    const registration = await events.register(wanted);
+    const labels = { chain, kind: request.kind };
+    const registration = await events.register(request);
     if (subscriptions.size >= maxSubscriptions) {
       registration.end();
       throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);

@@ -2,22 +2,8 @@ import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
+import type { OutcomeLabel } from "./requestMetrics.ts";
 import type { Metrics } from "./telemetry.ts";
-
-/** The result of a call as a metric label. `left`: the client disconnected before the result. */
-export const OUTCOMES = [
-  "ok",
-  "left",
-  "invalid",
-  "refused",
-  "limited",
-  "nodeError",
-  "unavailable",
-  "timeout",
-  "tooLarge",
-  "internal",
-] as const;
-type OutcomeLabel = (typeof OUTCOMES)[number];
 
 const outcomeLabel = (error: RpcError | undefined, { signal }: Pick<RequestContext, "signal">): OutcomeLabel => {
   if (error === undefined) return "ok";

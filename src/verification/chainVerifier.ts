@@ -1,6 +1,6 @@
 import { type Check, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { Evidence } from "./evidence.ts";
+import { COMPUTED_CHECKS, Evidence } from "./evidence.ts";
 import type { VerifyPool } from "./pool.ts";
 import { createVerifier, type Verifier, type VerifyLevel } from "./verifier.ts";
 
@@ -19,7 +19,7 @@ export interface ChainVerifierOptions {
 /** The verifier of one chain, with its metrics and its log. */
 export const createChainVerifier = (options: ChainVerifierOptions, { log, metrics }: Telemetry): Verifier => {
   const { chain, level, nodes, off, pool } = options;
-  for (const check of off) metrics.verifyOff.set({ chain, check }, 1);
+  for (const check of COMPUTED_CHECKS) metrics.verifyOff.set({ chain, check }, off.includes(check) ? 1 : 0);
   const evidence = new Evidence({
     nodes,
     off,

@@ -1,6 +1,4 @@
-import { extname } from "node:path";
-import { Worker } from "node:worker_threads";
-import { endWorker, loadedWorker } from "../workers/endWorker.ts";
+import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
 import type { Task } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
 import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
@@ -31,8 +29,7 @@ interface Waiting {
 }
 
 interface Thread {
-  readonly worker: Worker;
-  readonly loaded: Promise<void>;
+  readonly worker: WorkerThread<ToVerifier, FromVerifier>;
   readonly waiting: Map<number, Waiting>;
 }
 
@@ -48,9 +45,14 @@ const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
 
 /** Started on first use; a thread that ends is replaced by the next answer. */
 export class VerifyThreads implements VerifyPool {
+  readonly #entry: WorkerEntry;
   readonly #threads = new Set<Thread>();
   #lastId = 0;
   #isClosed = false;
+
+  constructor(entry: WorkerEntry) {
+    this.#entry = entry;
+  }
 
   check(body: Uint8Array, task: Task): Promise<Verified> {
     if (this.#isClosed) return Promise.reject(new Error("shutting down"));
@@ -63,7 +65,7 @@ export class VerifyThreads implements VerifyPool {
     const message: ToVerifier = { id, body: moved, task };
     return new Promise((resolve, reject) => {
       thread.waiting.set(id, { resolve, reject });
-      thread.worker.postMessage(message, [moved.buffer]);
+      thread.worker.post(message, [moved.buffer]);
     });
   }
 
@@ -71,7 +73,7 @@ export class VerifyThreads implements VerifyPool {
     this.#isClosed = true;
     const threads = [...this.#threads];
     for (const thread of threads) this.#lose(thread, new Error("shutting down"));
-    await Promise.all(threads.map(({ worker, loaded }) => endWorker(worker, loaded)));
+    await Promise.all(threads.map(({ worker }) => worker.end()));
   }
 
   #leastBusy(): Thread {
@@ -82,30 +84,29 @@ export class VerifyThreads implements VerifyPool {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL(`verify.worker${extname(import.meta.url)}`, import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
-    });
-    const thread: Thread = { worker, loaded: loadedWorker(worker), waiting: new Map() };
+    const thread: Thread = {
+      worker: new WorkerThread<ToVerifier, FromVerifier>({
+        entry: this.#entry,
+        limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+        onMessage: (message) => this.#receive(thread, message),
+        onLost: (error) => this.#lose(thread, error),
+      }),
+      waiting: new Map(),
+    };
     this.#threads.add(thread);
-    worker.on("message", (message: FromVerifier) => this.#receive(thread, message));
-    worker.on("error", (error) => this.#lose(thread, error));
-    worker.on("exit", () => this.#lose(thread, new Error("a thread that verifies answers ended")));
-    worker.unref();
     return thread;
   }
 
   #receive({ waiting }: Thread, message: FromVerifier): void {
-    if (message.kind === "ready") return;
     const asked = waiting.get(message.id);
     waiting.delete(message.id);
     if (message.kind === "done") asked?.resolve({ findings: message.findings, body: asBuffer(message.body) });
     else asked?.reject(new Error(message.message));
   }
 
-  #lose(thread: Thread, error: unknown): void {
+  #lose(thread: Thread, error: Error): void {
     this.#threads.delete(thread);
-    const cause = error instanceof Error ? error : new Error(String(error));
-    for (const { reject } of thread.waiting.values()) reject(cause);
+    for (const { reject } of thread.waiting.values()) reject(error);
     thread.waiting.clear();
   }
 }

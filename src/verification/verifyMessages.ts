@@ -9,7 +9,6 @@ export interface ToVerifier {
 
 /** The body comes back where it was moved. */
 export type FromVerifier =
-  | { readonly kind: "ready" }
   | {
       readonly kind: "done";
       readonly id: number;

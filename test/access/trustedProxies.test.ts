@@ -7,7 +7,7 @@ test("X-Forwarded-For is read from the right, as far as machines are trusted", (
   const cases: readonly (readonly [remote: string, forwarded: string | undefined, address: string])[] = [
     ["10.1.2.3", "203.0.113.5", "203.0.113.5"],
     ["10.1.2.3", undefined, "10.1.2.3"],
-    // What the client itself wrote stands to the left, and is not believed.
+    // Addresses to the left are from the client itself, and are ignored.
     ["10.1.2.3", "1.1.1.1, 203.0.113.5, 10.9.9.9", "203.0.113.5"],
     ["203.0.113.9", "1.1.1.1", "203.0.113.9"],
     ["::ffff:10.1.2.3", "203.0.113.5", "203.0.113.5"],

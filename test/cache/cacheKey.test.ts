@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
 import { canonicalSet, formatCanonical } from "../../src/cache/canonicalJson.ts";
-import type { RetentionClass, RpcRequest } from "../../src/core/rpcSource.ts";
+import type { RetentionClass } from "../../src/core/retention.ts";
+import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { hashOf, headsOf, questionOf } from "../support/question.ts";
 
 const PREFIX = createKeyPrefix(8453, hashOf(1, 2));
@@ -117,7 +118,7 @@ const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRe
     canonicalParams: formatCanonical(canonicalParams),
   });
 
-/** What must tell two questions apart: the lifetime, its anchor, and all that is asked. */
+/** The parts of a request that its key must distinguish: retention class, block and canonical parameters. */
 const identity = ({ retention, number, fork, canonicalParams }: Asked): unknown => {
   if (retention === "final") return [retention, canonicalParams, number];
   return retention === "recent" || retention === "recentState"

@@ -4,7 +4,8 @@ import { cached } from "../../src/cache/cached.ts";
 import { createKeyPrefix } from "../../src/cache/cacheKey.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createNegativeCache } from "../../src/cache/negativeCache.ts";
-import type { RetentionClass, RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
+import type { RetentionClass } from "../../src/core/retention.ts";
+import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
 

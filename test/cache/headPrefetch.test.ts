@@ -16,7 +16,7 @@ const requestsOf = ({ latest }: Heads) => {
 
 const changeTo = (latest: number): HeadChange => ({ heads: headsOf({ latest }), from: [], to: [blockOf(latest)] });
 
-/** What is fetched of block 11 when `asked` was asked of block 10 so long ago. */
+/** The parts of block 11 that are prefetched if `asked` was requested at block 10, `agoMs` before. */
 const fetchedAfter = (
   t: TestContext,
   asked: readonly ("receipts" | "block" | "fullBlock")[],

@@ -291,7 +291,7 @@ test("a reorganisation replaces blocks, and a node that is started again has the
   await devnet.startNode();
   assert.equal(((await devnet.rpc("eth_getBlockByNumber", "0x1", false)) as NodeBlock).hash, one.hash);
   assert.equal(((await devnet.rpc("eth_getBlockByNumber", "latest", false)) as NodeBlock).hash, replaced.hash);
-  // What had been handed over waits again.
+  // Transactions that were sent to the node are in the pool again.
   await devnet.step();
   assert.deepEqual((await devnet.step()).diff.transactions, [heldBack]);
   await devnet.sealNow();

@@ -9,7 +9,7 @@ export interface FeedFaults {
   drop(messages?: number): void;
   /** Sent twice. */
   repeat(messages?: number): void;
-  /** Held back for so long; those after it wait too, as on one connection. */
+  /** Sends after a delay; later messages wait too, as on one connection. */
   delay(delayMs: number, messages?: number): void;
   /** Changed on its way out. */
   alter(change: (message: Flashblock) => Flashblock): void;

@@ -50,7 +50,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return formatQuantity(mempool.nonceAfter(sender, await sequencer.nextNonce(sender)));
   };
 
-  /** What is held is in the pool, as far as clients can tell. */
+  /** For clients, a held transaction is in the pool. */
   const byHash: FrontMethod = async ([hash]) => {
     const held = isHash(hash) ? mempool.find(hash) : undefined;
     if (held === undefined) return undefined;

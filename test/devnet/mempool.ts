@@ -30,7 +30,7 @@ export interface Mempool {
   senders(): Address[];
   /** The nonce after those held that follow on `next` without a gap. */
   nonceAfter(sender: Address, next: bigint): bigint;
-  /** What can go into a block now, in the order it came: no gap in nonces, and no more gas than `gasLeft`. */
+  /** Removes and returns the transactions for a block, in order of arrival: no gap in nonces, and up to `gasLeft` gas. */
   take(nonces: Map<Address, bigint>, gasLeft: bigint): HeldTransaction[];
 }
 

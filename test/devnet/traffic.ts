@@ -17,7 +17,7 @@ export interface Traffic {
   readonly token: Address;
   /** How many were accepted so far. */
   readonly sent: number;
-  /** What was refused, newest last. */
+  /** Errors of rejected transactions, newest last. */
   readonly errors: readonly unknown[];
   stop(): Promise<void>;
 }

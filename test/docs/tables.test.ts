@@ -5,20 +5,20 @@ import { readOptions } from "../../docs/configurationTable.ts";
 import { readMetrics } from "../../docs/metricsTable.ts";
 import { TABLES, withTable } from "../../docs/tables.ts";
 
-test("the tables say what the code says (npm run generate)", () => {
+test("the tables match the code (npm run generate)", () => {
   for (const { file, format } of TABLES) {
     const page = readFileSync(file, "utf8");
     assert.equal(page, withTable(page, format()), file.pathname);
   }
 });
 
-test("the first look names alerts that there are", () => {
+test("the table 'First look' names existing alerts", () => {
   const page = readFileSync(new URL("../../docs/alerts.md", import.meta.url), "utf8");
   const [rules = "", looks = ""] = page.split("## First look");
   for (const [alert] of looks.matchAll(/Forebay\w+/g)) assert.ok(rules.includes(alert), alert);
 });
 
-test("every option says what it is for", () => {
+test("every option has a description", () => {
   const silent = readOptions().filter(({ meaning }) => meaning === "");
   assert.deepEqual(
     silent.map(({ path }) => path),
@@ -26,7 +26,7 @@ test("every option says what it is for", () => {
   );
 });
 
-test("metrics have one prefix and the unit that their kind asks for", () => {
+test("metrics have one prefix, and counters end in _total", () => {
   for (const { name, kind, help } of readMetrics()) {
     assert.match(name, /^forebay_[a-z_]+$/);
     assert.equal(name.endsWith("_total"), kind === "counter", name);
@@ -34,6 +34,6 @@ test("metrics have one prefix and the unit that their kind asks for", () => {
   }
 });
 
-test("a page without the marks is refused", () => {
+test("a page without marks is rejected", () => {
   assert.throws(() => withTable("# Page\n", "| a |"), /has no <!-- generated/);
 });

@@ -23,7 +23,7 @@ const SELECTOR = /\b(forebay_[a-z0-9_]+)(?:\{([^}]*)\})?/g;
 const MATCHER = /([a-zA-Z_]+)\s*(?:=~|!~|!=|=)/g;
 const GROUPING = /\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g;
 
-/** What is wrong with the names in one PromQL expression: its syntax is promtool's business. */
+/** Lists unknown names in one PromQL expression. promtool checks the syntax. */
 export const faultsOf = (expr: string, series: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] => {
   const faults: string[] = [];
   const selectors = [...expr.matchAll(SELECTOR)];

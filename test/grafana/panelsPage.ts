@@ -44,7 +44,7 @@ const formatValue = (value: number, unit: Panel["unit"]): string => {
 const topOf = ({ points }: Line): number => Math.max(0, ...points.map(({ value }) => value));
 
 const drawPanel = ({ title, unit }: Panel, all: readonly Line[]): string => {
-  // What is highest is drawn and named first; what is zero throughout is drawn alone.
+  // The highest line is drawn and named first. A line that is always zero is drawn only if there is no other.
   const lines = all.toSorted((a, b) => topOf(b) - topOf(a));
   const points = lines.flatMap((line) => line.points);
   if (points.length === 0) return `<div class="panel"><h3>${escaped(title)}</h3><p class="legend">no data</p></div>`;

@@ -42,7 +42,7 @@ export interface FakeLogNode extends Node {
   readonly calls: { readonly method: string; readonly params: readonly unknown[] }[];
   /** eth_getLogs requests. */
   readonly logsRequests: LogsRequest[];
-  /** eth_getLogs requests at once at most. */
+  /** The highest number of concurrent eth_getLogs requests. */
   readonly mostInFlight: () => number;
 }
 

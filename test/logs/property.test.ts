@@ -70,7 +70,7 @@ test("an answer equals a plain scan of the view's chain, or is an error, never a
   await fc.assert(
     fc.asyncProperty(scenario, async ({ blockLogs, forkLogs, filters, finalized, ring, nodes, queries }) => {
       const chain = createFakeChain(blockLogs);
-      // What is left out below the ring leaves no trace, and no reorganisation is deeper than it.
+      // A log that is missing below the ring cannot be detected, and no reorganisation is deeper than the ring.
       const isBlind = nodes.some(({ leavesOut }) => leavesOut > 0);
       const ringBlocks = isBlind ? BLOCKS : ring;
       const forkAt = Math.max(finalized + 10, BLOCKS - ringBlocks + 1);

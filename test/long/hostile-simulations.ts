@@ -5,23 +5,24 @@ import { bls12_381 } from "@noble/curves/bls12-381.js";
 import { p256 } from "@noble/curves/nist.js";
 import secp256k1 from "secp256k1";
 import { Agent, request } from "undici";
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createWorkers } from "../../src/evm/workers.ts";
-import { createSimulator, SIMULATE_WORKER } from "../../src/simulation/simulator.ts";
+import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
+import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 
-/** Payloads made to hurt, one after another: each must end by its deadline, and others must not feel it. */
+/** Hostile payloads, one after another. Each must end by its deadline, and other requests must stay fast. */
 const TIMEOUT_MS = 5_000;
-/** A thread is ended and the answer sent after the deadline; that may take so long. */
+/** Time after the deadline to end the thread and send the response. */
 const SLACK_MS = 500;
 const MAX_P99_MS = 50;
 const PAUSE_MS = 10;
 const MAX_GROWTH_MIB = 100;
 
-const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1 });
+const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
 const simulator = createSimulator({
   ...SIMULATOR_OPTIONS,
   workers,

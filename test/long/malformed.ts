@@ -12,7 +12,7 @@ const CONCURRENCY = 16;
 const WARM_UP = 20_000;
 const SAMPLE_EVERY = 500;
 
-/** V8 doubles it at some moment of its own choosing, a step of 16 MB that says nothing of what is kept: it begins at its size. */
+/** V8 may double the young generation at any time, a step of 16 MB that is no leak. It therefore starts at its final size. */
 const FIXED_YOUNG_GENERATION = ["--min-semi-space-size=16", "--max-semi-space-size=16"];
 
 const residentKilobytes = (pid: number): number =>

@@ -21,7 +21,7 @@ const body = (method: string, params: readonly unknown[]): string =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 const json = { "content-type": "application/json" };
 
-/** One kept connection: is a request answered on it that comes so long after the one before? */
+/** Whether a kept-alive connection answers a second request after `idleMs` without one. */
 const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
   const text = body("eth_chainId", []);
   const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`;
@@ -41,12 +41,12 @@ const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
 };
 
 /**
- * Two replicas behind nginx, restarted one after the other under steady load on kept connections: no request fails, one that
- * takes 20 s ends well on the replica that goes meanwhile, and a connection idle for 62 s is used again.
+ * Restarts two replicas behind nginx, one after the other, under steady load on kept-alive connections. No request fails.
+ * A request of 20 s succeeds on the replica that ends meanwhile. A connection that was idle for 62 s is reused.
  */
 export const long = async ({ seconds }: RollingOptions) => {
   if (!hasNginx()) return { name: "rolling", passed: false, reason: "no nginx (apt-get install nginx-light)" };
-  // A short run shows the same with a shorter request and a shorter rest.
+  // A short run uses a shorter request and a shorter idle time.
   const share = seconds === undefined ? 1 : Math.min(1, seconds / 90);
   const node = await createFakeNode();
   const front = await createSlowFront(node.url, LONG_REQUEST_MS * share);

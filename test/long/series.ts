@@ -89,7 +89,7 @@ export const long = async ({ seconds }: SeriesOptions) => {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   };
 
-  // What is known by name has its series when it is first seen.
+  // A known name has its series once it was seen.
   await run(WARM_UP);
   const before = await series();
   await run(REQUESTS);

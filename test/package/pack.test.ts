@@ -8,7 +8,10 @@ import { dirname, join, resolve } from "node:path";
 import { execPath } from "node:process";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { pack } from "../../pack.ts";
+import type { TaskName } from "../../src/app/worker.ts";
+import { LOADED } from "../../src/workers/startTask.ts";
 
 const INSTALL = ["install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
 
@@ -73,8 +76,17 @@ test("the tarball installs into an empty folder, starts there, and ends on SIGTE
   assert.deepEqual(await once(child, "exit"), [0, null]);
 });
 
+test("the worker entry of the package loads each task", async () => {
+  const url = new URL(`file://${join(folder, "home/node_modules/forebay/lib/app/worker.js")}`);
+  for (const task of ["simulation", "pending", "verification"] satisfies TaskName[]) {
+    const worker = new Worker(url, { workerData: { task, data: { nativeContracts: [] } } });
+    assert.deepEqual(await once(worker, "message"), [LOADED]);
+    await worker.terminate();
+  }
+});
+
 const versionOf = (bin: string): string => {
-  const manifest: { version?: unknown } = JSON.parse(readFileSync(join(dirname(bin), "../package.json"), "utf8"));
+  const manifest: { version?: unknown } = JSON.parse(readFileSync(join(dirname(bin), "../../package.json"), "utf8"));
   return String(manifest.version);
 };
 

@@ -34,8 +34,8 @@ const ask = async (url: string, { method, params }: ChainCall, headers?: Readonl
 const truthOf = ({ method, params }: ChainCall): Promise<unknown> => chain.devnet.rpc(method, ...params);
 
 /**
- * The longest that `/healthz` takes while `run` runs: of its time and of this thread's CPU time the smaller one, since other
- * programs on the machine may take the CPU away.
+ * The longest duration of a `/healthz` request while `run` runs. Each duration is the smaller one of elapsed time and this
+ * thread's CPU time, because other programs on the machine may use the CPU.
  */
 const healthDuring = async (opsUrl: string, run: () => Promise<void>): Promise<number> => {
   let longestMs = 0;

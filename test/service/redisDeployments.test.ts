@@ -9,7 +9,7 @@ import { settled } from "../support/settled.ts";
 import { until } from "../support/until.ts";
 
 const REQUESTS = 300;
-/** What is shown here is what is shared, not how fast: two busy cores may take longer than the default's 50 ms. */
+/** The tests show sharing, not speed: two busy cores may need more than the default of 50 ms. */
 const REDIS_TIMEOUT_MS = 1_000;
 
 let chain: SealedChain;

@@ -76,7 +76,7 @@ test("transfers stand among logs in order, and those that fail are dropped", asy
     ],
   );
   assert.deepEqual([logs[0]?.data, logs[2]?.data], [word(5), word(1)]);
-  // What is not a log is in no bloom: the same calls without tracing have the same.
+  // Traced transfers are not in the bloom: the same calls without tracing have the same bloom.
   const plain = await one({ ...payload, calls: [{ from: SENDER, to: CODE, value: "0x5" }] });
   assert.equal(block.logsBloom, plain.logsBloom);
   assert.equal(block.receiptsRoot, plain.receiptsRoot);

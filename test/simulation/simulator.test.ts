@@ -1,25 +1,21 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
-import { createWorkers, MustForwardError } from "../../src/evm/workers.ts";
+import { EvmWorkers, MustForwardError } from "../../src/evm/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import {
-  createSimulator,
-  type RunBase,
-  SIMULATE_WORKER,
-  type SimulatorOptions,
-} from "../../src/simulation/simulator.ts";
+import { createSimulator, type RunBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/parentBlock.ts";
 import { plainSource } from "../support/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
 import type { PlainAccount } from "../support/stateRoot.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
-const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1, maxWaiting: 2 });
+const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, maxWaiting: 2 });
 after(() => workers.close());
 
 const OPTIONS: SimulatorOptions = {

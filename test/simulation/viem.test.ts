@@ -25,7 +25,7 @@ after(async () => {
   await anvil.close();
 });
 
-/** What is executed here, and the node for the rest. */
+/** Simulations are executed locally. The node answers other methods. */
 const client = createPublicClient({
   chain: foundry,
   transport: custom({

@@ -16,13 +16,13 @@ test("syncing is told when it changes, asked for only while somebody listens, an
     notify: (fragments) => told.push(JSON.parse(Buffer.concat(fragments).toString()).params.result),
     close: () => {},
   };
-  const audience = new Set<Subscription>();
+  const subscribers = new Set<Subscription>();
   const looked = new EventEmitter();
   let answer: string | undefined = "false";
   let asked = 0;
   const syncing = createSyncing({
-    audience,
-    ask: async () => {
+    subscribers,
+    read: async () => {
       asked++;
       setImmediate(() => looked.emit("look"));
       if (answer === undefined) throw new Error("no node answers");
@@ -39,7 +39,7 @@ test("syncing is told when it changes, asked for only while somebody listens, an
 
   t.mock.timers.tick(PERIOD_MS);
   assert.equal(asked, 0, "nobody listens");
-  audience.add({ ...createSubscription(subscriber), since: 0 });
+  subscribers.add({ ...createSubscription(subscriber), since: 0 });
 
   await look("false");
   assert.deepEqual(told, [], "nothing has changed");

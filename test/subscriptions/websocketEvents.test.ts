@@ -31,7 +31,7 @@ const createRig = () => {
   const telemetry = createTelemetry({ level: "silent" });
   let heads: Heads = createHeads({ latest: 10n });
   let failures = 0;
-  const ask = async (method: string, [first]: readonly unknown[]) => {
+  const read = async (method: string, [first]: readonly unknown[]) => {
     const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
     asked.push(key);
     if (failures > 0) {
@@ -52,8 +52,8 @@ const createRig = () => {
     },
     pending,
     pool: { subscribe: () => Promise.reject(unavailable("none")) },
-    ask,
-    nodePending: { isServing: () => true, ask },
+    read,
+    nodePending: { isServing: () => true, read },
     limits: { maxAddresses: 10, maxTopics: 10 },
     maxSubscriptions: 10,
     telemetry,
@@ -174,7 +174,7 @@ test("logs: one question a head for all filters; taken back by a reorganisation,
   await rig.head(12n, { fork: 1, from: 1 });
   assert.deepEqual(names(all()), ["one", "two", "-two", "-one", "three"]);
   assert.deepEqual(names(some()), ["two", "-two"]);
-  // What was never told is not taken back.
+  // A log that was never sent is not retracted.
   assert.deepEqual(names(late()), ["three"]);
   assert.deepEqual(
     rig.asked,
@@ -298,7 +298,7 @@ test("pre-confirmed transactions by a filter: whole, with all their logs, where 
   assert.deepEqual(hashes(counted()), [hashOfName("one")]);
   assert.deepEqual(hashes(any()), [hashOfName("one")]);
   assert.deepEqual(hashes(whole()), [hashOfName("one"), hashOfName("three")]);
-  // What was late, and what the feed never brought, comes with the sealed block.
+  // Late transactions, and transactions that the feed never sent, are sent with the sealed block.
   const sealedLog = { ...rpcLog(11n, hashOf(11n), "four", 4), topics: [topic(1)] };
   rig.results.set(`eth_getBlockByHash ${hashOf(11n)}`, {
     transactions: ["one", "two", "three", "four"].map((name) => ({ hash: hashOfName(name) })),

@@ -2,11 +2,11 @@ import type { Anvil } from "../devnet/anvil.ts";
 import { type Front, startFront } from "./front.ts";
 
 /**
- * A node whose chain changes between two questions, never during one, like that of a node with snapshots of its state. anvil
- * alone answers what is asked by a block's hash from the state of the block that it is just writing.
+ * A node whose chain changes between two requests, never during one, as in a node with snapshots of its state. Anvil alone
+ * answers a request by block hash from the state of the block that it is writing.
  */
 export interface AtomicNode extends Front {
-  /** Waits until no question is under way; those that come meanwhile wait until it is done. */
+  /** Runs a change once no request is in flight. Later requests wait until the change is done. */
   change(action: () => Promise<void>): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import type { ChainCall } from "./sealedChain.ts";
 const SLOT = `0x${"00".repeat(32)}`;
 const BALANCE_OF = `0x70a08231${recipient.slice(2).padStart(64, "0")}`;
 
-/** What is asked at a block, each with its parameters where the block is `at`. */
+/** The reads at a block, with `at` as their block parameter. */
 const READS: readonly ((at: string) => ChainCall)[] = [
   (at) => ({ method: "eth_getBalance", params: [recipient, at] }),
   (at) => ({ method: "eth_getTransactionCount", params: [sender, at] }),

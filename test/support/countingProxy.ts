@@ -13,7 +13,7 @@ export interface CountingProxy {
   close(): Promise<void>;
 }
 
-/** Hands every request on to a node as it came, and counts the calls in it. */
+/** Forwards every request unchanged to a node, and counts its calls. */
 export const createCountingProxy = async (firstTarget: string): Promise<CountingProxy> => {
   const calls = new Map<string, number>();
   const server = createServer(async (incoming, response) => {

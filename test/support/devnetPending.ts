@@ -1,3 +1,4 @@
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { HeadChange, HeaderFields, Heads, RingBlock } from "../../src/core/heads.ts";
 import { isHash, isQuantity, parseData } from "../../src/ethereum/hex.ts";
 import type { ChainForks } from "../../src/ethereum/rules.ts";
@@ -97,6 +98,7 @@ export const createDevnetPending = async (
   let feed: Feed | undefined;
   const urls = options.feedUrls ?? (devnet.feedUrl ? [devnet.feedUrl] : []);
   const executor = createExecutor({
+    entry: workerEntry("pending"),
     forks: () => options.forks,
     nativeContracts: [],
     stateAt: (base) => {

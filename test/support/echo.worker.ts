@@ -1,7 +1,10 @@
-import { workerMain } from "../../src/evm/workerMain.ts";
+import { evmTask } from "../../src/evm/evmTask.ts";
+import { startTask } from "../../src/workers/startTask.ts";
 
-/** A run that gives its input back, and one that does not end. */
-workerMain({
-  echo: async (input: unknown) => input,
-  hang: () => new Promise(() => {}),
-});
+/** A run that returns its input, and one that does not end. */
+startTask(
+  evmTask({
+    echo: async (input: unknown) => input,
+    hang: () => new Promise(() => {}),
+  }),
+);

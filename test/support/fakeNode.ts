@@ -10,7 +10,7 @@ export interface FakeNodeOptions {
   readonly handlers?: Readonly<Record<string, (params: readonly unknown[]) => unknown>>;
 }
 
-/** What is wrong with the node; all can be changed at any time. */
+/** Faults of the node. Each can be changed at any time. */
 export interface Faults {
   /** `hang` never answers, `reset` breaks the connection, a number is an HTTP status with an HTML page. */
   answer?: "hang" | "reset" | number | undefined;

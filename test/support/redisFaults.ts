@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { RedisServer } from "./redis.ts";
 
-/** What is done to Redis while it is used. `end` makes it good again. */
+/** A fault of Redis while it is in use. `end` repairs it. */
 export interface RedisFault {
   readonly name: string;
   begin(server: RedisServer): Promise<void>;

@@ -7,7 +7,7 @@ import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../
 export interface RunnerExecutorOptions {
   readonly forks: ChainForks;
   readonly fetch: FlashblockExecutorOptions["fetch"];
-  /** An execution is known so long after it ended. */
+  /** Delay between the end of an execution and its result. */
   readonly delayMs: number;
 }
 

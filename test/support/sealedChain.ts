@@ -56,7 +56,7 @@ const slot = (index: number): string => `0x${index.toString(16).padStart(64, "0"
 const word = (address: string): string => address.slice(2).toLowerCase().padStart(64, "0");
 const BALANCE_OF = "0x70a08231";
 
-/** What is asked of one block. `at` is its number: forebay itself turns it into its hash where it is not final. */
+/** The reads at one block. `at` is its number, which forebay replaces by the hash if the block is recent. */
 const callsAt = (block: BlockSummary, account: string, token: string): ChainCall[] => {
   const { number: at, hash, transactions } = block;
   const call = { from: account, to: token, data: BALANCE_OF + word(account) };

@@ -1,9 +1,10 @@
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
 import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
-import { createWorkers } from "../../src/evm/workers.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
-import { createSimulator, SIMULATE_WORKER, wishOfCall, wishOfPayload } from "../../src/simulation/simulator.ts";
+import { createSimulator, wishOfCall, wishOfPayload } from "../../src/simulation/simulator.ts";
 
 export interface SimulationRig {
   /** The answer's JSON value. */
@@ -28,7 +29,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
 /** A simulator on a development chain's block, with one worker and nothing known. */
 export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): SimulationRig => {
   const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
-  const workers = createWorkers({ entry: SIMULATE_WORKER, size: 1 });
+  const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
   const simulator = createSimulator({
     ...SIMULATOR_OPTIONS,
     workers,

@@ -16,7 +16,7 @@ export interface SocketClient {
   call(method: string, ...params: readonly unknown[]): Promise<SocketMessage>;
   /** The subscription's results so far; rejects where it is refused. */
   subscribe(...params: readonly unknown[]): Promise<unknown[]>;
-  /** Resolves when the list is so long. */
+  /** Resolves once the list has `length` entries. */
   atLeast(list: readonly unknown[], length: number): Promise<void>;
   /** Sends text as it is; the next message that comes. */
   raw(text: string): Promise<string>;

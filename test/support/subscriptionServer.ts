@@ -42,7 +42,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     heads: { current: () => heads, markActive: () => {}, subscribe: () => () => {} },
     pending,
     pool: { subscribe: refuse },
-    ask: refuse,
+    read: refuse,
     limits: { maxAddresses: 1_000, maxTopics: 1_000 },
     maxSubscriptions: 1_000,
     telemetry,

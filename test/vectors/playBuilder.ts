@@ -83,7 +83,10 @@ const toFakeBlock = ({ number, hash, timestamp, logsBloom, ...rest }: WitnessBlo
 export const createWitnessFetch = (recording: Recording) => {
   const node = createWitnessNode(recording);
   const state = createNodeState({ fetch: node.fetch, maxBytes: 64 * 1024 * 1024 });
-  return { node, stateAt: state.at };
+  return {
+    node,
+    stateAt: (block: Parameters<typeof state.at>[0], hint?: Parameters<typeof state.at>[1]) => state.at(block, hint),
+  };
 };
 
 /** Plays frames and heads at their times on a clock of its own. Samples the view after each event and every few milliseconds. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { StateChanges } from "../../src/core/stateReader.ts";
 import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
@@ -85,7 +86,7 @@ const LATENCY_MS = 20;
 const INTERVAL_MS = 200;
 /** A sealed block arrives some 250 ms after the next block's first message. */
 const SEALED_AFTER_MS = 11 * INTERVAL_MS + 250;
-/** Executing this block on known state takes so long on an idle two-core machine, with nothing compiled. */
+/** Time to execute this block on known state, on an idle two-core machine, before any code is compiled. */
 const USUAL_MS = 450;
 
 /** How much slower this machine is now: intervals and latency are stretched by it, so that only waiting is compared. */
@@ -114,9 +115,10 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const failures: string[] = [];
   const executor = createExecutor({
+    entry: workerEntry("pending"),
     forks: () => forks,
     nativeContracts: [],
-    stateAt: state.at,
+    stateAt: (block: Parameters<typeof state.at>[0], hint?: Parameters<typeof state.at>[1]) => state.at(block, hint),
     onFailure: (error) => failures.push(error.message),
     onRetry: (_, cause) => failures.push(cause),
   });

@@ -17,7 +17,7 @@ export interface LogsServerOptions {
   readonly nodePort: number;
   readonly head: number;
   readonly spansPerNode: number;
-  /** What is kept at most; the oldest is dropped. */
+  /** Limit of the store; the oldest entries are evicted. */
   readonly storeBytes: number;
 }
 

@@ -12,7 +12,10 @@ import {
   TRANSFER,
 } from "./subscribersShape.ts";
 
-/** The `fast` or the `slow` clients of the long run `subscribers`, apart, so that they do not wait for each other here: each of their subscriptions must see its person's logs, one after the other. */
+/**
+ * The `fast` or the `slow` clients of the long run `subscribers`. Each kind has a process, so that one does not delay the other.
+ * Each subscription must receive the logs of its person, in order.
+ */
 const [, , port, speed] = process.argv;
 
 const PAUSE_MS = 4_000;

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateSource } from "../../src/core/stateReader.ts";
-import { createWorkers, workerFile } from "../../src/evm/workers.ts";
+import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
 
-const ENTRY = workerFile(import.meta.url, "../support/echo");
+const ENTRY = { url: new URL("../support/echo.worker.ts", import.meta.url), task: "echo" };
 const source: StateSource = { id: "none", read: () => Promise.reject(new Error("no run reads state")) };
 
 const createPool = () => {
   let threads = 0;
-  const pool = createWorkers({
+  const pool = new EvmWorkers({
     entry: ENTRY,
     size: 3,
     onThreads: (count) => {

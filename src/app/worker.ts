@@ -1,0 +1,15 @@
+import { workerData } from "node:worker_threads";
+import { startTask, type ThreadData } from "../workers/startTask.ts";
+
+/** The entry of every worker thread. It loads only the modules of the task that the thread was started for. */
+const TASKS = {
+  simulation: async () => (await import("../simulation/simulationTask.ts")).simulationTask,
+  pending: async () => (await import("../pending/executorTask.ts")).executorTask,
+  verification: async () => (await import("../verification/verificationTask.ts")).verificationTask,
+};
+
+export type TaskName = keyof typeof TASKS;
+
+const { task } = workerData as ThreadData;
+if (!Object.hasOwn(TASKS, task)) throw new Error(`no task is named ${task}`);
+startTask(await TASKS[task as TaskName]());

@@ -1,0 +1,93 @@
+import { LRUCache } from "lru-cache";
+import type { StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { type Rules, UnknownRules } from "../ethereum/rules.ts";
+import { RpcError } from "../jsonrpc/rpcError.ts";
+import { type RunJob, serveJobs } from "../workers/serveJobs.ts";
+import type { WorkerTask } from "../workers/startTask.ts";
+import type { Engine } from "./engine.ts";
+import { createKnownState, type KnownState } from "./knownState.ts";
+import { NotExecutableError } from "./notExecutableError.ts";
+import { createEngines } from "./referenceEngine.ts";
+import type { EvmRun, EvmRunOutput } from "./runMessages.ts";
+import { runUntilStateComplete } from "./runUntilStateComplete.ts";
+
+/** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
+const MAX_STATES = 4;
+const MAX_VALUES = 200_000;
+const MAX_CODE_BYTES = 192 * 1024 * 1024;
+/** Code that was executed has its jump analysis with it: one slot per byte, and its pushes. */
+const BYTES_OF_CODE_BYTE = 17;
+
+export interface WorkerContext {
+  engine(rules: Rules): Engine;
+  /** Repeats the run until the state has all values that it reads. */
+  withState<T>(run: (state: StateReader) => Promise<T>): Promise<T>;
+}
+
+/** What a thread can run, by name. Input and output are plain data. */
+export type EvmRuns = Readonly<Record<string, (input: never, context: WorkerContext) => Promise<unknown>>>;
+
+/** Caches the state that runs of this thread have read. */
+class StateCaches {
+  readonly #codes = new LRUCache<Hash, Uint8Array>({
+    maxSize: MAX_CODE_BYTES,
+    sizeCalculation: (code) => code.length * BYTES_OF_CODE_BYTE + 1,
+  });
+  readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
+
+  of({ stateId, nativeContracts }: Pick<EvmRun, "stateId" | "nativeContracts">): KnownState {
+    const cached = this.#states.get(stateId);
+    if (cached !== undefined && cached.size < MAX_VALUES) return cached;
+    const state = createKnownState({
+      codes: this.#codes,
+      isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
+    });
+    this.#states.set(stateId, state);
+    return state;
+  }
+}
+
+/** Makes the task of a thread that executes EVM code for EvmWorkers. */
+export const evmTask =
+  (runs: EvmRuns): WorkerTask =>
+  (port) =>
+    serveJobs(port, runJob(runs));
+
+const runJob = (runs: EvmRuns): RunJob => {
+  const engine = createEngines();
+  const caches = new StateCaches();
+  return async (job, request): Promise<EvmRunOutput> => {
+    const { name, input, ...stateOptions } = job as EvmRun;
+    const run = runs[name];
+    if (run === undefined) throw new Error(`no run is named ${name}`);
+    const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
+    let rounds = 0;
+    const context: WorkerContext = {
+      engine,
+      withState: async (withReader) => {
+        const completed = await runUntilStateComplete(caches.of(stateOptions), fetch, withReader);
+        rounds += completed.rounds;
+        return completed.result;
+      },
+    };
+    try {
+      const output = await run(input as never, context);
+      return { kind: "done", output, rounds };
+    } catch (error) {
+      return formatError(error);
+    }
+  };
+};
+
+/** Throws errors that are faults of this program. */
+const formatError = (error: unknown): EvmRunOutput => {
+  if (error instanceof NotExecutableError || error instanceof UnknownRules) {
+    return { kind: "mustForward", message: error.message };
+  }
+  if (error instanceof RpcError) {
+    const { code, message, data } = error;
+    return { kind: "error", code, message, data };
+  }
+  throw error;
+};

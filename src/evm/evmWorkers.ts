@@ -1,0 +1,97 @@
+import type { StateKeys, StateSource } from "../core/stateReader.ts";
+import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { WorkerPool, type WorkerPoolOptions } from "../workers/workerPool.ts";
+import { WorkerPoolError } from "../workers/workerPoolError.ts";
+import type { EvmRun, EvmRunOutput } from "./runMessages.ts";
+
+const MAX_WAITING = 64;
+const MAX_HEAP_MIB = 512;
+
+/** The run cannot be done here, because the code is not in the EVM. A node must answer. */
+export class MustForwardError extends Error {
+  override readonly name = "MustForwardError";
+}
+
+export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "maxWaiting" | "limits"> {
+  readonly maxWaiting?: number;
+}
+
+export interface RunRequest {
+  readonly name: string;
+  /** Plain data. */
+  readonly input: unknown;
+  readonly source: StateSource;
+  /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
+  readonly nativeContracts: readonly string[];
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface RunOutcome {
+  readonly output: unknown;
+  /** Rounds of state fetching. */
+  readonly rounds: number;
+}
+
+/** Threads that execute EVM code. They have no network: they request missing state from the run's StateSource. */
+export class EvmWorkers {
+  readonly #pool: WorkerPool;
+
+  constructor({ maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
+    this.#pool = new WorkerPool({ ...options, maxWaiting, limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB } });
+  }
+
+  /**
+   * Rejects with RpcError (503 if too many runs wait, the deadline, or the run's own error), with MustForwardError,
+   * with the error of `source`, or with the signal's reason.
+   */
+  async run({ name, input, source, nativeContracts, timeoutMs, signal }: RunRequest): Promise<RunOutcome> {
+    const run: EvmRun = { name, stateId: source.id, nativeContracts, input };
+    try {
+      const output = await this.#pool.run({
+        input: run,
+        // A thread that ran on this state has cached a part of it.
+        affinity: source.id,
+        answer: (keys) => source.read(keys as StateKeys, signal),
+        timeoutMs,
+        signal,
+      });
+      return outcomeOf(output as EvmRunOutput);
+    } catch (error) {
+      throw error instanceof WorkerPoolError ? rpcErrorOf(error, timeoutMs) : error;
+    }
+  }
+
+  /** Number of runs that execute. */
+  get busy(): number {
+    return this.#pool.busy;
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}
+
+const outcomeOf = (output: EvmRunOutput): RunOutcome => {
+  if (output.kind === "mustForward") throw new MustForwardError(output.message);
+  if (output.kind === "error") {
+    const { code, message, data } = output;
+    throw new RpcError(code, message, data === undefined ? {} : { data });
+  }
+  return { output: output.output, rounds: output.rounds };
+};
+
+const rpcErrorOf = ({ reason, cause }: WorkerPoolError, timeoutMs: number): RpcError => {
+  switch (reason) {
+    case "queueFull":
+      return unavailable("too many simulations are waiting");
+    case "queueTimeout":
+      return unavailable("too many simulations are running");
+    case "closed":
+      return unavailable("shutting down");
+    case "deadline":
+      return new RpcError(CODES.INTERNAL, `execution aborted (timeout = ${timeoutMs / 1000}s)`);
+    case "failed":
+      return new RpcError(CODES.INTERNAL, "execution failed", { cause });
+  }
+};

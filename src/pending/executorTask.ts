@@ -1,0 +1,107 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { MessagePort } from "node:worker_threads";
+import { LRUCache } from "lru-cache";
+import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import { createEngines } from "../evm/referenceEngine.ts";
+import type { WorkerTask } from "../workers/startTask.ts";
+import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
+import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";
+import { StateRequests } from "./stateRequests.ts";
+import { VoidWork } from "./stateRounds.ts";
+
+const MAX_CODE_BYTES = 128 * 1024 * 1024;
+
+/** The next block waits this long for the jobs of a sealed block. Then it is executed on fetched state. */
+const MAX_AFTER_SEALED_MS = 2_000;
+
+/** The executor's side in the worker thread. It takes jobs and changes of base in the order of their messages. */
+class ExecutorThread {
+  readonly #send: (message: FromExecutor) => void;
+  readonly #requests: StateRequests;
+  readonly #executor: FlashblockExecutor;
+  /** Jobs up to this one start from a base that was replaced. They are not run. */
+  #voidThrough = 0;
+  #lastReceived = 0;
+  /** Jobs up to `through` belong to a sealed block, and some of them have not ended. */
+  #sealed: { readonly through: number; readonly atMs: number } | undefined;
+  #queue: Promise<void> = Promise.resolve();
+
+  constructor(send: (message: FromExecutor) => void, { nativeContracts }: ExecutorData) {
+    this.#send = send;
+    this.#requests = new StateRequests(send);
+    this.#executor = createFlashblockExecutor(
+      {
+        fetch: (base, keys, hint) => this.#requests.fetch(base, keys, hint),
+        engine: createEngines(),
+        codes: new LRUCache<Hash, Uint8Array>({ maxSize: MAX_CODE_BYTES, sizeCalculation: (code) => code.length + 1 }),
+        isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
+        onRetry: ({ environment, index }, { message }) =>
+          send({ kind: "retry", number: environment.number, index, message }),
+        isVoid: ({ id }) => id <= this.#voidThrough,
+        deadlineMs: ({ id }) => this.#deadlineMs(id),
+      },
+      { number: 0n, hash: ZERO_HASH },
+    );
+  }
+
+  receive(message: ToExecutor): void {
+    switch (message.kind) {
+      case "run":
+        this.#lastReceived = message.work.id;
+        if (message.isExecutable) this.#executor.expect(message.work, message.rules);
+        this.#enqueue(async () => this.#send(await this.#run(message)));
+        break;
+      case "rebase":
+        this.#rebase(message);
+        break;
+      case "values":
+        this.#requests.resolve(message.id, message.values);
+        break;
+      case "noValues":
+        this.#requests.reject(message.id, message.message);
+        break;
+    }
+  }
+
+  #deadlineMs(id: number): number | undefined {
+    const sealed = this.#sealed;
+    return sealed && id <= sealed.through ? sealed.atMs + MAX_AFTER_SEALED_MS : undefined;
+  }
+
+  /** Messages are received between two steps: execution by itself never waits. */
+  #enqueue(step: () => Promise<void> | void): void {
+    this.#queue = this.#queue.then(() => nextTurn()).then(step);
+  }
+
+  async #run({ work, rules, isExecutable }: ToExecutor & { kind: "run" }): Promise<FromExecutor> {
+    const { id } = work;
+    if (id <= this.#voidThrough) return { kind: "void", id };
+    try {
+      return { kind: "done", id, execution: await this.#executor.run(work, rules, isExecutable) };
+    } catch (error) {
+      if (error instanceof VoidWork) return { kind: "void", id };
+      return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    }
+  }
+
+  #rebase({ base, through }: ToExecutor & { kind: "rebase" }): void {
+    if (through === undefined) this.#voidAll();
+    this.#sealed = through === undefined ? undefined : { through, atMs: this.#sealed?.atMs ?? performance.now() };
+    this.#enqueue(() => {
+      if (through === this.#sealed?.through) this.#sealed = undefined;
+      this.#executor.rebase(base, through);
+    });
+  }
+
+  /** Jobs that were received until now are not run, and no longer wait for state. */
+  #voidAll(): void {
+    this.#voidThrough = this.#lastReceived;
+    this.#requests.rejectAll("the base is another block now");
+  }
+}
+
+/** The task of a thread that executes flashblocks. Its data is ExecutorData. */
+export const executorTask: WorkerTask = (port: MessagePort, data) => {
+  const thread = new ExecutorThread((message) => port.postMessage(message), data as ExecutorData);
+  port.on("message", (message: ToExecutor) => thread.receive(message));
+};

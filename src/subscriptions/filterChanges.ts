@@ -1,0 +1,130 @@
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockRange } from "../core/logRange.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { LogQuery } from "../ethereum/logFilter.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { formatList } from "../logs/mergeLogs.ts";
+import type { SplitLogs } from "../logs/splitLogs.ts";
+import { markRemoved, readFilterLogs, removableLogs } from "./filterLogs.ts";
+import { blocksOf, type FilterStep, filterStep } from "./filterStep.ts";
+import { type FilterAdvance, type FilterCursor, type FilterStore, finalizedNumber } from "./filterStore.ts";
+
+/** A filter, the store that has it, and its state at the start of a poll. */
+export interface StoredFilter {
+  readonly id: string;
+  readonly store: FilterStore;
+  readonly cursor: FilterCursor;
+}
+
+/** The result of one poll. */
+export interface FilterChange {
+  readonly response: RpcResponse;
+  /** The step to store. `undefined` if there is no new block. */
+  readonly advance: FilterAdvance | undefined;
+}
+
+interface ReadLogs {
+  readonly response: RpcResponse;
+  /** The logs of the added blocks, in the form of `joinLogs`. */
+  readonly added: Uint8Array;
+}
+
+const encoder = new TextEncoder();
+const NO_LOGS = new Uint8Array();
+
+/** Throws the error of a poll that cannot read the filter's store. */
+export const throwUnreadable = (cause: unknown): never => {
+  throw new RpcError(CODES.INTERNAL, "the filter's state cannot be read now: poll again", {
+    status: 503,
+    retryAfterSeconds: 1,
+    cause,
+  });
+};
+
+const localResponse = (body: Uint8Array): RpcResponse => ({ body, status: { hit: "local" } });
+
+/** Limits a range of new blocks to the filter's own bounds. */
+const withinBounds = (range: BlockRange | undefined, { blocks }: LogQuery): BlockRange | undefined => {
+  if (range === undefined || "blockHash" in blocks) return undefined;
+  const { fromBlock, toBlock } = blocks;
+  const from = typeof fromBlock === "bigint" && fromBlock > range.from ? fromBlock : range.from;
+  const to = typeof toBlock === "bigint" && toBlock < range.to ? toBlock : range.to;
+  return from <= to ? { from, to } : undefined;
+};
+
+/** Hides the canonical block at a number, so that logs of the replaced block at that number can be read by hash. */
+const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
+  latest: heads.latest,
+  safe: heads.safe,
+  finalized: heads.finalized,
+  oldest: heads.oldest,
+  at: (at) => (at === number ? undefined : heads.at(at)),
+  header: (at) => (at === number ? undefined : heads.header(at)),
+});
+
+/** Reads a filter's logs of one block by its hash. */
+const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, context: RequestContext) => {
+  const view = { heads: withoutBlock(block, context.view.heads) };
+  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, { ...context, view }));
+};
+
+/** Reads the changes of polled filters. */
+export class FilterChanges {
+  readonly #logs: SplitLogs;
+
+  constructor(logs: SplitLogs) {
+    this.#logs = logs;
+  }
+
+  /** Reads what a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
+  async read(filter: StoredFilter, context: RequestContext): Promise<FilterChange | undefined> {
+    const { id, store, cursor } = filter;
+    const { query, last, version } = cursor;
+    const { heads } = context.view;
+    // Blocks below a canonical block are canonical too.
+    const isCanonical = last !== undefined && heads.at(last.number)?.hash === last.hash;
+    const reported = isCanonical ? [last] : await store.blocks(id, version).catch(throwUnreadable);
+    if (reported === undefined) return undefined;
+    const step = filterStep(reported, heads);
+    const blocks = step.added ? blocksOf(step.added, heads) : [];
+    const { response, added } = query
+      ? await this.#readLogs(filter, query, step, context)
+      : { response: localResponse(encoder.encode(JSON.stringify(blocks.map(({ hash }) => hash)))), added: NO_LOGS };
+    if (step.gone.length === 0 && blocks.length === 0) return { response, advance: undefined };
+    const advance = {
+      from: version,
+      stayed: isCanonical ? undefined : step.stayed.length,
+      added: blocks,
+      logs: removableLogs(added, heads),
+      finalized: finalizedNumber(heads),
+    };
+    return { response, advance };
+  }
+
+  async #readLogs(filter: StoredFilter, query: LogQuery, step: FilterStep, context: RequestContext): Promise<ReadLogs> {
+    const removed = await this.#readRemoved(filter, query, step.gone, context);
+    const range = withinBounds(step.added, query);
+    const response = range && (await this.#logs.request(query.filter, range, context));
+    const added = response ? await readFilterLogs(response) : NO_LOGS;
+    return { response: { ...(response ?? localResponse(added)), body: formatList([...removed, added]) }, added };
+  }
+
+  /** Returns the reported logs of blocks that are no longer canonical, with `removed: true`. */
+  async #readRemoved(
+    { id, store }: StoredFilter,
+    query: LogQuery,
+    gone: readonly BlockId[],
+    context: RequestContext,
+  ): Promise<readonly Uint8Array[]> {
+    const reported = await store.logs(id, gone).catch(throwUnreadable);
+    const removed: Uint8Array[] = [];
+    for (const [index, block] of gone.entries()) {
+      const stored = reported[index];
+      if (stored === undefined) continue;
+      // Empty logs mean that the store had no room for them.
+      const logs = stored.length > 0 ? stored : await readBlockLogs(this.#logs, query, block, context);
+      if (logs.length > 0) removed.push(markRemoved(logs));
+    }
+    return removed;
+  }
+}

@@ -1,0 +1,48 @@
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
+import { SECONDS } from "./buckets.ts";
+import { CHAIN, type MetricFactory } from "./metricFactory.ts";
+
+const isCached = (name: string): name is RetentionClass => RETENTION[name as RetentionClass].isCached;
+/** The retention classes whose responses are cached. */
+const CLASSES = Object.keys(RETENTION).filter(isCached);
+const LOOKUPS = ["memory", "redis", "absent", "miss", "bypass"] as const;
+const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
+
+const REDIS_FAILURES = [
+  "timeout",
+  "disconnected",
+  "overloaded",
+  "paused",
+  "readonly",
+  "full",
+  "loading",
+  "cluster",
+  "refused",
+  "other",
+  "corrupt",
+] as const;
+
+/** Declares the metrics of the cache, in memory and in Redis. */
+export const cacheMetrics = (metrics: MetricFactory) => {
+  const redis = metrics.with("redis");
+  return {
+    cacheLookups: metrics.counter("cache_lookups_total", "Cache look-ups by outcome", {
+      chain: CHAIN,
+      class: CLASSES,
+      outcome: LOOKUPS,
+    }),
+    cacheStored: metrics.counter("cache_stored_total", "Answers kept", { chain: CHAIN, class: CLASSES }),
+    cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache"),
+    cacheEntries: metrics.level("cache_entries", "Entries in the memory cache"),
+    cacheEvictions: metrics.total("cache_evictions_total", "Entries dropped from memory to make room"),
+    cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
+    // An alert takes 0 for a fault.
+    redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis"),
+    redisErrors: redis.counter("redis_errors_total", "Redis operations that came to nothing, by reason", {
+      reason: REDIS_FAILURES,
+    }),
+    redisSeconds: redis.histogram("redis_seconds", "Duration of a Redis operation", SECONDS, {
+      operation: ["get", "set", "script"],
+    }),
+  };
+};

@@ -1,0 +1,45 @@
+import { BYTES, SECONDS } from "./buckets.ts";
+import { CHAIN, METHOD, type MetricFactory } from "./metricFactory.ts";
+
+/** The result of a call. `left`: the client disconnected before the result. */
+const OUTCOMES = [
+  "ok",
+  "left",
+  "invalid",
+  "refused",
+  "limited",
+  "nodeError",
+  "unavailable",
+  "timeout",
+  "tooLarge",
+  "internal",
+] as const;
+export type OutcomeLabel = (typeof OUTCOMES)[number];
+
+/** Any HTTP status; these begin at 0. */
+const STATUSES = { first: [200, 204, 400, 401, 404, 405, 415, 429, 503, 504] };
+
+/** Declares the metrics of calls and HTTP requests. */
+export const requestMetrics = (metrics: MetricFactory) => {
+  const beforeScrape = new Set<() => void>();
+  return {
+    requests: metrics.counter("requests_total", "Calls by what the client received", {
+      chain: CHAIN,
+      method: METHOD,
+      outcome: OUTCOMES,
+    }),
+    requestSeconds: metrics.histogram("request_seconds", "From call to answer", SECONDS, {
+      chain: CHAIN,
+      method: METHOD,
+    }),
+    // It is collected before the responses, so that counts kept elsewhere are copied first.
+    inFlight: metrics.level("requests_in_flight", "HTTP requests being answered", () => {
+      for (const copyCounts of beforeScrape) copyCounts();
+    }),
+    /** Called before the HTTP metrics are collected. */
+    beforeScrape,
+    httpResponses: metrics.counter("http_responses_total", "HTTP responses by status", { status: STATUSES }),
+    requestBytes: metrics.distribution("request_bytes", "Size of a request body", BYTES),
+    responseBytes: metrics.distribution("response_bytes", "Size of a response body before compression", BYTES),
+  };
+};

@@ -1,0 +1,25 @@
+import { COUNTS, SECONDS } from "./buckets.ts";
+import { CHAIN, type MetricFactory } from "./metricFactory.ts";
+
+const KINDS = ["simulate", "call", "estimateGas", "createAccessList"] as const;
+
+/** Declares the metrics of execution in worker threads. */
+export const simulationMetrics = (metrics: MetricFactory) => ({
+  simulateRuns: metrics.counter("simulate_runs_total", "Runs in a worker by kind and outcome", {
+    chain: CHAIN,
+    kind: KINDS,
+    outcome: ["ok", "error", "forwarded"],
+  }),
+  simulateRounds: metrics.histogram("simulate_rounds", "Rounds of fetching that a run needed", COUNTS, {
+    chain: CHAIN,
+  }),
+  simulateFetched: metrics.counter("simulate_fetched_total", "State values fetched from nodes", { chain: CHAIN }),
+  simulateSeconds: metrics.histogram("simulate_seconds", "Duration of a run", SECONDS, { chain: CHAIN, kind: KINDS }),
+  deadlineHits: metrics.counter("simulate_deadline_total", "Runs ended by their deadline", { chain: CHAIN }),
+  rulesUnknown: metrics.gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", {
+    chain: CHAIN,
+  }),
+  workers: metrics.gauge("workers", "Worker threads alive; they start on first use", { chain: CHAIN }),
+  workersMax: metrics.gauge("workers_max", "Worker threads at most", { chain: CHAIN }),
+  workersBusy: metrics.gauge("workers_busy", "Worker threads with a run", { chain: CHAIN }),
+});

@@ -1,0 +1,97 @@
+import type { Check, NodeErrorKind } from "../core/node.ts";
+import { SECONDS } from "./buckets.ts";
+import { CHAIN, METHOD, type MetricFactory, NODE } from "./metricFactory.ts";
+
+const OUTCOMES = [
+  "ok",
+  "billing",
+  "rateLimited",
+  "tooLarge",
+  "tagUnsupported",
+  "missingData",
+  "otherBranch",
+  "timeout",
+  "revert",
+  "rejected",
+  "unsupportedMethod",
+  "unauthorized",
+  "unreachable",
+  "invalidAnswer",
+  "unverified",
+  "other",
+] as const satisfies readonly (NodeErrorKind | "ok")[];
+
+const CHECKS = [
+  "json",
+  "id",
+  "status",
+  "block",
+  "transaction",
+  "logs",
+  "header",
+  "transactions",
+  "receipts",
+  "depositReceipts",
+] as const satisfies readonly Check[];
+
+const OF_NODE = { chain: CHAIN, node: NODE };
+
+/** Declares the metrics of requests to nodes. */
+export const upstreamMetrics = (metrics: MetricFactory) => ({
+  upstreamRequests: metrics.counter("upstream_requests_total", "Requests to a node by outcome", {
+    ...OF_NODE,
+    outcome: OUTCOMES,
+  }),
+  upstreamCalls: metrics.counter("upstream_calls_total", "Calls to a node; batch items count singly", {
+    ...OF_NODE,
+    method: METHOD,
+  }),
+  upstreamSeconds: metrics.histogram("upstream_seconds", "Duration of a request to a node", SECONDS, OF_NODE),
+  upstreamRetries: metrics.counter("upstream_retries_total", "Requests sent again on another node or later", {
+    chain: CHAIN,
+  }),
+  upstreamHedges: metrics.counter("upstream_hedges_total", "Requests sent a second time before the first answered", {
+    chain: CHAIN,
+  }),
+  upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE),
+  upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
+  upstreamBreaker: metrics.gauge("upstream_breaker_open", "1 while a node is not asked", OF_NODE),
+  upstreamWrongChain: metrics.gauge(
+    "upstream_wrong_chain",
+    "1 while a node is suspended because it is of another chain",
+    OF_NODE,
+  ),
+  upstreamRejectedHeads: metrics.counter(
+    "upstream_rejected_heads_total",
+    "Heads of a node that were not served because they could not be confirmed",
+    OF_NODE,
+  ),
+  upstreamSuspended: metrics.gaugeFromZero(
+    "upstream_suspended",
+    "1 while a node is asked only where no other can answer, because it gave a wrong answer",
+    OF_NODE,
+  ),
+  upstreamSpanLimit: metrics.gaugeFromZero(
+    "upstream_span_limit_blocks",
+    "Learned limit of a log range, 0 for none",
+    OF_NODE,
+  ),
+});
+
+/** Declares the metrics of verification. `verifyOff` is set for each check that is computed. */
+export const verificationMetrics = (metrics: MetricFactory) => ({
+  verifyFailures: metrics.counter(
+    "verify_failures_total",
+    "Answers of a node that were wrong and were not served, by check",
+    { ...OF_NODE, check: CHECKS },
+  ),
+  verifySkipped: metrics.counter(
+    "verify_skipped_total",
+    "Checks of served answers that could not be computed, by check",
+    { chain: CHAIN, check: CHECKS },
+  ),
+  verifyOff: metrics.gauge("verify_check_off", "1 where a check is off because it failed on all nodes from the start", {
+    chain: CHAIN,
+    check: CHECKS,
+  }),
+});

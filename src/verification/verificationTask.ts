@@ -1,0 +1,19 @@
+import type { WorkerTask } from "../workers/startTask.ts";
+import { checkBody } from "./checkBody.ts";
+import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
+
+const verify = ({ id, body, task }: ToVerifier): FromVerifier => {
+  try {
+    return { kind: "done", id, findings: checkBody(body, task), body };
+  } catch (error) {
+    return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+};
+
+/** The task of a thread that verifies responses. */
+export const verificationTask: WorkerTask = (port) => {
+  port.on("message", (message: ToVerifier) => {
+    const verified = verify(message);
+    port.postMessage(verified, verified.kind === "done" ? [verified.body.buffer] : []);
+  });
+};

@@ -1,0 +1,20 @@
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+
+/** The first message of a thread. */
+export const LOADED = "loaded";
+
+/** The `workerData` of a thread. */
+export interface ThreadData {
+  readonly task: string;
+  readonly data: unknown;
+}
+
+/** The code of a thread: it listens to the port. `data` is the plain data that the main thread started it with. */
+export type WorkerTask = (port: MessagePort, data: unknown) => void;
+
+/** Runs the task in this worker thread, and reports to the main thread that it is loaded. */
+export const startTask = (task: WorkerTask): void => {
+  if (parentPort === null) throw new Error("a task runs in a worker thread");
+  task(parentPort, (workerData as ThreadData).data);
+  parentPort.postMessage(LOADED);
+};

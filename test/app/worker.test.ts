@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { extname } from "node:path";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+import type { TaskName } from "../../src/app/worker.ts";
+import { workerEntry } from "../../src/app/workerEntry.ts";
+import { LOADED } from "../../src/workers/startTask.ts";
+
+/** Workers do not load network clients, nor metrics: nothing reads the registry of a worker. */
+const FORBIDDEN = /\/node_modules\/(undici|ioredis|ws)\/|\/src\/telemetry\//;
+const EVM = /\/src\/evm\/|\/node_modules\/@ethereumjs\/(evm|vm|statemanager)\//;
+
+const start = (url: URL, task: string): Worker =>
+  new Worker(url, { workerData: { task, data: { nativeContracts: [] } } });
+
+/** Returns the URLs of the modules that the entry loads for a task, once the task is loaded. */
+const loadedModules = async (task: TaskName): Promise<readonly string[]> => {
+  const worker = start(new URL("../support/traced.worker.ts", import.meta.url), task);
+  const [loaded] = await once(worker, "message");
+  assert.equal(loaded, LOADED);
+  const [urls] = await once(worker, "message");
+  await worker.terminate();
+  return urls;
+};
+
+for (const [task, module] of [
+  ["simulation", "/src/simulation/runSimulation.ts"],
+  ["pending", "/src/pending/flashblockExecutor.ts"],
+  ["verification", "/src/verification/checkBody.ts"],
+] as const) {
+  test(`the worker entry loads the task ${task} without network clients and metrics`, async () => {
+    const urls = await loadedModules(task);
+    assert.ok(urls.some((url) => url.endsWith(module)));
+    assert.deepEqual(
+      urls.filter((url) => FORBIDDEN.test(url)),
+      [],
+    );
+  });
+}
+
+test("a thread that verifies responses does not load the EVM", async () => {
+  const urls = await loadedModules("verification");
+  assert.deepEqual(
+    urls.filter((url) => EVM.test(url)),
+    [],
+  );
+});
+
+test("the entry's file has the extension of the tree that it is in", () => {
+  const { url, task } = workerEntry("simulation");
+  assert.equal(task, "simulation");
+  assert.equal(extname(url.pathname), ".ts");
+  assert.ok(existsSync(url));
+});
+
+test("a task that the entry does not list fails", async () => {
+  const worker = start(workerEntry("simulation").url, "constructor");
+  const [error] = await once(worker, "error");
+  assert.match(error.message, /no task is named constructor/);
+});

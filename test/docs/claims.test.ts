@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { readOptions } from "../../docs/configurationTable.ts";
+import { LAYERS } from "../../layers.ts";
+import type { CacheStatus } from "../../src/core/rpcSource.ts";
+import { formatCacheStatus } from "../../src/http/cacheStatus.ts";
+import { table } from "../../src/methods/table.ts";
+import { ROOT, readRepositoryFile } from "./repositoryFiles.ts";
+
+const capturesOf = (text: string, pattern: RegExp): readonly string[] =>
+  [...text.matchAll(pattern)].map(([, part = ""]) => part);
+
+const rowsAfter = (page: string, heading: string): readonly string[] =>
+  page
+    .slice(page.indexOf(heading))
+    .split("\n\n")[0]
+    ?.split("\n")
+    .slice(2)
+    .filter((row) => row.startsWith("|")) ?? [];
+
+const assertExists = (path: string, message: string): void => assert.ok(existsSync(join(ROOT, path)), message);
+
+test("every claim is verified by a test, a bench or a long run that exists", () => {
+  const claims = rowsAfter(readRepositoryFile("docs/claims.md"), "| Claim | Verified by |");
+  assert.ok(claims.length >= 20, `${claims.length} claims`);
+  for (const claim of claims) {
+    const evidence = claim.split("|").at(-2) ?? "";
+    const files = [
+      ...capturesOf(evidence, /`(test\/[^`]+)`/g),
+      ...capturesOf(evidence, /bench `([^`]+)`/g).map((name) => `test/bench/${name}.ts`),
+      ...capturesOf(evidence, /long `([^`]+)`/g).map((name) => `test/long/${name}.ts`),
+      ...(evidence.includes("npm run test:vectors") ? ["test/vectors/run.ts"] : []),
+    ];
+    assert.notDeepEqual(files, [], claim);
+    for (const file of files) assertExists(file, claim);
+  }
+});
+
+test("every figure of the README has a bench that measures it", () => {
+  const figures = rowsAfter(readRepositoryFile("README.md"), "| | Measured | Reproduce |");
+  assert.ok(figures.length >= 5, `${figures.length} figures`);
+  for (const figure of figures) {
+    const [name = ""] = capturesOf(figure, /`npm run bench -- ([\w-]+) --short` \|$/g);
+    assertExists(`test/bench/${name}.ts`, figure);
+  }
+});
+
+test("the method table has every method once", () => {
+  const [, rows = ""] = readRepositoryFile("docs/methods.md").split("<!-- generated: npm run generate -->");
+  const [generated = ""] = rows.split("<!-- /generated -->");
+  assert.deepEqual(
+    capturesOf(generated, /`(\w+_\w+)`(?=[,| ])(?! of)/g).toSorted(),
+    table.map(({ name }) => name).toSorted(),
+  );
+});
+
+test("the documented limits are the defaults", () => {
+  const options = new Map(readOptions().map(({ path, fallback }) => [path, fallback]));
+  const limits = [...readRepositoryFile("docs/answers.md").matchAll(/`([\w.[\]]+)` \(([\d,]+)/g)];
+  assert.ok(limits.length >= 10);
+  for (const [, path = "", value = ""] of limits) {
+    assert.equal(options.get(path), `\`${value.replaceAll(",", "")}\``, path);
+  }
+});
+
+test("Cache-Status is documented as it is sent", () => {
+  const statuses: readonly (readonly CacheStatus[])[] = [
+    [{ hit: "memory" }],
+    [{ fwd: "miss", stored: true }],
+    [{ fwd: "miss", collapsed: true }],
+    [{ fwd: "method" }],
+    [{ hit: "memory" }, { fwd: "miss" }],
+  ];
+  assert.deepEqual(capturesOf(readRepositoryFile("docs/headers.md"), /^\| `(forebay; [^`]+)`/gm), [
+    ...statuses.map((list) => formatCacheStatus(list.map((status) => ({ status })))),
+    formatCacheStatus([], 1),
+  ]);
+});
+
+test("the architecture lists every folder of src, and the import layers", () => {
+  const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .toSorted();
+  const [tree = "", layers = ""] = readFileSync(join(ROOT, "docs/architecture.md"), "utf8").split("## Import layers");
+  assert.deepEqual(capturesOf(tree, /^\| `src\/(\w+)` \|/gm).toSorted(), folders);
+  const [, block = ""] = layers.split("```");
+  assert.deepEqual(
+    block
+      .trim()
+      .split("\n")
+      .map((line) => line.split(/\s+/)),
+    LAYERS,
+  );
+});

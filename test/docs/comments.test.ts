@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { commentSentences, readComments } from "./comments.ts";
+import { LOCAL_WORDS, OLD_PHRASES } from "./dialect.ts";
+import { countWords } from "./prose.ts";
+import { readRepositoryFile, repositoryFiles } from "./repositoryFiles.ts";
+
+const MAX_WORDS = 25;
+const MAX_SUPPRESSIONS = 10;
+const SUPPRESSION = /(?:biome-ignore(?:-\w+)?|@ts-(?:expect-error|ignore|nocheck)|node:coverage)\b(.*)/g;
+
+/** Folders whose comments are not read yet. This list only shrinks. */
+const UNREAD_FOLDERS = [
+  "src/app/",
+  "src/cache/",
+  "src/core/",
+  "src/evm/",
+  "src/feed/",
+  "src/heads/",
+  "src/nodes/",
+  "src/pending/",
+  "src/simulation/",
+  "src/subscriptions/",
+  "src/verification/",
+];
+
+const SOURCES = repositoryFiles().filter((path) => path.endsWith(".ts"));
+
+const SENTENCES = SOURCES.filter((path) => !UNREAD_FOLDERS.some((folder) => path.startsWith(folder))).flatMap((path) =>
+  readComments(readRepositoryFile(path)).flatMap(({ line, text }) =>
+    commentSentences(text).map((sentence) => ({ place: `${path}:${line}`, sentence })),
+  ),
+);
+
+test("no sentence of a comment has more than 25 words", () => {
+  const long = SENTENCES.filter(({ sentence }) => countWords(sentence) > MAX_WORDS);
+  assert.deepEqual(
+    long.map(({ place, sentence }) => `${place}: ${countWords(sentence)} words: ${sentence}`),
+    [],
+  );
+});
+
+test("comments are free of the project's old phrases", () => {
+  const phrases = [...OLD_PHRASES, ...LOCAL_WORDS];
+  const uses = SENTENCES.flatMap(({ place, sentence }) =>
+    phrases
+      .filter(({ pattern }) => pattern.test(sentence))
+      .map(({ pattern, instead }) => `${place}: ${sentence} (${pattern}: ${instead})`),
+  );
+  assert.deepEqual(uses, []);
+});
+
+test("src suppresses at most ten findings, each with a reason", () => {
+  const suppressions = SOURCES.filter((path) => path.startsWith("src/")).flatMap((path) =>
+    [...readRepositoryFile(path).matchAll(SUPPRESSION)].map(([text, reason = ""]) => ({ text, reason, path })),
+  );
+  assert.ok(
+    suppressions.length <= MAX_SUPPRESSIONS,
+    suppressions.map(({ path, text }) => `${path}: ${text}`).join("\n"),
+  );
+  for (const { path, text, reason } of suppressions) assert.match(reason, /\w+ \w+/, `${path}: ${text}`);
+});
+
+test("blocks, lines and ends of lines are read as comments", () => {
+  const source = [
+    "/** First `a. B` one.",
+    " * Second. */",
+    "const a = 1; // third",
+    "// Fourth",
+    "// goes on.",
+    'const b = "// no comment";',
+    "/**",
+    " * Fifth:",
+    " * - sixth",
+    " */",
+  ].join("\n");
+  const comments = readComments(source);
+  assert.deepEqual(
+    comments.map(({ line }) => line),
+    [1, 7, 4, 3],
+  );
+  assert.deepEqual(
+    comments.flatMap(({ text }) => commentSentences(text)),
+    ["First CODE one.", "Second.", "Fifth:", "sixth", "Fourth goes on.", "third"],
+  );
+});
