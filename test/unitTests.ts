@@ -2,6 +2,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 const IMPORT = /(?:\bfrom |\bimport |\bimport\(|new URL\()"(\.{1,2}\/[^"]+\.ts)"/g;
+/** Tests that take long: a whole forebay each, and log queries under the limits of many providers. */
+const SLOW = ["service/", "logs/dialects.test.ts"];
 /** A module that imports this one starts other programs. */
 const STARTS_PROGRAMS = '"node:child_process"';
 
@@ -21,12 +23,12 @@ const startsPrograms = (path: string): boolean => {
 };
 
 /**
- * Lists the unit tests: test files that start no other program (anvil, Redis, Prometheus, Chromium), and import no module that does.
- * Returns absolute paths, sorted.
+ * Lists the unit tests: test files that are not slow, start no other program (anvil, Redis, Prometheus, Chromium), and import no
+ * module that does. Returns absolute paths, sorted.
  */
 export const findUnitTests = (): readonly string[] =>
   readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".test.ts"))
+    .filter((path) => path.endsWith(".test.ts") && !SLOW.some((slow) => path.startsWith(slow)))
     .map((path) => join(import.meta.dirname, path))
     .filter((path) => !startsPrograms(path))
     .toSorted();
