@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { StateFetch } from "../../src/evm/nodeState.ts";
+import type { StateFetch } from "../../src/core/stateReader.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import type { Anvil } from "../devnet/anvil.ts";
 

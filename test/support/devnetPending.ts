@@ -122,7 +122,7 @@ export const createDevnetPending = async (
             return feed;
           },
         }),
-    ask,
+    read: ask,
     telemetry,
     ...options,
   });
