@@ -35,7 +35,7 @@ interface Row {
   readonly lies: (world: World) => readonly Lie[];
   /** The node must be suspended while it lies. */
   readonly isSuspended?: true;
-  /** Of the only node it cannot be told from the truth. */
+  /** With one node, such a head cannot be distinguished from a right one. */
   readonly needsOther?: true;
   /** Its connections end when the lie begins, as if it was restarted. */
   readonly isRestarted?: true;
