@@ -100,8 +100,8 @@ export const formatHeader = (header: BlockHeader, hash: Hash): Record<string, st
 };
 
 /**
- * A block's `size`: the length of rlp([header, transactions, ommers, withdrawals]), with no ommers and an empty list of
- * withdrawals where the header has their root. Typed transactions (EIP-2718) stand in it as strings.
+ * Returns a block's `size`, the length of rlp([header, transactions, ommers, withdrawals]). There are no ommers.
+ * The list of withdrawals is empty, and present if the header has their root. Typed transactions (EIP-2718) are encoded as strings.
  */
 export const blockSize = (header: BlockHeader, rawTransactions: readonly Uint8Array[]): Quantity => {
   let payload = 0;

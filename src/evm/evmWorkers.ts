@@ -42,8 +42,8 @@ export class EvmWorkers {
   }
 
   /**
-   * Rejects with RpcError (503 if too many runs wait, the deadline, or the run's own error), with MustForwardError,
-   * with the error of `source`, or with the signal's reason.
+   * Rejects with MustForwardError, the error of `source`, the signal's reason, or RpcError.
+   * An RpcError is 503 if too many runs wait, the deadline, or the run's own error.
    */
   async run({ name, input, source, nativeContracts, timeoutMs, signal }: RunRequest): Promise<RunOutcome> {
     const run: EvmRun = { name, stateId: source.id, nativeContracts, input };

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { WorkerPool } from "../../src/workers/workerPool.ts";
+
+const ENTRY = { url: new URL("../support/jobs.worker.ts", import.meta.url), task: "jobs" };
+
+const createPool = (t: TestContext, maxWaiting = 8) => {
+  const failures: string[] = [];
+  const pool = new WorkerPool({
+    entry: ENTRY,
+    size: 1,
+    maxWaiting,
+    limits: {},
+    onFailure: ({ message }) => failures.push(message),
+  });
+  t.after(() => pool.close());
+  const run = (input: string, answer: (request: unknown) => Promise<unknown> = async (value) => `value of ${value}`) =>
+    pool.run({ input, affinity: "", answer, timeoutMs: 30_000, signal: new AbortController().signal });
+  return { pool, run, failures };
+};
+
+test("a job gets the values that it requests from the main thread", async (t) => {
+  const { run } = createPool(t);
+  assert.equal(await run("ask"), "value of ask");
+});
+
+test("a request that fails rejects the job with the same error, and the thread takes the next job", async (t) => {
+  const { run, failures } = createPool(t);
+  const error = new Error("no value");
+  await assert.rejects(
+    run("ask", () => Promise.reject(error)),
+    (rejected) => rejected === error,
+  );
+  assert.equal(await run("ask"), "value of ask");
+  assert.deepEqual(failures, []);
+});
+
+test("a job that throws and a thread that ends are reported, and the next job is answered", async (t) => {
+  const { run, failures } = createPool(t);
+  await assert.rejects(run("throw"), { name: "WorkerPoolError", reason: "failed" });
+  await assert.rejects(run("exit"), { name: "WorkerPoolError", reason: "failed" });
+  assert.equal(await run("ask"), "value of ask");
+  assert.match(failures[0] ?? "", /thrown by the job/);
+  assert.equal(failures[1], "a worker thread ended");
+});
+
+test("jobs beyond the limit are rejected, and those that wait are rejected when the pool closes", async (t) => {
+  const { pool, run } = createPool(t, 1);
+  const waiting = run("ask");
+  await assert.rejects(run("ask"), { reason: "queueFull" });
+  const closing = pool.close();
+  await assert.rejects(waiting, { reason: "closed" });
+  await closing;
+  await assert.rejects(run("ask"), { reason: "closed" });
+});
