@@ -4,15 +4,15 @@ import { decideBackend, decideServing, type ServingFacts } from "../../src/pendi
 import { flashblock } from "../support/flashblocks.ts";
 import { createRig } from "../support/pendingRig.ts";
 
-const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, isSealingFast: false } as const;
+const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, hasSubSecondBlocks: false } as const;
 
 test("configuration wins, then fast sealing without a feed, then the feed, then the node", () => {
   for (const configured of ["feed", "native", "node"] as const)
     assert.equal(decideBackend(undefined, { ...auto, configured }), configured);
   assert.equal(decideBackend(undefined, auto), "feed");
   assert.equal(decideBackend(undefined, { ...auto, hasFeeds: false, isFeedLive: false }), "node");
-  assert.equal(decideBackend("feed", { ...auto, isSealingFast: true }), "feed");
-  assert.equal(decideBackend("feed", { ...auto, isSealingFast: true, isFeedLive: false }), "native");
+  assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true }), "feed");
+  assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true, isFeedLive: false }), "native");
   assert.equal(decideBackend("native", auto), "native");
 });
 
