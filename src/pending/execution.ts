@@ -65,7 +65,7 @@ export interface Work {
   /** Subblocks: another transaction will end the block and change the fees of these. The state cannot be computed. */
   readonly hasPostExec: boolean;
   /** The message's fields of the block up to this message. The result of the execution must match them. */
-  readonly told: {
+  readonly expected: {
     readonly gasUsed: bigint;
     readonly logsBloom: Data;
     readonly receiptsRoot: Hash;

@@ -48,7 +48,7 @@ const environment = (number: bigint): PendingEnvironment => ({
 });
 
 /** What a block of so many transfers says of itself. */
-const told = (transfers: number): Work["told"] => ({
+const expected = (transfers: number): Work["expected"] => ({
   gasUsed: GAS * BigInt(transfers),
   logsBloom: formatData(createBloom()),
   receiptsRoot: orderedTrieRoot(
@@ -95,7 +95,7 @@ const createRig = () => {
         index: 0,
         accessList: [],
         hasPostExec: false,
-        told: told(work.transactions.length),
+        expected: expected(work.transactions.length),
         ...work,
       },
       RULES,
@@ -113,7 +113,7 @@ test("a message with unknown rules is decoded and not executed", async () => {
     transactions: [await transfer(0)],
     accessList: [],
     hasPostExec: false,
-    told: told(1),
+    expected: expected(1),
   };
   const { unverified, outcome, transactions } = await runner.run(work, RULES, false);
   assert.deepEqual([unverified, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
@@ -132,7 +132,7 @@ test("each message is executed on the state after the one before, and returns it
     before: 1,
     index: 1,
     transactions: [await transfer(1), await transfer(2)],
-    told: told(3),
+    expected: expected(3),
   });
   assert.equal(second.unverified, undefined);
   assert.equal(second.outcome?.receipts.at(-1)?.cumulativeGasUsed, 3n * GAS);
@@ -157,13 +157,13 @@ test("moving the base along executed messages fetches nothing again, and another
 test("a result that differs from the message is unverified, and so is every later message", async () => {
   const { run } = createRig();
   const transactions = [await transfer(0)];
-  const right = told(1);
-  const unverified = async (wrong: Partial<Work["told"]>) =>
-    (await run(1, { transactions, told: { ...right, ...wrong } })).unverified;
+  const right = expected(1);
+  const unverified = async (wrong: Partial<Work["expected"]>) =>
+    (await run(1, { transactions, expected: { ...right, ...wrong } })).unverified;
   assert.equal(await unverified({ gasUsed: 1n }), "gas");
   assert.equal(await unverified({ logsBloom: `0x${"01".repeat(256)}` }), "bloom");
   assert.equal(await unverified({ receiptsRoot: ZERO_HASH }), "receiptsRoot");
-  const after = await run(2, { before: 1, index: 1, transactions: [await transfer(1)], told: told(2) });
+  const after = await run(2, { before: 1, index: 1, transactions: [await transfer(1)], expected: expected(2) });
   assert.equal(after.unverified, "unexecutable");
   assert.equal(after.outcome, undefined);
 });
@@ -203,7 +203,7 @@ const workOf = (id: number, transactions: readonly Data[], more: Partial<Work> =
   transactions,
   accessList: [],
   hasPostExec: false,
-  told: told(transactions.length),
+  expected: expected(transactions.length),
   ...more,
 });
 const BASE = { number: 0n, hash: ZERO_HASH };
@@ -220,7 +220,10 @@ test("a message whose state cannot be read is retried with the state known by th
   const first = await runner.run(workOf(1, [await transfer(0)]), RULES);
   assert.equal(first.unverified, undefined);
   assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
-  const second = await runner.run(workOf(2, [await transfer(1)], { before: 1, index: 1, told: told(2) }), RULES);
+  const second = await runner.run(
+    workOf(2, [await transfer(1)], { before: 1, index: 1, expected: expected(2) }),
+    RULES,
+  );
   assert.equal(second.unverified, undefined);
 });
 
@@ -253,7 +256,7 @@ test("waiting messages prefetch their state while an earlier one waits for its o
   const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
   const other: Address = "0x00000000000000000000000000000000000beef2";
   const first = workOf(1, [await transfer(0)]);
-  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, told: told(2) });
+  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, expected: expected(2) });
   const running = runner.run(first, RULES);
   runner.expect(second, RULES);
   await until(() => asked.some(({ accounts }) => accounts.includes(other)), "the second message's state is fetched");
