@@ -141,7 +141,7 @@ class RoutedServer {
     if (method !== "POST" && this.#pages.serve(this.#route(request.url ?? "/").path, request, response)) return;
     const admitted = this.#admit(request);
     if (admitted instanceof RpcError) {
-      this.#jsonRpc.refuse(admitted, request, response);
+      this.#jsonRpc.reject(admitted, request, response);
       return;
     }
     const routing = this.#route(admitted.target);

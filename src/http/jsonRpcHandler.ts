@@ -45,7 +45,7 @@ export interface JsonRpcHandler {
   /** Reads the body up to the limit, calls the endpoint and writes its response. */
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void;
   /** Responds with an error without reading the body. */
-  refuse(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
+  reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
 }
 
 class PostHandler implements JsonRpcHandler {
@@ -75,7 +75,7 @@ class PostHandler implements JsonRpcHandler {
     });
   }
 
-  refuse(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
+  reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
     const body = Buffer.concat(errorResult(error).chunks);
     const headers = this.#headersOf(request, this.#nextRequestId(request.headers), REFUSED);
     // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.

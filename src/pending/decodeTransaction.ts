@@ -8,7 +8,7 @@ import type { DecodedTransaction, UnverifiedReason } from "./execution.ts";
 /** A decoded transaction of a flashblock, before its execution. */
 export interface Decoded {
   readonly raw: Uint8Array;
-  readonly told: DecodedTransaction;
+  readonly identity: DecodedTransaction;
   readonly prepared: Prepared | undefined;
   readonly unverified: UnverifiedReason | undefined;
 }
@@ -19,18 +19,19 @@ export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => 
     const transaction = parseTransaction(raw);
     const { hash } = transaction;
     if (isDeposit(transaction)) {
-      return { raw, told: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
+      return { raw, identity: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
     }
     const sender = recoverSender(transaction);
     const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
-    if (sender === undefined) return { raw, told: { hash, sender }, prepared: undefined, unverified: "undecodable" };
+    if (sender === undefined)
+      return { raw, identity: { hash, sender }, prepared: undefined, unverified: "undecodable" };
     const unverified = isForeign ? "foreignChain" : undefined;
-    return { raw, told: { hash, sender }, prepared: { transaction, sender }, unverified };
+    return { raw, identity: { hash, sender }, prepared: { transaction, sender }, unverified };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) throw error;
     return {
       raw,
-      told: { hash: keccak256Hex(raw), sender: undefined },
+      identity: { hash: keccak256Hex(raw), sender: undefined },
       prepared: undefined,
       unverified: "undecodable",
     };

@@ -18,19 +18,19 @@ import { messageOf } from "../evm/transactionMessage.ts";
 import type { ReceiptExtra } from "./execution.ts";
 import { opReceiptExtra } from "./opReceipt.ts";
 
-/** A transaction with its sender, ready to run. */
+/** A transaction with its sender, ready for execution. */
 export type Prepared =
   | { readonly transaction: DepositTransaction }
   | { readonly transaction: SignedTransaction; readonly sender: Address };
 
-/** Where a block's transactions run. */
+/** Engine, state and block of an execution. */
 export interface BlockPlace {
   readonly engine: Engine;
   readonly state: StateOverlay;
   readonly block: BlockEnvironment;
 }
 
-/** OP stack, specs/protocol/deposits.md: since Canyon a deposit's receipt says its version. */
+/** The version in receipts of deposits since Canyon (https://specs.optimism.io/protocol/deposits.html). */
 const DEPOSIT_RECEIPT_VERSION = 1n;
 
 const receiptOf = (
@@ -58,7 +58,10 @@ export interface Executed {
   readonly extra: ReceiptExtra;
 }
 
-/** Runs a block's next transaction. `gasUsed`: of the block before it. Throws TransactionError if no block can hold it. */
+/**
+ * Executes a block's next transaction. `gasUsed` is the block's gas before it.
+ * Throws TransactionError if the transaction is invalid in every block.
+ */
 export const executeTransaction = async (
   { engine, state, block }: BlockPlace,
   prepared: Prepared,
@@ -73,7 +76,7 @@ export const executeTransaction = async (
     return { receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} };
   }
   const { transaction, sender } = prepared;
-  // The block's first deposit has written them by now.
+  // The block's first deposit has written the L1 attributes.
   const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
   const result = await applyTransaction({ engine, state, block }, messageOf(transaction, sender), {
     ...(l1 ? { fees: opChainFees(rules, l1, transaction.raw) } : {}),

@@ -4,7 +4,7 @@ import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
 
-/** Why a message's state is not served from here: a label of the metric. */
+/** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =
   | "gas"
   | "bloom"
@@ -20,62 +20,62 @@ export type UnverifiedReason =
 
 export interface DecodedTransaction {
   readonly hash: Hash;
-  /** Undefined where the bytes are no transaction that is known here. */
+  /** `undefined` for bytes that are no transaction of a known type. */
   readonly sender: Address | undefined;
 }
 
-/** What a node's receipt has beside consensus: L1 fees, blob gas. JSON values. */
+/** Receipt fields that are not part of consensus: L1 fees, blob gas. They are JSON values. */
 export type ReceiptExtra = Readonly<Record<string, string>>;
 
-/** What running one message's transactions gave. */
+/** The result of executing one message's transactions. */
 export interface Outcome {
   readonly receipts: readonly Receipt[];
   readonly extras: readonly ReceiptExtra[];
   readonly changes: StateChanges;
 }
 
-/** What the executor made of one message: plain data, sent between threads. */
+/** The executor's result for one message. It is plain data, because threads send it to each other. */
 export interface Execution {
   readonly transactions: readonly DecodedTransaction[];
-  /** Over all transactions of the block so far. */
+  /** The root over all transactions of the block up to this message. */
   readonly transactionsRoot: Hash;
-  /** Present where the transactions ran and what came out agrees with the message. */
+  /** Present if the transactions were executed and the result matches the message. */
   readonly outcome: Outcome | undefined;
   readonly unverified: UnverifiedReason | undefined;
-  /** More about `unverified`, for the log. */
+  /** Details of `unverified`, for the log. */
   readonly cause?: string | undefined;
 }
 
-/** State that a message reads or writes, as the feed announces it. */
+/** State that a message reads or writes, according to the feed's access list. */
 export interface Accessed {
   readonly address: Address;
   readonly slots: readonly Hash[];
 }
 
-/** One message to run: plain data, sent between threads. */
+/** One message to execute. It is plain data, because threads send it to each other. */
 export interface Work {
   readonly id: number;
-  /** The work whose outcome this one starts from; undefined: the base block's state. */
+  /** The work whose outcome this one starts from. `undefined` for the base block's state. */
   readonly before: number | undefined;
   readonly environment: PendingEnvironment;
   readonly index: number;
   readonly transactions: readonly Data[];
-  /** Empty where the feed has none. A help only: it is not verified. */
+  /** A hint for prefetching, which is not verified. Empty if the feed has none. */
   readonly accessList: readonly Accessed[];
-  /** A transaction that is not among them will end the block and change what they paid (Subblocks): state cannot be known. */
+  /** Subblocks: another transaction will end the block and change the fees of these. The state cannot be computed. */
   readonly hasPostExec: boolean;
-  /** What the message says of the block so far. */
-  readonly told: {
+  /** The message's fields of the block up to this message. The result of the execution must match them. */
+  readonly expected: {
     readonly gasUsed: bigint;
     readonly logsBloom: Data;
     readonly receiptsRoot: Hash;
   };
 }
 
-/** Runs messages one after another, each on what the one before it left. */
+/** Executes messages one after another, each on the state after the one before. */
 export interface Executor {
   execute(work: Work): Promise<Execution>;
-  /** The base is another block now. `through`: the work whose outcome is that block's state; undefined: nothing that was run counts. */
+  /** Moves the base to another block. `through`: the work whose outcome is that block's state, `undefined` if no outcome is. */
   rebase(base: BlockId, through: number | undefined): void;
   close(): Promise<void>;
 }

@@ -68,7 +68,7 @@ const createWork = (id: number, before: number | undefined, { block, message }: 
     transactions,
     accessList: message.accessList,
     hasPostExec: postExecTransaction !== undefined,
-    told: { gasUsed, logsBloom, receiptsRoot },
+    expected: { gasUsed, logsBloom, receiptsRoot },
   };
 };
 

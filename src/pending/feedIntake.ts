@@ -11,38 +11,38 @@ import type { Passed } from "./reconcile.ts";
 export interface FeedIntakeOptions {
   /** Label of metrics. */
   readonly chain: string;
-  /** Pending blocks at most. */
+  /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
   readonly blockTimeMs: () => number;
   readonly metrics: Pick<Telemetry["metrics"], "feedMessages" | "feedGaps" | "feedAgeSeconds">;
-  /** Milliseconds of a clock that does not go back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
 
-/** Between a sealed block and the first message of the next one, so much of a block time may pass. */
+/** The share of a block time that may pass between a sealed block and the first message of the next. */
 const BOUNDARY_SHARE = 1 / 4;
 const MAX_COUNTED_GAPS = 64;
-/** How far a pause before a block may exceed the usual one. */
+/** A pause before a block may exceed the usual one by this factor. */
 const USUAL_PAUSE_SLACK = 1.25;
 
-/** The feed paused for long after the last known message of this block. */
+/** A long pause of the feed after the last known message of a block. */
 interface LongPause {
   readonly number: bigint;
   readonly pauseMs: number;
 }
 
-/** What the feed has brought above the head, and whether it keeps up. */
+/** Receives the messages of the feed above the head. Measures whether the feed is live and complete. */
 export class FeedIntake {
   readonly #options: FeedIntakeOptions;
   #sequence = emptySequence;
   #appliedAtMs: number | undefined;
-  /** Since when nothing is known above the head. */
+  /** The time since which no pending block is known. */
   #emptyAtMs: number | undefined;
-  /** Payloads whose gap was counted. */
-  #counted: readonly Data[] = [];
+  /** Payloads whose gap was counted in the metric. */
+  #countedGaps: readonly Data[] = [];
   /** The newest block whose last message may be lost. */
   #suspect: LongPause | undefined;
-  /** The newest of those that turned out to be whole. */
+  /** The newest such block that was complete. */
   #harmless: LongPause | undefined;
   #usualPauseMs: number | undefined;
 
@@ -50,35 +50,37 @@ export class FeedIntake {
     this.#options = options;
   }
 
-  /** Ascending, unbroken, all above the head. */
+  /** Ascending, without gaps, all above the head. */
   get blocks(): readonly BlockMessages[] {
     return this.#sequence.blocks;
   }
 
-  /** Messages are missing above the head. */
+  /** Whether messages above the head are missing. */
   get isDegraded(): boolean {
     return isDegraded(this.#sequence);
   }
 
-  /** Since a message extended what is known; undefined before the first. */
+  /** Time since a message extended the pending blocks. `undefined` before the first. */
   get quietMs(): number | undefined {
     return this.#appliedAtMs === undefined ? undefined : this.#options.now() - this.#appliedAtMs;
   }
 
-  /** A message extended what is known within the deadline. */
+  /** Whether a message extended the pending blocks within the deadline. */
   get isLive(): boolean {
     return this.#timeLeftMs >= 0;
   }
 
-  /** The head has passed all that is known, and the next block's first message is late. */
+  /** Whether no pending block is known, and the first message of the next block is late. */
   get isOverdue(): boolean {
     return this.#boundaryLeftMs < 0;
   }
 
-  /** `isLive` or `isOverdue` changes after this time, if nothing arrives. Undefined: neither does. */
+  /** `isLive` or `isOverdue` changes after this time if no message arrives. `undefined` if neither changes. */
   get changesInMs(): number | undefined {
-    const left = [this.#timeLeftMs, this.#boundaryLeftMs].filter((ms) => ms >= 0 && ms < Number.POSITIVE_INFINITY);
-    return left.length === 0 ? undefined : Math.floor(Math.min(...left)) + 1;
+    const remainingMs = [this.#timeLeftMs, this.#boundaryLeftMs].filter(
+      (ms) => ms >= 0 && ms < Number.POSITIVE_INFINITY,
+    );
+    return remainingMs.length === 0 ? undefined : Math.floor(Math.min(...remainingMs)) + 1;
   }
 
   get #timeLeftMs(): number {
@@ -91,7 +93,7 @@ export class FeedIntake {
     return this.#emptyAtMs + this.#options.blockTimeMs() * BOUNDARY_SHARE - this.#options.now();
   }
 
-  /** True if the message, or what it released, changed `blocks`. */
+  /** Returns true if `blocks` changed, by this message or by buffered messages that fit now. */
   receive(message: Flashblock, head: BlockId): boolean {
     const { chain, metrics, now } = this.#options;
     const before = this.#sequence;
@@ -105,7 +107,7 @@ export class FeedIntake {
     }
     this.#sequence = state;
     const isApplied = state.blocks !== before.blocks;
-    if (isApplied) this.#noteApplied();
+    if (isApplied) this.#recordApplied();
     return isApplied;
   }
 
@@ -114,24 +116,24 @@ export class FeedIntake {
     const wasDegraded = this.isDegraded;
     this.#sequence = follow(before, head, this.#limits);
     const { blocks } = this.#sequence;
-    // What was held for this head has come into its place.
-    if (blocks.some((block) => !before.blocks.includes(block))) this.#noteApplied();
-    // A head that ends a gap is a boundary like any other.
+    // Messages that were buffered for this head are applied now.
+    if (blocks.some((block) => !before.blocks.includes(block))) this.#recordApplied();
+    // A head that ends a gap starts the wait for the next block.
     if (wasDegraded && !this.isDegraded) this.#emptyAtMs = undefined;
     if (blocks.length === 0) this.#emptyAtMs ??= this.#options.now();
   }
 
-  /** The head has passed these blocks: it shows whether a last message was lost. */
+  /** Takes blocks that are sealed now. The sealed block shows whether the last message was lost. */
   confirm(passed: readonly Passed[]): void {
     const suspect = this.#suspect;
-    const found = passed.find(({ block }) => block.environment.number === suspect?.number);
-    if (!suspect || !found) return;
+    const sealed = passed.find(({ block }) => block.environment.number === suspect?.number);
+    if (!suspect || !sealed) return;
     this.#suspect = undefined;
-    if (found.differences.includes("transactions")) this.#countGap(found.block.newest.payloadId);
+    if (sealed.differences.includes("transactions")) this.#countGap(sealed.block.newest.payloadId);
     else this.#learnPause(suspect);
   }
 
-  /** Two blocks in a row that were whole: such a pause is usual on this chain. */
+  /** If two blocks in a row were complete, such a pause is usual on this chain. */
   #learnPause(harmless: LongPause): void {
     const before = this.#harmless;
     this.#harmless = harmless;
@@ -149,14 +151,14 @@ export class FeedIntake {
     if (quietMs !== undefined) metrics.feedAgeSeconds.set({ chain }, quietMs / 1000);
   }
 
-  #noteApplied(): void {
+  #recordApplied(): void {
     this.#appliedAtMs = this.#options.now();
     this.#emptyAtMs = undefined;
   }
 
   #countGap(payload: Data): void {
-    if (this.#counted.includes(payload)) return;
-    this.#counted = [...this.#counted, payload].slice(-MAX_COUNTED_GAPS);
+    if (this.#countedGaps.includes(payload)) return;
+    this.#countedGaps = [...this.#countedGaps, payload].slice(-MAX_COUNTED_GAPS);
     this.#options.metrics.feedGaps.inc({ chain: this.#options.chain });
   }
 }

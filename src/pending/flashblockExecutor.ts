@@ -109,7 +109,7 @@ export class FlashblockExecutor {
     const executed = attempt.executed ?? extend(work, ancestors[0], rawsOf(job), []);
     this.#executed.add(executed);
     return {
-      transactions: job.decoded.map(({ told }) => told),
+      transactions: job.decoded.map(({ identity }) => identity),
       transactionsRoot: orderedTrieRoot(executed.raws),
       outcome: attempt.outcome,
       unverified: attempt.unverified,

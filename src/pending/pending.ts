@@ -24,39 +24,40 @@ export interface PendingOptions {
   /** Label of metrics. */
   readonly chain: string;
   readonly mode: "auto" | Backend;
-  /** Pending blocks at most. */
+  /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
-  /** This node's receipts roots are wrong where there are deposits. */
+  /** The node's receipts roots are wrong for blocks with deposits. */
   readonly ignoresReceiptsRoot: boolean;
   readonly heads: HeadSource;
   readonly executor: Executor;
-  /** Opens the chain's feeds; absent where it has none. */
+  /** Opens the chain's feeds. Absent if it has none. */
   readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
-  /** The result of one read, as JSON value, from the nodes; rejects if none answers. */
+  /** Returns the parsed result of one call from a node. Rejects if no node answers. */
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
-  /** Where there are other replicas: what was sent through them counts too. */
+  /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
-  /** Milliseconds of a clock that does not go back; for tests. */
+  /** Milliseconds of a monotonic clock. Tests replace it. */
   readonly now?: () => number;
 }
 
+/** The pending state of one chain. */
 export interface Pending {
-  /** What a request takes and reads everything from. Throws RpcError (503) while no head is known. */
+  /** Returns the view that one request reads everything from. Throws RpcError (503) before the first head. */
   view(): View;
-  /** Called at once with each new view. */
+  /** Calls the listener synchronously with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
-  /** A node accepted this transaction through here: the sender's pending nonce counts it. */
+  /** Records a transaction that a node accepted through forebay. The sender's pending nonce counts it. */
   recordSubmitted(hash: Hash, sender: Address, nonce: bigint): void;
-  /** `nonce` raised over the consecutive transactions of that sender that a node accepted through this or another replica. */
+  /** Advances `nonce` past the sender's consecutive transactions that a node accepted through this or another replica. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   close(): Promise<void>;
 }
 
 const CHECK_MS = 250;
-/** However long a message has waited for others, its own execution may take so long. */
+/** The shortest deadline of an execution, for a message that waited for others. */
 const MIN_EXECUTION_MS = 100;
-/** A live feed that sends nothing for so long may have ended, on a chain that now seals faster than it is looked at. */
+/** The heads are refreshed after this silence of a live feed: the chain may have ended its feed for sub-second blocks. */
 const QUIET_MS = 500;
 
 type Parts = ReturnType<typeof createParts>;
@@ -72,7 +73,7 @@ const createNonces = ({ read, heads, sharedValues, now = () => performance.now()
   return { local, shared };
 };
 
-/** `onChange`: an execution came, or the node's pending block is known. */
+/** Creates the parts. `onChange` is called when an execution ends, or when the result of the probe changes. */
 const createParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
   const { chain, heads, executor, read, telemetry } = options;
   const { log, metrics } = telemetry;
@@ -94,9 +95,9 @@ const createParts = (options: PendingOptions, onChange: { executed(): void; prob
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
     if (!unverified) return;
     metrics.pendingMismatches.inc({ chain, what: unverified });
-    log.warn({ chain, number, index, what: unverified, cause }, "a message's state is not served from here");
+    log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
   };
-  /** A prefix is served for a block time at most after the message that follows it has arrived. */
+  /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
   const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
   const pipeline = createExecutionPipeline({ executor, lateAfterMs, onChange: onChange.executed, onExecuted });
@@ -114,13 +115,13 @@ const createParts = (options: PendingOptions, onChange: { executed(): void; prob
   return { ...nonces, pipeline, probe, feed, decision, shape, reconciliation, publication };
 };
 
-/** Heads and feed come in, one immutable view after another comes out. */
+/** Turns heads and messages of the feed into immutable views. */
 class PendingTracker implements Pending {
   readonly #options: PendingOptions;
   readonly #parts: Parts;
   readonly #stops: (() => void)[] = [];
-  /** When the view changes by time alone. */
-  #wake: NodeJS.Timeout | undefined;
+  /** Publishes again when a deadline of the feed passes. */
+  #deadline: NodeJS.Timeout | undefined;
 
   constructor(options: PendingOptions) {
     const { heads, openFeed } = options;
@@ -162,7 +163,7 @@ class PendingTracker implements Pending {
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
     this.#parts.pipeline.close();
-    clearTimeout(this.#wake);
+    clearTimeout(this.#deadline);
     await this.#options.executor.close();
   }
 
@@ -171,7 +172,7 @@ class PendingTracker implements Pending {
     const head = this.#options.heads.current();
     if (!head) return;
     if (feed.receive(message, head.latest) && reconciliation.isIdle) pipeline.follow(feed.blocks);
-    // A message that is held may have shown a gap.
+    // A buffered message can show a gap.
     this.#publish();
   }
 
@@ -182,9 +183,9 @@ class PendingTracker implements Pending {
     reconciliation.reconcileHead(heads);
     this.#publish();
     if (this.#options.openFeed !== undefined) {
-      shape.learn(heads.latest.hash).catch((err: unknown) => this.#debug({ err }, "no transaction to learn from"));
+      shape.refresh(heads.latest.hash).catch((err: unknown) => this.#debug({ err }, "transaction fields not read"));
     }
-    local.review().catch((err: unknown) => this.#debug({ err }, "accepted transactions not reviewed"));
+    local.review().catch((err: unknown) => this.#debug({ err }, "submitted transactions not checked"));
   }
 
   #onExecuted(): void {
@@ -203,23 +204,23 @@ class PendingTracker implements Pending {
     if (needsNode(serving.mode)) probe.refresh(head.latest.number);
     publication.publish(head, blocks, serving);
     telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
-    this.#wakeAtChange();
+    this.#publishAtDeadline();
   }
 
-  #wakeAtChange(): void {
+  #publishAtDeadline(): void {
     const { changesInMs } = this.#parts.feed;
-    clearTimeout(this.#wake);
-    if (changesInMs !== undefined) this.#wake = setTimeout(() => this.#publish(), changesInMs);
+    clearTimeout(this.#deadline);
+    if (changesInMs !== undefined) this.#deadline = setTimeout(() => this.#publish(), changesInMs);
   }
 
   #check(): void {
-    this.#lookIfQuiet();
+    this.#refreshIfQuiet();
     this.#parts.feed.measureAge();
     this.#publish();
   }
 
-  /** Only while somebody asks: an idle chain costs no calls. */
-  #lookIfQuiet(): void {
+  /** Refreshes the heads only while views are used. An idle chain causes no requests. */
+  #refreshIfQuiet(): void {
     const { decision, feed, probe } = this.#parts;
     const isQuiet = (feed.quietMs ?? 0) > QUIET_MS;
     if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isInUse()) return;
@@ -232,5 +233,5 @@ class PendingTracker implements Pending {
   }
 }
 
-/** Holds a chain's current view. */
+/** Creates the pending state of one chain. */
 export const createPending = (options: PendingOptions): Pending => new PendingTracker(options);

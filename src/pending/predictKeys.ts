@@ -9,19 +9,19 @@ const ADDRESS_BYTES = 20;
 /** Shorter values are numbers. Longer ones may have flags before the address. */
 const MIN_ADDRESS_BYTES = 18;
 const MAX_ADDRESS_BYTES = 22;
-/** Of one contract's code. */
+/** Limits of the hints in one contract's code. */
 const MAX_SLOTS = 24;
 const MAX_ACCOUNTS = 8;
 /** keccak256("eip1967.proxy.implementation") - 1 (EIP-1967). */
 const IMPLEMENTATION: Hash = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";
 
-/** What a contract's code says of the state that it reads. */
+/** State that a contract's code is likely to read. */
 interface CodeHints {
   readonly slots: readonly Hash[];
   readonly accounts: readonly Address[];
 }
 
-/** Constant slots that code loads, and addresses in it. */
+/** Scans code for constant slots that it loads, and for addresses. */
 const scanCode = (code: Uint8Array): CodeHints => {
   const slots = new Set<Hash>();
   const accounts = new Set<Address>();
@@ -45,15 +45,15 @@ const addressIn = (value: Uint8Array): Address | undefined =>
         .padStart(40, "0")}`
     : undefined;
 
-/** Proxies by their implementation: the code of one reads the slots of the other. */
+/** Proxies by their implementation: the implementation's code reads the proxy's slots. */
 export interface Implementations {
   get(implementation: Address): Address | undefined;
   set(implementation: Address, proxy: Address): unknown;
 }
 
 /**
- * Keys that are likely to be read after these values, so that they are fetched one round earlier: constant slots of contracts,
- * and contracts whose addresses are in slots or in code.
+ * Predicts the keys that executions are likely to read after these values, so that they are fetched one round earlier.
+ * They are constant slots of contracts, and contracts whose addresses are in slots or in code.
  */
 export const predictKeys = (
   values: StateValues,

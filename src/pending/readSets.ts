@@ -5,11 +5,11 @@ import type { Transaction } from "../ethereum/transaction.ts";
 import { createStateKeySet, type StateKeySet } from "./stateKeySet.ts";
 
 const MAX_CALLS = 4_000;
-/** Of one contract and selector. */
+/** Limit for one contract and selector. */
 const MAX_KEYS = 512;
 const SELECTOR_BYTES = 4;
 
-/** Which state transactions read earlier, by contract and selector: values change from block to block, keys rarely do. */
+/** The keys that earlier transactions read, by contract and selector. Values change from block to block, keys rarely do. */
 export interface ReadSets {
   of(transaction: Transaction): StateKeys | undefined;
   learn(transaction: Transaction, keys: StateKeys): void;
@@ -28,9 +28,9 @@ export const createReadSets = (): ReadSets => {
     learn: (transaction, keys) => {
       const call = callOf(transaction);
       if (call === undefined) return;
-      const known = sets.get(call) ?? createStateKeySet();
-      if (known.size < MAX_KEYS) known.add(keys);
-      sets.set(call, known);
+      const readSet = sets.get(call) ?? createStateKeySet();
+      if (readSet.size < MAX_KEYS) readSet.add(keys);
+      sets.set(call, readSet);
     },
   };
 };

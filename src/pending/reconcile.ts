@@ -3,10 +3,10 @@ import { formatData, type Hash, isHash, isQuantity, parseData } from "../ethereu
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
 
-/** What was compared and differed: a label of the metric. */
+/** A field that differs between the pending and the sealed block. It is a label value of the metric. */
 export type Difference = "transactions" | "gas" | "bloom" | "receiptsRoot";
 
-/** A pending block that a head has passed. */
+/** A pending block at or below the new head. */
 export interface Passed {
   readonly block: PendingBlockState;
   readonly sealedHash: Hash | undefined;
@@ -14,31 +14,31 @@ export interface Passed {
 }
 
 export type Reconciliation =
-  /** Nothing was pending. */
+  /** There was no pending block. */
   | "idle"
-  /** The head has passed all that was pending. */
+  /** All pending blocks are at or below the head. */
   | "caughtUp"
-  /** What is left stands on the head. */
+  /** The other pending blocks are based on the head. */
   | "continued"
-  /** The block below is another one: what was pending is void. */
+  /** The other pending blocks have another parent. They are discarded. */
   | "reorganised";
 
 export interface Reconciled {
   readonly name: Reconciliation;
   readonly passed: readonly Passed[];
-  /** The head's state is what was executed here, or will be: no block differs, none was missing, all were or are being executed. */
+  /** Whether the execution has or will have the head's state: no block differs or is missing, and each was or is being executed. */
   readonly isExecuted: boolean;
 }
 
 export interface ReconcileOptions {
-  /** This node's receipts roots are wrong where there are deposits (quirks.anvilDepositNonce). */
+  /** The node's receipts roots are wrong for blocks with deposits (quirks.anvilDepositNonce). */
   readonly ignoresReceiptsRoot: boolean;
 }
 
 const isSameHash = (value: unknown, expected: Hash): boolean =>
   isHash(value) && value.toLowerCase() === expected.toLowerCase();
 
-/** Of the sealed block, if it holds what is known: Subblocks' last transaction stands apart from the others. */
+/** Returns the expected transactions root of the sealed block. It adds the last transaction of Subblocks. */
 const transactionsRootOf = (block: PendingBlockState): Hash => {
   const { postExecTransaction } = block.newest.diff;
   if (!postExecTransaction) return block.transactionsRoot;
@@ -46,7 +46,7 @@ const transactionsRootOf = (block: PendingBlockState): Hash => {
   return orderedTrieRoot([...raws, postExecTransaction].map(parseData));
 };
 
-/** The transactions root commits to the ordered hashes, so it is compared in their place. */
+/** Compares a pending block with the sealed one. The transactions root commits to the ordered list of transactions. */
 const compare = (block: PendingBlockState, heads: Heads, { ignoresReceiptsRoot }: ReconcileOptions): Passed => {
   const { number } = block.environment;
   const { diff } = block.newest;
@@ -61,35 +61,35 @@ const compare = (block: PendingBlockState, heads: Heads, { ignoresReceiptsRoot }
   return { block, sealedHash: sealed?.hash, differences };
 };
 
-/** What is late still runs: whether its state is known is seen when it ends. */
+/** A late execution still runs and counts as executed. */
 const isWhollyExecuted = (block: PendingBlockState): boolean =>
   block.parts.every(({ changes, unverified }) => changes !== undefined || unverified === "late");
 
-/** Each sealed block against what was pending, before anything is cleared (flashblocks.md 1.8). Pure. */
+/** Compares the sealed blocks with the pending blocks of their numbers (docs/reference/flashblocks.md, Reconciliation). Pure. */
 export const reconcile = (chain: PendingChain, change: HeadChange, options: ReconcileOptions): Reconciled => {
   const { heads, from } = change;
   const { latest } = heads;
   const passed = chain.blocks
     .filter((block) => block.environment.number <= latest.number)
     .map((block) => compare(block, heads, options));
-  const left = chain.blocks.find((block) => block.environment.number > latest.number);
-  // The base itself was replaced, or the head went another way than what stands on it.
+  const above = chain.blocks.find((block) => block.environment.number > latest.number);
+  // The base was replaced, or the pending blocks above the head are based on another block.
   const isOrphaned =
     from.some(({ hash }) => hash === chain.base.hash) ||
-    (left !== undefined && !standsOn(left, latest.number, latest.hash));
+    (above !== undefined && !isChildOf(above, latest.number, latest.hash));
   const isExecuted =
     !isOrphaned &&
     passed.length > 0 &&
     BigInt(passed.length) === latest.number - chain.base.number &&
     passed.every(({ block, differences }) => differences.length === 0 && isWhollyExecuted(block));
-  return { name: nameOf(chain, isOrphaned, left), passed, isExecuted };
+  return { name: nameOf(chain, isOrphaned, above), passed, isExecuted };
 };
 
-const standsOn = (block: PendingBlockState, number: bigint, hash: Hash): boolean =>
+const isChildOf = (block: PendingBlockState, number: bigint, hash: Hash): boolean =>
   block.environment.number === number + 1n && block.environment.parentHash === hash;
 
-const nameOf = (chain: PendingChain, isOrphaned: boolean, left: PendingBlockState | undefined): Reconciliation => {
+const nameOf = (chain: PendingChain, isOrphaned: boolean, above: PendingBlockState | undefined): Reconciliation => {
   if (chain.blocks.length === 0) return "idle";
   if (isOrphaned) return "reorganised";
-  return left ? "continued" : "caughtUp";
+  return above ? "continued" : "caughtUp";
 };

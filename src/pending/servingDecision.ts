@@ -14,12 +14,12 @@ export interface ServingDecisionOptions {
   readonly hasFeeds: boolean;
   readonly feed: FeedIntake;
   readonly heads: Pick<HeadSource, "setNative">;
-  /** The node's own pending block is above the head. */
+  /** Whether the node builds a pending block above the head. */
   readonly nodeBuilds: () => boolean;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Decides for each view who answers at pending, and tells when that changes. */
+/** Decides for each view which source answers at `pending`. Logs and counts changes. */
 export class ServingDecision {
   readonly #options: ServingDecisionOptions;
   #backend: Backend | undefined;
@@ -33,7 +33,7 @@ export class ServingDecision {
     return this.#backend;
   }
 
-  /** `blocks`: folded, above the head. */
+  /** `blocks` are the pending blocks above the head. */
   decide(head: Heads, blocks: readonly PendingBlockState[]): Serving {
     const { feed, nodeBuilds } = this.#options;
     const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
@@ -46,7 +46,7 @@ export class ServingDecision {
       isDegraded: feed.isDegraded,
       nodeBuilds: nodeBuilds(),
     });
-    this.#countTurn(serving, failure?.unverified ?? "failed");
+    this.#countUnverified(serving, failure?.unverified ?? "failed");
     return serving;
   }
 
@@ -56,7 +56,7 @@ export class ServingDecision {
       configured: mode,
       hasFeeds,
       isFeedLive: feed.isLive,
-      isSealingFast: hasSubSecondBlocks(head),
+      hasSubSecondBlocks: hasSubSecondBlocks(head),
     });
     if (next !== this.#backend) {
       telemetry.log.info({ chain, backend: next }, "pending has a source");
@@ -66,7 +66,7 @@ export class ServingDecision {
     return next;
   }
 
-  #countTurn({ mode }: Serving, cause: UnverifiedReason): void {
+  #countUnverified({ mode }: Serving, cause: UnverifiedReason): void {
     const { chain, telemetry } = this.#options;
     const isUnverified = mode === "unverified";
     if (isUnverified && !this.#isUnverified) {

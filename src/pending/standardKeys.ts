@@ -6,10 +6,10 @@ import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
 import type { Work } from "./execution.ts";
 
 const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
-/** L1Block's storage ends here (Jovian). */
+/** Slots of the L1Block contract (Jovian). */
 const L1_BLOCK_SLOTS = 9;
 
-/** What every message reads: the system calls' accounts, the fee recipients, the attributes of L1; and what the feed lists. */
+/** Returns the keys that every message reads: accounts of system calls and fees, L1 attributes, and the feed's access list. */
 export const standardKeys = ({ environment, index, accessList }: Work, rules: Rules): StateKeys => ({
   accounts: [
     environment.feeRecipient,

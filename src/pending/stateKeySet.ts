@@ -1,7 +1,7 @@
 import type { StateKeys } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 
-/** Keys without repetition. */
+/** A set of state keys, each once. */
 export interface StateKeySet {
   readonly size: number;
   add(keys: StateKeys): void;

@@ -1,38 +1,39 @@
 import type { Hash } from "../ethereum/hex.ts";
 
+/** The optional fields of the nodes' transactions. */
 export interface TransactionShape {
-  /** Asks a node for a transaction of that block, at most one at a time and once in RELEARN_MS. */
-  learn(blockHash: Hash): Promise<void>;
-  /** The nodes' transactions have `blockTimestamp`; false until one was seen. */
+  /** Reads a transaction of that block: one request at a time, and once in REFRESH_MS. */
+  refresh(blockHash: Hash): Promise<void>;
+  /** Whether the nodes' transactions have `blockTimestamp`. False until one was read. */
   readonly hasTimestamp: boolean;
 }
 
-/** A node may be replaced by another version. */
-const RELEARN_MS = 600_000;
+/** A node can be replaced by another version. */
+const REFRESH_MS = 600_000;
 
-/** Learns from the nodes' own sealed transactions which optional fields they have. */
+/** Creates the reader of the optional fields. It uses the nodes' own sealed transactions. */
 export const createTransactionShape = (
   read: (method: string, params: readonly unknown[]) => Promise<unknown>,
   now: () => number,
 ): TransactionShape => {
   let hasTimestamp = false;
-  let learnedAtMs = Number.NEGATIVE_INFINITY;
-  let isAsking = false;
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let isReading = false;
   return {
     get hasTimestamp() {
       return hasTimestamp;
     },
-    learn: async (blockHash) => {
-      if (isAsking || now() - learnedAtMs < RELEARN_MS) return;
-      isAsking = true;
+    refresh: async (blockHash) => {
+      if (isReading || now() - readAtMs < REFRESH_MS) return;
+      isReading = true;
       try {
         const transaction = await read("eth_getTransactionByBlockHashAndIndex", [blockHash, "0x0"]);
-        // An empty block has none: the next one is asked for.
+        // An empty block has no transaction. The next head is tried.
         if (typeof transaction !== "object" || transaction === null) return;
         hasTimestamp = "blockTimestamp" in transaction && typeof transaction.blockTimestamp === "string";
-        learnedAtMs = now();
+        readAtMs = now();
       } finally {
-        isAsking = false;
+        isReading = false;
       }
     },
   };

@@ -47,7 +47,7 @@ export const compare = (
   work: Work,
   executed: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
 ): UnverifiedReason | undefined => {
-  if (executed.gasUsed !== work.told.gasUsed) return "gas";
-  if (formatData(executed.bloom) !== work.told.logsBloom) return "bloom";
-  return orderedTrieRoot(executed.encodedReceipts) === work.told.receiptsRoot ? undefined : "receiptsRoot";
+  if (executed.gasUsed !== work.expected.gasUsed) return "gas";
+  if (formatData(executed.bloom) !== work.expected.logsBloom) return "bloom";
+  return orderedTrieRoot(executed.encodedReceipts) === work.expected.receiptsRoot ? undefined : "receiptsRoot";
 };

@@ -1,12 +1,10 @@
 import { FILTER_EXPIRY_MS, MAX_FILTER_BLOCKS, MAX_FILTER_BYTES } from "./filterStore.ts";
 
 /*
- * One filter is one Redis hash, so that a script uses one slot of a cluster. The fields of the hash are:
- * - `query`, and `caller` (the client's id)
- * - `version`: changes with each advance
- * - `blocks`: the reported blocks as entries of equal length, oldest first
- * - `l:<entry>`: the logs of a block; empty if there was no room
- * - `bytes`: the total length of these logs
+ * One filter is one Redis hash, so that a script uses one slot of a cluster. Its fields:
+ * `query`; `caller`, the client's id; `version`, which changes with each advance.
+ * `blocks` are the reported blocks as entries of equal length, oldest first.
+ * `l:<entry>` are the logs of a block, empty if there was no room. `bytes` is the total length of these logs.
  */
 
 /** An entry is a block number of 16 hex digits and a hash of 64. */
@@ -35,8 +33,8 @@ export const READ_BLOCKS = `return redis.call('HMGET', KEYS[1], 'version', 'bloc
 export const READ_LOGS = `return redis.call('HMGET', KEYS[1], unpack(ARGV))`;
 
 /**
- * Stores the step of one poll. ARGV: the version at its start, the next version, the number of entries that stay, the entries
- * that are added, the lowest number that is still needed, then pairs of entry and logs.
+ * Stores the step of one poll. ARGV: the version at its start, the next version, the number of entries that stay.
+ * More ARGV: the added entries, the lowest number that is still needed, then pairs of entry and logs.
  * Returns 1 if the filter has the next version now, also if it had it before. Otherwise 0.
  */
 export const ADVANCE_FILTER = `

@@ -40,7 +40,7 @@ export interface WebSocketConnection {
   /** Discards all further messages. */
   stop(): void;
   /** Resolves when no call is in flight. */
-  settled(): Promise<void>;
+  drained(): Promise<void>;
   close(code: number, reason: string): void;
   terminate(): void;
   readonly closed: Promise<void>;
@@ -54,8 +54,8 @@ class ServedConnection implements WebSocketConnection {
   readonly closed: Promise<void>;
   readonly #options: WebSocketConnectionOptions;
   readonly #socket: WebSocket;
-  readonly #caller: string;
-  readonly #outbox: SendQueue;
+  readonly #clientId: string;
+  readonly #sendQueue: SendQueue;
   readonly #subscriber: Subscriber;
   readonly #subscriptions = new Map<string, () => void>();
   /** Aborted when the connection is closed. */
@@ -69,8 +69,8 @@ class ServedConnection implements WebSocketConnection {
   constructor(options: WebSocketConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
-    this.#caller = options.request.socket.remoteAddress ?? "unknown";
-    this.#outbox = createSendQueue({
+    this.#clientId = options.request.socket.remoteAddress ?? "unknown";
+    this.#sendQueue = createSendQueue({
       ...options,
       onSlow: () => {
         options.onSlow();
@@ -95,7 +95,7 @@ class ServedConnection implements WebSocketConnection {
     this.#isStopped = true;
   }
 
-  settled(): Promise<void> {
+  drained(): Promise<void> {
     if (this.#inFlight === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onIdle = resolve;
@@ -120,7 +120,7 @@ class ServedConnection implements WebSocketConnection {
       get isOpen() {
         return socket.readyState === socket.OPEN;
       },
-      notify: (fragments) => this.#outbox.notify(fragments),
+      notify: (fragments) => this.#sendQueue.notify(fragments),
       close: (code, reason) => this.close(code, reason),
     };
   }
@@ -170,7 +170,7 @@ class ServedConnection implements WebSocketConnection {
     const afterwards: (() => void)[] = [];
     const chunks = await this.#handle(body, (then) => afterwards.push(then));
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    if (chunks.length > 0) await this.#outbox.answer(chunks);
+    if (chunks.length > 0) await this.#sendQueue.answer(chunks);
     for (const then of afterwards) then();
   }
 
@@ -179,7 +179,7 @@ class ServedConnection implements WebSocketConnection {
     try {
       const { chunks } = await handle(body, {
         requestId,
-        clientId: this.#caller,
+        clientId: this.#clientId,
         headers: request.headers,
         signal: this.#controller.signal,
         subscriber: this.#subscriber,

@@ -92,7 +92,7 @@ class ConnectionSet implements WebSockets {
     await Promise.all(
       [...this.#connections].map(async (connection) => {
         connection.stop();
-        await Promise.race([connection.settled(), timeout]);
+        await Promise.race([connection.drained(), timeout]);
         connection.close(GOING_AWAY, "going away");
         await Promise.race([connection.closed, wait(Math.min(timeoutMs, CLOSE_GRACE_MS), undefined, { ref: false })]);
         connection.terminate();

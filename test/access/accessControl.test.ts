@@ -56,7 +56,7 @@ const start = async (t: TestContext, rules: Partial<AccessOptions>) => {
   return { ...server, post, refused };
 };
 
-test("a key by header, bearer token or path; nothing without", async (t) => {
+test("a key is accepted in a header, a bearer token or the path, and required", async (t) => {
   const server = await start(t, {
     keys: [
       { name: "one", sha256: sha256("k1") },
@@ -89,7 +89,7 @@ test("a key by header, bearer token or path; nothing without", async (t) => {
   assert.equal((await server.refused()).key, wrong.length);
 });
 
-test("what passes through needs a key too, and does not carry it on; pages and preflights need none", async (t) => {
+test("passed-through requests need a key and do not forward it, and pages and preflights need none", async (t) => {
   const server = await start(t, { keys: [{ name: "one", sha256: sha256("k1") }] });
   const get = async (path: string, headers: Record<string, string> = {}, method: "GET" | "OPTIONS" = "GET") => {
     const response = await send(server.url + path, { method, headers });
@@ -113,7 +113,7 @@ test("a WebSocket needs a key", async (t) => {
   socket.destroy();
 });
 
-test("methods: lists for all and for one key, batch items singly", async (t) => {
+test("method lists apply to all clients and to one key, for each call of a batch", async (t) => {
   const server = await start(t, {
     deny: ["eth_two"],
     keys: [
@@ -136,7 +136,7 @@ test("methods: lists for all and for one key, batch items singly", async (t) => 
   assert.equal((await server.refused()).method, 4);
 });
 
-test("limits: by key and by address, batch items counted singly", async (t) => {
+test("limits count by key and by address, for each call of a batch", async (t) => {
   const server = await start(t, {
     keys: [
       { name: "one", sha256: sha256("k1") },

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createMethodRules } from "../../src/access/methodRules.ts";
 
-test("nothing given, nothing forbidden", () => {
+test("without rules every method is allowed", () => {
   assert.equal(createMethodRules({}), undefined);
   assert.equal(createMethodRules({ deny: [] }), undefined);
 });
 
-test("names and beginnings are allowed, and what is denied wins", () => {
+test("rules match names and prefixes, and a denial has priority", () => {
   const isAllowed = createMethodRules({ allow: ["eth_*", "net_version"], deny: ["eth_getLogs", "eth_send*"] });
   for (const [method, expected] of [
     ["eth_call", true],

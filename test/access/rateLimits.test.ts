@@ -26,7 +26,7 @@ const takeAll = async (limits: RateLimits, id: string, calls: number): Promise<r
 const failuresOf = async ({ metrics }: ReturnType<typeof createTelemetry>): Promise<number> =>
   (await metrics.limiterFailures.get()).values[0]?.value ?? 0;
 
-test("in memory: each caller has his own count, and hears when to come again", async () => {
+test("in memory each client has its own count, and the error has Retry-After", async () => {
   const limits = createRateLimits({ telemetry: createTelemetry({ level: "silent" }) });
   const outcomes = await takeAll(limits, "a", 5);
   assert.deepEqual(
@@ -40,7 +40,7 @@ test("in memory: each caller has his own count, and hears when to come again", a
   await limits.take("key", "a", LIMIT);
 });
 
-test("in Redis: replicas count together; without it nobody is limited, and each call says so", async (t) => {
+test("in Redis replicas count together, and without Redis no client is limited and each call is counted", async (t) => {
   const redis = await startRedis(t);
   const replicas = await Promise.all(
     [1, 2].map(async () => {
@@ -65,7 +65,7 @@ test("in Redis: replicas count together; without it nobody is limited, and each 
   assert.equal(await failuresOf(one.telemetry), 4);
 });
 
-test("a Redis that hangs delays nobody by more than its deadline, and limits nobody", async (t) => {
+test("a Redis that hangs delays calls up to its deadline and limits no client", async (t) => {
   const redis = await startRedis(t);
   const client = createRedisClient(parseRedisUrl(redis.url));
   client.on("error", () => {});

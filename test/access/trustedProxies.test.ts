@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTrustedProxies, parseNetwork } from "../../src/access/trustedProxies.ts";
 
-test("X-Forwarded-For is read from the right, as far as machines are trusted", () => {
+test("X-Forwarded-For is read from the right through trusted proxies", () => {
   const addressOf = createTrustedProxies(["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"]);
   const cases: readonly (readonly [remote: string, forwarded: string | undefined, address: string])[] = [
     ["10.1.2.3", "203.0.113.5", "203.0.113.5"],
@@ -23,7 +23,7 @@ test("X-Forwarded-For is read from the right, as far as machines are trusted", (
   }
 });
 
-test("without trusted proxies the header means nothing", () => {
+test("without trusted proxies the header is ignored", () => {
   assert.equal(createTrustedProxies([])("10.1.2.3", "203.0.113.5"), "10.1.2.3");
 });
 

@@ -37,7 +37,7 @@ const rich = new Set(accounts.map(({ address }) => lower(address)));
 
 interface Message {
   readonly raws: readonly Hex[];
-  told: Work["told"];
+  expected: Work["expected"];
 }
 interface Block {
   readonly environment: PendingEnvironment;
@@ -87,7 +87,7 @@ const makeBlocks = async (count: number): Promise<Block[]> => {
     for (let index = 0; index < MESSAGES_A_BLOCK; index++) {
       const raws = number === 1 && index === 0 ? [await sign(0, { data: creation, gas: 5_000_000n })] : [];
       while (raws.length < TRANSACTIONS_A_MESSAGE) raws.push(await one(at++));
-      messages.push({ raws, told: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH } });
+      messages.push({ raws, expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH } });
     }
     blocks.push({ environment: environmentOf(number), messages });
   }
@@ -130,14 +130,14 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
           logsBloom: bloomOfLogs(logs),
         });
       }
-      if (blockField) message.told = toldBy(receipts);
+      if (blockField) message.expected = toldBy(receipts);
     }
     gas += receipts.at(-1)?.cumulativeGasUsed ?? 0n;
   }
   return { seconds: (performance.now() - startMs) / 1_000, gas };
 };
 
-const toldBy = (receipts: readonly Receipt[]): Work["told"] => {
+const toldBy = (receipts: readonly Receipt[]): Work["expected"] => {
   const bloom = createBloom();
   for (const { logsBloom } of receipts) orBloom(bloom, logsBloom);
   return {
@@ -169,7 +169,7 @@ const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   let gas = 0n;
   const startMs = performance.now();
   for (const { environment, messages } of blocks) {
-    for (const [index, { raws, told }] of messages.entries()) {
+    for (const [index, { raws, expected }] of messages.entries()) {
       const before = id === 0 ? undefined : id;
       const work = {
         id: ++id,
@@ -179,12 +179,12 @@ const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
         transactions: raws,
         accessList: [],
         hasPostExec: false,
-        told,
+        expected,
       };
       const { unverified } = await runner.run(work, RULES);
       if (unverified) throw new Error(`message ${environment.number}-${index} was not reproduced: ${unverified}`);
     }
-    gas += messages.at(-1)?.told.gasUsed ?? 0n;
+    gas += messages.at(-1)?.expected.gasUsed ?? 0n;
     runner.rebase({ number: environment.number, hash: formatHash(environment.number) }, id);
   }
   return { seconds: (performance.now() - startMs) / 1_000, gas };

@@ -87,7 +87,7 @@ test("garbage is counted by reason and ends nothing", async (t) => {
   assert.equal(feed.connected(), 1);
 });
 
-test("a lost feed is connected again", async (t) => {
+test("a lost feed reconnects", async (t) => {
   const { fakes, arrived, telemetry, feed } = await open(t, 1);
   const [fake] = fakes;
   fake?.send(wireMessage(0));
@@ -102,7 +102,7 @@ test("a lost feed is connected again", async (t) => {
   assert.equal(values[0]?.value, 1);
 });
 
-test("a feed that comes back after many failed attempts is connected within a second", async (t) => {
+test("a feed that recovers after many failed attempts is connected within a second", async (t) => {
   const { fakes, telemetry, feed } = await open(t, 1);
   const [fake] = fakes;
   assert.ok(fake);
@@ -117,7 +117,7 @@ test("a feed that comes back after many failed attempts is connected within a se
   assert.ok(tookMs < 1_000, `connected after ${tookMs} ms`);
 });
 
-test("waiting between connections doubles up to a bound, half of it by chance; a server that refuses is left alone longer", () => {
+test("the backoff doubles up to a limit with random jitter, and is longer for a server that rejects", () => {
   assert.deepEqual(
     [0, 1, 2, 20].map((failures) => backoffMs(failures, "closed", 1)),
     [250, 500, 500, 500],
@@ -129,7 +129,7 @@ test("waiting between connections doubles up to a bound, half of it by chance; a
   assert.equal(backoffMs(0, "closed", 0), 125);
 });
 
-test("no data is stale after three block times, at least two seconds", () => {
+test("the idle deadline is three block times and at least two seconds", () => {
   assert.equal(idleDeadlineMs(2_000), 6_000);
   assert.equal(idleDeadlineMs(200), 2_000);
 });

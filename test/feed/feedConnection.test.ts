@@ -29,12 +29,12 @@ const ending = (t: TestContext, feed: Pick<FakeFeed, "url">, options: Partial<Fe
   return { promise, stop };
 };
 
-test("a feed that answers pings and sends no data is ended as idle", async (t) => {
+test("a connection that answers pings without data ends as idle", async (t) => {
   const feed = await start(t);
   assert.equal(await ending(t, feed, { idleMs: () => 20 }).promise, "idle");
 });
 
-test("frames that are no messages do not count as data", async (t) => {
+test("frames without a message do not count as data", async (t) => {
   const feed = await start(t);
   const connected = feed.connected();
   const sending = setInterval(() => feed.send("garbage"), 2);
@@ -44,12 +44,12 @@ test("frames that are no messages do not count as data", async (t) => {
   assert.equal(await promise, "idle");
 });
 
-test("a socket that stays open and answers no ping is ended as silent", async (t) => {
+test("an open connection without pongs ends as silent", async (t) => {
   const feed = await start(t, { autoPong: false });
   assert.equal(await ending(t, feed, { pongDeadlineMs: 10 }).promise, "silent");
 });
 
-test("a closed connection, a refused one and a frame over the limit end it", async (t) => {
+test("a closed connection, a rejected connection and a frame above the limit end the feed connection", async (t) => {
   const feed = await start(t);
   const connected = feed.connected();
   const closed = ending(t, feed);
@@ -66,7 +66,7 @@ test("a closed connection, a refused one and a frame over the limit end it", asy
   assert.equal(await ending(t, { ...feed, url: "ws://127.0.0.1:1" }).promise, "closed");
 });
 
-test("an HTTP refusal is named; a gateway without its server counts as closed", async (t) => {
+test("an HTTP rejection ends as refused, and a gateway error as closed", async (t) => {
   let status = 429;
   const server = createServer((_request, response) => response.writeHead(status).end()).listen(0, "127.0.0.1");
   server.on("upgrade", (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));

@@ -30,7 +30,7 @@ test("a frame is too large before or after decompression", () => {
   assert.deepEqual(decodeFrame(bomb, MAX_BYTES), { refused: "tooLarge" });
 });
 
-test("what is neither JSON, brotli nor UTF-8 is undecodable", () => {
+test("a frame that is neither JSON, brotli nor UTF-8 is undecodable", () => {
   for (const frame of [
     new Uint8Array(0),
     bytes("   "),

@@ -63,12 +63,12 @@ test("metadata without receipts, without a number, or not there at all", () => {
   assert.equal(parse({ ...wireMessage(1), metadata: null }).blockNumber, undefined);
 });
 
-test("receipts of a shape that is not known count as none", () => {
+test("receipts of an unknown format are ignored", () => {
   assert.equal(withReceipt({ status: "yes" }).receipts, undefined);
   assert.equal(parse(wireMessage(1, { metadata: { receipts: [] } })).receipts, undefined);
 });
 
-test("the message before is named, 0-0 is nobody", () => {
+test("the predecessor is parsed, and 0-0 means none", () => {
   const previous = (value: unknown) => parse(wireMessage(1, { metadata: { prev_flashblock_id: value } })).previous;
   assert.equal(previous("100-10"), "100-10");
   assert.equal(previous("0-0"), undefined);
@@ -89,14 +89,14 @@ test("Subblocks: zero hashes and a transaction that ends the block", () => {
   assert.equal(parsed.diff.withdrawalsRoot, hashOf(0));
 });
 
-test("an envelope around a message is looked through", () => {
+test("a message in an envelope is parsed", () => {
   assert.equal(parse({ payload: wireMessage(3), target_index: 10 }).index, 3);
   assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(2), target_index: 10 } }).index, 2);
   assert.equal(parse({ ...wireMessage(4), target_index: 10 }).index, 4);
   assert.equal(parse({ OpFlashblockPayload: { ...wireMessage(0), target_index: 0 } }).base?.blockNumber, 101n);
 });
 
-test("the end of a block is no message and no fault", () => {
+test("the end of a payload is ignored without a fault", () => {
   const end = { payload_id: "0x0000000000000065" };
   for (const value of [end, { OpFlashblockPayload: end }, { OpFlashblockPayloadEnd: end }, { PayloadEnd: end }]) {
     assert.deepEqual(parseMessage(JSON.stringify(value)), { ignored: "payloadEnd" });
@@ -105,7 +105,7 @@ test("the end of a block is no message and no fault", () => {
   assert.equal(faultOf({ ...end, index: 1 }), "badDiff");
 });
 
-test("malformed messages are named", () => {
+test("malformed messages return their fault", () => {
   assert.deepEqual(parseMessage("{"), { fault: "notJson" });
   for (const value of [
     null,
@@ -131,7 +131,7 @@ test("malformed messages are named", () => {
   }
 });
 
-test("no text makes it throw", () => {
+test("no text makes the parser throw", () => {
   fc.assert(fc.property(fc.oneof(fc.json(), fc.string()), (text) => void parseMessage(text)));
   const paths = ["payload_id", "index", "base", "diff", "metadata"];
   fc.assert(
@@ -143,7 +143,7 @@ test("no text makes it throw", () => {
   );
 });
 
-test("access lists of three chains name the same accounts and slots; other shapes count as none", () => {
+test("access lists of three chains return the same accounts and slots, and other formats are ignored", () => {
   const address = `0x${"ab".repeat(20)}`;
   const slot = (number: number) => `0x${number.toString(16).padStart(64, "0")}`;
   const camel = [{ address, storageChanges: [{ key: slot(1), changes: [] }], storageReads: [slot(2)] }];

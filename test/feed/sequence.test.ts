@@ -43,13 +43,13 @@ test("a duplicate changes nothing", () => {
   assert.deepEqual(shape(state), ["101: 0 1"]);
 });
 
-test("joining in the middle waits for index 0", () => {
+test("a connection that opens inside a block waits for index 0", () => {
   const { state, decisions } = play(block(101n, 4).slice(2));
   assert.deepEqual(decisions, ["waiting", "waiting"]);
   assert.deepEqual(shape(state), []);
 });
 
-test("a gap keeps the prefix; the missing message, from any feed, closes it", () => {
+test("a gap leaves the prefix valid, and the missing message from any feed closes it", () => {
   const [zero, one, two, three] = block(101n, 4);
   assert.ok(zero && one && two && three);
   const gap = play([zero, two, three]);
@@ -62,14 +62,14 @@ test("a gap keeps the prefix; the missing message, from any feed, closes it", ()
   assert.ok(!isDegraded(filled.state));
 });
 
-test("after a gap the next block waits until the head has passed the broken one", () => {
+test("after a gap the next block waits until the head passes the incomplete block", () => {
   const gap = play([flashblock(0), flashblock(2), ...block(102n, 2)]);
   assert.deepEqual(gap.decisions, ["first", "gap", "gap", "waiting"]);
   assert.deepEqual(shape(gap.state), ["101: 0"]);
   assert.deepEqual(shape(follow(gap.state, head(101n), LIMITS)), ["102: 0 1"]);
 });
 
-test("a lost last message is seen by its name, and is a gap", () => {
+test("a missing predecessor shows a lost last message, which is a gap", () => {
   const next = flashblock(0, { number: 102n, metadata: { block_number: 102, prev_flashblock_id: "101-2" } });
   const { state, decisions } = play([...block(101n, 2), next]);
   assert.deepEqual(decisions, ["first", "next", "gap"]);
@@ -77,7 +77,7 @@ test("a lost last message is seen by its name, and is a gap", () => {
   assert.deepEqual(shape(play([flashblock(2)], state).state), ["101: 0 1 2", "102: 0"]);
 });
 
-test("a lost index 0 is a gap until the head has passed its block", () => {
+test("a lost index 0 is a gap until the head passes its block", () => {
   const before = play(block(101n, 3));
   const lost = play(block(102n, 3).slice(1), before.state);
   assert.deepEqual(lost.decisions, ["gap", "gap"]);
@@ -92,7 +92,7 @@ test("a lost index 0 is a gap until the head has passed its block", () => {
   assert.ok(!isDegraded(passed));
 });
 
-test("a lost index 0 of a feed that does not number its messages is forgotten with its block too", () => {
+test("a lost index 0 of a feed without block numbers is a gap until the head passes its block", () => {
   const silent = { number: 102n, metadata: {} };
   const lost = play([flashblock(1, silent), flashblock(2, silent)], play(block(101n, 2)).state);
   assert.deepEqual(lost.decisions, ["gap", "gap"]);
@@ -106,7 +106,7 @@ test("a lost index 0 of a feed that does not number its messages is forgotten wi
 const timed = (number: bigint, timesMs: readonly number[]): readonly Flashblock[] =>
   timesMs.map((receivedMs, index) => ({ ...flashblock(index, { number }), receivedMs }));
 
-test("a pause at a block's end that is long for its pace: the next block waits for the head", () => {
+test("after an unusually long pause the next block waits for the head", () => {
   const whole = play([...timed(101n, [0, 20, 130, 330, 530, 730]), ...timed(102n, [1_010, 1_030])]);
   assert.deepEqual(whole.decisions.slice(-2), ["firstOfNextBlock", "next"]);
   const short = play([...timed(101n, [0, 20, 130, 330, 530]), ...timed(102n, [1_010, 1_030])]);
@@ -120,28 +120,28 @@ test("a pause at a block's end that is long for its pace: the next block waits f
   assert.deepEqual(shape(found.state), ["101: 0 1 2 3 4 5", "102: 0 1"], "a second feed brings the last message");
 });
 
-test("messages too far above the head are missing, until others are taken again", () => {
+test("messages too far above the head count as missing until one is applied", () => {
   const all = play([...block(101n, 1), flashblock(0, { number: 106n })]);
   assert.deepEqual(all.decisions, ["first", "tooFar"]);
   assert.ok(isDegraded(all.state));
   assert.ok(!isDegraded(play([flashblock(1)], all.state).state));
 });
 
-test("index 0 that comes before its parent is sealed is held, and taken up with the head", () => {
+test("an index 0 that arrives before its parent is sealed is buffered, and applied with the head", () => {
   const early = play(block(102n, 2));
   assert.deepEqual(early.decisions, ["early", "waiting"]);
   assert.deepEqual(shape(early.state), []);
   assert.deepEqual(shape(follow(early.state, head(101n), LIMITS)), ["102: 0 1"]);
 });
 
-test("a wrong parent is quarantined, and comes back if the head does", () => {
+test("a block on a wrong parent is buffered, and applied if the head returns to that parent", () => {
   const other = { number: 101n, parentHash: hashOf(0xbad) };
   const wrong = play([flashblock(0, other), flashblock(1, other)]);
   assert.deepEqual(wrong.decisions, ["wrongParent", "waiting"]);
   assert.deepEqual(shape(follow(wrong.state, { number: 100n, hash: hashOf(0xbad) }, LIMITS)), ["101: 0 1"]);
 });
 
-test("a new payload for the same block replaces it and what followed; the old one does not come back", () => {
+test("a new payload replaces its block and all later messages, and the old one does not come back", () => {
   const payload = payloadOf(0xff);
   const { state, decisions } = play([
     ...block(101n, 3),
@@ -156,27 +156,27 @@ test("a new payload for the same block replaces it and what followed; the old on
   assert.equal(state.blocks[0]?.payloadId, payload);
 });
 
-test("another message under a known index replaces it and what followed, once", () => {
+test("another message with a known index replaces it and all later messages, once", () => {
   const changed = flashblock(1, { blockHash: hashOf(0xabc), transactions: ["0x02"] });
   const { state, decisions } = play([...block(101n, 3), changed, flashblock(1)]);
   assert.deepEqual(decisions.slice(3), ["replacement", "old"]);
   assert.deepEqual(shape(state), ["101: 0 1"]);
 });
 
-test("what is at or below the head, or far above it, is not kept", () => {
+test("messages at or below the head, or far above it, are discarded", () => {
   assert.deepEqual(play([flashblock(0, { number: 100n }), flashblock(3, { number: 97n })]).decisions, ["old", "old"]);
   const far = play([flashblock(0, { number: 106n }), flashblock(1, { number: 10_000n })]);
   assert.deepEqual(far.decisions, ["tooFar", "tooFar"]);
   assert.deepEqual(far.state.buffered, []);
 });
 
-test("a head drops what it passed and keeps what stands on it", () => {
+test("a head removes blocks up to it and leaves the blocks above", () => {
   const { state } = play([...block(101n, 2), ...block(102n, 2), ...block(103n, 1)]);
   assert.deepEqual(shape(follow(state, head(101n), LIMITS)), ["102: 0 1", "103: 0"]);
   assert.deepEqual(shape(follow(state, head(103n), LIMITS)), []);
 });
 
-test("a reorganisation orphans what stood on the old head", () => {
+test("a reorganisation orphans the blocks on the old head", () => {
   const { state } = play(block(101n, 2));
   const elsewhere = follow(state, { number: 100n, hash: hashOf(0xbad) }, LIMITS);
   assert.deepEqual(shape(elsewhere), []);
@@ -185,7 +185,7 @@ test("a reorganisation orphans what stood on the old head", () => {
   assert.deepEqual(shape(play(block(91n, 1), deep, head(90n)).state), ["91: 0"]);
 });
 
-test("what is held is bounded", () => {
+test("the buffer is limited", () => {
   const wrong = Array.from({ length: 40 }, (_, at) =>
     flashblock(0, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad), blockHash: hashOf(at) }),
   );
@@ -206,7 +206,7 @@ test("any order of two blocks' messages, each perhaps twice, ends in the same st
   );
 });
 
-test("two feeds that each lose messages give the whole together", () => {
+test("two feeds that each lose messages are complete together", () => {
   const all = [...block(101n, 6), ...block(102n, 6)];
   const losses = fc.array(fc.constantFrom("a", "b", "both"), { minLength: all.length, maxLength: all.length });
   fc.assert(

@@ -19,7 +19,7 @@ const status = async (url: string): Promise<number> => {
   return response.statusCode;
 };
 
-test("operations have a port of their own", async () => {
+test("the ops port serves health and metrics", async () => {
   let ready = false;
   const onError = (): void => assert.fail();
   const ops = await createOpsServer({
@@ -41,7 +41,7 @@ test("operations have a port of their own", async () => {
   await ops.close();
 });
 
-test("draining: unready at once, still answering, then in flight requests end and the listener is closed", async () => {
+test("draining is unready at once, finishes requests in flight, then closes the listener", async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<Reply>();
   const slow = async (): Promise<Reply> => {
@@ -77,7 +77,7 @@ test("draining: unready at once, still answering, then in flight requests end an
   await done;
 });
 
-test("what does not end in time is ended", async () => {
+test("connections that do not end in time are closed", async () => {
   const asked = Promise.withResolvers<AbortSignal>();
   const server = await startHttpServer({
     handle: (_, { signal }) => {
@@ -92,7 +92,7 @@ test("what does not end in time is ended", async () => {
   if (!signal.aborted) await once(signal, "abort");
 });
 
-test("a request that is on its way on an open connection while the listener closes is answered", async () => {
+test("a request sent on an open connection while the listener closes is answered", async () => {
   const server = await startHttpServer(createTestEndpoint({ methods: {} }));
   const socket = connect(server.port, "127.0.0.1");
   await once(socket, "connect");

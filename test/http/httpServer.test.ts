@@ -42,7 +42,7 @@ const start = (options: Parameters<typeof startHttpServer>[1] = {}) =>
     options,
   );
 
-test("POST is answered at every path of the chain, with its headers", async () => {
+test("POST is answered at every path of the chain with the expected headers", async () => {
   const server = await start();
   for (const path of ["/", "", "/?a=b", "/base", "/base/", "/8453", "/8453/?x"]) {
     const { statusCode, headers, body } = await send(server.url + path, {
@@ -76,7 +76,7 @@ test("an error of one call has its status and Retry-After", async () => {
   await server.close(0);
 });
 
-test("nothing but notifications: 204 without a body", async () => {
+test("notifications alone return 204 without a body", async () => {
   const server = await start();
   const { statusCode, headers, body } = await send(server.url, {
     method: "POST",
@@ -89,7 +89,7 @@ test("nothing but notifications: 204 without a body", async () => {
   await server.close(0);
 });
 
-test("verbs, paths and the page at /", async () => {
+test("methods, paths and the page at /", async () => {
   const server = await start();
   const ask = async (method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE" | "OPTIONS", path: string) => {
     const { statusCode, headers, body } = await send(server.url + path, { method });
@@ -106,7 +106,7 @@ test("verbs, paths and the page at /", async () => {
   await server.close(0);
 });
 
-test("content types: JSON with any parameters, nothing else, nothing encoded", async () => {
+test("only unencoded JSON is accepted, with any content-type parameters", async () => {
   const server = await start();
   const status = async (headers: Record<string, string>) => {
     const { statusCode, body } = await send(server.url, { method: "POST", headers, body: call("one") });
@@ -151,7 +151,7 @@ test("CORS: a list of origins, with credentials", async () => {
   await server.close(0);
 });
 
-test("large answers are compressed as the caller likes, small ones are not", async () => {
+test("large responses are compressed as the client accepts, small ones are not", async () => {
   const server = await start();
   const ask = async (method: string, accept: string) => {
     const headers = { ...json, "accept-encoding": accept };
@@ -175,7 +175,7 @@ test("large answers are compressed as the caller likes, small ones are not", asy
   await server.close(0);
 });
 
-test("a stream that breaks on the way breaks the connection", async () => {
+test("a stream that fails breaks the connection", async () => {
   const server = await start();
   for (const accept of ["identity", "gzip"]) {
     const headers = { ...json, "accept-encoding": accept };
@@ -188,7 +188,7 @@ test("a stream that breaks on the way breaks the connection", async () => {
   await server.close(0);
 });
 
-test("a body over the limit is refused, and its sender gets to read why", async () => {
+test("a body above the limit is rejected, and the sender can read the error", async () => {
   const server = await start({ maxBodyBytes: 1_000 });
   const refused =
     '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: body is larger than 1000 bytes"}}';
@@ -204,7 +204,7 @@ test("a body over the limit is refused, and its sender gets to read why", async 
   await server.close(0);
 });
 
-test("a caller that leaves aborts the request's signal", async () => {
+test("a client that disconnects aborts the request's signal", async () => {
   const asked = Promise.withResolvers<EndpointRequest>();
   const server = await startHttpServer({
     handle: (_, request) => {
@@ -259,7 +259,7 @@ test("a stream waits for a slow reader and ends with it", async () => {
   await server.close(0);
 });
 
-test("a body that breaks off is not answered and does no harm", async () => {
+test("an incomplete body is not answered", async () => {
   const server = await start();
   const socket = connect(server.port, "127.0.0.1");
   socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{");
@@ -271,7 +271,7 @@ test("a body that breaks off is not answered and does no harm", async () => {
   await server.close(0);
 });
 
-test("an endpoint that fails is an internal error, said to us alone", async () => {
+test("a failing endpoint is an internal error, and only the log has the cause", async () => {
   const failure = new TypeError("secret");
   const server = await startHttpServer({
     handle: async () => {
@@ -285,7 +285,7 @@ test("an endpoint that fails is an internal error, said to us alone", async () =
   await server.close(0);
 });
 
-test("a POST that offers another protocol is answered all the same", async () => {
+test("a POST that offers a protocol upgrade is answered", async () => {
   const server = await start();
   const socket = connect(server.port, "127.0.0.1");
   const body = call("one");

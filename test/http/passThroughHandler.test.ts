@@ -41,7 +41,7 @@ const start = async (target: string) => {
   return { ...server, failures, close };
 };
 
-test("what is no JSON-RPC is passed through, with the chain's prefix taken off; JSON-RPC is not", async () => {
+test("requests that are not JSON-RPC are passed through without the chain's prefix, and JSON-RPC is not", async () => {
   const target = await startTarget();
   const server = await start(target.url);
   const ask = async (method: "GET" | "POST" | "PUT", path: string, body?: string) => {
@@ -74,7 +74,7 @@ test("WebSockets are passed through", async () => {
   await target.close();
 });
 
-test("a target that is gone is a 502 that does not name it", async () => {
+test("an unreachable target returns 502 without its name", async () => {
   const target = await startTarget();
   await target.close();
   const server = await start(target.url);
@@ -88,7 +88,7 @@ test("a target that is gone is a 502 that does not name it", async () => {
   await server.close();
 });
 
-test("without a target a WebSocket is refused", async () => {
+test("without a target a WebSocket is rejected", async () => {
   const server = await startHttpServer(createTestEndpoint({ methods: {} }));
   const socket = new WebSocket(server.url.replace("http", "ws"));
   const [error] = await once(socket, "error");

@@ -11,7 +11,7 @@ const request: EndpointRequest = {
 };
 const answer = (chunks: EndpointResponse["chunks"]): EndpointResponse => ({ status: 200, cacheStatus: "", chunks });
 
-test("idle when the last answer is given, and its stream has ended", async () => {
+test("drained when the last response and its stream have ended", async () => {
   const first = Promise.withResolvers<EndpointResponse>();
   const { endpoint, idle } = trackInFlight({ handle: () => first.promise });
   await idle();
@@ -37,7 +37,7 @@ test("idle when the last answer is given, and its stream has ended", async () =>
   await waited;
 });
 
-test("what fails has ended too", async () => {
+test("a failed request has ended too", async () => {
   const { endpoint, idle } = trackInFlight({ handle: () => Promise.reject(new Error("no")) });
   await assert.rejects(endpoint.handle(new Uint8Array(), request));
   await idle();

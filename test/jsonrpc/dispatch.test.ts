@@ -42,7 +42,7 @@ const streamOf = (...parts: (string | Error)[]): (() => Promise<Reply>) => {
   return async () => ({ body: body() });
 };
 
-test("a result is spliced in as it is, beside the id's own bytes", async () => {
+test("a result and the id are spliced in unchanged", async () => {
   const { ask, outcomes } = setup({ one: constant('{ "a" : 1.0 }') });
   const { status, text } = await ask('{"id": 12345678901234567890.10 ,"method":"one","jsonrpc":"2.0"}');
   assert.equal(status, 200);
@@ -53,12 +53,12 @@ test("a result is spliced in as it is, beside the id's own bytes", async () => {
   );
 });
 
-test("a method that is not known is forwarded", async () => {
+test("an unknown method is forwarded", async () => {
   const { ask } = setup({});
   assert.equal((await ask(request(1, "foo_bar"))).text, '{"jsonrpc":"2.0","id":1,"result":"forwarded foo_bar"}');
 });
 
-test("params are parsed when somebody looks", async () => {
+test("params are parsed on first use", async () => {
   const { ask } = setup({ echo: async (call) => ({ body: bytes(JSON.stringify(call.params)) }) });
   assert.equal(
     (await ask(request(1, "echo", [1, { a: "é" }]))).text,
@@ -67,7 +67,7 @@ test("params are parsed when somebody looks", async () => {
   assert.equal((await ask('{"jsonrpc":"2.0","id":1,"method":"echo"}')).text, '{"jsonrpc":"2.0","id":1,"result":[]}');
 });
 
-test("an RpcError reaches the caller with its status, code, message and data", async () => {
+test("an RpcError is returned with its status, code, message and data", async () => {
   const { ask } = setup({
     fail: async () => {
       throw new RpcError(3, "execution reverted", { data: "0x08", status: 503 });
@@ -79,7 +79,7 @@ test("an RpcError reaches the caller with its status, code, message and data", a
   assert.equal((await ask(`[${request("a", "fail")}]`)).status, 200);
 });
 
-test("a node's error is passed on byte for byte", async () => {
+test("a node's error is returned byte for byte", async () => {
   const { ask } = setup({
     fail: async () => {
       throw new RpcError(-32000, "x", { text: bytes('{ "code":-32000, "message":"x", "more":1 }') });
@@ -91,7 +91,7 @@ test("a node's error is passed on byte for byte", async () => {
   );
 });
 
-test("any other error is told to us and not to the caller", async () => {
+test("any other error is logged and not returned to the client", async () => {
   const secret = new TypeError("secret");
   const { ask, errors } = setup({
     fail: async () => {
@@ -103,7 +103,7 @@ test("any other error is told to us and not to the caller", async () => {
   assert.deepEqual(errors, [secret]);
 });
 
-test("a batch runs side by side and is answered in request order", async () => {
+test("a batch runs in parallel and is answered in request order", async () => {
   const first = Promise.withResolvers<Reply>();
   const { ask } = setup({
     slow: () => first.promise,
@@ -130,7 +130,7 @@ test("notifications run and are not answered", async () => {
   assert.equal(outcomes.length, 6);
 });
 
-test("no more of a batch runs at the same time than allowed", async () => {
+test("calls of a batch in flight are limited", async () => {
   let running = 0;
   let most = 0;
   const { ask } = setup(
@@ -149,7 +149,7 @@ test("no more of a batch runs at the same time than allowed", async () => {
   assert.equal(most, 3);
 });
 
-test("streams of a batch are written one after the other, in order, though their places are few", async () => {
+test("streams of a batch are written in order with few slots", async () => {
   const { ask } = setup({ streamed: streamOf("[1", ",2]"), one: constant("1") }, { concurrency: 2 });
   const { text } = await ask(
     `[${request(1, "streamed")},${request(2, "streamed")},${request(3, "streamed")},${request(4, "one")}]`,
@@ -165,7 +165,7 @@ test("streams of a batch are written one after the other, in order, though their
   );
 });
 
-test("a stream that fails before its first byte is an error, one that fails later breaks off", async () => {
+test("a stream that fails before its first byte is an error response, and a later failure breaks off", async () => {
   const { ask } = setup({
     early: streamOf(new RpcError(-32000, "early")),
     late: streamOf("[1", new RpcError(-32000, "late")),
@@ -195,7 +195,7 @@ test("a response over its limit is an error before the first byte and breaks off
   await assert.rejects(ask(`[${request(1, "half")},${request(2, "streamed")}]`), /larger than 1000/);
 });
 
-test("a reader that leaves ends the streams that were opened for it", async () => {
+test("a client that disconnects ends its open streams", async () => {
   let ended = 0;
   const forever = async (): Promise<Reply> => ({
     body: (async function* () {
@@ -219,7 +219,7 @@ test("a reader that leaves ends the streams that were opened for it", async () =
   assert.equal(ended, 2);
 });
 
-test("a batch tells how many of its calls were answered with an error; a notification is no answer", async () => {
+test("a batch reports its error responses, and a notification has none", async () => {
   const { dispatch } = setup({
     boom: async () => {
       throw new RpcError(3, "execution reverted");

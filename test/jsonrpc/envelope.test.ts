@@ -60,20 +60,20 @@ test("params are an array, absent or null", () => {
   assert.deepEqual(withParams("1"), ["1", -32600]);
 });
 
-test("256 levels are read, one more is refused", () => {
+test("256 levels are parsed, and one more is rejected", () => {
   const request = (levels: number): string => `{"jsonrpc":"2.0","id":1,"method":"m","params":${nested(levels)}}`;
   assert.deepEqual(first(request(255)), ["1", "m", nested(255)]);
   assert.equal(refused(request(256)), -32600);
   assert.equal(refused(nested(100_000)), -32600);
 });
 
-test("white space may stand before a batch, a byte order mark nowhere", () => {
+test("white space before a batch is allowed, and a byte order mark is not", () => {
   assert.equal(parse(' \n\t\r[{"jsonrpc":"2.0","id":1,"method":"m"} , 1 ]\n').items.length, 2);
   assert.equal(refused('\uFEFF{"jsonrpc":"2.0","id":1,"method":"m"}'), -32700);
   assert.equal(refused("\u00a0{}"), -32700);
 });
 
-test("what is refused whole", () => {
+test("bodies that are rejected as a whole", () => {
   assert.equal(refused("[]"), -32600);
   assert.equal(refused("[1,1,1]", 2), -32600);
   assert.equal(refused(""), -32700);
@@ -91,7 +91,7 @@ const isJson = (text: string): boolean => {
   }
 };
 
-test("what is JSON and what is not is decided as JSON.parse decides it", () => {
+test("the parser accepts exactly what JSON.parse accepts", () => {
   const noise = fc.string({ unit: fc.constantFrom(...'{}[],:"\\u0019-+.eE truefalsn\n\u0001/b'), maxLength: 12 });
   const cut = fc
     .tuple(fc.json({ noUnicodeString: false, maxDepth: 4 }), fc.nat(), fc.nat({ max: 2 }), noise)
@@ -108,7 +108,7 @@ test("what is JSON and what is not is decided as JSON.parse decides it", () => {
   );
 });
 
-test("params read here are the params that were written", () => {
+test("parsed params equal the written params", () => {
   fc.assert(
     fc.property(fc.array(fc.jsonValue()), fc.string(), (params, method) => {
       const [item] = parse(JSON.stringify({ method: method.toWellFormed(), params, id: 1, jsonrpc: "2.0" })).items;

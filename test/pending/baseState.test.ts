@@ -28,7 +28,7 @@ const wrote = (address: Address, balance: bigint) =>
 const create = (fetch: (base: BlockId, keys: StateKeys) => Promise<StateValues>) =>
   new BaseState({ fetch, codes: new Map(), isNative: () => false }, block(1n));
 
-test("values stay known over a block whose writes are known, and are those that it wrote", async () => {
+test("a block with known writes leaves cached values valid and updates what it wrote", async () => {
   const base = create(async (_, keys) => valuesAt(5n, keys));
   await base.fetch(keysOf(ALICE, BOB), []);
   base.advance(block(2n), [wrote(ALICE, 6n)]);
@@ -36,14 +36,14 @@ test("values stay known over a block whose writes are known, and are those that 
   assert.equal(balanceOf(base, BOB), 5n);
 });
 
-test("no value stays known over a block whose writes are not known", async () => {
+test("a block with unknown writes evicts all cached values", async () => {
   const base = create(async (_, keys) => valuesAt(5n, keys));
   await base.fetch(keysOf(ALICE), []);
   base.reset(block(2n));
   assert.deepEqual(base.known.lacking(keysOf(ALICE)), keysOf(ALICE));
 });
 
-test("values that arrive after the base has moved are dropped: the next block may have written them", async () => {
+test("values that arrive after the base moved are discarded, because the next block may have written them", async () => {
   const gate = Promise.withResolvers<void>();
   const base = create(async (at, keys) => {
     if (at.number === 1n) await gate.promise;
@@ -59,7 +59,7 @@ test("values that arrive after the base has moved are dropped: the next block ma
   assert.equal(balanceOf(base, BOB), 10n);
 });
 
-test("an account whose code was dropped is fetched again", async () => {
+test("an account whose code was evicted is fetched again", async () => {
   const codes = new Map<Hash, Uint8Array>();
   const hash: Hash = `0x${"c0".repeat(32)}`;
   const fetch = async (_: BlockId, { accounts }: StateKeys): Promise<StateValues> => ({

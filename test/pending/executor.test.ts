@@ -62,7 +62,7 @@ const start = async (t: TestContext) => {
   return { devnet, rig, send, step, seal, sender: account.address.toLowerCase() as `0x${string}` };
 };
 
-test("messages of a real sequencer are executed, proven, and become the base without being fetched again", async (t) => {
+test("messages of a real sequencer are executed and verified, and become the base without another fetch", async (t) => {
   const { devnet, rig, send, step, seal, sender } = await start(t);
   assert.equal(rig.pending.view().pending?.blocks.length, 0);
   await step();

@@ -37,7 +37,7 @@ const seal = async (rig: Rig, number: bigint): Promise<void> => {
   assertNotOlder(rig);
 };
 
-test("duplicates and reordering change nothing that is shown in the end", async (t) => {
+test("duplicates and reordered messages do not change the final view", async (t) => {
   const rig = createRig(t);
   const [zero, one, two] = block(101n, 3);
   assert.ok(zero && one && two);
@@ -47,7 +47,7 @@ test("duplicates and reordering change nothing that is shown in the end", async 
   assert.equal(rig.view().mode, "live");
 });
 
-test("a gap: degraded on the prefix, live with the block after the next seal", async (t) => {
+test("a gap makes the prefix degraded, and the block after the next sealed block is live", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n, 2), flashblock(3));
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
@@ -57,7 +57,7 @@ test("a gap: degraded on the prefix, live with the block after the next seal", a
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
 });
 
-test("a wrong parent is not shown; the next right block is", async (t) => {
+test("a block on a wrong parent is not shown, and the next valid block is", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0, { parentHash: hashOf(0xbad) }), flashblock(1));
   assert.equal(rig.shown(), "stale latest");
@@ -65,7 +65,7 @@ test("a wrong parent is not shown; the next right block is", async (t) => {
   await assertLive(rig, 102n);
 });
 
-test("a replaced payload is shown in the place of the first", async (t) => {
+test("a replacement payload is shown instead of the first", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n, 3));
   const payload = payloadOf(0xff);
@@ -76,7 +76,7 @@ test("a replaced payload is shown in the place of the first", async (t) => {
   await assertLive(rig, 102n);
 });
 
-test("a feed that falls silent while its socket stays open: stale after three block times, live with its next block", async (t) => {
+test("a feed that falls silent on an open socket is stale after three block times, and live with its next block", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n));
   await rig.pass(5_000);
@@ -90,7 +90,7 @@ test("a feed that falls silent while its socket stays open: stale after three bl
   await assertLive(rig, 102n);
 });
 
-test("a feed that falls silent is stale as soon as the head has passed what it told, live with its next block", async (t) => {
+test("a silent feed is stale once the head passes its last block, and live with its next block", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n));
   await rig.pass(800);
@@ -106,7 +106,7 @@ test("a feed that falls silent is stale as soon as the head has passed what it t
   await assertLive(rig, 103n);
 });
 
-test("a lost index 0: degraded for its block, counted once, live with the next block", async (t) => {
+test("a lost index 0 makes its block degraded, counts once, and the next block is live", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n));
   await rig.send(...block(102n, 4).slice(1));
@@ -130,7 +130,7 @@ const sendPaced = async (rig: Rig, number: bigint, count: number): Promise<void>
   }
 };
 
-test("a lost last message: the next block is not shown on what lacks it, and the gap is counted", async (t) => {
+test("after a lost last message the next block is not shown, and the gap is counted", async (t) => {
   const rig = createRig(t);
   await sendPaced(rig, 101n, 4);
   await rig.pass(200);
@@ -142,7 +142,7 @@ test("a lost last message: the next block is not shown on what lacks it, and the
   assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 1 });
 });
 
-test("a long pause before the next block that was no loss: degraded until the head shows it, no gap", async (t) => {
+test("a long pause without a loss is degraded until the next head, and counts no gap", async (t) => {
   const rig = createRig(t);
   await sendPaced(rig, 101n, 4);
   await rig.pass(400);
@@ -155,7 +155,7 @@ test("a long pause before the next block that was no loss: degraded until the he
   assert.deepEqual(await rig.counted("feedGaps"), {});
 });
 
-test("a chain that always pauses before a block: that is learned after two whole blocks", async (t) => {
+test("the usual pause before a block is learned after two complete blocks", async (t) => {
   const rig = createRig(t);
   const modes: string[] = [];
   for (let number = 101n; number <= 106n; number++) {
@@ -172,7 +172,7 @@ test("a chain that always pauses before a block: that is learned after two whole
   assert.deepEqual(await rig.counted("feedGaps"), {});
 });
 
-test("a node more than the depth behind: degraded as soon as messages are dropped, stale when it is known", async (t) => {
+test("a node behind by more than the depth is degraded when messages are discarded, then stale", async (t) => {
   const rig = createRig(t);
   for (let number = 101n; number <= 105n; number++) await rig.send(...block(number));
   assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "live"]);
@@ -184,7 +184,7 @@ test("a node more than the depth behind: degraded as soon as messages are droppe
   assert.equal(rig.shown(), "stale latest");
 });
 
-test("a live feed that goes quiet: heads are looked at until it is stale, while somebody asks", async (t) => {
+test("while a live feed is quiet and views are used, the heads are refreshed until the feed is stale", async (t) => {
   const rig = createRig(t);
   await rig.send(...block(101n));
   rig.view();
@@ -221,7 +221,7 @@ test("a feed of another chain: other numbers, other parents, other chain ids", a
   await assertLive(rig, 102n);
 });
 
-test("a node that was restarted: heads stand still, then jump", async (t) => {
+test("a restarted node whose heads stop and then jump", async (t) => {
   const rig = createRig(t);
   for (let number = 101n; number <= 107n; number++) {
     await rig.send(...block(number));
@@ -234,7 +234,7 @@ test("a node that was restarted: heads stand still, then jump", async (t) => {
   await assertLive(rig, 113n);
 });
 
-test("a deep reorganisation: heads go back, the feed begins anew", async (t) => {
+test("after a deep reorganisation the heads go back and the feed starts again", async (t) => {
   const rig = createRig(t, { head: 100n });
   for (let number = 101n; number <= 110n; number++) {
     await rig.send(...block(number));
@@ -248,7 +248,7 @@ test("a deep reorganisation: heads go back, the feed begins anew", async (t) => 
   assert.equal(rig.shown(), "96-0");
 });
 
-test("messages that cannot be placed for a minute: nothing grows, nothing is shown, the next block is live", async (t) => {
+test("a minute of messages without a position grows nothing and shows nothing, and the next block is live", async (t) => {
   const rig = createRig(t);
   for (let at = 0; at < 2_000; at++) {
     await rig.send(flashblock(at % 7, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad) }));
@@ -274,7 +274,7 @@ const accept = async (t: TestContext) => {
   return { rig, sent, drop, sealIn };
 };
 
-test("sent transactions raise the nonce, while they follow each other", async (t) => {
+test("consecutive submitted transactions advance the nonce", async (t) => {
   const { rig, sent } = await accept(t);
   sent(5n);
   sent(6n);
@@ -285,7 +285,7 @@ test("sent transactions raise the nonce, while they follow each other", async (t
   assert.equal(rig.view().nonce(ALICE, 5n), 9n);
 });
 
-test("a sent transaction that the node drops: its nonce falls back within two blocks", async (t) => {
+test("the nonce falls back within two blocks after the node drops a submitted transaction", async (t) => {
   const { rig, sent, drop } = await accept(t);
   sent(5n);
   const second = sent(6n);
@@ -298,7 +298,7 @@ test("a sent transaction that the node drops: its nonce falls back within two bl
   assert.equal(rig.view().nonce(ALICE, 5n), 6n);
 });
 
-test("a sent transaction that is sealed is forgotten with the block after, and no node is asked for it again", async (t) => {
+test("a sealed transaction is evicted one block later, and no node is asked for it again", async (t) => {
   const { rig, sent, sealIn } = await accept(t);
   const hash = sent(5n);
   sealIn(hash, 101n);
@@ -314,7 +314,7 @@ test("a sent transaction that is sealed is forgotten with the block after, and n
   assert.equal(questions(), before);
 });
 
-test("a sent transaction is forgotten after five minutes", async (t) => {
+test("a submitted transaction is evicted after five minutes", async (t) => {
   const { rig, sent } = await accept(t);
   sent(5n);
   await rig.pass(5 * 60_000 + 1_000);

@@ -48,7 +48,7 @@ const environment = (number: bigint): PendingEnvironment => ({
 });
 
 /** What a block of so many transfers says of itself. */
-const told = (transfers: number): Work["told"] => ({
+const expected = (transfers: number): Work["expected"] => ({
   gasUsed: GAS * BigInt(transfers),
   logsBloom: formatData(createBloom()),
   receiptsRoot: orderedTrieRoot(
@@ -95,7 +95,7 @@ const createRig = () => {
         index: 0,
         accessList: [],
         hasPostExec: false,
-        told: told(work.transactions.length),
+        expected: expected(work.transactions.length),
         ...work,
       },
       RULES,
@@ -103,7 +103,7 @@ const createRig = () => {
   return { runner, run, asked };
 };
 
-test("a message whose rules are not known is decoded and not executed", async () => {
+test("a message with unknown rules is decoded and not executed", async () => {
   const { runner, asked } = createRig();
   const work = {
     id: 1,
@@ -113,14 +113,14 @@ test("a message whose rules are not known is decoded and not executed", async ()
     transactions: [await transfer(0)],
     accessList: [],
     hasPostExec: false,
-    told: told(1),
+    expected: expected(1),
   };
   const { unverified, outcome, transactions } = await runner.run(work, RULES, false);
   assert.deepEqual([unverified, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
   assert.deepEqual(asked, []);
 });
 
-test("each message runs on what the one before left, and tells what it wrote", async () => {
+test("each message is executed on the state after the one before, and returns its write set", async () => {
   const { run } = createRig();
   const first = await run(1, { transactions: [await transfer(0)] });
   assert.equal(first.unverified, undefined);
@@ -132,7 +132,7 @@ test("each message runs on what the one before left, and tells what it wrote", a
     before: 1,
     index: 1,
     transactions: [await transfer(1), await transfer(2)],
-    told: told(3),
+    expected: expected(3),
   });
   assert.equal(second.unverified, undefined);
   assert.equal(second.outcome?.receipts.at(-1)?.cumulativeGasUsed, 3n * GAS);
@@ -140,7 +140,7 @@ test("each message runs on what the one before left, and tells what it wrote", a
   assert.equal(second.outcome?.changes.get(SENDER)?.account?.nonce, 3n);
 });
 
-test("a base that moves through what was run asks for nothing again; another one forgets all", async () => {
+test("moving the base along executed messages fetches nothing again, and another base discards all state", async () => {
   const { runner, run, asked } = createRig();
   await run(1, { transactions: [await transfer(0)] });
   runner.rebase({ number: 1n, hash: `0x${"1".repeat(64)}` }, 1);
@@ -154,21 +154,21 @@ test("a base that moves through what was run asks for nothing again; another one
   assert.ok(asked.length > before);
 });
 
-test("what does not agree with the message is not proven, nor is anything after it", async () => {
+test("a result that differs from the message is unverified, and so is every later message", async () => {
   const { run } = createRig();
   const transactions = [await transfer(0)];
-  const right = told(1);
-  const unverified = async (wrong: Partial<Work["told"]>) =>
-    (await run(1, { transactions, told: { ...right, ...wrong } })).unverified;
+  const right = expected(1);
+  const unverified = async (wrong: Partial<Work["expected"]>) =>
+    (await run(1, { transactions, expected: { ...right, ...wrong } })).unverified;
   assert.equal(await unverified({ gasUsed: 1n }), "gas");
   assert.equal(await unverified({ logsBloom: `0x${"01".repeat(256)}` }), "bloom");
   assert.equal(await unverified({ receiptsRoot: ZERO_HASH }), "receiptsRoot");
-  const after = await run(2, { before: 1, index: 1, transactions: [await transfer(1)], told: told(2) });
+  const after = await run(2, { before: 1, index: 1, transactions: [await transfer(1)], expected: expected(2) });
   assert.equal(after.unverified, "unexecutable");
   assert.equal(after.outcome, undefined);
 });
 
-test("what cannot be run here is named", async () => {
+test("a transaction that cannot be executed is reported with the reason", async () => {
   const { run } = createRig();
   const unverified = async (transactions: readonly Data[], more: Partial<Work> = {}) =>
     (await run(1, { transactions, ...more })).unverified;
@@ -181,7 +181,7 @@ test("what cannot be run here is named", async () => {
   assert.equal(await unverified([await transfer(0)], { hasPostExec: true }), "unexecutable");
 });
 
-test("a work whose beginning was run elsewhere is refused", async () => {
+test("work that depends on another executor's result is rejected", async () => {
   const { run } = createRig();
   await assert.rejects(run(9, { before: 8, index: 1, transactions: [] }));
 });
@@ -203,13 +203,13 @@ const workOf = (id: number, transactions: readonly Data[], more: Partial<Work> =
   transactions,
   accessList: [],
   hasPostExec: false,
-  told: told(transactions.length),
+  expected: expected(transactions.length),
   ...more,
 });
 const BASE = { number: 0n, hash: ZERO_HASH };
 const place = { engine, codes: new Map<Hash, Uint8Array>(), isNative: () => false };
 
-test("a message whose state cannot be read is tried again, with what is known by then", async () => {
+test("a message whose state cannot be read is retried with the state known by then", async () => {
   const causes: string[] = [];
   let fetches = 0;
   const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
@@ -220,11 +220,14 @@ test("a message whose state cannot be read is tried again, with what is known by
   const first = await runner.run(workOf(1, [await transfer(0)]), RULES);
   assert.equal(first.unverified, undefined);
   assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
-  const second = await runner.run(workOf(2, [await transfer(1)], { before: 1, index: 1, told: told(2) }), RULES);
+  const second = await runner.run(
+    workOf(2, [await transfer(1)], { before: 1, index: 1, expected: expected(2) }),
+    RULES,
+  );
   assert.equal(second.unverified, undefined);
 });
 
-test("a message is given up when its block is sealed and time is over: the cause is named", async () => {
+test("a message fails with its cause when its block is sealed and the time is over", async () => {
   const fetch = () => Promise.reject(new Error("pruned"));
   const runner = createFlashblockExecutor({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
   const { unverified, cause } = await runner.run(workOf(1, [await transfer(0)]), RULES);
@@ -232,7 +235,7 @@ test("a message is given up when its block is sealed and time is over: the cause
   assert.match(cause ?? "", /not fetched in time/);
 });
 
-test("a message that nobody awaits any more is not finished", async () => {
+test("a message without a waiting caller is not finished", async () => {
   let isVoid = false;
   const fetch = async (): Promise<StateValues> => {
     isVoid = true;
@@ -242,7 +245,7 @@ test("a message that nobody awaits any more is not finished", async () => {
   await assert.rejects(runner.run(workOf(1, [await transfer(0)]), RULES), { name: "VoidWork" });
 });
 
-test("messages that wait fetch what they will read while an earlier one waits for its state", async () => {
+test("waiting messages prefetch their state while an earlier one waits for its own", async () => {
   const gate = Promise.withResolvers<void>();
   const asked: StateKeys[] = [];
   const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
@@ -253,7 +256,7 @@ test("messages that wait fetch what they will read while an earlier one waits fo
   const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
   const other: Address = "0x00000000000000000000000000000000000beef2";
   const first = workOf(1, [await transfer(0)]);
-  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, told: told(2) });
+  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, expected: expected(2) });
   const running = runner.run(first, RULES);
   runner.expect(second, RULES);
   await until(() => asked.some(({ accounts }) => accounts.includes(other)), "the second message's state is fetched");
@@ -264,7 +267,7 @@ test("messages that wait fetch what they will read while an earlier one waits fo
   assert.equal(asked.length, before);
 });
 
-test("what the feed's access list names is fetched at once", async () => {
+test("the state in the feed's access list is fetched at once", async () => {
   const slot: Hash = `0x${"0".repeat(63)}7`;
   const asked: StateKeys[] = [];
   const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {

@@ -67,7 +67,7 @@ test("a receipt of the metadata has the L1 fields that follow from the deposit a
   }
 });
 
-test("without the L1 attributes at index 0 no L1 field is made up", async (t) => {
+test("without L1 attributes at index 0, receipts have no L1 fields", async (t) => {
   const rig = createUnexecuted(t);
   await rig.send(flashblock(0, { transactions: [FIRST], metadata: receiptsOf([FIRST, 30_000]) }));
   const receipt = decode(rig.view().newest?.receipt(0));
@@ -75,7 +75,7 @@ test("without the L1 attributes at index 0 no L1 field is made up", async (t) =>
   assert.equal("l1Fee" in receipt, false);
 });
 
-test("a part of a message's receipts counts as none, and what follows in the block has none either", async (t) => {
+test("incomplete receipts of a message are ignored, and later messages of the block have no receipts", async (t) => {
   const rig = createUnexecuted(t);
   await rig.send(flashblock(0, { transactions: [deposit, FIRST], metadata: receiptsOf([FIRST, 70_000]) }));
   assert.equal(rig.view().newest?.receipt(1), undefined);
@@ -105,20 +105,20 @@ const shapeOf = async (t: TestContext, sealed: unknown) => {
   return { inBlock: decode(newest?.body(true)).transactions, alone: decode(newest?.transaction(1)), looked };
 };
 
-test("transactions have blockTimestamp where the node's have it, which is learned once", async (t) => {
+test("transactions have blockTimestamp if the node's transactions have it, which is read once", async (t) => {
   const { inBlock, alone, looked } = await shapeOf(t, { hash: hashOf(1), blockTimestamp: "0x65" });
   for (const transaction of [...inBlock, alone]) assert.equal(transaction.blockTimestamp, "0x6553f1d0");
   assert.equal(inBlock.length, 2);
   assert.equal(looked, LOOKS_UNTIL_SEEN);
 });
 
-test("transactions have no blockTimestamp where the node's have none, or none was seen", async (t) => {
+test("transactions have no blockTimestamp if the node's have none, or if none was read", async (t) => {
   const without = await shapeOf(t, { hash: hashOf(1) });
   for (const transaction of without.inBlock) assert.equal("blockTimestamp" in transaction, false);
   assert.equal(without.looked, LOOKS_UNTIL_SEEN);
 });
 
-test("an empty block shows nothing: the next one is asked for", async (t) => {
+test("after an empty block the transaction fields are read from the next block", async (t) => {
   const { alone, looked } = await shapeOf(t, null);
   assert.equal("blockTimestamp" in alone, false);
   assert.ok(looked > LOOKS_UNTIL_SEEN);

@@ -4,19 +4,19 @@ import { decideBackend, decideServing, type ServingFacts } from "../../src/pendi
 import { flashblock } from "../support/flashblocks.ts";
 import { createRig } from "../support/pendingRig.ts";
 
-const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, isSealingFast: false } as const;
+const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, hasSubSecondBlocks: false } as const;
 
-test("configuration wins, then fast sealing without a feed, then the feed, then the node", () => {
+test("the backend is the configured one, else native without a live feed, else the feed, else the node", () => {
   for (const configured of ["feed", "native", "node"] as const)
     assert.equal(decideBackend(undefined, { ...auto, configured }), configured);
   assert.equal(decideBackend(undefined, auto), "feed");
   assert.equal(decideBackend(undefined, { ...auto, hasFeeds: false, isFeedLive: false }), "node");
-  assert.equal(decideBackend("feed", { ...auto, isSealingFast: true }), "feed");
-  assert.equal(decideBackend("feed", { ...auto, isSealingFast: true, isFeedLive: false }), "native");
+  assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true }), "feed");
+  assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true, isFeedLive: false }), "native");
   assert.equal(decideBackend("native", auto), "native");
 });
 
-test("who answers at pending, in every case", () => {
+test("the source of answers at pending in every case", () => {
   const facts: ServingFacts = {
     backend: "feed",
     isFeedLive: true,
@@ -45,7 +45,7 @@ test("who answers at pending, in every case", () => {
   assert.equal(shown({ backend: "node", nodeBuilds: false }), "none latest latest");
 });
 
-test("from a feed to 200 ms blocks without one: native by itself, and so it stays", async (t) => {
+test("a chain that changes from a feed to 200 ms blocks becomes native and stays native", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0));
   assert.equal(rig.shown(), "101-0");
@@ -61,13 +61,13 @@ test("from a feed to 200 ms blocks without one: native by itself, and so it stay
   assert.equal(rig.view().mode, "native");
 });
 
-test("a header that tells milliseconds is enough", async (t) => {
+test("a header with timestampMs makes the chain native", async (t) => {
   const rig = createRig(t);
   rig.heads.move({ number: 101n, header: { timestampMs: "0x1" } });
   assert.equal(rig.view().mode, "native");
 });
 
-test("without a feed the node's own pending is passed on, if it builds one", async (t) => {
+test("without a feed the node's own pending block answers, if it builds one", async (t) => {
   const rig = createRig(t, { hasFeed: false });
   rig.view();
   await rig.pass(300);
@@ -78,7 +78,7 @@ test("without a feed the node's own pending is passed on, if it builds one", asy
   assert.equal(rig.shown(), "node node");
 });
 
-test("a chain that nobody asks costs no calls", async (t) => {
+test("an unused chain causes no requests", async (t) => {
   const rig = createRig(t, { hasFeed: false });
   for (let number = 101n; number < 130n; number++) {
     rig.heads.move({ number });

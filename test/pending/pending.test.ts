@@ -31,7 +31,7 @@ const sealed = (messages: readonly Flashblock[], number = 101n) => {
   };
 };
 
-test("each message is one view, and what it wrote is read from it", async (t) => {
+test("each message creates one view, and its writes are read from that view", async (t) => {
   const rig = createRig(t);
   const change = (balance: bigint) => ({
     account: account(1n, balance),
@@ -55,7 +55,7 @@ test("each message is one view, and what it wrote is read from it", async (t) =>
   assert.deepEqual(first.find(txHash(2)), undefined);
 });
 
-test("a block's hash is the message's, and each is known for its own prefix", async (t) => {
+test("the block hash is the message's, and each hash finds its own prefix of the block", async (t) => {
   const one = createRig(t);
   await one.send(flashblock(0, { transactions: [raw(1)] }));
   await one.send(flashblock(1, { transactions: [raw(2)] }));
@@ -73,7 +73,7 @@ test("a block's hash is the message's, and each is known for its own prefix", as
   assert.deepEqual([body.uncles, body.withdrawals], [[], []]);
 });
 
-test("a block that was sealed with the hash of its last message is not shown as pending any more", async (t) => {
+test("a block sealed with the hash of its last message is no longer shown as pending", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0, { transactions: [raw(1)] }));
   await rig.send(flashblock(1, { transactions: [raw(2)] }));
@@ -82,7 +82,7 @@ test("a block that was sealed with the hash of its last message is not shown as 
   assert.equal(rig.view().byHash(hashOf(101_000))?.transactionHashes.length, 1);
 });
 
-test("a sealed block that equals the view moves the base, and what follows stands", async (t) => {
+test("a sealed block that equals the view moves the base, and the blocks above stay", async (t) => {
   const rig = createRig(t);
   const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
   await rig.send(...block, flashblock(0, { number: 102n }));
@@ -102,7 +102,7 @@ test("a sealed block that equals the view moves the base, and what follows stand
   assert.deepEqual(await rig.counted("pendingMismatches"), {});
 });
 
-test("a sealed block that differs: counted, what vanished announced, what follows executed again", async (t) => {
+test("a sealed block that differs is counted, dropped transactions are published, and later blocks are executed again", async (t) => {
   const rig = createRig(t);
   const log = { address: ALICE, topics: [], data: "0x01" as const };
   rig.fake.say("101-1", { logs: [log] });
@@ -126,7 +126,7 @@ test("a sealed block that differs: counted, what vanished announced, what follow
   );
 });
 
-test("a block sealed before its last messages came is no difference", async (t) => {
+test("a block sealed before its last messages arrive counts no difference", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0, { transactions: [raw(1)] }));
   rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(2)] });
@@ -137,7 +137,7 @@ test("a block sealed before its last messages came is no difference", async (t) 
   assert.deepEqual(await rig.counted("pendingVanished"), {});
 });
 
-test("caught up: nothing pending is the newest sealed block, until the next block begins", async (t) => {
+test("without a pending block the newest sealed block answers until the next block begins", async (t) => {
   const rig = createRig(t);
   const block = [flashblock(0), flashblock(1)];
   await rig.send(...block);
@@ -147,7 +147,7 @@ test("caught up: nothing pending is the newest sealed block, until the next bloc
   assert.equal(rig.shown(), "102-0");
 });
 
-test("the sealed block arrives while its last message is still executing: the base waits for it", async (t) => {
+test("if a block is sealed while its last message executes, the base waits for the execution", async (t) => {
   const rig = createRig(t);
   const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
   await rig.send(block[0] ?? flashblock(0));
@@ -162,7 +162,7 @@ test("the sealed block arrives while its last message is still executing: the ba
   assert.equal(rig.shown(), "102-0");
 });
 
-test("a message that is late when its block is sealed runs on: the base moves with what it writes", async (t) => {
+test("a late message of a sealed block executes to its end, and the base moves with its writes", async (t) => {
   const rig = createRig(t);
   const block = [flashblock(0), flashblock(1, { transactions: [raw(1)] })];
   await rig.send(block[0] ?? flashblock(0));
@@ -180,7 +180,7 @@ test("a message that is late when its block is sealed runs on: the base moves wi
   assert.equal(rig.view().mode, "live");
 });
 
-test("what failed below a base that has moved is executed again on the new one", async (t) => {
+test("a message that failed on the old base is executed again on the new base", async (t) => {
   const rig = createRig(t);
   rig.fake.say("102-0", { unverified: "unexecutable" });
   const block = [flashblock(0), flashblock(1)];
@@ -193,7 +193,7 @@ test("what failed below a base that has moved is executed again on the new one",
   assert.equal(rig.view().mode, "live");
 });
 
-test("a gap: the prefix stays until the head passes it, then the feed is live again", async (t) => {
+test("after a gap the prefix stays until the head passes it, then the feed is live again", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0), flashblock(1), flashblock(3));
   assert.equal(rig.shown(), "101-1");
@@ -207,7 +207,7 @@ test("a gap: the prefix stays until the head passes it, then the feed is live ag
   assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 2 });
 });
 
-test("a replaced payload takes back its logs and brings its own", async (t) => {
+test("a replacement payload removes the old logs and publishes its own", async (t) => {
   const rig = createRig(t);
   const log = { address: ALICE, topics: [hashOf(9)], data: "0x01" as const };
   rig.fake.say("101-1", { logs: [log] });
@@ -227,7 +227,7 @@ test("a replaced payload takes back its logs and brings its own", async (t) => {
   assert.deepEqual(await rig.counted("pendingVanished"), {}, "it was sealed after all");
 });
 
-test("a message that cannot be executed is shown, and all state comes from elsewhere", async (t) => {
+test("a message that cannot be executed is shown, and the node answers state reads", async (t) => {
   const rig = createRig(t);
   rig.answers.set("eth_getBlockByNumber pending", { number: "0x67" });
   rig.heads.move({ number: 101n });
@@ -246,7 +246,7 @@ const nonceOf = (nonce: bigint) => ({
   changes: [[ALICE, { account: account(nonce, nonce), isCleared: false, slots: [] }]] as const,
 });
 
-test("an execution that takes long: the last verified prefix is served until it ends", async (t) => {
+test("during a slow execution the last verified prefix is served", async (t) => {
   const rig = createRig(t);
   for (const index of [0, 1, 2]) rig.fake.say(`101-${index}`, nonceOf(BigInt(index + 1)));
   await rig.send(flashblock(0));
@@ -263,7 +263,7 @@ test("an execution that takes long: the last verified prefix is served until it 
   assert.deepEqual(await rig.counted("pendingUnverified"), {});
 });
 
-test("an execution that takes longer than a block: shown without its state, counted, with it when it comes", async (t) => {
+test("an execution longer than a block time is counted and shown without state, then with it", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0));
   const release = rig.fake.hold();
@@ -294,7 +294,7 @@ test("an execution that takes longer than a block: shown without its state, coun
   ]);
 });
 
-test("a message that waited for a sealed block's last execution has what is left of its block time", async (t) => {
+test("a message that waited for an earlier execution has the rest of its block time", async (t) => {
   const rig = createRig(t);
   const sealedBlock = [flashblock(0), flashblock(1)];
   await rig.send(flashblock(0));
@@ -317,7 +317,7 @@ test("a message that waited for a sealed block's last execution has what is left
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-0", "live"]);
 });
 
-test("the first message of a block is not verified yet: the sealed block is served, live", async (t) => {
+test("while a block's first message is unverified, the sealed block is served as live", async (t) => {
   const rig = createRig(t);
   const release = rig.fake.hold();
   await rig.send(flashblock(0));
@@ -330,7 +330,7 @@ test("the first message of a block is not verified yet: the sealed block is serv
   assert.equal(rig.shown(), "101-0");
 });
 
-test("a reorganisation below: what was pending is void, its logs are taken back", async (t) => {
+test("a reorganisation of the parent discards the pending blocks and removes their logs", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", { logs: [{ address: ALICE, topics: [], data: "0x" }] });
   await rig.send(flashblock(0, { transactions: [raw(1)] }));
@@ -345,7 +345,7 @@ test("a reorganisation below: what was pending is void, its logs are taken back"
   assert.equal(rig.shown(), "99-0");
 });
 
-test("many reads of one view come from one moment", async (t) => {
+test("all reads of one view are of one moment", async (t) => {
   const rig = createRig(t);
   await rig.send(flashblock(0, { transactions: [raw(1)] }));
   const before = rig.view();

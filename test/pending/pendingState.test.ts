@@ -13,7 +13,7 @@ const account = (nonce: bigint, codeHash = hashOf(5)): AccountState => ({ nonce,
 const CODE = Uint8Array.of(1);
 const signal = new AbortController().signal;
 
-test("what the pending blocks wrote lies over the base; only the rest is asked for", async (t) => {
+test("writes of pending blocks hide the base, and only other values are requested", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", {
     changes: [
@@ -72,7 +72,7 @@ test("what the pending blocks wrote lies over the base; only the rest is asked f
   );
 });
 
-test("a base that tells more than it was asked for does not tell what the pending blocks wrote", async (t) => {
+test("extra values of the base do not replace the writes of pending blocks", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", {
     changes: [[WRITTEN, { account: account(7n), isCleared: false, slots: [[hashOf(1), Uint8Array.of(9)]] }]],
@@ -95,7 +95,7 @@ test("a base that tells more than it was asked for does not tell what the pendin
   assert.deepEqual(values.slots, []);
 });
 
-test("what is wholly written asks nobody", async (t) => {
+test("a read of written values sends no request", async (t) => {
   const rig = createRig(t);
   rig.fake.say("101-0", { changes: [[CREATED, { account: undefined, isCleared: true, slots: [] }]] });
   await rig.send(flashblock(0));

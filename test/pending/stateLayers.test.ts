@@ -37,7 +37,7 @@ const change = fc
     }),
   );
 
-test("layers collapsed into one say what they said as a stack", () => {
+test("merged layers return the same values as the stack", () => {
   fc.assert(
     fc.property(fc.array(change, { minLength: 1, maxLength: 6 }), (made) => {
       let code = 0;
@@ -57,7 +57,7 @@ test("layers collapsed into one say what they said as a stack", () => {
   );
 });
 
-test("a slot of a cleared account is zero, whatever lies below", () => {
+test("a slot of a cleared account is zero, whatever older layers contain", () => {
   const older = layerFromChanges(
     new Map([[address, { account: undefined, isCleared: false, slots: [[hashOf(1), Uint8Array.of(1)]] }]]),
   );
@@ -66,7 +66,7 @@ test("a slot of a cleared account is zero, whatever lies below", () => {
   assert.deepEqual(findSlot([older], address, hashOf(2)), undefined);
 });
 
-test("code that an older layer wrote is still told", () => {
+test("code that an older layer wrote is returned", () => {
   const account = { nonce: 0n, balance: 0n, codeHash: hashOf(1) };
   const older = layerFromChanges(new Map([[address, { account, code: Uint8Array.of(1), isCleared: true, slots: [] }]]));
   const newer = layerFromChanges(

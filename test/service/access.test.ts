@@ -11,7 +11,7 @@ const KEY = "a-key-that-nobody-knows";
 const sha256 = createHash("sha256").update(KEY).digest("hex");
 const TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-test("a whole forebay with a key, lists and limits; the node sees nothing of it", async (t) => {
+test("keys, method lists and limits apply to a running service, and the node gets no key", async (t) => {
   const node = await createFakeNode();
   const service = await createService(
     { name: "main", nodes: [{ url: node.url }] },
@@ -44,7 +44,7 @@ test("a whole forebay with a key, lists and limits; the node sees nothing of it"
   assert.equal(await metric(service.opsUrl, "forebay_requests_total", 'outcome="limited"'), 1);
 });
 
-test("limits in Redis hold for all replicas, and for none when it is gone", async (t) => {
+test("limits in Redis apply to all replicas, and to none while Redis is down", async (t) => {
   const redis = await startRedis(t);
   const node = await createFakeNode();
   const replicas = await Promise.all(
@@ -84,7 +84,7 @@ test("limits in Redis hold for all replicas, and for none when it is gone", asyn
   assert.ok((await failures()) > 0);
 });
 
-test("the caller's trace goes on to the node", async (t) => {
+test("the client's trace context is forwarded to the node", async (t) => {
   const node = await createFakeNode();
   const service = await createService({ nodes: [{ url: node.url }] });
   t.after(async () => {

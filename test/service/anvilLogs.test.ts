@@ -56,7 +56,7 @@ after(async () => {
   await anvil?.close();
 });
 
-test(`${FILTERS} random filters over ${BLOCKS} blocks give what anvil gives`, async () => {
+test(`${FILTERS} random filters over ${BLOCKS} blocks return the same logs as anvil`, async () => {
   const next = createRandom(Number(process.env.SEED ?? 20_261_120));
   const random = (bound: number) => Math.floor(next() * bound);
   const head = Number(await anvil.call("eth_blockNumber"));
@@ -84,7 +84,7 @@ test(`${FILTERS} random filters over ${BLOCKS} blocks give what anvil gives`, as
 
 const TOPICS_OF_SOMETHING = 3;
 
-test("a filter of n positions gives only logs with n topics: range, block and polled filter", async () => {
+test("a filter of n positions returns only logs with n topics, by range, block and polled filter", async () => {
   const head = String(await anvil.call("eth_blockNumber"));
   const from = `0x${(Number(head) - 100).toString(16)}`;
   const all = (await anvil.call("eth_getLogs", { fromBlock: from })) as readonly { readonly blockHash: string }[];

@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 
 const REFUSED = { code: -32603, message: 'chain "down": no node has told its head yet' };
 
-test("a chain whose nodes are down says so under each caller's own id; the other chain is unaffected", async (t) => {
+test("a chain whose nodes are down returns an error with each call's id, and the other chain is unaffected", async (t) => {
   const [up, down] = await Promise.all([createFakeNode(), createFakeNode()]);
   down.faults.answer = 503;
   const config = configSchema.parse({

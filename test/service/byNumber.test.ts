@@ -35,7 +35,7 @@ const numberOnly = (result: unknown, position: number) => (params: readonly unkn
   return result;
 };
 
-test("a node that knows a block's hash for some methods only is asked the others by number", async (t) => {
+test("a node that supports block hashes for some methods only gets the others by number", async (t) => {
   const { fakes, ask } = await start(t, {
     eth_getBlockReceipts: numberOnly([], 0),
     eth_getProof: numberOnly({ address: ADDRESS }, 2),
@@ -59,7 +59,7 @@ test("a node that knows a block's hash for some methods only is asked the others
   assert.match((await ask("eth_getBalance", [ADDRESS, "latest"])).headers.get("cache-status") ?? "", /hit/);
 });
 
-test("a caller's wrong parameters do not make a node one that cannot be asked by hash", async (t) => {
+test("invalid parameters of a client do not mark a node as one without block hashes", async (t) => {
   const { fakes, ask } = await start(t, {
     eth_call: ([transaction]) => {
       if (JSON.stringify(transaction).includes("0xbad0")) throw new FakeError(-32_602, "invalid value");
@@ -73,7 +73,7 @@ test("a caller's wrong parameters do not make a node one that cannot be asked by
   assert.equal(fakes[0]?.count("eth_call"), 3);
 });
 
-test("what is read by number at one block does not wait for what is read at another", async (t) => {
+test("reads by number at one block do not wait for reads at another", async (t) => {
   const { chain, fakes, ask } = await start(t);
   const [node] = fakes as [FakeNode];
   Object.assign(node.faults, { refusesBlockHash: true });
@@ -88,7 +88,7 @@ test("what is read by number at one block does not wait for what is read at anot
   assert.ok(performance.now() - startedMs < 2_000);
 });
 
-test("who polls for a transaction that was sent through here costs each node one question and one reading", async (t) => {
+test("polling for a submitted transaction costs each node one request and one presence check", async (t) => {
   const { fakes, ask } = await start(t, {}, 2);
   await ask("eth_sendRawTransaction", [RAW]);
   const counts = () =>
@@ -120,7 +120,7 @@ const behind = (t: TestContext, handlers: FakeNodeOptions["handlers"]) => {
   });
 };
 
-test("what a node of several machines answers by hash is kept, whichever of them told its newest block", async (t) => {
+test("responses by hash of a node with several machines are cached, whichever machine reported the newest block", async (t) => {
   const { ask } = await behind(t, { eth_getCode: () => "0x" });
   assert.equal(
     (await ask("eth_getCode", [ADDRESS, "latest"])).headers.get("cache-status"),
@@ -129,7 +129,7 @@ test("what a node of several machines answers by hash is kept, whichever of them
   assert.match((await ask("eth_getCode", [ADDRESS, "latest"])).headers.get("cache-status") ?? "", /hit/);
 });
 
-test("a machine that is behind is given time, whichever of them told the newest block", async (t) => {
+test("a machine that is behind is retried, whichever machine reported the newest block", async (t) => {
   let lacking = 3;
   const { ask } = await behind(t, {
     eth_getCode: () => {
@@ -140,7 +140,7 @@ test("a machine that is behind is given time, whichever of them told the newest 
   assert.equal((await ask("eth_getCode", [ADDRESS, "latest"])).body.result, "0x01");
 });
 
-test("fee history of a block that a machine has not got yet is asked again", async (t) => {
+test("fee history of a block that a machine does not have yet is retried", async (t) => {
   let lacking = 1;
   const { ask } = await start(t, {
     eth_feeHistory: () => {
@@ -151,7 +151,7 @@ test("fee history of a block that a machine has not got yet is asked again", asy
   assert.deepEqual((await ask("eth_feeHistory", ["0x1", "latest", []])).body.result, { oldestBlock: "0x14" });
 });
 
-test("receipts that are asked of a canonical block alone are not served once the block is none", async (t) => {
+test("receipts with requireCanonical are not served once the block is not canonical", async (t) => {
   const { chain, ask } = await start(t, {
     eth_getBlockReceipts: ([block]) => {
       const found = chain.blocks.find(({ hash }) => JSON.stringify(block).includes(hash));
@@ -166,7 +166,7 @@ test("receipts that are asked of a canonical block alone are not served once the
   assert.equal((await ask("eth_getBlockReceipts", params)).body.error?.message, "hash is not currently canonical");
 });
 
-test("no receipts of a block that used gas: the node has not got them yet", async (t) => {
+test("an empty receipt list of a block that used gas is retried", async (t) => {
   const chain = createFakeChain({ height: 20 });
   const used = (number: number) => ({ ...chain.blocks[number]?.json, gasUsed: "0x5208" });
   const receipts = [{ blockHash: chain.latest.hash, blockNumber: "0x14" }];
@@ -183,7 +183,7 @@ test("no receipts of a block that used gas: the node has not got them yet", asyn
   assert.equal(answer.headers.get("cache-status"), "forebay; fwd=miss; stored");
 });
 
-test("a transaction that a block seen here lists is asked for again until the machine has the block", async (t) => {
+test("a transaction of a known block is retried until the machine has the block", async (t) => {
   const chain = createFakeChain({ height: 20 });
   const hash = `0x${"ab".repeat(32)}`;
   const block = { ...chain.latest.json, transactions: [hash] };
@@ -197,7 +197,7 @@ test("a transaction that a block seen here lists is asked for again until the ma
   assert.deepEqual((await ask("eth_getTransactionReceipt", [hash])).body.result, receipt);
 });
 
-test("a transaction that only a block lists which a reorganisation took away is absent at once, and that is kept", async (t) => {
+test("a transaction of a replaced block only is null at once, and the null is cached", async (t) => {
   const hash = `0x${"ab".repeat(32)}`;
   const blocks: { hash?: string; json?: object } = {};
   const { chain, fakes, ask } = await start(t, {

@@ -34,7 +34,7 @@ const FOLLOWING = ["eth_getBlockByNumber"];
 const reads = (): number =>
   proxy.calls.entries().reduce((sum, [method, count]) => sum + (FOLLOWING.includes(method) ? 0 : count), 0);
 
-test("a thousand mixed requests twice: the second time no node is asked, and all answers are the node's own bytes", async () => {
+test("a thousand repeated mixed requests are served from the cache with the node's own bytes", async () => {
   assert.ok(calls.length >= REQUESTS, `${calls.length} requests`);
   const methods = new Set(calls.map(({ method }) => method));
   assert.ok(methods.size >= MIN_METHODS, `${methods.size} methods`);
@@ -55,7 +55,7 @@ test("a thousand mixed requests twice: the second time no node is asked, and all
   }
 });
 
-test("a new head's block and receipts are fetched once, and serve all who ask", async () => {
+test("a new head's block and receipts are fetched once and serve all clients", async () => {
   const askers = [
     { method: "eth_getBlockByNumber", params: ["latest", false] },
     { method: "eth_getBlockReceipts", params: ["latest"] },

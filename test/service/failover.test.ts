@@ -43,7 +43,7 @@ const readUntil = async (done: () => boolean | Promise<boolean>): Promise<void> 
 };
 
 for (const answer of ["reset", 503] as const) {
-  test(`a node that answers with ${answer} under load costs no read; its breaker opens, and closes when it is back`, async () => {
+  test(`a node that answers with ${answer} under load fails no read, and its breaker opens and closes again`, async () => {
     const [one] = nodes;
     assert.ok(one);
     await readUntil(() => one.count("eth_getBalance") > 20);

@@ -40,7 +40,7 @@ const headIs = async (number: number): Promise<void> => {
     await ask("eth_getBlockByNumber", `0x${number.toString(16)}`, false);
 };
 
-test("a log filter and a block filter tell each event once; then they are gone", async () => {
+test("a log filter and a block filter return each event once, until they are uninstalled", async () => {
   const logFilter = (await ask("eth_newFilter", { fromBlock: "latest" })).result;
   const blockFilter = (await ask("eth_newBlockFilter")).result;
   const first = Number((await ask("eth_blockNumber")).result);
@@ -68,12 +68,12 @@ test("a log filter and a block filter tell each event once; then they are gone",
   assert.deepEqual((await ask("eth_getFilterChanges", logFilter)).error, { code: -32000, message: "filter not found" });
 });
 
-test("without Redis another replica does not know the filter", async () => {
+test("without Redis another replica does not have the filter", async () => {
   const filter = (await ask("eth_newFilter", { address: token })).result;
   const other = await rpc(services[1]?.url ?? "", "eth_getFilterLogs", [filter]);
   assert.deepEqual(other.body.error, { code: -32000, message: "filter not found" });
 });
 
-test("a wrong filter is refused by its parameter's name", async () => {
+test("an invalid filter is rejected with its parameter's name", async () => {
   assert.match((await ask("eth_newFilter", { address: "0x1" })).error?.message ?? "", /address/);
 });

@@ -60,7 +60,7 @@ const callOf = (result: unknown) => {
   return block?.calls[0];
 };
 
-test("CLZ runs on Unichain since Karst", async (t) => {
+test("CLZ is executed on Unichain since Karst", async (t) => {
   const { simulate, node, isUnknown } = await createRig(t, { chainId: UNICHAIN, startSeconds: NOVEMBER_2026 });
   const call = callOf(await simulate());
   assert.deepEqual([call?.status, BigInt(call?.returnData ?? "0x0")], ["0x1", 255n]);
@@ -77,7 +77,7 @@ test("a simulation on Sepolia since Amsterdam is forwarded unchanged", async (t)
   assert.equal(await rig.isUnknown(), 1);
 });
 
-test("a simulation on Sepolia before Amsterdam runs here, and one that reaches Amsterdam is forwarded", async (t) => {
+test("a simulation on Sepolia before Amsterdam is executed, and one that reaches Amsterdam is forwarded", async (t) => {
   const rig = await createRig(t, { chainId: SEPOLIA, startSeconds: AMSTERDAM_ON_SEPOLIA - 1_000 });
   assert.equal(callOf(await rig.simulate())?.status, "0x1");
   assert.equal(await rig.isUnknown(), 0);
@@ -128,14 +128,14 @@ const BPO2 = {
   systemContracts: { BEACON_ROOTS_ADDRESS: "0x000F3df6D732807Ef1319fB7B8bB8522d0Beac02" },
 };
 
-test("a node whose eth_config has our rules executes nothing for us", async (t) => {
+test("with a node whose eth_config has the same rules, forebay executes calls", async (t) => {
   const eth_config = () => ({ current: BPO2, next: null, last: null });
   const { simulate, isUnknown } = await createRig(t, { chainId: HOODI, startSeconds: NOVEMBER_2026 }, { eth_config });
   assert.equal(callOf(await simulate())?.status, "0x1");
   assert.equal(await isUnknown(), 0);
 });
 
-test("a node whose eth_config has newer rules executes in our place", async (t) => {
+test("with a node whose eth_config has newer rules, calls are forwarded", async (t) => {
   const next = { ...BPO2, activationTime: NOVEMBER_2026 - 60 };
   const eth_config = () => ({ current: next, next: null, last: next });
   const rig = await createRig(t, { chainId: HOODI, startSeconds: NOVEMBER_2026 }, { eth_config });
@@ -144,7 +144,7 @@ test("a node whose eth_config has newer rules executes in our place", async (t) 
   assert.equal(await rig.forwarded(), 1);
 });
 
-test("rules that a node announces for later do not matter yet", async (t) => {
+test("future rules of a node's eth_config have no effect yet", async (t) => {
   const next = { ...BPO2, activationTime: NOVEMBER_2026 + 86_400 };
   const eth_config = () => ({ current: BPO2, next, last: next });
   const { simulate, isUnknown } = await createRig(t, { chainId: HOODI, startSeconds: NOVEMBER_2026 }, { eth_config });

@@ -161,7 +161,7 @@ const fromTheOnly = async (stage: Stage, { lie, call, check }: AnswerLie): Promi
   assert.ok(healthMs < MAX_HEALTH_MS, `/healthz took ${healthMs} ms`);
 };
 
-test("a batch with one broken item is answered, and its other items too", async (t) => {
+test("a batch with one invalid item is answered, with its other items", async (t) => {
   const { service, liar } = await start(t, false);
   const [account = ""] = chain.accounts;
   const calls = ["eth_getCode", "eth_getBalance", "eth_getTransactionCount"].map((method, id) => ({
@@ -189,7 +189,7 @@ test("a batch with one broken item is answered, and its other items too", async 
 /** Services that are started together: their rings are filled a second after the start. */
 const AT_ONCE = 10;
 
-test("lies about answers", async (t) => {
+test("wrong responses of a node", async (t) => {
   const rows = answerLies(chain, TRANSFER);
   assert.ok(rows.length >= 28);
   const tests = rows.flatMap((row) => [

@@ -76,7 +76,7 @@ const RANGES = [
 ] as const;
 
 for (const [filter, expected] of RANGES) {
-  test(`logs of ${JSON.stringify(filter)} where the node has a pending block`, async () => {
+  test(`logs of ${JSON.stringify(filter)} if the node has a pending block`, async () => {
     const { body, headers, text } = await ask("eth_getLogs", filter);
     assert.deepEqual(body.result, expected, text);
     assert.equal(headers.get("x-forebay-pending"), "node");
@@ -90,7 +90,7 @@ for (const filter of [
   { fromBlock: "pending", toBlock: quantity(head + 1) },
   { fromBlock: quantity(head), toBlock: quantity(head + 1) },
 ]) {
-  test(`logs of ${JSON.stringify(filter)} are an error: only the node has that block`, async () => {
+  test(`logs of ${JSON.stringify(filter)} are an error, because only the node has that block`, async () => {
     assert.deepEqual((await ask("eth_getLogs", filter)).body.error, {
       code: -32602,
       message: `block range extends beyond current head block: requested ${head + 1}, head ${head}`,
@@ -98,7 +98,7 @@ for (const filter of [
   });
 }
 
-test("a number above the head is an error until a node has that block, then its logs: an indexer misses none", async (t) => {
+test("a number above the head is an error until a node has that block, so that an indexer misses no log", async (t) => {
   const growing = createFakeChain({ height: 20 });
   const growingNode = await createFakeNode({
     chain: growing,
@@ -123,13 +123,13 @@ test("a number above the head is an error until a node has that block, then its 
   }
 });
 
-test("a transaction that the node's pending block lacks is not taken from the sealed one", async () => {
+test("a transaction index outside the node's pending block is not answered from the sealed block", async () => {
   const { body, headers } = await ask("eth_getTransactionByBlockNumberAndIndex", "pending", "0x0");
   assert.equal(body.result, null);
   assert.equal(headers.get("x-forebay-pending"), "node");
 });
 
-test("what a node answers at pending says in which mode pending is", async () => {
+test("a node's response at pending has the mode header", async () => {
   const simulated = await ask("eth_simulateV1", { blockStateCalls: [{}] }, "pending");
   assert.equal(simulated.headers.get("cache-status"), `forebay; fwd=bypass; detail="its state is the node's"`);
   assert.equal(simulated.headers.get("x-forebay-pending"), "node");
@@ -137,7 +137,7 @@ test("what a node answers at pending says in which mode pending is", async () =>
   assert.equal(fees.headers.get("x-forebay-pending"), "node");
 });
 
-test("the node's own pending nonce counts where that is asked for, whoever else answers at pending", async (t) => {
+test("the node's own pending nonce counts with askNodeNonce in every mode", async (t) => {
   const nonceOf = async (askNodeNonce: boolean) => {
     const pending = { mode: "native" as const, askNodeNonce };
     const native = await createService({ nodes: [{ url: node.url }], pending, forks: "none" });

@@ -52,7 +52,7 @@ const start = async (t: TestContext, refusesBlockHash: boolean) => {
 
 for (const refusesBlockHash of [false, true]) {
   const kind = refusesBlockHash ? "without EIP-1898" : "with EIP-1898";
-  test(`a node ${kind} that is on another branch is not believed; once heads follow, it is`, async (t) => {
+  test(`a node ${kind} on another branch is ignored until the heads follow it`, async (t) => {
     const { ask, chain, follow, opsUrl } = await start(t, refusesBlockHash);
     const reads: readonly (readonly [string, readonly unknown[]])[] = [
       ["eth_getStorageAt", [ADDRESS, "0x0", REORGANISED]],
@@ -74,7 +74,7 @@ for (const refusesBlockHash of [false, true]) {
   });
 }
 
-test("a node whose branch ended below the finalized block is not believed for final blocks either", async (t) => {
+test("a node whose branch forks below the finalized block is ignored for final blocks too", async (t) => {
   const chain = createFakeChain({ height: 41 });
   const dead = createFakeChain({ height: 40 });
   dead.reorg(20, 20);
@@ -101,7 +101,7 @@ test("a node whose branch ended below the finalized block is not believed for fi
   await until(async () => (await ask(30)).result === chain.blocks[30]?.hash, "the served node is asked again");
 });
 
-test("a block that is served as the head is never null: where no machine has it (yet) that is an error", async (t) => {
+test("the served head is never null, and an error if no machine has it yet", async (t) => {
   const chain = createFakeChain({ height: HEIGHT });
   const missing = new Set<unknown>();
   const node = await createFakeNode({

@@ -29,7 +29,7 @@ const chainIdOf = async (url: string) => {
   return body.result ?? status;
 };
 
-test("a chain whose nodes are all of another chain is not served; the other chains are, and it is once a node is right", async (t) => {
+test("a chain whose nodes are all of another chain is not served until one node is right", async (t) => {
   const right = await startNode(t, createFakeChain({ chainId: 901 }));
   const wrong = await startNode(t, createFakeChain({ chainId: 5, seed: "other" }));
   const address = await startLyingNode(t, wrong.url);
@@ -51,7 +51,7 @@ test("a chain whose nodes are all of another chain is not served; the other chai
 
 for (const others of [0, 1]) {
   const beside = others === 0 ? "the only node" : "one of two nodes";
-  test(`${beside} is restarted as a node of another chain: nothing of it is served; once it is back, it is asked again`, async (t) => {
+  test(`${beside} restarted as a node of another chain is not used until it is back`, async (t) => {
     const chain = createFakeChain({ height: HEIGHT });
     const first = await startNode(t, chain);
     const foreign = await startNode(t, createFakeChain({ chainId: 5, height: HEIGHT, seed: "other" }));
@@ -94,7 +94,7 @@ for (const others of [0, 1]) {
   });
 }
 
-test("a node of the same chain id with another genesis block is suspended while another node has the one before", async (t) => {
+test("a node with another genesis block is suspended while another node has the known one", async (t) => {
   const chain = createFakeChain({ height: HEIGHT });
   const first = await startNode(t, chain);
   const second = await startNode(t, chain);

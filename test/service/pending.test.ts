@@ -79,7 +79,7 @@ const send = async (account: (typeof devAccounts)[number] | undefined, fields: o
   });
 };
 
-test("pending is the block being built: a sealed block's fields, number and hash set, and it grows", async () => {
+test("pending is the block under construction, with a sealed block's fields, and it grows", async () => {
   const first = await step();
   await result("eth_sendRawTransaction", await send(alice, { to: TO, value: 5n }));
   const second = await step();
@@ -139,7 +139,7 @@ test("balance, nonce, storage, receipts, transactions and logs are of the same b
   assert.equal(BigInt(called), 7n);
 });
 
-test("a batch is answered from one view, and ranges have no hole at the seam", async () => {
+test("a batch is answered from one view, and ranges have no gap between sealed and pending blocks", async () => {
   const all = { fromBlock: "earliest", toBlock: "pending", address: token };
   const before = await result<readonly Log[]>("eth_getLogs", all);
   await devnet.sealNow();
@@ -152,13 +152,13 @@ test("a batch is answered from one view, and ranges have no hole at the seam", a
   assert.deepEqual(bare(sealed), bare(before));
 });
 
-test("the pending nonce counts what was sent through here, before the sequencer shows it", async () => {
+test("the pending nonce counts submitted transactions before the sequencer shows them", async () => {
   const nonce = Number(await result("eth_getTransactionCount", bob?.address, "pending"));
   await result("eth_sendRawTransaction", await send(bob, { to: TO, value: 1n }));
   assert.equal(Number(await result("eth_getTransactionCount", bob?.address, "pending")), nonce + 1);
 });
 
-test("eth_sendRawTransactionSync answers with the pre-confirmed receipt, or code 4 in its time", async () => {
+test("eth_sendRawTransactionSync returns the pre-confirmed receipt, or code 4 after its timeout", async () => {
   const raw = await send(alice, { to: TO, value: 2n });
   const waiting = result<Record<string, unknown>>("eth_sendRawTransactionSync", raw);
   let receipt: Record<string, unknown> | undefined;
@@ -173,7 +173,7 @@ test("eth_sendRawTransactionSync answers with the pre-confirmed receipt, or code
   assert.match(long.body.error?.message ?? "", /time out too long, timeout: 60000 ms/);
 });
 
-test("estimates, access lists and simulations run on the pending block", async () => {
+test("estimates, access lists and simulations are executed on the pending block", async () => {
   const call = {
     from: alice?.address,
     to: token,
@@ -192,7 +192,7 @@ test("estimates, access lists and simulations run on the pending block", async (
   assert.equal(simulated?.parentHash, pending.parentHash);
 });
 
-test("an installed filter's logs are those that eth_getLogs gives for it, pending ones too", async () => {
+test("eth_getFilterLogs returns the same logs as eth_getLogs, pending ones too", async () => {
   const data = encodeFunctionData({ abi: TOKEN_ABI, functionName: "transfer", args: [TO, 2n] });
   const hash = await result<string>("eth_sendRawTransaction", await send(bob, { to: token, data }));
   await step();
@@ -204,12 +204,12 @@ test("an installed filter's logs are those that eth_getLogs gives for it, pendin
   }
 });
 
-test("a filter whose range ends before it begins is refused when it is made", async () => {
+test("a filter with an inverted range is rejected when it is created", async () => {
   const { body } = await ask("eth_newFilter", { fromBlock: "0x3", toBlock: "0x2" });
   assert.deepEqual(body.error, { code: -32602, message: "invalid block range params" });
 });
 
-test("a call that fails at pending says so too, executed here or by the node", async () => {
+test("a call that fails at pending has the mode header, executed locally or by the node", async () => {
   const failing = { to: token, data: "0xdeadbeef" };
   for (const method of ["eth_call", "eth_estimateGas"]) {
     const { body, headers } = await ask(method, failing, "pending");
@@ -219,7 +219,7 @@ test("a call that fails at pending says so too, executed here or by the node", a
   }
 });
 
-test("logs by the pending block's hash are its logs, and say so", async () => {
+test("logs by the pending block's hash are its logs, with the mode header", async () => {
   const { hash } = await result<Block>("eth_getBlockByNumber", "pending", false);
   const byHash = await ask("eth_getLogs", { blockHash: hash });
   assert.deepEqual(byHash.body.result, await result("eth_getLogs", { fromBlock: "pending" }));

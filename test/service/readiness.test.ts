@@ -46,7 +46,7 @@ const start = async (t: TestContext, nodes: Readonly<Record<string, string>>, se
 
 const UNREACHABLE = "http://127.0.0.1:1/";
 
-test("any: one chain without a node makes the others ready after 10 s, and delays none of them", async (t) => {
+test("any is ready after 10 s if one chain has no node, and the other chains are not delayed", async (t) => {
   const [good, hanging] = await Promise.all([startNode(t), startNode(t)]);
   hanging.faults.answer = "hang";
   const { url, opsUrl } = await start(t, { dead: UNREACHABLE, hanging: hanging.url, good: good.url });
@@ -78,7 +78,7 @@ test("any: one chain without a node makes the others ready after 10 s, and delay
   assert.equal(await metric(opsUrl, "forebay_chain_serving", 'chain="good"'), 1);
 });
 
-test("a list: ready once the chains in it are known, whatever the others do", async (t) => {
+test("a list is ready once its chains are known, whatever the state of the others", async (t) => {
   const good = await startNode(t);
   const { opsUrl } = await start(t, { dead: UNREACHABLE, good: good.url }, { readiness: ["good"] });
   await until(async () => (await readyz(opsUrl)).status === 200, "ready");
@@ -88,7 +88,7 @@ test("a list: ready once the chains in it are known, whatever the others do", as
   );
 });
 
-test("all: not ready while a chain is not known; the body names the reason", async (t) => {
+test("all is not ready while a chain is unknown, and the body has the reason", async (t) => {
   const [good, other, empty] = await Promise.all([startNode(t), startNode(t), startNode(t)]);
   other.faults.answer = 503;
   empty.faults.methods = ["eth_getBlockByNumber"];
@@ -103,7 +103,7 @@ test("all: not ready while a chain is not known; the body names the reason", asy
   await until(async () => (await readyz(opsUrl)).status === 200, "all are known");
 });
 
-test("losing every node later leaves the process and the chain ready; draining does not", async (t) => {
+test("the loss of every node leaves the process ready, and draining does not", async (t) => {
   const node = await startNode(t);
   const forebay = await start(t, { op: node.url }, { drainDelayMs: 2_000 });
   const { url, opsUrl } = forebay;
@@ -126,7 +126,7 @@ test("losing every node later leaves the process and the chain ready; draining d
   await drained;
 });
 
-test("an unknown chain is 404 with the names, and an error of the configuration", async (t) => {
+test("an unknown chain returns 404 with the names, and is an error of the configuration", async (t) => {
   const node = await startNode(t);
   const { opsUrl } = await start(t, { op: node.url });
   const response = await fetch(`${opsUrl}/readyz?chain=oq`);

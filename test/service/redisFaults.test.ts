@@ -42,7 +42,7 @@ test("memory off, Redis alone", async (t) => {
   );
   await settled(service);
   for (const fault of redisFaults) {
-    await t.test(`${fault.name} under load: no request fails, and hits come back by themselves`, async () => {
+    await t.test(`${fault.name} under load: no request fails, and cache hits return`, async () => {
       await allHit("Redis serves");
       const failures = await metric(service.opsUrl, "forebay_redis_errors_total");
       const load = startLoad(service.url, calls, AT_ONCE);

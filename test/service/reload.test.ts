@@ -87,7 +87,7 @@ const startLoad = (url: string) => {
 const reloads = (opsUrl: string, outcome: string) =>
   metric(opsUrl, "forebay_config_reloads_total", `outcome="${outcome}"`);
 
-test("under load a node goes, one comes, an invalid file is refused by its path: no request fails", async (t) => {
+test("no request fails while a reload removes a node, adds one and rejects an invalid file", async (t) => {
   const chain = createFakeChain();
   const nodes = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));
   const folder = mkdtempSync(join(tmpdir(), "forebay-reload-"));
@@ -145,7 +145,7 @@ test("under load a node goes, one comes, an invalid file is refused by its path:
   assert.ok(!JSON.stringify(lines).includes(SECRET));
 });
 
-test("a folder mounted as Kubernetes does it is followed; ports stay; /config tells no secret", async (t) => {
+test("a folder mounted as in Kubernetes is watched, ports stay, and /config shows no secret", async (t) => {
   const node = await createFakeNode();
   const folder = mkdtempSync(join(tmpdir(), "forebay-mounted-"));
   t.after(async () => {

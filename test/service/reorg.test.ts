@@ -14,7 +14,7 @@ const STEPS: readonly ReorgStep[] = [
   { kind: "mine", blocks: 1 },
 ];
 
-test("reorganisations under load: every answer was true of a view that the replica held while it was asked", async (t) => {
+test("under load with reorganisations every response matches a view of the replica during the request", async (t) => {
   const { run, replicas } = await startReorgRun(t, 1);
   const untrue = await run(STEPS);
   for (const { answers, hits, views } of replicas) t.diagnostic(`${answers} answers, ${hits} hits, ${views} views`);

@@ -68,7 +68,7 @@ const assertServes = async (service: Service, node: Anvil, before: readonly Aske
   for (const [index, nodes] of truth.entries()) isSame(ours[index], nodes);
 };
 
-test("another life: the chain began anew while forebay was down, on the same Redis", async (t) => {
+test("the chain restarted from genesis while forebay was down, on the same Redis", async (t) => {
   const { url } = await startRedis(t);
   const first = await startNode(0, BLOCKS);
   const before = await open(t, first, url);
@@ -92,7 +92,7 @@ for (const [what, blocks] of [
   ["a little higher", BLOCKS + 60],
   ["far higher", BLOCKS + 1_100],
 ] as const) {
-  test(`the same life: the chain began anew and is ${what}`, async (t) => {
+  test(`the chain restarted from genesis while forebay was up and is ${what}`, async (t) => {
     const { url } = await startRedis(t);
     const first = await startNode(0, BLOCKS);
     const address = await openAddress(t, first);

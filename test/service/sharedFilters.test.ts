@@ -112,7 +112,7 @@ test("a viem client in front of two replicas gets each of 20 events once", async
   assert.equal((await admin.keys("*:filter1:*")).length, 1, "it polled one filter");
 });
 
-test("through two replicas: a reorganisation gives removed logs, and an expired filter is not found", async (t) => {
+test("through two replicas a reorganisation returns removed logs, and an expired filter is not found", async (t) => {
   const { node, address, transfer } = await startToken(t);
   const { url, admin } = await startRedis(t);
   const { ask } = await startBalancer(t, await startReplicas(t, node.url, url));
@@ -155,7 +155,7 @@ test("through two replicas: a reorganisation gives removed logs, and an expired 
   assert.equal((await ask("eth_uninstallFilter", id)).result, false);
 });
 
-test("while Redis hangs a poll is an error that says so, no event is lost, and a new filter is local", async (t) => {
+test("while Redis hangs a poll is an error, no event is lost, and a new filter is local", async (t) => {
   const { node, address, transfer } = await startToken(t);
   const redis = await startRedis(t);
   const replicas = await startReplicas(t, node.url, redis.url);
@@ -218,7 +218,7 @@ for (const [kind, start] of [
   });
 }
 
-test("a filter that a node made is polled at that node, through any replica", async (t) => {
+test("a filter of a node is polled at that node through any replica", async (t) => {
   const hashes = ["11", "22"].map((digits) => `0x${digits.repeat(32)}`);
   const nodes = await Promise.all(
     hashes.map((hash) =>

@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
 const NONCE = 5;
 
-test("the pending nonce counts what was sent through another replica, until no node knows it any more", async (t) => {
+test("the pending nonce counts transactions sent through another replica while a node knows them", async (t) => {
   const redis = await startRedis(t);
   const chain = createFakeChain();
   let isKnown = true;

@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
-test("SIGTERM: unready at once, a request under way ends well, then the process ends with 0", async (t) => {
+test("after SIGTERM the process is unready, finishes its requests and exits with 0", async (t) => {
   const node = await createFakeNode();
   const args = [BIN, "--upstream", node.url, "--port", "0", "--ops-port", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });

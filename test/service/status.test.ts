@@ -28,7 +28,7 @@ const get = async (path: string, accept: string) => {
   return { type: response.headers.get("content-type"), text: await response.text(), status: response.status };
 };
 
-test("GET / is a page to a browser, and JSON to everybody else", async () => {
+test("GET / returns a page to browsers and JSON to other clients", async () => {
   const page = await get("/", "text/html,application/xhtml+xml,*/*;q=0.8");
   assert.equal(page.type, "text/html; charset=utf-8");
   assert.match(page.text, /^<!doctype html>/);
@@ -37,7 +37,7 @@ test("GET / is a page to a browser, and JSON to everybody else", async () => {
   assert.equal(JSON.parse(plain.text).chains[0].chainId, node.chain.chainId);
 });
 
-test("status.json tells heads, nodes by name and traffic, and nothing secret", async () => {
+test("status.json shows heads, node names and traffic, and no secret", async () => {
   for (let at = 0; at < 4; at++) await rpc(service.url, "eth_getBlockByNumber", ["0x1", false]);
   const { text, status } = await get("/status.json", "application/json");
   assert.equal(status, 200);
@@ -55,7 +55,7 @@ test("status.json tells heads, nodes by name and traffic, and nothing secret", a
   assert.ok(!text.includes(SECRET) && !text.includes("127.0.0.1"));
 });
 
-test("where it is switched off nothing is told but what forebay is", async () => {
+test("with the status switched off, only the info page is served", async () => {
   const quiet = await createService({ nodes: [{ url: node.url }] }, { server: { statusPage: false } });
   const ask = async (path: string) => {
     const response = await fetch(quiet.url + path, { headers: { accept: "text/html" } });

@@ -12,7 +12,7 @@ const VALUES = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth
 /** anvil calls final what is 64 below its head. */
 const BLOCKS = "0x64";
 
-test("state of a final block that one replica fetched is not asked for by another", async (t) => {
+test("state of a final block is fetched by one replica and reused by another", async (t) => {
   const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
   t.after(() => anvil.close());
   const { block, call } = await deployProxiedToken(anvil);

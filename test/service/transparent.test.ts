@@ -57,7 +57,7 @@ test("nonces, balances and storage are the node's at every block", async () => {
   }
 });
 
-test("logs are the node's, their blockTimestamp aside", async () => {
+test("logs are the node's, except for blockTimestamp", async () => {
   const withoutTime = (logs: unknown) => {
     assert.ok(Array.isArray(logs));
     return logs.map(({ blockTimestamp: _, ...log }: Record<string, unknown>) => log);
@@ -80,13 +80,13 @@ test("receipts and transactions are the node's", async () => {
   }
 });
 
-test("a transaction that the node's pending block has not got is null, not one of the newest sealed block", async () => {
+test("a transaction index outside the node's pending block is null", async () => {
   assert.ok((await same("eth_getTransactionByBlockNumberAndIndex", ["latest", "0x0"])).body.result);
   const { headers } = await same("eth_getTransactionByBlockNumberAndIndex", ["pending", "0x0"]);
   assert.equal(headers.get("x-forebay-pending"), "node");
 });
 
-test("what geth accepts is accepted, and the node gets the form that it accepts", async () => {
+test("parameters that geth accepts are accepted, and the node gets a form that it accepts", async () => {
   const [from] = addresses;
   const to = token.replace("0x", "0X");
   const balanceOf = `0x70a08231${from?.slice(2).padStart(64, "0")}`;
@@ -119,7 +119,7 @@ test("what geth accepts is accepted, and the node gets the form that it accepts"
   assert.deepEqual(await simulate("unsafe"), await simulate("latest"));
 });
 
-test("what the node refuses is refused with its own code and message", async () => {
+test("an error of the node is returned with its code and message", async () => {
   // fail(): reverts with a reason.
   const params = [{ to: token, data: "0xa9cc4718" }, "latest"];
   const [ours, node] = await Promise.all([
@@ -130,6 +130,6 @@ test("what the node refuses is refused with its own code and message", async () 
   assert.deepEqual(ours.body.error, node.body.error);
 });
 
-test("an unknown method reaches the node as it is", async () => {
+test("an unknown method is forwarded unchanged", async () => {
   await same("anvil_nodeInfo", []);
 });

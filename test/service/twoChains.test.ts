@@ -45,7 +45,7 @@ test("each chain answers at its name and at its chain id, and nothing at /", asy
   assert.equal((await fetch(service.url, { method: "PUT", body: "{}" })).headers.get("allow"), "GET, HEAD, OPTIONS");
 });
 
-test("the same question to both is two answers, also from the cache", async () => {
+test("the same request to both chains has two responses, also from the cache", async () => {
   for (let round = 0; round < 2; round++) {
     const [one, other] = await Promise.all(
       [main, trial].map(async (devnet, index) => {
@@ -66,7 +66,7 @@ test("metrics name the chain", async () => {
   assert.ok((await metric(service.opsUrl, "forebay_requests_total", 'chain="main"')) > 0);
 });
 
-test("one chain's node is down, the other goes on", async () => {
+test("while one chain's node is down, the other chain is served", async () => {
   await trial.stopNode();
   await main.sealNow();
   assert.deepEqual(
@@ -78,7 +78,7 @@ test("one chain's node is down, the other goes on", async () => {
   await trial.startNode();
 });
 
-test("of two chains with one chain id the first has its path; both have their names", async (t) => {
+test("of two chains with one chain id the first has the path of the id, and both have their names", async (t) => {
   const nodes = await Promise.all([5, 7].map((height) => createFakeNode({ chain: createFakeChain({ height }) })));
   const twins = await createService(nodes.map(({ url }, index) => ({ name: `twin${index}`, nodes: [{ url }] })));
   t.after(async () => {

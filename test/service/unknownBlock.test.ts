@@ -8,7 +8,7 @@ const ADDRESS = `0x${"11".repeat(20)}`;
 const NO_BLOCK = `0x${"22".repeat(32)}`;
 const ABOVE = "0xffff";
 
-test("an unknown block is null, and its state -32000 header not found, whatever words the node has", async (t) => {
+test("an unknown block is null, and its state is -32000 header not found, whatever the node's message", async (t) => {
   const anvil = await startAnvil([]);
   const service = await createService({ nodes: [{ url: anvil.url }], pending: { mode: "node" } });
   t.after(async () => {

@@ -118,7 +118,7 @@ for (const [name, createStore] of [
     );
   });
 
-  test(`${name}: an answer that fails is reported the next time`, async (t) => {
+  test(`${name}: events of a failed poll are returned by the next one`, async (t) => {
     const { node, filters } = await create(t);
     const id = await filters.newLogFilter(query(), at(chain, 44));
     node.options.chain = fork;
@@ -146,7 +146,7 @@ test("in this process: filters expire, and another replica does not know them", 
   await assert.rejects(filters.changes(id, context), missing);
 });
 
-test("two replicas answer polls of one filter at once: each log is in one answer, also across a reorganisation", async (t) => {
+test("concurrent polls of one filter at two replicas return each log once, also across a reorganisation", async (t) => {
   const shared = await sharedStore(t);
   const replicas = [createReplica({ shared }), createReplica({ shared })];
   const [first] = replicas;
@@ -169,7 +169,7 @@ test("two replicas answer polls of one filter at once: each log is in one answer
   assert.deepEqual(sorted(seen), sorted(expected));
 });
 
-test("logs that had no room are read by block hash when their block is gone", async (t) => {
+test("removed logs that were not stored are read by block hash", async (t) => {
   const data = `0x${"ab".repeat(300_000)}` as const;
   const large = createFakeChain(logs.map((list) => list.map((log) => ({ ...log, data }))));
   const other = createFakeChain(logs.slice(48), { base: large.slice(0, 48), fork: "other" });

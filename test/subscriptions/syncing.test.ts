@@ -7,7 +7,7 @@ import { createSyncing } from "../../src/subscriptions/syncing.ts";
 const PERIOD_MS = 10_000;
 const STATUS = '{"startingBlock":"0x0","currentBlock":"0x10","highestBlock":"0x20"}';
 
-test("syncing is told when it changes, asked for only while somebody listens, and not by a node that is silent", async (t) => {
+test("syncing is sent when it changes, is polled only with a subscription, and ignores failed polls", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const told: unknown[] = [];
   const subscriber: Subscriber = {

@@ -46,7 +46,7 @@ test("the same answers as over HTTP, byte for byte: ids, batches, errors", async
   await client.close();
 });
 
-test("calls on one connection are answered side by side, a large answer whole", async () => {
+test("calls on one connection run in parallel, and a large response is complete", async () => {
   const client = await connectSocket(service.url);
   const address = `0x${"1".repeat(40)}`;
   const [code, ...ids] = await Promise.all([
@@ -64,7 +64,7 @@ test("a message above the limit ends the connection with 1009", async () => {
   assert.equal((await client.closed()).code, 1009);
 });
 
-test("newHeads: the header and the size as the node gives them, without a block's lists", async () => {
+test("newHeads has the node's header and size, without the block's lists", async () => {
   const client = await connectSocket(service.url);
   const heads = await client.subscribe("newHeads");
   node.chain.mine(3);
@@ -81,7 +81,7 @@ test("newHeads: the header and the size as the node gives them, without a block'
   await client.close();
 });
 
-test("unsubscribing: true, and then that there is none", async () => {
+test("unsubscribing returns true, and a second time an error", async () => {
   const client = await connectSocket(service.url);
   const { result: id } = await client.call("eth_subscribe", "newHeads");
   assert.match(String(id), /^0x[0-9a-f]{32}$/);
@@ -93,7 +93,7 @@ test("unsubscribing: true, and then that there is none", async () => {
   await client.close();
 });
 
-test("what would not be heeded is refused", async () => {
+test("subscriptions with options that have no effect are rejected", async () => {
   const client = await connectSocket(service.url);
   const refusals: readonly [params: readonly unknown[], code: number, text: RegExp][] = [
     [[], -32_602, /name/],
@@ -120,12 +120,12 @@ test("what would not be heeded is refused", async () => {
   await client.close();
 });
 
-test("over HTTP a subscription is refused", async () => {
+test("a subscription over HTTP is rejected", async () => {
   const { body } = await rpc(service.url, "eth_subscribe", ["newHeads"]);
   assert.deepEqual(body.error, { code: -32_601, message: "eth_subscribe needs a WebSocket connection" });
 });
 
-test("an Origin that is not in the list, and one connection too many, are refused", async () => {
+test("an unlisted Origin and a connection above the limit are rejected", async () => {
   const small = await createService(
     { nodes: [{ url: node.url }] },
     { server: { maxWebSockets: 1, corsOrigins: ["https://a.example"] } },
@@ -142,7 +142,7 @@ test("an Origin that is not in the list, and one connection too many, are refuse
   await small.close();
 });
 
-test("closing: each connection hears 1001", async () => {
+test("closing the server closes each connection with 1001", async () => {
   const other = await createService({ nodes: [{ url: node.url }] });
   const client = await connectSocket(other.url);
   await client.subscribe("newHeads");

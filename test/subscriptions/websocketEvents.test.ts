@@ -160,7 +160,7 @@ const extension = (
   brings: PendingExtension["brings"] = "transactions",
 ): PendingExtension => ({ block, fromTransaction, toTransaction: block.transactionHashes.length, brings });
 
-test("logs: one question a head for all filters; taken back by a reorganisation, newest first, then the new ones", async () => {
+test("logs are read once per head, and a reorganisation removes them newest first before it adds new ones", async () => {
   const rig = createRig();
   const all = await rig.subscribe("logs", {});
   const some = await rig.subscribe("logs", { address: OTHER });
@@ -183,7 +183,7 @@ test("logs: one question a head for all filters; taken back by a reorganisation,
   rig.close();
 });
 
-test("logs: a node that does not answer is asked again, and the order of the blocks is kept", async () => {
+test("logs of a failing node are retried, and the order of the blocks is preserved", async () => {
   const rig = createRig();
   const all = await rig.subscribe("logs", {});
   rig.results.set(`eth_getLogs ${hashOf(11n)}`, [rpcLog(11n, hashOf(11n), "one", 0)]);
@@ -196,7 +196,7 @@ test("logs: a node that does not answer is asked again, and the order of the blo
   rig.close();
 });
 
-test("blocks that were not read: whoever waits for events is told by a close", async () => {
+test("missed blocks close the connections of subscribers", async () => {
   const rig = createRig();
   await rig.subscribe("newHeads");
   await rig.head(11n);
@@ -206,7 +206,7 @@ test("blocks that were not read: whoever waits for events is told by a close", a
   rig.close();
 });
 
-test("pendingLogs: each log once, with the message that brought it; the sealed block repeats nothing", async () => {
+test("pendingLogs sends each log once, with its message, and the sealed block repeats none", async () => {
   const rig = createRig();
   const logs = await rig.subscribe("pendingLogs", { address: TOKEN });
   const first = createPendingBlock(11n, 1, [transaction("one"), transaction("two", OTHER)]);
@@ -226,7 +226,7 @@ test("pendingLogs: each log once, with the message that brought it; the sealed b
   rig.close();
 });
 
-test("pendingLogs: what was told and is not sealed is taken back once, whoever finds it out", async () => {
+test("pendingLogs removes a log that is not sealed once, whichever source reports it", async () => {
   const rig = createRig();
   const logs = await rig.subscribe("pendingLogs");
   const block = createPendingBlock(11n, 1, [transaction("one"), transaction("two")]);
@@ -244,7 +244,7 @@ test("pendingLogs: what was told and is not sealed is taken back once, whoever f
   rig.close();
 });
 
-test("pendingLogs: a message that is replaced is taken back, and what replaces it is told", async () => {
+test("pendingLogs removes the logs of a replaced message and sends those of the replacement", async () => {
   const rig = createRig();
   const logs = await rig.subscribe("pendingLogs");
   const before = createPendingBlock(11n, 1, [transaction("one")]);
@@ -257,7 +257,7 @@ test("pendingLogs: a message that is replaced is taken back, and what replaces i
   rig.close();
 });
 
-test("pendingLogs: a subscription that begins inside a block has the whole block when it is sealed", async () => {
+test("a pendingLogs subscription that begins inside a block gets the whole block when it is sealed", async () => {
   const rig = createRig();
   const early = await rig.subscribe("pendingLogs");
   const first = createPendingBlock(11n, 1, [transaction("one")]);
@@ -275,7 +275,7 @@ test("pendingLogs: a subscription that begins inside a block has the whole block
   rig.close();
 });
 
-test("pre-confirmed transactions by a filter: whole, with all their logs, where one of these matches", async () => {
+test("a filter of pre-confirmed transactions selects whole transactions with a matching log", async () => {
   const rig = createRig();
   const ofToken = await rig.subscribe("newFlashblockTransactions", { address: TOKEN, topics: [topic(1)] });
   const counted = await rig.subscribe("newFlashblockTransactions", { topics: [null, null] });
@@ -318,7 +318,7 @@ test("pre-confirmed transactions by a filter: whole, with all their logs, where 
   rig.close();
 });
 
-test("pre-confirmed blocks and transactions: once each; a whole transaction when its logs are known", async () => {
+test("pre-confirmed blocks and transactions are sent once, whole transactions when their logs are known", async () => {
   const rig = createRig();
   const blocks = await rig.subscribe("newFlashblocks");
   const hashes = await rig.subscribe("newFlashblockTransactions");
@@ -342,7 +342,7 @@ test("pre-confirmed blocks and transactions: once each; a whole transaction when
   rig.close();
 });
 
-test("native mode: the same subscriptions are made from the sealed blocks", async () => {
+test("in native mode sealed blocks feed the same subscriptions", async () => {
   const rig = createRig();
   const blocks = await rig.subscribe("newFlashblocks");
   const hashes = await rig.subscribe("newFlashblockTransactions", false);
@@ -364,7 +364,7 @@ test("native mode: the same subscriptions are made from the sealed blocks", asyn
   rig.close();
 });
 
-test("a node's own pending block: looked at while somebody subscribes, each log and transaction once, then the sealed block's rest", async (context) => {
+test("a node's pending block is polled while there are subscriptions, and the sealed block sends only the rest", async (context) => {
   context.mock.timers.enable({ apis: ["setInterval"] });
   const rig = createRig();
   const look = async () => {

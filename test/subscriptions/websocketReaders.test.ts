@@ -58,7 +58,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
 
 const nothing: HandleMessage = async () => ({ chunks: [] });
 
-test("a reader that does not read: what was sent comes whole, then 1013 with the reason, and it is counted", async (context) => {
+test("a reader that stops reading gets complete messages, then close code 1013, and is counted", async (context) => {
   const { client, messages, closed, ask } = await connect(context, nothing);
   const before = (await telemetry.metrics.slowClosed.get()).values[0]?.value ?? 0;
   const subscriber = await ask();
@@ -84,7 +84,7 @@ test("a reader that does not read: what was sent comes whole, then 1013 with the
   assert.equal((await telemetry.metrics.slowClosed.get()).values[0]?.value, before + 1);
 });
 
-test("a burst in one turn is not the reader's fault", async (context) => {
+test("a burst in one turn of the event loop does not close the connection", async (context) => {
   const { client, messages, ask } = await connect(context, nothing);
   const subscriber = await ask();
   const notification = createNotification(Buffer.from(JSON.stringify("".padEnd(1_000))));
@@ -93,7 +93,7 @@ test("a burst in one turn is not the reader's fault", async (context) => {
   assert.ok(subscriber.isOpen);
 });
 
-test("events wait for the end of an answer that is sent in parts, and other answers too", async (context) => {
+test("events and other responses wait for the end of a streamed response", async (context) => {
   const parts = Promise.withResolvers<void>();
   async function* stream() {
     yield Buffer.from('"a');
@@ -119,7 +119,7 @@ test("events wait for the end of an answer that is sent in parts, and other answ
   );
 });
 
-test("an answer that breaks off never looks whole: 1011", async (context) => {
+test("an incomplete response closes the connection with 1011", async (context) => {
   async function* stream() {
     yield Buffer.from('{"half":');
     throw new Error("the node broke off");
@@ -131,7 +131,7 @@ test("an answer that breaks off never looks whole: 1011", async (context) => {
   assert.equal(errors.length, 1);
 });
 
-test("closing waits for calls in flight, and takes no new ones", async (context) => {
+test("closing waits for calls in flight and accepts no new ones", async (context) => {
   const result = Promise.withResolvers<void>();
   let calls = 0;
   const { client, messages, closed, ask, webSockets } = await connect(context, async () => {
@@ -150,7 +150,7 @@ test("closing waits for calls in flight, and takes no new ones", async (context)
   assert.equal(calls, 1);
 });
 
-test("a connection that answers no ping is ended; an idle one is closed, one with subscriptions is not", async (context) => {
+test("a connection without pongs ends, an idle one is closed, and one with subscriptions stays open", async (context) => {
   const idle = await connect(context, nothing, { webSocketPingMs: 5, webSocketIdleMs: 1 });
   assert.deepEqual(await idle.closed, { code: 1001, reason: "idle" });
 

@@ -201,7 +201,7 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
       transactions,
       accessList: message.accessList,
       hasPostExec: false,
-      told: { gasUsed, logsBloom, receiptsRoot },
+      expected: { gasUsed, logsBloom, receiptsRoot },
     });
     assert.ok(outcome, `${number}-${message.index}: ${unverified}`);
     layers.push(layerFromChanges(outcome.changes));

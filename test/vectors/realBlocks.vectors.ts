@@ -43,7 +43,7 @@ const worksOf = (messages: readonly Flashblock[], firstId = 10): readonly Work[]
       transactions,
       accessList,
       hasPostExec: false,
-      told: { gasUsed, logsBloom, receiptsRoot },
+      expected: { gasUsed, logsBloom, receiptsRoot },
     };
   });
 };
