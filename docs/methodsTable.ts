@@ -24,23 +24,23 @@ const isRetention = (text: string): text is RetentionLabel => text in RETENTION;
 const isPending = (text: string): text is PendingBehaviour => text in PENDING;
 
 const formatRow = (
-  kept: RetentionLabel,
+  retention: RetentionLabel,
   atPending: PendingBehaviour,
   methods: readonly Method[],
 ): readonly string[] => {
-  const names = methods.filter((method) => method.kept === kept && method.atPending === atPending);
+  const names = methods.filter((method) => method.retention === retention && method.atPending === atPending);
   if (names.length === 0) return [];
-  return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${RETENTION[kept]} | ${PENDING[atPending]} |`];
+  return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${RETENTION[retention]} | ${PENDING[atPending]} |`];
 };
 
 /** The table of docs/methods.md: one row per pair of retention and behaviour at `pending`. */
 export const formatMethodsTable = (methods: readonly Method[] = table): string => {
   const rows = Object.keys(RETENTION)
     .filter(isRetention)
-    .flatMap((kept) =>
+    .flatMap((retention) =>
       Object.keys(PENDING)
         .filter(isPending)
-        .flatMap((atPending) => formatRow(kept, atPending, methods)),
+        .flatMap((atPending) => formatRow(retention, atPending, methods)),
     );
   return ["| Method | Cached | At `pending` |", "|---|---|---|", ...rows].join("\n");
 };

@@ -42,7 +42,7 @@ export interface FetchLogsOptions {
   readonly verification: LogVerification | undefined;
   readonly spanTimeoutMs: number;
   /** Delay before failed nodes are tried again; each round doubles it. */
-  readonly retryDelayMs?: number;
+  readonly retryDelayMs?: number | undefined;
   readonly telemetry: Telemetry;
 }
 

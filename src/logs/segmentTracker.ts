@@ -44,7 +44,7 @@ export interface SpanLimits {
 /** The segments of one query in ascending order, each with its state. */
 export interface SegmentTracker {
   /** Segments that the store had at the first lookup, and the stores that had them. */
-  readonly found: { readonly pieces: number; readonly from: ReadonlySet<Segment["from"]> };
+  readonly found: { readonly segments: number; readonly from: ReadonlySet<Segment["from"]> };
   /** False after a fetched range could not be cached. */
   readonly isStored: boolean;
   /** Bytes of buffered segments, plus the bytes that `countHeld` added. */
@@ -95,7 +95,7 @@ class StoredSegmentTracker implements SegmentTracker {
   }
 
   get found(): SegmentTracker["found"] {
-    return { pieces: this.#cachedSegments, from: this.#sources };
+    return { segments: this.#cachedSegments, from: this.#sources };
   }
 
   get isStored(): boolean {

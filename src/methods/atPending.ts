@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import type { BlockRead } from "./blockRead.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
 import type { MethodInput } from "./method.ts";
 import { type CanonicalJson, isRecord } from "./paramSpec.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
@@ -13,31 +13,29 @@ import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
  * A missing pending block is never `null` (docs/answers.md, Blocks and pending).
  */
 export const atPending = async (
-  entry: BlockRead,
-  asked: MethodInput,
+  spec: BlockReadSpec,
+  input: MethodInput,
   values: readonly CanonicalJson[],
   readAt: (block: ResolvedBlock) => Promise<RpcResponse>,
 ): Promise<RpcResponse> => {
-  const { pending, heads } = asked.context.view;
+  const { pending, heads } = input.context.view;
   const readLatest = () => readAt(resolveBlock({ tag: "latest" }, heads));
   if (pending === undefined) return readLatest();
   const answer = async (): Promise<RpcResponse> => {
-    const source = entry.kind === "state" ? pending.stateFrom : pending.blocksFrom;
-    if (source === "view" && entry.pending) {
+    const source = spec.kind === "state" ? pending.stateFrom : pending.blocksFrom;
+    if (source === "view" && spec.pending) {
       const { base } = pending;
       const atBase = () => readAt(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
-      return entry.pending({ asked, values, pending, atBase });
+      return spec.pending({ input, values, pending, atBase });
     }
-    return source === "latest"
-      ? readLatest()
-      : nodePending(entry, heads, () => readAt({ kind: "pending" }), readLatest);
+    return source === "latest" ? readLatest() : nodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
   };
   return withPendingMode(pending.mode, answer());
 };
 
 /** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */
 const nodePending = async (
-  entry: BlockRead,
+  spec: BlockReadSpec,
   heads: Heads,
   readPending: () => Promise<RpcResponse>,
   readLatest: () => Promise<RpcResponse>,
@@ -46,8 +44,8 @@ const nodePending = async (
     if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) return undefined;
     throw error;
   });
-  if (answer === undefined || (isNull(answer) && !entry.isNullable)) return readLatest();
-  const number = entry.blockField === "hash" ? numberIn(answer) : undefined;
+  if (answer === undefined || (isNull(answer) && !spec.isNullable)) return readLatest();
+  const number = spec.blockField === "hash" ? numberIn(answer) : undefined;
   return number !== undefined && number <= heads.latest.number ? readLatest() : answer;
 };
 

@@ -12,18 +12,18 @@ export interface ByHashRead extends PlainRead {
 }
 
 /** Creates a method that reads by the hash of a block or transaction. The view is tried first, because the hash may be pre-confirmed. */
-export const byHashRead = (entry: ByHashRead): Method => {
-  const sealed = plainRead(entry);
+export const byHashRead = (spec: ByHashRead): Method => {
+  const sealed = plainRead(spec);
   return {
-    name: entry.name,
-    kept: entry.retention,
+    name: spec.name,
+    retention: spec.retention,
     atPending: "view",
-    answer: async (asked) => {
-      const { pending } = asked.context.view;
-      if (pending === undefined || pending.blocksFrom !== "view") return sealed.answer(asked);
-      const values = parseParams(asked.call.params, entry.params);
-      const body = entry.inView(pending, `0x${String(values[0]).slice(2)}`, values);
-      return body === undefined ? sealed.answer(asked) : { ...viewResponse(body), pending: pending.mode };
+    answer: async (input) => {
+      const { pending } = input.context.view;
+      if (pending === undefined || pending.blocksFrom !== "view") return sealed.answer(input);
+      const values = parseParams(input.call.params, spec.params);
+      const body = spec.inView(pending, `0x${String(values[0]).slice(2)}`, values);
+      return body === undefined ? sealed.answer(input) : { ...viewResponse(body), pending: pending.mode };
     },
   };
 };

@@ -4,10 +4,10 @@ import { parseParams } from "./parseParams.ts";
 
 const encoder = new TextEncoder();
 
-/** Answered from the chain's known identity: no node is asked, so that none can answer for another chain. */
+/** Returns the chain's known id; no request is sent, so that no node can answer for another chain. */
 const fromIdentity = (name: string, format: (chainId: bigint) => string): Method => ({
   name,
-  kept: "computed",
+  retention: "computed",
   atPending: "none",
   answer: async ({ chain, call }) => {
     parseParams(call.params, []);
@@ -16,5 +16,5 @@ const fromIdentity = (name: string, format: (chainId: bigint) => string): Method
 });
 
 export const eth_chainId = fromIdentity("eth_chainId", formatQuantity);
-/** The network id, in decimal; on all chains that are served here it is the chain id. */
+/** Returns the network id in decimal. On all supported chains it equals the chain id. */
 export const net_version = fromIdentity("net_version", String);

@@ -7,7 +7,7 @@ const encoder = new TextEncoder();
 /** Returns the head of the request's view; no request is sent. */
 export const eth_blockNumber: Method = {
   name: "eth_blockNumber",
-  kept: "computed",
+  retention: "computed",
   atPending: "none",
   answer: async ({ call, context }) => {
     parseParams(call.params, []);

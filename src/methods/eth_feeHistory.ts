@@ -1,7 +1,7 @@
 import { parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import { blockNumberOrTag } from "./blockRead.ts";
+import { blockNumberOrTag } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Method } from "./method.ts";
 import { listOf, optional, readCount, readNumber, required } from "./paramSpec.ts";
@@ -9,14 +9,14 @@ import { parseParams } from "./parseParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";
-/** Nodes are sent a list: geth requires the parameter, and some nodes accept no `null`. */
+/** Nodes get a list: geth requires the parameter, and some nodes reject `null`. */
 const percentiles = optional("rewardPercentiles", listOf(readNumber), []);
 const params = [required("blockCount", readCount), blockNumberOrTag, percentiles];
 
-/** It cannot be asked by hash nor does its answer hold one: above the finalized head it is kept until the next head. */
+/** The method has no form by hash, and its result has no hash. Above the finalized head, it is cached until the next head. */
 export const eth_feeHistory: Method = {
   name,
-  kept: "head",
+  retention: "head",
   atPending: "node",
   answer: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
@@ -32,12 +32,12 @@ export const eth_feeHistory: Method = {
         return { ...answer, ...(pending && { pending }) };
       }
       const resolved = values.with(1, formatQuantity(newest.number));
-      const question = {
+      const request = {
         ...createCall(name, resolved),
         canonicalParams: JSON.stringify([name, resolved]),
         block: newest,
       };
-      return chain.reads.request({ ...question, retention: newest.kind === "final" ? "final" : "head" }, at);
+      return chain.reads.request({ ...request, retention: newest.kind === "final" ? "final" : "head" }, at);
     });
   },
 };

@@ -1,10 +1,12 @@
-import { type BlockRead, blockNumberOrTag, blockRead } from "./blockRead.ts";
+import { blockNumberOrTag } from "./blockParams.ts";
+import { blockRead } from "./blockRead.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { orNull, readBoolean, required } from "./paramSpec.ts";
 import { pendingBlock } from "./pendingReads.ts";
 
 export const fullTransactions = required("fullTransactions", orNull(readBoolean, false));
 
-export const blockByNumber: BlockRead = {
+export const blockByNumber: BlockReadSpec = {
   name: "eth_getBlockByNumber",
   params: [blockNumberOrTag, fullTransactions],
   kind: "block",

@@ -1,7 +1,9 @@
-import { type BlockRead, blockNumberOrTagOrHash, blockRead } from "./blockRead.ts";
+import { blockNumberOrTagOrHash } from "./blockParams.ts";
+import { blockRead } from "./blockRead.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { pendingReceipts } from "./pendingReads.ts";
 
-export const blockReceipts: BlockRead = {
+export const blockReceipts: BlockReadSpec = {
   name: "eth_getBlockReceipts",
   params: [blockNumberOrTagOrHash],
   kind: "block",

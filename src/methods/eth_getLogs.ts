@@ -12,23 +12,23 @@ import { viewResponse } from "./pendingReads.ts";
 
 type Range = Exclude<LogQuery["blocks"], { readonly blockHash: unknown }>;
 
-/** Contract 4.3 and 2.3; what stands at the seam of sealed and pending is in architecture.md's table of answers. */
+/** Returns sealed and pending logs (docs/service.md, eth_getLogs; docs/answers.md, Logs). */
 export const eth_getLogs: Method = {
   name: "eth_getLogs",
-  kept: "logs",
+  retention: "logs",
   atPending: "view",
-  answer: async (asked) => {
-    const [value] = parseParams(asked.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
-    return answerLogs(asked, parseLogQuery(value, asked.chain.logLimits));
+  answer: async (input) => {
+    const [value] = parseParams(input.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
+    return answerLogs(input, parseLogQuery(value, input.chain.logLimits));
   },
 };
 
-/** Logs of a parsed query; filters that were installed are read by it too. */
-export const answerLogs = (asked: MethodInput, query: LogQuery): Promise<RpcResponse> =>
-  retryOnBranchChange(asked.chain, asked.context, (context) => answerInView({ ...asked, context }, query));
+/** Returns the logs of a parsed query. Installed filters are read by it too. */
+export const answerLogs = (input: MethodInput, query: LogQuery): Promise<RpcResponse> =>
+  retryOnBranchChange(input.chain, input.context, (context) => answerInView({ ...input, context }, query));
 
-const answerInView = async (asked: MethodInput, { filter, blocks }: LogQuery): Promise<RpcResponse> => {
-  const { chain, context } = asked;
+const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): Promise<RpcResponse> => {
+  const { chain, context } = input;
   if ("blockHash" in blocks) {
     const { pending } = context.view;
     const block = pending?.byHash(blocks.blockHash);
@@ -41,11 +41,11 @@ const answerInView = async (asked: MethodInput, { filter, blocks }: LogQuery): P
     ? await chain.logs.request(filter, resolved.sealed, at)
     : { body: Buffer.from("[]"), status: { hit: "view" } };
   if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) return sealed;
-  const logs = await logsAbove(asked, filter, resolved, at);
+  const logs = await logsAbove(input, filter, resolved, at);
   return { ...sealed, body: appendLogs(sealed.body, logs), ...(pending && { pending: pending.mode }) };
 };
 
-/** The blocks that are asked for, in one view: this one, or where a bound lies above it, one made after the nodes were asked. */
+/** Resolves the requested blocks in one view: the request's, or a refreshed one if a bound is above the request's view. */
 const resolve = async (
   chain: Chain,
   { fromBlock, toBlock }: Range,
@@ -78,15 +78,15 @@ const fromBlock = (block: PendingBlock, filter: LogFilter): RpcResponse => {
   };
 };
 
-/** Pending logs of the blocks that were asked for, above the sealed ones. */
+/** Returns the pending logs of the requested blocks, above the sealed ones. */
 const logsAbove = async (
-  asked: MethodInput,
+  input: MethodInput,
   filter: LogFilter,
   { pending: range }: LogRange,
   { view: { pending, heads } }: RequestContext,
 ): Promise<readonly Body[]> => {
   if (pending === undefined || range === undefined) return [];
-  if (pending.blocksFrom === "node") return nodePendingLogs(asked, filter, heads);
+  if (pending.blocksFrom === "node") return nodePendingLogs(input, filter, heads);
   return logsIn(pending, range.from, range.to, filter);
 };
 

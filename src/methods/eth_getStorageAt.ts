@@ -1,4 +1,5 @@
-import { blockRead, stateBlock } from "./blockRead.ts";
+import { stateBlock } from "./blockParams.ts";
+import { blockRead } from "./blockRead.ts";
 import { readAddress, readSlot, required } from "./paramSpec.ts";
 import { pendingStorage } from "./pendingReads.ts";
 

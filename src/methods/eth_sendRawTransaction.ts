@@ -6,16 +6,19 @@ import { parseParams } from "./parseParams.ts";
 
 const name = "eth_sendRawTransaction";
 
-/** A write: sent once, in the client's own text unless that is not the canonical one. The hash that comes back is known to exist from then on, whatever a slower node says. */
+/**
+ * Sends a transaction once. The client's text is sent unchanged if it is canonical.
+ * From then on, the returned hash is expected to exist, even if a slower node does not know it yet.
+ */
 export const eth_sendRawTransaction: Method = {
   name,
-  kept: "never",
+  retention: "never",
   atPending: "none",
-  answer: async (asked: MethodInput): Promise<RpcResponse> => {
-    const [raw] = parseParams(asked.call.params, [required("transaction", readData)]);
-    const call = raw === asked.call.params[0] ? asked.call : createCall(name, [raw]);
-    const answer = await forwarded({ ...asked, call });
-    asked.chain.accepted(String(raw));
+  answer: async (input: MethodInput): Promise<RpcResponse> => {
+    const [raw] = parseParams(input.call.params, [required("transaction", readData)]);
+    const call = raw === input.call.params[0] ? input.call : createCall(name, [raw]);
+    const answer = await forwarded({ ...input, call });
+    input.chain.accepted(String(raw));
     return answer;
   },
 };

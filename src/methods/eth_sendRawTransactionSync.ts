@@ -9,7 +9,7 @@ import { parseParams } from "./parseParams.ts";
 import { viewResponse } from "./pendingReads.ts";
 
 const MIN_TIMEOUT_MS = 6_000;
-/** EIP-7966: the node accepted the transaction, and there is no receipt within the timeout. */
+/** EIP-7966: a node accepted the transaction, but there was no receipt within the timeout. */
 const NOT_CONFIRMED = 4;
 
 const decoder = new TextDecoder();
@@ -26,18 +26,18 @@ const params = [required("transaction", readData), optional("timeout", readTimeo
 /** Sends a transaction, and returns its receipt when it is pre-confirmed or sealed (EIP-7966). */
 export const eth_sendRawTransactionSync: Method = {
   name: "eth_sendRawTransactionSync",
-  kept: "never",
+  retention: "never",
   atPending: "view",
-  answer: async (asked) => {
-    const { chain, call, context } = asked;
+  answer: async (input) => {
+    const { chain, call, context } = input;
     const [raw, requestedMs] = parseParams(call.params, params);
     const maxMs = Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs);
     const timeoutMs = typeof requestedMs === "number" ? requestedMs : maxMs;
     if (timeoutMs > maxMs) throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
-    const sent = await forwarded({ ...asked, call: createCall("eth_sendRawTransaction", [raw]), context });
+    const sent = await forwarded({ ...input, call: createCall("eth_sendRawTransaction", [raw]), context });
     chain.accepted(String(raw));
     const hash: Hash = `0x${hashIn(sent).slice(2)}`;
-    return waitForReceipt(asked, hash, timeoutMs);
+    return waitForReceipt(input, hash, timeoutMs);
   },
 };
 
@@ -58,15 +58,15 @@ const readSealedReceipt = async (
 ): Promise<RpcResponse | undefined> => {
   const call = createCall("eth_getTransactionReceipt", [hash]);
   const { signal, clientId, deadlineMs } = context;
-  const question = { ...call, retention: "never", canonicalParams: "" } as const;
-  const answer = await chain.reads.request(question, { view, signal, clientId, deadlineMs, bypassCache: true });
+  const request = { ...call, retention: "never", canonicalParams: "" } as const;
+  const answer = await chain.reads.request(request, { view, signal, clientId, deadlineMs, bypassCache: true });
   if (!(answer.body instanceof Uint8Array)) return undefined;
   const receipt: unknown = JSON.parse(decoder.decode(answer.body));
   return isRecord(receipt) && typeof receipt.blockHash === "string" ? answer : undefined;
 };
 
 /** Checks the current view and each new one. No other method uses more than one view. */
-const waitForReceipt = (asked: MethodInput, hash: Hash, timeoutMs: number): Promise<RpcResponse> => {
+const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
   let head = "";
   const check = (view: View): void => {
@@ -74,7 +74,7 @@ const waitForReceipt = (asked: MethodInput, hash: Hash, timeoutMs: number): Prom
     if (preconfirmed) resolve(preconfirmed);
     if (preconfirmed || view.heads.latest.hash === head) return;
     head = view.heads.latest.hash;
-    readSealedReceipt(asked, hash, view).then(
+    readSealedReceipt(input, hash, view).then(
       (answer) => answer && resolve(answer),
       // The next head repeats the read.
       () => undefined,
@@ -88,8 +88,8 @@ const waitForReceipt = (asked: MethodInput, hash: Hash, timeoutMs: number): Prom
       ),
     );
   const timer = setTimeout(onTimeout, timeoutMs);
-  const unsubscribe = asked.chain.subscribe(({ view }) => check(view));
-  check(asked.context.view);
+  const unsubscribe = input.chain.subscribe(({ view }) => check(view));
+  check(input.context.view);
   return promise.finally(() => {
     clearTimeout(timer);
     unsubscribe();

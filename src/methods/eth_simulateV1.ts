@@ -7,49 +7,52 @@ import { type Call, createCall } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
 import type { RunBase } from "../simulation/simulator.ts";
-import { stateBlock } from "./blockRead.ts";
+import { stateBlock } from "./blockParams.ts";
 import { pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import { type Chain, forwarded, type Method, type MethodInput } from "./method.ts";
 import { withPendingMode } from "./pendingModeErrors.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
-/** A payload that is larger is parsed in the worker alone, and nothing is fetched ahead for it. */
-const MAX_AHEAD_BYTES = 32 * 1024;
+/** A larger payload is parsed only in the worker, and nothing is prefetched for it. */
+const MAX_PREFETCHED_BYTES = 32 * 1024;
 const decoder = new TextDecoder();
 
-/** Contract 4.4, on any block and on `pending`; in a worker, or on a node where it cannot be run here. */
+/**
+ * Simulates on any block and on `pending` (docs/service.md, eth_simulateV1).
+ * A worker executes it. If forebay cannot execute it, a node does.
+ */
 export const eth_simulateV1: Method = {
   name: "eth_simulateV1",
-  kept: "computed",
+  retention: "computed",
   atPending: "view",
-  answer: async (asked) => {
-    const { chain, call, context } = asked;
+  answer: async (input) => {
+    const { chain, call, context } = input;
     const { execution } = chain;
-    if (execution === undefined) return onNode(asked, "not executed here");
-    const base = await baseOf(asked, execution);
-    if (base === undefined) return onNode(asked, "its state is the node's");
+    if (execution === undefined) return onNode(input, "not executed here");
+    const base = await baseOf(input, execution);
+    if (base === undefined) return onNode(input, "its state is the node's");
     try {
       const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
       return await (base.pending ? withPendingMode(base.pending, answer) : answer);
     } catch (error) {
-      if (error instanceof MustForwardError) return onNode(asked, "cannot be executed here");
+      if (error instanceof MustForwardError) return onNode(input, "cannot be executed here");
       throw error;
     }
   },
 };
 
-/** Nodes are sent the canonical block parameter, and the client's payload unchanged. */
+/** Creates the request to a node: the canonical block parameter, and the client's payload unchanged. */
 const callOfNode = (call: Call): Call => {
   const given = call.params[1] ?? undefined;
   const block = given === undefined ? undefined : stateBlock.read(given, stateBlock.name);
   return block === given ? call : createCall(call.method, call.params.with(1, block));
 };
 
-const onNode = async (asked: MethodInput, detail: string): Promise<RpcResponse> => {
-  const { pending } = asked.context.view;
-  const call = callOfNode(asked.call);
-  const answering = forwarded({ ...asked, call });
+const onNode = async (input: MethodInput, detail: string): Promise<RpcResponse> => {
+  const { pending } = input.context.view;
+  const call = callOfNode(input.call);
+  const answering = forwarded({ ...input, call });
   const answer = await (call.params[1] === "pending" && pending ? withPendingMode(pending.mode, answering) : answering);
   return { ...answer, status: { fwd: "bypass", detail } };
 };
@@ -59,7 +62,7 @@ interface Base {
   readonly pending?: RpcResponse["pending"];
 }
 
-/** Undefined where a node must answer. */
+/** Returns undefined if a node must answer. */
 const baseOf = async (
   { chain, call, context }: MethodInput,
   execution: NonNullable<Chain["execution"]>,
@@ -69,8 +72,8 @@ const baseOf = async (
   const text = elementAt(call.paramsText, 1);
   const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
   const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
-  const wish: PrefetchHint | undefined =
-    call.paramsText.length <= MAX_AHEAD_BYTES ? prefetchHintOfPayload(call.params) : undefined;
+  const hint: PrefetchHint | undefined =
+    call.paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
 
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);
@@ -81,15 +84,15 @@ const baseOf = async (
       const { newest } = pending ?? {};
       const run =
         pending?.stateFrom === "view" && newest
-          ? await pendingSimulationBase({ chain, context }, execution, { pending, newest }, wish)
-          : await sealedExecutionBase({ chain, context }, execution, heads.latest, wish);
+          ? await pendingSimulationBase({ chain, context }, execution, { pending, newest }, hint)
+          : await sealedExecutionBase({ chain, context }, execution, heads.latest, hint);
       return pending ? { run, pending: pending.mode } : { run };
     }
     case "final":
     case "recent":
     case "unknown":
     case "hash":
-      return { run: await sealedExecutionBase({ chain, context }, execution, resolved, wish) };
+      return { run: await sealedExecutionBase({ chain, context }, execution, resolved, hint) };
     case "aboveHead":
       throw headerNotFound();
     case "unsaid":

@@ -46,10 +46,10 @@ export const sealedExecutionBase = async (
   input: Input,
   { stateAt }: Executing,
   block: BlockReference,
-  wish: PrefetchHint | undefined,
+  hint: PrefetchHint | undefined,
 ): Promise<RunBase> => {
   const parent = parseParent(await readHeader(input, block));
-  return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, wish) };
+  return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, hint) };
 };
 
 const formatPending = (block: PendingBlock): ParentBlock => ({
@@ -76,8 +76,8 @@ export const pendingCallBase = (
   { stateAt }: Executing,
   pending: PendingView,
   newest: PendingBlock,
-  wish: PrefetchHint | undefined,
-): RunBase => ({ block: formatPending(newest), source: pendingState(pending, stateAt(pending.base, wish)) });
+  hint: PrefetchHint | undefined,
+): RunBase => ({ block: formatPending(newest), source: pendingState(pending, stateAt(pending.base, hint)) });
 
 /**
  * Returns the base of a simulation on the pending block.
@@ -87,9 +87,9 @@ export const pendingSimulationBase = async (
   input: Input,
   execution: Executing,
   { pending, newest }: { readonly pending: PendingView; readonly newest: PendingBlock },
-  wish: PrefetchHint | undefined,
+  hint: PrefetchHint | undefined,
 ): Promise<RunBase> => {
-  const base = pendingCallBase(execution, pending, newest, wish);
+  const base = pendingCallBase(execution, pending, newest, hint);
   if (input.chain.pendingNumber === "next") return base;
   const previous = pending.blocks.at(-2);
   const parent = previous ? formatPending(previous) : parseParent(await readHeader(input, pending.base));

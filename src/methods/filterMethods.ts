@@ -11,31 +11,31 @@ import { viewResponse } from "./pendingReads.ts";
 
 const id = required("id", readAny);
 const PLAIN_TEXT = /^\s*"([^"\\]+)"\s*$/;
-const COMPUTED = { kept: "computed", atPending: "none" } as const;
+const COMPUTED = { retention: "computed", atPending: "none" } as const;
 
-/** A method that uses a filter: the node answers for a filter that it made. */
+/** Creates a method that uses a filter. A filter that a node created is read from that node. */
 const usesFilter = (
   name: string,
-  answer: (asked: MethodInput, given: CanonicalJson) => Promise<RpcResponse>,
+  answer: (input: MethodInput, filterId: CanonicalJson) => Promise<RpcResponse>,
 ): Method => ({
   name,
   ...COMPUTED,
-  answer: async (asked) => {
-    const { chain, call, context } = asked;
-    const [given = null] = parseParams(call.params, [id]);
-    const filter = parseNodeFilterId(given);
-    if (filter === undefined) return answer(asked, given);
-    const question = {
+  answer: async (input) => {
+    const { chain, call, context } = input;
+    const [filterId = null] = parseParams(call.params, [id]);
+    const filter = parseNodeFilterId(filterId);
+    if (filter === undefined) return answer(input, filterId);
+    const request = {
       ...createCall(name, [filter.id]),
       retention: "never",
       canonicalParams: "",
       write: true,
     } as const;
-    return chain.nodes.request({ ...question, filterOwner: filter.node }, context);
+    return chain.nodes.request({ ...request, filterOwner: filter.node }, context);
   },
 });
 
-/** Filters of logs and blocks live here, in this process or in Redis; those of pending transactions live in a node. */
+/** Filters of logs and blocks are in this process or in Redis. Filters of pending transactions are in a node. */
 export const filterMethods: readonly Method[] = [
   {
     name: "eth_newFilter",
@@ -57,17 +57,21 @@ export const filterMethods: readonly Method[] = [
   },
   {
     name: "eth_newPendingTransactionFilter",
-    kept: "never",
+    retention: "never",
     atPending: "none",
-    answer: async (asked) => {
-      const answer = await forwarded(asked);
+    answer: async (input) => {
+      const answer = await forwarded(input);
       const { body, node } = answer;
       const made = body instanceof Uint8Array ? PLAIN_TEXT.exec(Buffer.from(body).toString())?.[1] : undefined;
       if (made === undefined || node === undefined) return answer;
       return { ...answer, body: Buffer.from(JSON.stringify(formatNodeFilterId({ node, id: made }))) };
     },
   },
-  usesFilter("eth_getFilterChanges", ({ chain, context }, given) => chain.filters.changes(given, context)),
-  usesFilter("eth_getFilterLogs", async (asked, given) => answerLogs(asked, await asked.chain.filters.query(given))),
-  usesFilter("eth_uninstallFilter", async ({ chain }, given) => viewResponse(await chain.filters.uninstall(given))),
+  usesFilter("eth_getFilterChanges", ({ chain, context }, filterId) => chain.filters.changes(filterId, context)),
+  usesFilter("eth_getFilterLogs", async (input, filterId) =>
+    answerLogs(input, await input.chain.filters.query(filterId)),
+  ),
+  usesFilter("eth_uninstallFilter", async ({ chain }, filterId) =>
+    viewResponse(await chain.filters.uninstall(filterId)),
+  ),
 ];

@@ -10,16 +10,16 @@ import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
 
-/** What the methods of one chain are made of; `main` hands it over. */
+/** The dependencies of one chain's methods; `app/` provides them. */
 export interface Chain {
-  /** Configured, or returned by the first node that answered. */
+  /** From the configuration, or from the first node that responded. */
   readonly chainId: bigint;
-  /** Cache in front of shared requests in front of the nodes. */
+  /** The cache, in front of request coalescing, in front of the nodes. */
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: RpcSource;
   readonly heads: {
-    /** Asks the nodes for their head now; shared, at most 500 ms. */
+    /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;
     readonly blockTimeMs: number;
   };
@@ -32,26 +32,26 @@ export interface Chain {
   };
   readonly filters: Filters;
   readonly logLimits: LogFilterLimits & { readonly maxBlocks: number | undefined };
-  /** What executes here; undefined where the chain's rules are not known, or it is switched off: nodes answer. */
+  /** Executes calls in forebay. Undefined if the chain's rules are unknown or execution is disabled; then nodes answer. */
   readonly execution:
     | {
         readonly simulator: Simulator;
         stateAt(block: BlockId, wish?: PrefetchHint): StateSource;
       }
     | undefined;
-  /** Whether a simulation on the pending block has its number or the next. */
+  /** Whether a simulation on the pending block has the block's number or the next. */
   readonly pendingNumber: "same" | "next";
-  /** The pending nonce is at least the node's own. */
+  /** The pending nonce is not lower than the node's own. */
   readonly askNodeNonce: boolean;
-  /** `nonce` raised over the consecutive transactions of that sender that a node accepted through any replica. */
+  /** Raises `nonce` above the sender's consecutive transactions that a node accepted through any replica. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
-  /** A node accepted this raw transaction through here. */
+  /** Records that a node accepted this raw transaction. */
   accepted(raw: string): void;
 }
 
-/** One call on its way: everything that a method may use. */
+/** One call, with everything that a method may use. */
 export interface MethodInput {
   readonly chain: Chain;
   readonly call: Call;
@@ -59,8 +59,8 @@ export interface MethodInput {
 }
 
 /**
- * How long answers of a method are kept (architecture.md, idea 1), told in README.
- * `block` and `state` are read at a block: final or recent; `final`: kept once it is final, else not.
+ * How long a method's responses are cached (docs/architecture.md, invariant 1; table: docs/methods.md).
+ * `block` and `state`: read at a block, final or recent. `final`: cached only if the block is final.
  */
 export type RetentionLabel =
   | "constant"
@@ -74,15 +74,15 @@ export type RetentionLabel =
   | "computed"
   | "never";
 
-/** Who answers at `pending`: the view if there is one, the node, or nobody since the method has no such parameter. */
+/** What answers at `pending`: the view if there is one, or the node. `none`: the method has no block parameter. */
 export type PendingBehaviour = "view" | "node" | "none";
 
 /** One entry of the table. */
 export interface Method {
   readonly name: string;
-  readonly kept: RetentionLabel;
+  readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
-  answer(asked: MethodInput): Promise<RpcResponse>;
+  answer(input: MethodInput): Promise<RpcResponse>;
 }
 
 /** Forwards a call unchanged. It is never cached, coalesced or retried. */
@@ -91,6 +91,6 @@ export const forwarded = ({
   call: { method, params, paramsText },
   context,
 }: MethodInput): Promise<RpcResponse> => {
-  const question: RpcRequest = { method, params, paramsText, retention: "never", canonicalParams: "", write: true };
-  return chain.nodes.request(question, context);
+  const request: RpcRequest = { method, params, paramsText, retention: "never", canonicalParams: "", write: true };
+  return chain.nodes.request(request, context);
 };

@@ -1,7 +1,7 @@
 import { isAddress, isData, isHash, isQuantity, lowerPrefix } from "../ethereum/hex.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 
-/** A JSON value in the one form that equal questions share: hex in lower case, quantities minimal. */
+/** A JSON value in canonical form, which equal requests share: hex in lower case, quantities minimal. */
 export type CanonicalJson =
   | null
   | boolean
@@ -10,13 +10,13 @@ export type CanonicalJson =
   | readonly CanonicalJson[]
   | { readonly [key: string]: CanonicalJson };
 
-/** Turns one parameter into its canonical value, or throws -32602 naming `name`. */
+/** Returns a parameter's canonical value, or throws -32602 with `name` in the message. */
 export type Parser<T extends CanonicalJson = CanonicalJson> = (value: unknown, name: string) => T;
 
 export interface ParamSpec<T extends CanonicalJson = CanonicalJson> {
   readonly name: string;
   readonly read: Parser<T>;
-  /** The parameter may be left out or null; where `fallback` is undefined it is then left out of the question too. */
+  /** The parameter may be missing or null. Without `fallback`, it is then missing in the request too. */
   readonly optional: boolean;
   readonly fallback?: T;
 }
@@ -44,14 +44,14 @@ export const readHash: Parser<string> = (value, name) => {
   return lower(hex);
 };
 
-/** An empty string is no bytes, as in geth (common/hexutil, checkText). */
+/** An empty string means no bytes, as in geth (common/hexutil, checkText). */
 export const readData: Parser<string> = (value, name) => {
   const hex = value === "" ? "0x" : lowerPrefix(value);
   if (!isData(hex)) throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
   return lower(hex);
 };
 
-/** Leading zeros are accepted; at most 256 bits. An empty string is zero, as in geth (common/hexutil, checkNumberText). */
+/** Accepts leading zeros, up to 256 bits. An empty string is zero, as in geth (common/hexutil, checkNumberText). */
 export const readQuantity: Parser<string> = (value, name) => {
   const hex = value === "" ? "0x0" : lowerPrefix(value);
   if (!isQuantity(hex)) throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
@@ -62,7 +62,7 @@ export const readQuantity: Parser<string> = (value, name) => {
 
 const DECIMAL = /^[0-9]{1,78}$/;
 
-/** A quantity or a decimal number, as JSON number or string: geth accepts these for a block count (HexOrDecimal64). */
+/** A quantity or a decimal number, as a JSON number or string. geth accepts these for a block count (HexOrDecimal64). */
 export const readCount: Parser<string> = (value, name) => {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return `0x${value.toString(16)}`;
   const isDecimal = typeof value === "string" && DECIMAL.test(value);
@@ -74,7 +74,7 @@ export const readBoolean: Parser<boolean> = (value, name) => {
   return value;
 };
 
-/** One that a double cannot hold would be sent as another, and meet that one's answer. */
+/** A number that a double cannot represent would become another number, and get the response of that one. */
 export const readNumber: Parser<number> = (value, name) => {
   if (typeof value !== "number") throw invalidParams(`invalid ${name}: want a number`);
   const isExact = Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
@@ -82,7 +82,7 @@ export const readNumber: Parser<number> = (value, name) => {
   return value;
 };
 
-/** Hexadecimal integer of at most 32 bytes, padded to 32: texts are geth's. */
+/** A hexadecimal integer of up to 32 bytes, padded to 32. The error texts are those of geth. */
 export const readSlot: Parser<string> = (value, name) => {
   const digits = typeof value === "string" ? value.replace(/^0x/i, "") : undefined;
   if (digits === undefined || digits === "")
@@ -94,7 +94,7 @@ export const readSlot: Parser<string> = (value, name) => {
   return `0x${lower(digits).padStart(64, "0")}`;
 };
 
-/** Proof keys come back as they were asked, short or padded: only their letter case is made equal. */
+/** Nodes return proof keys in the requested form, short or padded. Only their letter case is made canonical. */
 export const readProofKey: Parser<string> = (value, name) => {
   readSlot(value, name);
   return lower(String(value));
@@ -107,7 +107,7 @@ export const listOf =
     return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
   };
 
-/** The same reader, which reads `null` as `fallback`. A parameter that is left out is still missing, as in geth. */
+/** Returns a parser that parses `null` as `fallback`. A missing parameter is still an error, as in geth. */
 export const orNull =
   <T extends CanonicalJson>(read: Parser<T>, fallback: T): Parser<T> =>
   (value, name) =>
@@ -116,7 +116,7 @@ export const orNull =
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** An object whose keys are read by `keys`; unknown keys keep their value (a node may know them), null ones are dropped. */
+/** Parses an object with one parser per key. Unknown keys keep their values, because a node may know them. Null values are removed. */
 export const objectOf =
   (keys: Readonly<Record<string, Parser>>): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {
@@ -130,7 +130,7 @@ export const objectOf =
     return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
 
-/** An object used as a map: keys and values each have their reader. */
+/** Parses an object that is a map, with one parser for its keys and one for its values. */
 export const mapOf =
   (readKey: Parser<string>, readValue: Parser): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {

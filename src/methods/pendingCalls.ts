@@ -3,7 +3,7 @@ import { MustForwardError } from "../evm/evmWorkers.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import type { Simulator } from "../simulation/simulator.ts";
-import type { PendingRead } from "./blockRead.ts";
+import type { PendingRead } from "./blockReadSpec.ts";
 import { pendingCallBase } from "./executionBase.ts";
 
 type Run = "call" | "estimateGas" | "createAccessList";
@@ -11,8 +11,8 @@ type Run = "call" | "estimateGas" | "createAccessList";
 /** Executes in the pending block on the view's state. Calls that must be forwarded go to the node's `pending`. */
 const runPending =
   (method: string, run: Run) =>
-  async ({ asked, values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
-    const { chain, context } = asked;
+  async ({ input, values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+    const { chain, context } = input;
     const { newest } = pending;
     if (newest === undefined) return atBase();
     const call = createCall(method, values);

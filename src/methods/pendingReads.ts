@@ -1,7 +1,7 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { formatData, formatQuantity, type Hash, isQuantity } from "../ethereum/hex.ts";
 import { createCall } from "../jsonrpc/call.ts";
-import type { PendingRead } from "./blockRead.ts";
+import type { PendingRead } from "./blockReadSpec.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 
 const encoder = new TextEncoder();
@@ -25,11 +25,11 @@ export const pendingTransactionCount = async ({ pending, atBase }: PendingRead):
 export const pendingTransaction = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> =>
   pending.newest ? viewResponse(pending.newest.transaction(Number(values[1])) ?? null) : atBase();
 
-export const pendingReceipts = async ({ asked, pending, atBase }: PendingRead): Promise<RpcResponse> => {
+export const pendingReceipts = async ({ input, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   if (!pending.newest) return atBase();
   const body = pending.newest.receipts();
   if (body) return viewResponse(body);
-  const { chain, context } = asked;
+  const { chain, context } = input;
   return chain.reads.request(
     { ...createCall("eth_getBlockReceipts", ["pending"]), retention: "never", canonicalParams: "" },
     context,

@@ -16,7 +16,7 @@ export interface PlainRead {
 /** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
 export const plainRead = ({ name, params, retention, blockField }: PlainRead): Method => ({
   name,
-  kept: retention,
+  retention,
   atPending: "none",
   answer: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);

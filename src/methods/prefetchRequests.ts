@@ -1,9 +1,10 @@
 import type { Heads } from "../core/heads.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
-import { type BlockRead, requestAtBlock } from "./blockRead.ts";
+import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { blockByNumber } from "./eth_getBlockByNumber.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
+import { requestAtBlock } from "./requestAtBlock.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const LATEST = { tag: "latest" } as const;
@@ -14,8 +15,8 @@ export const prefetchRequests = (
   heads: Heads,
 ): { readonly receipts: RpcRequest; readonly block: RpcRequest; readonly fullBlock: RpcRequest } => {
   const block = resolveBlock(LATEST, heads);
-  const requestAt = (entry: BlockRead, ...rest: readonly CanonicalJson[]) =>
-    requestAtBlock({ entry, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }, block);
+  const requestAt = (spec: BlockReadSpec, ...rest: readonly CanonicalJson[]) =>
+    requestAtBlock({ spec, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }, block);
   return {
     receipts: requestAt(blockReceipts),
     block: requestAt(blockByNumber, false),

@@ -42,7 +42,7 @@ const fields = objectOf({
   authorizationList: listOf(authorization),
 });
 
-/** GenericTransaction of the execution API. `data` is the older name of `input`, which wins if both are set, as in geth. */
+/** GenericTransaction of the execution API. `data` is the older name of `input`. If both are set, `input` is used, as in geth. */
 export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> = (value, name) => {
   const { data, ...rest } = fields(value, name);
   if (data === undefined) return rest;
@@ -51,7 +51,7 @@ export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> 
 
 const slots = mapOf(readSlot, readSlot);
 
-/** AccountOverride by address: what eth_call and eth_estimateGas take as state overrides. */
+/** AccountOverride by address: the state overrides of eth_call and eth_estimateGas. */
 export const readStateOverrides: Parser = mapOf(
   readAddress,
   objectOf({ balance: readQuantity, nonce: readQuantity, code: readData, state: slots, stateDiff: slots }),

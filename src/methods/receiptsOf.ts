@@ -3,13 +3,13 @@ import type { RequestContext, RpcSource } from "../core/rpcSource.ts";
 import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
-import { requestAtBlock } from "./blockRead.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
+import { requestAtBlock } from "./requestAtBlock.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const BLOCK = 0;
 
-/** The receipts of a block through the cache; undefined where no node gives them. */
+/** Creates the function that reads a block's receipts through the cache. It returns undefined if no node has them. */
 export const receiptsOf =
   (reads: RpcSource) =>
   async (
@@ -17,7 +17,7 @@ export const receiptsOf =
     context: RequestContext,
   ): Promise<Uint8Array | undefined> => {
     const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
-    const input = { entry: blockReceipts, values: [hash ?? formatQuantity(number)], position: BLOCK, parameter };
+    const input = { spec: blockReceipts, values: [hash ?? formatQuantity(number)], position: BLOCK, parameter };
     const question = requestAtBlock(input, resolveBlock(parameter, context.view.heads));
     try {
       const answer = await reads.request(question, context);

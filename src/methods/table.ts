@@ -1,4 +1,5 @@
-import { blockNumberOrTag, blockNumberOrTagOrHash, blockRead, stateBlock } from "./blockRead.ts";
+import { blockNumberOrTag, blockNumberOrTagOrHash, stateBlock } from "./blockParams.ts";
+import { blockRead } from "./blockRead.ts";
 import { blockInView, byHashRead, receiptInView, transactionInView } from "./byHashRead.ts";
 import { eth_chainId, net_version } from "./chainId.ts";
 import { eth_blockNumber } from "./eth_blockNumber.ts";
@@ -48,21 +49,21 @@ const stateOverrides = optional("stateOverrides", readStateOverrides);
 const blockOverrides = optional("blockOverrides", readBlockOverrides);
 const options = optional("options", readAny);
 
-/** A read by block number that has a twin by block hash. */
+/** Creates a read by block number that has an equivalent by block hash. */
 const block = (name: string, byHashMethod: string, ...rest: Parameters<typeof required>[]) => ({
   name,
   kind: "block" as const,
   params: [blockNumberOrTag, ...rest.map((parameter) => required(...parameter))],
   byHashMethod,
-  // At an index there may be nothing.
+  // The block may have nothing at that index.
   ...(rest.length > 0 && { isNullable: true as const }),
 });
 
-/** A batch of slots by address; eth_getStorageValues of the execution API. */
+/** Slots by address: `eth_getStorageValues` of the execution API. */
 const slotsByAddress = mapOf(readAddress, listOf(readSlot));
 
 /**
- * Every method that forebay knows, each with how long its answers are true (architecture.md, idea 1).
+ * Every method that forebay knows, with its retention (docs/architecture.md, invariant 1).
  * A method outside the table is forwarded unchanged and never cached.
  */
 export const table: readonly Method[] = [

@@ -31,14 +31,14 @@ const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): P
  */
 export const transactionTrace = (name: string, params: readonly ParamSpec[]): Method => ({
   name,
-  kept: "final",
+  retention: "final",
   atPending: "none",
-  answer: async (asked): Promise<RpcResponse> => {
-    const { chain, call, context } = asked;
+  answer: async (input): Promise<RpcResponse> => {
+    const { chain, call, context } = input;
     const values = parseParams(call.params, params);
     const question = { ...createCall(name, values), canonicalParams: JSON.stringify([name, values]) };
     // A node without the transaction's block may still trace it. Such a trace is not cached.
-    const number = await readBlockNumber(asked, String(values[0])).catch(() => undefined);
+    const number = await readBlockNumber(input, String(values[0])).catch(() => undefined);
     const { finalized } = context.view.heads;
     return number !== undefined && finalized !== undefined && number <= finalized.number
       ? chain.reads.request({ ...question, retention: "final", block: { number } }, context)

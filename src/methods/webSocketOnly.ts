@@ -4,7 +4,7 @@ import type { Method } from "./method.ts";
 /** Creates the HTTP form of a WebSocket method: it always throws. */
 export const webSocketOnly = (name: string): Method => ({
   name,
-  kept: "never",
+  retention: "never",
   atPending: "none",
   answer: async () => {
     throw new RpcError(CODES.METHOD_NOT_FOUND, `${name} needs a WebSocket connection`);

@@ -71,7 +71,7 @@ test("pieces that are in the store are found, and a lost span's are missing agai
   const tracked = track(store);
   await tracked.pieces.lookUp();
   assert.equal(states(tracked), "buffered buffered missing missing");
-  assert.equal(tracked.pieces.found.pieces, 2);
+  assert.equal(tracked.pieces.found.segments, 2);
   assert.deepEqual([...tracked.pieces.found.from], ["memory"]);
   const span = tracked.pieces.claimRange(2, LIMITS);
   assert.equal(states(tracked), "buffered buffered fetching missing");
