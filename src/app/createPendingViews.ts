@@ -134,7 +134,7 @@ class ChainViews implements PendingViews {
       chain,
       genesisHash: () => upstreams.genesis.hash,
       heads: upstreams.heads,
-      ask: this.#callNode,
+      callNode: this.#callNode,
       telemetry,
     });
     await rules.start();
