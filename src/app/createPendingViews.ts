@@ -153,7 +153,7 @@ class ChainViews implements PendingViews {
       heads: upstreams.heads,
       executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
       ...(hasFeed && { openFeed: this.#openFeed }),
-      ask: this.#callNode,
+      read: this.#callNode,
       sharedValues: pipeline.sharedValues,
       telemetry,
     });

@@ -2,7 +2,7 @@ import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import { asText } from "../json/jsonScan.ts";
+import { asText } from "../json/asText.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 interface InFlightRequest {
