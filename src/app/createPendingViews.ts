@@ -39,7 +39,8 @@ export interface PendingViewsOptions {
   readonly telemetry: Telemetry;
 }
 
-export const noHead = (chain: string): RpcError => unavailable(`chain "${chain}": no node has told its head yet`);
+export const noHead = (chain: string): RpcError =>
+  unavailable(`chain "${chain}": no upstream node has reported a head yet`);
 
 class ChainViews implements PendingViews {
   readonly ready: Promise<void>;
