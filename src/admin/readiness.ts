@@ -29,7 +29,7 @@ export interface ReadinessOptions<C extends WatchedChain> {
 export interface Readiness<C> {
   /** Reports for the process, or for the named chain. */
   report(chain: string | undefined): ReadinessReport;
-  /** The chain is known and one of its nodes can be asked now. */
+  /** Whether the chain is known and one of its nodes can take requests. */
   isServing(chain: C): boolean;
 }
 

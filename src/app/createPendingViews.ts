@@ -39,7 +39,8 @@ export interface PendingViewsOptions {
   readonly telemetry: Telemetry;
 }
 
-export const noHead = (chain: string): RpcError => unavailable(`chain "${chain}": no node has told its head yet`);
+export const noHead = (chain: string): RpcError =>
+  unavailable(`chain "${chain}": no upstream node has reported a head yet`);
 
 class ChainViews implements PendingViews {
   readonly ready: Promise<void>;
@@ -134,7 +135,7 @@ class ChainViews implements PendingViews {
       chain,
       genesisHash: () => upstreams.genesis.hash,
       heads: upstreams.heads,
-      ask: this.#callNode,
+      callNode: this.#callNode,
       telemetry,
     });
     await rules.start();

@@ -15,7 +15,7 @@ import type { SharedValues } from "../pending/sharedNonces.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 
-/** The prefix of one chain's keys, made anew only where the chain began anew. */
+/** Creates the function that returns the key prefix of one chain. The prefix changes only if the chain is reset. */
 const createPrefixes = () => {
   let last: { readonly hash: Hash; readonly prefix: string } = { hash: ZERO_HASH, prefix: "" };
   return ({ chainId, hash }: Upstreams["genesis"]): string => {
@@ -24,7 +24,7 @@ const createPrefixes = () => {
   };
 };
 
-/** What keeps answers, of all chains. */
+/** The caches of all chains. */
 export interface CacheTiers {
   readonly memory: MemoryStore;
   readonly redis: RedisStore | undefined;
@@ -32,27 +32,28 @@ export interface CacheTiers {
 }
 
 export interface ReadPipeline {
-  /** Cache in front of shared requests in front of the nodes; a new head's answers are fetched ahead. */
+  /** The cache, then request coalescing, then the nodes. Responses of a new head are prefetched. */
   readonly reads: RpcSource;
-  /** For rooms that have their own rules of what is true. */
+  /** For callers that validate cached entries themselves. */
   readonly store: TieredStore;
   readonly absent: NegativeCache;
-  /** Undefined where there is no Redis. */
+  /** Undefined without Redis. */
   readonly sharedValues: SharedValues | undefined;
-  /** Runs scripts on keys of this chain; undefined where there is no Redis. */
+  /** Runs scripts on keys of this chain; undefined without Redis. */
   readonly runScript: RunScript | undefined;
 }
 
+/** Creates the path of a read: prefetch, cache, coalescing, nodes. */
 export const createReadPipeline = (
   config: ChainConfig,
-  kept: CacheTiers,
+  tiers: CacheTiers,
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, telemetry } = kept;
+  const { memory, redis, telemetry } = tiers;
   const prefixOf = createPrefixes();
   const absent = createNegativeCache();
-  const keeping = {
+  const cacheOptions = {
     chain: config.name,
     get prefix() {
       return prefixOf(upstreams.genesis);
@@ -62,7 +63,7 @@ export const createReadPipeline = (
     telemetry,
     ...(redis && { redis }),
   };
-  const source = cached(coalesced(upstreams), keeping);
+  const source = cached(coalesced(upstreams), cacheOptions);
   const reads = prefetched(source, {
     requestsOf: prefetchRequests,
     contextOf: (heads) => ({
@@ -76,11 +77,11 @@ export const createReadPipeline = (
   });
   upstreams.heads.subscribe(reads.onChange);
   const sharedValues = redis && {
-    get: async (key: string) => (await redis.get(keeping.prefix + key))?.body,
+    get: async (key: string) => (await redis.get(cacheOptions.prefix + key))?.body,
     set: (key: string, body: Uint8Array, seconds: number) =>
-      redis.set(keeping.prefix + key, { body, final: false, storedAtMs: Date.now() }, seconds),
+      redis.set(cacheOptions.prefix + key, { body, final: false, storedAtMs: Date.now() }, seconds),
   };
   const runScript: RunScript | undefined =
-    redis && ((script, key, args) => redis.run(script, keeping.prefix + key, args));
-  return { reads, store: createTieredStore(keeping), absent, sharedValues, runScript };
+    redis && ((script, key, args) => redis.run(script, cacheOptions.prefix + key, args));
+  return { reads, store: createTieredStore(cacheOptions), absent, sharedValues, runScript };
 };

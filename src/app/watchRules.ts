@@ -1,9 +1,8 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
-import { smaller } from "../ethereum/bigintOrder.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../ethereum/limitForks.ts";
 import { findRuleDifference, type RuleDifference } from "../ethereum/nodeRules.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
-import { unknownFields } from "../ethereum/unknownFields.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 const CHECK_MS = 10 * 60_000;
@@ -11,21 +10,21 @@ const CHECK_MS = 10 * 60_000;
 export interface RulesWatchOptions {
   readonly chain: string;
   readonly forks: ChainForks;
-  /** Whether `forks` has the chain's own fork times, so that a node's can be compared with them. */
+  /** Whether `forks` has the chain's own fork times, so that they can be compared with those of a node. */
   readonly hasTimes: boolean;
   readonly genesisHash: () => Hash;
   readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
-  readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly callNode: (method: string, params: readonly unknown[]) => Promise<unknown>;
   readonly telemetry: Telemetry;
 }
 
-/** The rules of a chain as they are known now: its fork times, limited by what headers and eth_config of its nodes show. */
+/** Follows the rules of a chain: its fork times, limited by the headers and the eth_config of its nodes. */
 export class RulesWatch {
   readonly #options: RulesWatchOptions;
   readonly #logged = new Set<string>();
   readonly #stops: (() => void)[] = [];
-  #fromConfig: RuleDifference | undefined;
-  #fromHeader: RuleDifference | undefined;
+  #configDifference: RuleDifference | undefined;
+  #headerDifference: RuleDifference | undefined;
   #forks: ChainForks;
 
   constructor(options: RulesWatchOptions) {
@@ -33,7 +32,7 @@ export class RulesWatch {
     this.#forks = options.forks;
   }
 
-  /** Resolves once a node was asked for its rules. */
+  /** Resolves when a node was asked for its rules. */
   async start(): Promise<void> {
     const { heads, hasTimes } = this.#options;
     this.#stops.push(heads.subscribe((change) => this.#checkHead(change.heads)));
@@ -55,24 +54,18 @@ export class RulesWatch {
     for (const stop of this.#stops.splice(0)) stop();
   }
 
+  /** A reorganisation, or blocks of another node, can end a difference. */
   #checkHead(heads: Heads): void {
     const { timestamp, number } = heads.latest;
-    const names = unknownFields(heads.header(number) ?? {});
-    if (names.length === 0) {
-      // A reorganisation or another node's blocks: this head is of a known fork again.
-      this.#fromHeader = undefined;
-    } else {
-      const from = this.#fromHeader?.from ?? timestamp;
-      this.#fromHeader = { from: smaller(from, timestamp), what: `header field ${names.join(", ")}` };
-    }
+    this.#headerDifference = findHeaderDifference(heads.header(number) ?? {}, timestamp, this.#headerDifference);
     this.#update(timestamp);
   }
 
-  /** A node without eth_config tells nothing; what was seen before still holds. */
+  /** Without a response to eth_config, the last difference stays. */
   async #checkConfig(): Promise<void> {
-    const { ask, forks, genesisHash, heads } = this.#options;
+    const { callNode, forks, genesisHash, heads } = this.#options;
     try {
-      this.#fromConfig = findRuleDifference(await ask("eth_config", []), forks, genesisHash());
+      this.#configDifference = findRuleDifference(await callNode("eth_config", []), forks, genesisHash());
     } catch {
       return;
     }
@@ -82,16 +75,12 @@ export class RulesWatch {
 
   #update(headTimestamp: bigint): void {
     const { chain, forks, telemetry } = this.#options;
-    const found = [this.#fromConfig, this.#fromHeader].flatMap((difference) => difference ?? []);
-    const times = [forks.unknownFrom, ...found.map(({ from }) => from)].flatMap((time) => time ?? []);
-    const [unknownFrom] = times.sort((one, other) => Number(one - other));
-    if (unknownFrom !== this.#forks.unknownFrom) {
-      const { unknownFrom: _, ...known } = forks;
-      this.#forks = unknownFrom === undefined ? known : { ...known, unknownFrom };
-    }
+    const differences = [this.#configDifference, this.#headerDifference].flatMap((difference) => difference ?? []);
+    const unknownFrom = findUnknownFrom(forks, differences);
+    if (unknownFrom !== this.#forks.unknownFrom) this.#forks = withUnknownFrom(forks, unknownFrom);
     const isKnown = areRulesKnown(this.#forks, headTimestamp);
-    for (const difference of found) this.#log(difference);
-    if (!isKnown && found.length === 0 && unknownFrom !== undefined) {
+    for (const difference of differences) this.#log(difference);
+    if (!isKnown && differences.length === 0 && unknownFrom !== undefined) {
       this.#log({ from: unknownFrom, what: "a fork that is not implemented" });
     }
     telemetry.metrics.rulesUnknown.set({ chain }, isKnown ? 0 : 1);

@@ -10,7 +10,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   forebay --upstream URL [options]     one chain
   forebay --config FILE                more chains, nodes and limits (YAML)
-  forebay check ...                    validate, and ask every node for its chain and head
+  forebay check ...                    validate, and request chain and head of every node
   forebay schema                       print the JSON Schema of the configuration
 
   --upstream URL      HTTP endpoint of a node; again for more nodes of the same chain
@@ -24,21 +24,21 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
   --help, --version
 
-SIGHUP, or a changed file, puts a new configuration in force; SIGTERM drains and ends.
+SIGHUP, or a changed file, applies a new configuration; SIGTERM drains and ends.
 Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS ...
 `;
 
-const say = (text: string): void => {
+const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
-const serve = async (given: Arguments): Promise<void> => {
-  const read = () => readConfig(given, process.env);
+const serve = async (args: Arguments): Promise<void> => {
+  const read = () => readConfig(args, process.env);
   const config = read();
   const telemetry = createTelemetry({ level: config.log.level });
   const { log } = telemetry;
   const forebay = await createForebay(config, telemetry);
-  const { config: file } = given.values;
+  const { config: file } = args.values;
   const reload = createReload({
     file: typeof file === "string" ? file : undefined,
     read,
@@ -65,13 +65,13 @@ const serve = async (given: Arguments): Promise<void> => {
 };
 
 const main = async (): Promise<void> => {
-  const given = readArguments(process.argv.slice(2), process.env);
-  if (given.command === "help") return say(HELP);
-  if (given.command === "version") return say(readVersion());
-  if (given.command === "schema") return say(formatSchema());
-  if (given.command === "serve") return serve(given);
-  const checked = await checkNodes(readConfig(given, process.env));
-  for (const result of checked) say(formatChecked(result));
+  const args = readArguments(process.argv.slice(2), process.env);
+  if (args.command === "help") return print(HELP);
+  if (args.command === "version") return print(readVersion());
+  if (args.command === "schema") return print(formatSchema());
+  if (args.command === "serve") return serve(args);
+  const checked = await checkNodes(readConfig(args, process.env));
+  for (const result of checked) print(formatChecked(result));
   if (checked.some(({ fault }) => fault !== undefined)) process.exitCode = 1;
 };
 

@@ -1,5 +1,6 @@
-import { request } from "undici";
 import type { ChainConfig, Config } from "../config/schema.ts";
+import { nodeName } from "../nodes/nodeName.ts";
+import { requestResult } from "../nodes/requestResult.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
 
@@ -16,30 +17,6 @@ interface Checked {
   readonly fault?: string;
 }
 
-/** Sends one request without params. Rejects if the response has no result. */
-const requestResult = async ({ url, headers }: NodeConfig, method: string): Promise<unknown> => {
-  const target = new URL(url);
-  const credentials =
-    target.username === ""
-      ? undefined
-      : `${decodeURIComponent(target.username)}:${decodeURIComponent(target.password)}`;
-  target.username = "";
-  target.password = "";
-  const { statusCode, body } = await request(target, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      ...(credentials && { authorization: `Basic ${btoa(credentials)}` }),
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] }),
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
-  const response: unknown = await body.json().catch(() => undefined);
-  if (typeof response === "object" && response !== null && "result" in response) return response.result;
-  throw new Error(`the response to ${method} has HTTP status ${statusCode} and no result`);
-};
-
 /** Formats an error without any URL. */
 const formatReason = (error: unknown): string => {
   if (!(error instanceof Error)) return "no response";
@@ -52,9 +29,9 @@ const formatReason = (error: unknown): string => {
 const checkNode = async (chain: ChainConfig, node: NodeConfig, name: string): Promise<Checked> => {
   const startMs = performance.now();
   try {
-    const chainId = Number(await requestResult(node, "eth_chainId"));
+    const chainId = Number(await requestResult(node, "eth_chainId", TIMEOUT_MS));
     const milliseconds = Math.round(performance.now() - startMs);
-    const head = Number(await requestResult(node, "eth_blockNumber"));
+    const head = Number(await requestResult(node, "eth_blockNumber", TIMEOUT_MS));
     const isWrongChain = chain.chainId !== undefined && chain.chainId !== chainId;
     return {
       chain: chain.name,
@@ -76,7 +53,7 @@ export const checkNodes = async (config: Config): Promise<readonly Checked[]> =>
   const results = await Promise.all(
     config.chains.map(async (chain) => {
       const checked = await Promise.all(
-        chain.nodes.map((node, index) => checkNode(chain, node, node.name ?? `node${index + 1}`)),
+        chain.nodes.map((node, index) => checkNode(chain, node, nodeName(node, index))),
       );
       const first = checked.find(({ chainId }) => chainId !== undefined);
       return checked.map((result) =>

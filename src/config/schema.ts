@@ -16,24 +16,24 @@ const node = z.strictObject({
   wsUrl: url("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
   headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
   requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
-  concurrency: count(256).describe("Requests in flight at most"),
-  logSpans: count(8).describe("Spans of one log query in flight at most on this node"),
+  concurrency: count(256).describe("Maximum of requests in flight"),
+  logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
 });
 
 const upstream = z.strictObject({
-  timeoutMs: milliseconds(30_000).describe("Whole time that a call may take, retries included"),
-  attempts: count(3).describe("Times that a read is tried in all"),
+  timeoutMs: milliseconds(30_000).describe("Deadline of a call, retries included"),
+  attempts: count(3).describe("Maximum of attempts of a read"),
   hedge: z
     .strictObject({
-      afterMs: milliseconds(500).describe("Wait before the second node is asked"),
-      maxShare: z.number().min(0).max(0.05).default(0.05).describe("Share of requests sent twice at most"),
+      afterMs: milliseconds(500).describe("Time until the second node gets the request"),
+      maxShare: z.number().min(0).max(0.05).default(0.05).describe("Maximum share of requests that are sent twice"),
     })
     .optional()
-    .describe("Ask a second node when the first is slow; off by default"),
+    .describe("Send a read to a second node if the first is slow; off by default"),
   breaker: z
     .strictObject({
-      failures: count(5).describe("Failures in a row after which a node is not asked"),
-      openMs: milliseconds(5_000).describe("How long it is not asked"),
+      failures: count(5).describe("Consecutive failures after which a node gets no requests"),
+      openMs: milliseconds(5_000).describe("Time until it gets requests again"),
     })
     .prefault({}),
 });
@@ -42,10 +42,10 @@ const logs = z.strictObject({
   maxBlocks: z
     .union([count(1_000_000), z.literal("none")])
     .default(1_000_000)
-    .describe("Blocks of one query at most"),
-  maxAddresses: count(1_000).describe("Addresses of one query at most"),
-  maxTopics: count(1_000).describe("Topics in one position at most"),
-  maxFilters: count(1_000).describe("Polled filters of one client at most"),
+    .describe("Maximum of blocks in one query"),
+  maxAddresses: count(1_000).describe("Maximum of addresses in one query"),
+  maxTopics: count(1_000).describe("Maximum of topics in one position"),
+  maxFilters: count(1_000).describe("Maximum of polled filters of one client"),
 });
 
 const simulate = z.strictObject({
@@ -62,16 +62,16 @@ const simulate = z.strictObject({
     .enum(["same", "next"])
     .default("same")
     .describe("Number of the first block simulated on pending: the pending block's, or one more"),
-  maxBlocks: count(256).describe("Blocks of one request at most"),
-  maxCalls: count(5_000).describe("Calls of one block at most"),
-  gasCap: count(50_000_000).describe("Gas of one request at most"),
+  maxBlocks: count(256).describe("Maximum of blocks in one request"),
+  maxCalls: count(5_000).describe("Maximum of calls in one block"),
+  gasCap: count(50_000_000).describe("Maximum of gas in one request"),
   timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
   workers: z
     .number()
     .int()
     .positive()
     .optional()
-    .describe("Worker threads at most, started on first use; default: one less than the cores, from 1 to 4"),
+    .describe("Maximum of worker threads, started on first use; default: one less than the cores, from 1 to 4"),
 });
 
 const pending = z.strictObject({
@@ -80,8 +80,8 @@ const pending = z.strictObject({
     .default("auto")
     .describe("Where pending comes from: the feed, the newest sealed block, the node; auto: feed if one is given"),
   feeds: z.array(url("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
-  maxDepth: count(5).describe("Pending blocks at most"),
-  maxMessageBytes: count(16 * 1024 * 1024).describe("Size of a decompressed feed message at most"),
+  maxDepth: count(5).describe("Maximum of pending blocks"),
+  maxMessageBytes: count(16 * 1024 * 1024).describe("Maximum size of a decompressed feed message"),
   askNodeNonce: z.boolean().default(false).describe("Raise the pending nonce to the node's own"),
 });
 
@@ -96,7 +96,9 @@ const chain = z.strictObject({
     .int()
     .positive()
     .optional()
-    .describe("Nodes of any other chain are suspended; default: what the first node that answers says, until restart"),
+    .describe(
+      "Nodes of any other chain are suspended; default: the chain of the first node that responds, until restart",
+    ),
   nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
   upstream: upstream.prefault({}),
   blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
@@ -111,7 +113,7 @@ const chain = z.strictObject({
     .describe(
       "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
     ),
-  finality: finality.describe("`node`: the tags of the nodes; {depth}: so many blocks below latest"),
+  finality: finality.describe("`node`: the tags of the nodes; {depth}: this number of blocks below latest"),
   verify: z
     .enum(["off", "cheap", "full"])
     .default("full")
@@ -129,7 +131,7 @@ const chain = z.strictObject({
         .describe("The node is anvil: its receipts roots are wrong where there are deposits"),
     })
     .prefault({}),
-  passthrough: url("http", "https").optional().describe("Where requests that are no JSON-RPC go"),
+  passthrough: url("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
   allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces to let through, e.g. admin"),
 });
 
@@ -141,8 +143,8 @@ const cache = z.strictObject({
     .default(256 * 1024 * 1024)
     .describe("Bytes of the memory cache; 0 for none"),
   redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
-  redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; past it a look-up is a miss"),
-  bypassHeader: z.string().optional().describe("Request header that reads past the cache; none by default"),
+  redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; a later response is a cache miss"),
+  bypassHeader: z.string().optional().describe("Request header that bypasses the cache; none by default"),
 });
 
 const server = z.strictObject({
@@ -151,22 +153,22 @@ const server = z.strictObject({
   opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
   opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /config"),
   keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
-  maxBodyBytes: count(5 * 1024 * 1024).describe("Size of a request at most"),
-  maxBatch: count(1_000).describe("Calls of one batch at most"),
+  maxBodyBytes: count(5 * 1024 * 1024).describe("Maximum size of a request"),
+  maxBatch: count(1_000).describe("Maximum of calls in one batch"),
   maxResponseBytes: z
     .union([count(150_000_000), z.literal("none")])
     .default(150_000_000)
-    .describe("Size of a response at most"),
+    .describe("Maximum size of a response"),
   corsOrigins: z
     .union([z.literal("*"), z.array(z.string())])
     .default("*")
-    .describe("Origins of browsers that may ask"),
-  maxWebSockets: count(20_000).describe("WebSocket connections at most"),
-  maxSubscriptions: count(1_000).describe("Subscriptions of one WebSocket connection at most"),
-  webSocketBufferBytes: count(1024 * 1024).describe("Bytes that wait for a slow reader before it is closed (1013)"),
+    .describe("Allowed origins of browsers"),
+  maxWebSockets: count(20_000).describe("Maximum of WebSocket connections"),
+  maxSubscriptions: count(1_000).describe("Maximum of subscriptions on one WebSocket connection"),
+  webSocketBufferBytes: count(1024 * 1024).describe("Buffered bytes at which a slow reader is closed (1013)"),
   webSocketPingMs: count(30_000).describe("Time between pings; a connection that does not answer one is ended"),
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
-  logSpans: count(32).describe("Spans of log queries in flight at most, all chains together"),
+  logSpans: count(32).describe("Maximum of block ranges in flight for log queries, for all chains together"),
   drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
   readiness: z
     .union([z.enum(["any", "all"]), z.array(name).min(1)])
@@ -180,7 +182,7 @@ const server = z.strictObject({
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));
 const limit = z.strictObject({
-  calls: count(100).describe("Calls in that time at most; batch items count singly"),
+  calls: count(100).describe("Maximum of calls in that time; batch items count singly"),
   seconds: count(1).describe("Length of that time"),
 });
 
@@ -200,13 +202,13 @@ const access = z.strictObject({
     )
     .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })
     .default([])
-    .describe("Where there is one, nobody is answered without: `x-api-key`, bearer token, or `/<chain>/<key>`"),
+    .describe("If there is one, every client needs a key: `x-api-key`, bearer token, or `/<chain>/<key>`"),
   limitPerKey: limit.optional().describe("Of every key without its own; none by default"),
   limitPerAddress: limit.optional().describe("Of every client address (IPv6: of its /64); none by default"),
   limitStore: z
     .enum(["memory", "redis"])
     .default("memory")
-    .describe("Where calls are counted: in each process, or in `cache.redis` for all replicas"),
+    .describe("Store of the counts: each process, or `cache.redis` for all replicas"),
   allow: methods.optional().describe("Only these methods, for everybody"),
   deny: methods.default([]).describe("Not these methods, for anybody"),
   trustedProxies: z
@@ -214,7 +216,7 @@ const access = z.strictObject({
       z.string().refine((text) => parseNetwork(text) !== undefined, { error: "an address or a network, 10.0.0.0/8" }),
     )
     .default([])
-    .describe("Networks whose X-Forwarded-For is believed"),
+    .describe("Networks whose X-Forwarded-For is trusted"),
 });
 
 /** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
@@ -234,7 +236,7 @@ export const configSchema = z
         level: z
           .enum(["trace", "debug", "info", "warn", "error", "silent"])
           .default("info")
-          .describe("Least level that is logged"),
+          .describe("Lowest level that is logged"),
       })
       .prefault({}),
   })

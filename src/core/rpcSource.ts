@@ -3,8 +3,6 @@ import type { BlockId } from "./heads.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
-export type { RetentionClass } from "./retention.ts";
-
 /** A call with resolved tags and defaults. It contains what nodes and caches need to know. */
 export interface RpcRequest extends Call {
   readonly retention: RetentionClass;

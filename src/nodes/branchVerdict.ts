@@ -1,4 +1,4 @@
-import type { RetentionClass } from "../core/rpcSource.ts";
+import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { BlockPresence } from "./blockPresence.ts";
 
 /** The known facts about a response that was requested by number, or without a block. */
@@ -19,16 +19,15 @@ export interface BranchFacts {
  */
 export type BranchVerdict = "verified" | "unverified" | "undecided" | "otherBranch" | "missingBlock";
 
-/** State is not verified by its block alone: one machine of a node may return the state, and another one the block. */
-const VERIFIED_BY_BLOCK: ReadonlySet<RetentionClass> = new Set(["head", "byTransaction"]);
-
 /** Decides whether a response belongs to the view's branch. */
 export const judgeBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
+  const { branchAnchor, boundTo, cachesNull } = RETENTION[retention];
   if (presence === "replaced" || matchesView === false) return "otherBranch";
   // A node without the finalized block is on a branch that begins below it.
-  if (presence === "lacking") return retention === "final" ? "otherBranch" : "missingBlock";
-  // A `null` for a transaction is a response of the view's branch. The pool decides whether it can be right.
-  if ((isMissing && retention !== "byTransaction") || presence === "unknown") return "unverified";
-  const isVerified = matchesView ?? (presence === "held" && VERIFIED_BY_BLOCK.has(retention));
+  if (presence === "lacking") return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
+  // A `null` that can be cached is a response of the view's branch. The pool decides whether it can be right.
+  if ((isMissing && !cachesNull) || presence === "unknown") return "unverified";
+  // A node may be several machines: the block of one does not verify the state that another one returned.
+  const isVerified = matchesView ?? (presence === "held" && boundTo === "view");
   return isVerified ? "verified" : "undecided";
 };

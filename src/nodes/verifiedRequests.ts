@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
+import { RETENTION } from "../core/retention.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
@@ -120,7 +121,7 @@ export class VerifiedRequests {
     const attempt = await attemptOnNode(this.#sender, request, request, context);
     const { response, isMissing } = attempt;
     if (response === undefined) return attempt;
-    const isUndecided = response.block === undefined || request.retention === "final";
+    const isUndecided = response.block === undefined || RETENTION[request.retention].branchAnchor === "finalized";
     const after = anchor && isUndecided ? await this.#readPresence(anchor) : undefined;
     const verdict = judgeBranch({
       retention: request.retention,

@@ -31,14 +31,14 @@ export const cacheMetrics = (metrics: MetricFactory) => {
       class: CLASSES,
       outcome: LOOKUPS,
     }),
-    cacheStored: metrics.counter("cache_stored_total", "Answers kept", { chain: CHAIN, class: CLASSES }),
+    cacheStored: metrics.counter("cache_stored_total", "Responses cached", { chain: CHAIN, class: CLASSES }),
     cacheBytes: metrics.level("cache_bytes", "Bytes in the memory cache"),
     cacheEntries: metrics.level("cache_entries", "Entries in the memory cache"),
-    cacheEvictions: metrics.total("cache_evictions_total", "Entries dropped from memory to make room"),
+    cacheEvictions: metrics.total("cache_evictions_total", "Entries evicted from memory"),
     cacheAgeSeconds: metrics.distribution("cache_hit_age_seconds", "Age of an entry when it was served", AGE_SECONDS),
     // An alert takes 0 for a fault.
     redisUp: redis.absentLevel("redis_up", "1 while Redis answers within its deadline; absent without Redis"),
-    redisErrors: redis.counter("redis_errors_total", "Redis operations that came to nothing, by reason", {
+    redisErrors: redis.counter("redis_errors_total", "Redis operations that failed, by reason", {
       reason: REDIS_FAILURES,
     }),
     redisSeconds: redis.histogram("redis_seconds", "Duration of a Redis operation", SECONDS, {

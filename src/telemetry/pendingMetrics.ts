@@ -56,9 +56,9 @@ export const feedMetrics = (metrics: MetricFactory) => {
       chain: CHAIN,
       decision: DECISIONS,
     }),
-    feedAgeSeconds: feed.gauge("feed_age_seconds", "Time since the last good message", { chain: CHAIN }),
+    feedAgeSeconds: feed.gauge("feed_age_seconds", "Time since the last valid message", { chain: CHAIN }),
     feedConnected: feed.gauge("feed_connected", "Feed connections that are open", { chain: CHAIN }),
-    feedReconnects: feed.counter("feed_reconnects_total", "Feed connections made again", { chain: CHAIN }),
+    feedReconnects: feed.counter("feed_reconnects_total", "Feed reconnections", { chain: CHAIN }),
     feedGaps: feed.counter("feed_gaps_total", "Gaps in the feed", { chain: CHAIN }),
     feedLead: feed.gauge("feed_lead_blocks", "Pending block's number minus the served head", { chain: CHAIN }),
   };
@@ -68,19 +68,23 @@ export const feedMetrics = (metrics: MetricFactory) => {
 export const pendingMetrics = (metrics: MetricFactory) => {
   const feed = metrics.with("feed");
   return {
-    pendingMismatches: feed.counter("pending_mismatches_total", "What was computed here and differed, by what", {
-      chain: CHAIN,
-      what: [...UNVERIFIED, "transactions"],
-    }),
+    pendingMismatches: feed.counter(
+      "pending_mismatches_total",
+      "Computed values that differ from the feed or the block, by value",
+      {
+        chain: CHAIN,
+        what: [...UNVERIFIED, "transactions"],
+      },
+    ),
     pendingUnverified: feed.counter(
       "pending_unverified_total",
-      "Turns to an unverified view, whose state the node answers, by cause",
+      "Changes to an unverified view, whose state the node reads, by cause",
       { chain: CHAIN, cause: UNVERIFIED },
     ),
     pendingVanished: feed.counter("pending_vanished_total", "Pre-confirmed transactions that were not sealed", {
       chain: CHAIN,
     }),
-    pendingAnswers: metrics.counter("pending_answers_total", "Answers at pending by mode", {
+    pendingAnswers: metrics.counter("pending_answers_total", "Responses at pending by mode", {
       chain: CHAIN,
       mode: MODES,
     }),

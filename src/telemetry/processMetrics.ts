@@ -23,7 +23,7 @@ const createEventLoopDelay = (): (() => number) => {
 export const processMetrics = (metrics: MetricFactory) => {
   const readDelaySeconds = createEventLoopDelay();
   return {
-    accessRefused: metrics.counter("access_refused_total", "Calls refused before they were answered, by reason", {
+    accessRefused: metrics.counter("access_refused_total", "Calls rejected by access control, by reason", {
       reason: ["key", "method", "rate"],
     }),
     limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),

@@ -28,12 +28,12 @@ export const requestMetrics = (metrics: MetricFactory) => {
       method: METHOD,
       outcome: OUTCOMES,
     }),
-    requestSeconds: metrics.histogram("request_seconds", "From call to answer", SECONDS, {
+    requestSeconds: metrics.histogram("request_seconds", "Duration of a call", SECONDS, {
       chain: CHAIN,
       method: METHOD,
     }),
     // It is collected before the responses, so that counts kept elsewhere are copied first.
-    inFlight: metrics.level("requests_in_flight", "HTTP requests being answered", () => {
+    inFlight: metrics.level("requests_in_flight", "HTTP requests in flight", () => {
       for (const copyCounts of beforeScrape) copyCounts();
     }),
     /** Called before the HTTP metrics are collected. */

@@ -20,6 +20,6 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
     chain: CHAIN,
   }),
   workers: metrics.gauge("workers", "Worker threads alive; they start on first use", { chain: CHAIN }),
-  workersMax: metrics.gauge("workers_max", "Worker threads at most", { chain: CHAIN }),
+  workersMax: metrics.gauge("workers_max", "Maximum of worker threads", { chain: CHAIN }),
   workersBusy: metrics.gauge("workers_busy", "Worker threads with a run", { chain: CHAIN }),
 });

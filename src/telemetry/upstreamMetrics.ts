@@ -50,15 +50,23 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
   upstreamRetries: metrics.counter("upstream_retries_total", "Requests sent again on another node or later", {
     chain: CHAIN,
   }),
-  upstreamHedges: metrics.counter("upstream_hedges_total", "Requests sent a second time before the first answered", {
-    chain: CHAIN,
-  }),
+  upstreamHedges: metrics.counter(
+    "upstream_hedges_total",
+    "Requests sent to a second node before the first responded",
+    {
+      chain: CHAIN,
+    },
+  ),
   upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
-  upstreamBreaker: metrics.gauge("upstream_breaker_open", "1 while a node is not asked", OF_NODE),
+  upstreamBreaker: metrics.gauge(
+    "upstream_breaker_open",
+    "1 while a node gets no requests because of failures",
+    OF_NODE,
+  ),
   upstreamWrongChain: metrics.gauge(
     "upstream_wrong_chain",
-    "1 while a node is suspended because it is of another chain",
+    "1 while a node is suspended because it serves another chain",
     OF_NODE,
   ),
   upstreamRejectedHeads: metrics.counter(
@@ -68,7 +76,7 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
   ),
   upstreamSuspended: metrics.gaugeFromZero(
     "upstream_suspended",
-    "1 while a node is asked only where no other can answer, because it gave a wrong answer",
+    "1 while a node is the last choice because it returned a wrong response",
     OF_NODE,
   ),
   upstreamSpanLimit: metrics.gaugeFromZero(
@@ -82,15 +90,15 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
 export const verificationMetrics = (metrics: MetricFactory) => ({
   verifyFailures: metrics.counter(
     "verify_failures_total",
-    "Answers of a node that were wrong and were not served, by check",
+    "Wrong responses of a node, which were not served, by check",
     { ...OF_NODE, check: CHECKS },
   ),
   verifySkipped: metrics.counter(
     "verify_skipped_total",
-    "Checks of served answers that could not be computed, by check",
+    "Checks of served responses that could not be computed, by check",
     { chain: CHAIN, check: CHECKS },
   ),
-  verifyOff: metrics.gauge("verify_check_off", "1 where a check is off because it failed on all nodes from the start", {
+  verifyOff: metrics.gauge("verify_check_off", "1 if a check is off because it failed on all nodes from the start", {
     chain: CHAIN,
     check: CHECKS,
   }),

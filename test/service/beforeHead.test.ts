@@ -8,7 +8,7 @@ import { metric, rpc } from "../support/rpc.ts";
 import { connectSocket } from "../support/socketClient.ts";
 import { until } from "../support/until.ts";
 
-const REFUSED = { code: -32603, message: 'chain "down": no node has told its head yet' };
+const REFUSED = { code: -32603, message: 'chain "down": no upstream node has reported a head yet' };
 
 test("a chain whose nodes are down returns an error with each call's id, and the other chain is unaffected", async (t) => {
   const [up, down] = await Promise.all([createFakeNode(), createFakeNode()]);

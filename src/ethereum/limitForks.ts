@@ -1,0 +1,30 @@
+import { smaller } from "./bigintOrder.ts";
+import type { RuleDifference } from "./nodeRules.ts";
+import type { ChainForks } from "./rules.ts";
+import { unknownFields } from "./unknownFields.ts";
+
+/**
+ * Returns the difference that a head's header shows: fields that no implemented fork has.
+ * `before` is the difference of the head before it, whose time is kept if it is earlier.
+ */
+export const findHeaderDifference = (
+  header: Readonly<Record<string, unknown>>,
+  timestamp: bigint,
+  before: RuleDifference | undefined,
+): RuleDifference | undefined => {
+  const names = unknownFields(header);
+  if (names.length === 0) return undefined;
+  return { from: smaller(before?.from ?? timestamp, timestamp), what: `header field ${names.join(", ")}` };
+};
+
+/** Returns the time from which the rules are unknown: the earliest of the forks' own and of all differences. */
+export const findUnknownFrom = (forks: ChainForks, differences: readonly RuleDifference[]): bigint | undefined => {
+  const times = [forks.unknownFrom, ...differences.map(({ from }) => from)].flatMap((time) => time ?? []);
+  return times.length === 0 ? undefined : times.reduce(smaller);
+};
+
+/** Returns the forks with another time from which the rules are unknown. */
+export const withUnknownFrom = (forks: ChainForks, unknownFrom: bigint | undefined): ChainForks => {
+  const { unknownFrom: _, ...rest } = forks;
+  return unknownFrom === undefined ? rest : { ...rest, unknownFrom };
+};

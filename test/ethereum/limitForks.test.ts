@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../../src/ethereum/limitForks.ts";
+
+const forks = fixedForks(1n, "prague");
+const strangeHeader = { number: "0x1", someNewRoot: "0x00" };
+
+test("an unknown header field limits the rules from the earliest head that has it", () => {
+  const first = findHeaderDifference(strangeHeader, 200n, undefined);
+  assert.deepEqual(first, { from: 200n, what: "header field someNewRoot" });
+  assert.equal(findHeaderDifference(strangeHeader, 210n, first)?.from, 200n);
+  assert.equal(findHeaderDifference(strangeHeader, 190n, first)?.from, 190n);
+  assert.equal(findHeaderDifference({ number: "0x1" }, 220n, first), undefined);
+});
+
+test("the earliest of all differences and of the forks' own limit counts", () => {
+  assert.equal(findUnknownFrom(forks, []), undefined);
+  const differences = [
+    { from: 30n, what: "a" },
+    { from: 20n, what: "b" },
+  ];
+  assert.equal(findUnknownFrom(forks, differences), 20n);
+  assert.equal(findUnknownFrom({ ...forks, unknownFrom: 10n }, differences), 10n);
+});
+
+test("the limit can be set and removed", () => {
+  assert.equal(withUnknownFrom(forks, 5n).unknownFrom, 5n);
+  assert.deepEqual(withUnknownFrom({ ...forks, unknownFrom: 5n }, undefined), withUnknownFrom(forks, undefined));
+});
