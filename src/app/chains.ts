@@ -1,18 +1,19 @@
-import { setTimeout as wait } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { ConfigError } from "../config/readConfig.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint } from "../http/endpoint.ts";
-import { trackInFlight } from "../http/trackInFlight.ts";
+import { nodeName } from "../nodes/nodeName.ts";
 import { removeMetricSeries } from "../telemetry/removeMetricSeries.ts";
-import { createChainRuntime, type ServedChain, type Shared } from "./chainRuntime.ts";
+import { ActiveChain } from "./activeChain.ts";
+import { createChainRoutes } from "./chainRoutes.ts";
+import type { ServedChain } from "./chainRuntime.ts";
+import type { Shared } from "./shared.ts";
 
 export interface ChainsOptions {
   readonly configs: readonly ChainConfig[];
   readonly shared: Omit<Shared, "onWrongChain">;
-  /** How long a replaced chain's requests may take to end. */
+  /** Time for the requests of a replaced chain to end. */
   readonly drainTimeoutMs: number;
-  /** Told what is served from now on. */
+  /** Called with the routes after each change. */
   onRoutes(routes: ReadonlyMap<string, Endpoint>): void;
 }
 
@@ -20,166 +21,123 @@ export interface ChainsOptions {
 export interface Chains {
   readonly current: readonly ServedChain[];
   readonly routes: ReadonlyMap<string, Endpoint>;
-  /** It has its genesis and a first head. */
+  /** Whether the chain has its genesis and a first head. */
   isKnown(chain: ServedChain): boolean;
-  /** All of them are known. */
+  /** Resolves when all chains are known. */
   readonly ready: Promise<void>;
   /**
-   * Serves these instead. What has changed is built beside what is served, and takes its place when its nodes have told a
-   * head; requests under way end where they began. Rejects with ConfigError, and changes nothing, where one does not.
+   * Replaces the chains. Each changed chain is started beside the old one, and replaces it after its first head.
+   * Requests in flight end on the old chain.
+   * Rejects with ConfigError, and changes nothing, if a new chain does not start.
    */
   replace(configs: readonly ChainConfig[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Nodes that are asked in vain need five seconds each to be found out. */
-const READY_TIMEOUT_MS = 30_000;
+class ReplaceableChains implements Chains {
+  readonly #options: ChainsOptions;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #retiring = new Set<Promise<void>>();
+  /** Chains whose shared chain id was logged. */
+  readonly #loggedShadowed = new WeakSet<ActiveChain>();
+  #active: readonly ActiveChain[] = [];
+  #routes: ReadonlyMap<string, Endpoint> = new Map();
+  #isClosed = false;
 
-interface ActiveChain {
-  readonly config: ChainConfig;
-  readonly chain: ServedChain;
-  readonly endpoint: Endpoint;
-  idle(): Promise<void>;
-  /** Rejects once one of its nodes is of another chain. */
-  readonly wrongChain: Promise<never>;
-  isKnown: boolean;
-  /** Another chain before it has the same chain id: said once. */
-  hasSharedId: boolean;
-}
+  constructor(options: ChainsOptions) {
+    this.#options = options;
+    this.#active = options.configs.map((config) => this.#start(config));
+    this.#publish();
+  }
 
-const message = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+  get current(): readonly ServedChain[] {
+    return this.#active.map(({ chain }) => chain);
+  }
 
-export const createChains = (options: ChainsOptions): Chains => {
-  const { shared } = options;
-  const { registry, log } = shared.telemetry;
-  const ready = Promise.withResolvers<void>();
-  const retiring = new Set<Promise<void>>();
-  let isClosed = false;
+  get routes(): ReadonlyMap<string, Endpoint> {
+    return this.#routes;
+  }
 
-  const start = (config: ChainConfig): ActiveChain => {
-    const wrongChain = Promise.withResolvers<never>();
-    wrongChain.promise.catch(() => {});
-    const chain = createChainRuntime(config, { ...shared, onWrongChain: wrongChain.reject });
-    const live: ActiveChain = {
-      config,
-      chain,
-      ...trackInFlight(chain.endpoint),
-      wrongChain: wrongChain.promise,
-      isKnown: false,
-      hasSharedId: false,
-    };
-    chain.ready.then(
-      () => {
-        live.isKnown = true;
-        if (current.includes(live)) publish();
-      },
-      () => {},
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  isKnown(chain: ServedChain): boolean {
+    return this.#active.some((active) => active.chain === chain && active.isKnown);
+  }
+
+  async replace(configs: readonly ChainConfig[]): Promise<void> {
+    const before = this.#active;
+    const next = configs.map(
+      (config) => before.find((active) => isDeepStrictEqual(active.config, config)) ?? this.#start(config),
     );
-    return live;
-  };
-
-  let routes: ReadonlyMap<string, Endpoint> = new Map();
-  const publish = (): void => {
-    const next = new Map<string, Endpoint>();
-    for (const { config, endpoint } of current) {
-      if (current.length === 1) next.set("/", endpoint);
-      next.set(`/${config.name}`, endpoint);
-    }
-    for (const live of current) {
-      const { config, chain, endpoint } = live;
-      const chainId = live.isKnown ? chain.upstreams.genesis.chainId : config.chainId;
-      const path = `/${chainId}`;
-      if (chainId === undefined || next.get(path) === endpoint) continue;
-      if (!next.has(path)) next.set(path, endpoint);
-      else if (live.isKnown && !live.hasSharedId) {
-        live.hasSharedId = true;
-        log.warn(
-          { chain: config.name, path },
-          "the path of this chain id is another chain's: served under its name alone",
-        );
-      }
-    }
-    routes = next;
-    options.onRoutes(next);
-    if (current.every(({ isKnown }) => isKnown)) ready.resolve();
-  };
-
-  /** A new configuration with a node of another chain is refused; one in force has it suspended. */
-  const untilReady = async ({ chain, wrongChain }: ActiveChain, path: string): Promise<void> => {
-    const late = new AbortController();
-    const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: late.signal }).then(() => {
-      throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
-    });
+    const started = next.filter((active) => !before.includes(active));
     try {
-      await Promise.race([chain.ready, wrongChain, timeout]);
+      await Promise.all(started.map((active) => active.untilReady(`chains[${next.indexOf(active)}]`)));
     } catch (error) {
-      throw new ConfigError([`${path}: ${message(error)}`]);
-    } finally {
-      timeout.catch(() => {});
-      late.abort();
+      await this.#discard(started);
+      throw error;
     }
-  };
+    if (this.#isClosed) return this.#discard(started);
+    this.#active = next;
+    this.#publish();
+    for (const active of before.filter((each) => !next.includes(each))) this.#retire(active);
+  }
 
-  /** Its series go with it, but those that its successor sets too. */
-  const forget = async ({ config }: ActiveChain): Promise<void> => {
-    const successor = current.find(({ chain }) => chain.name === config.name);
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#active.map(({ chain }) => chain.close()));
+    await Promise.all(this.#retiring);
+  }
+
+  #start(config: ChainConfig): ActiveChain {
+    return new ActiveChain(config, this.#options.shared, (active) => {
+      if (this.#active.includes(active)) this.#publish();
+    });
+  }
+
+  #publish(): void {
+    const { routes, shadowed } = createChainRoutes(this.#active);
+    for (const { chain, path } of shadowed) this.#logShadowed(chain, path);
+    this.#routes = routes;
+    this.#options.onRoutes(routes);
+    if (this.#active.every(({ isKnown }) => isKnown)) this.#ready.resolve();
+  }
+
+  #logShadowed(chain: ActiveChain, path: string): void {
+    if (!chain.isKnown || this.#loggedShadowed.has(chain)) return;
+    this.#loggedShadowed.add(chain);
+    this.#options.shared.telemetry.log.warn(
+      { chain: chain.config.name, path },
+      "the path of this chain id belongs to another chain: this chain is served under its name only",
+    );
+  }
+
+  async #discard(chains: readonly ActiveChain[]): Promise<void> {
+    await Promise.all(chains.map(({ chain }) => chain.close()));
+    for (const chain of chains) await this.#removeMetrics(chain);
+  }
+
+  #retire(active: ActiveChain): void {
+    const retire = async (): Promise<void> => {
+      await active.drain(this.#options.drainTimeoutMs);
+      await this.#removeMetrics(active);
+    };
+    const retired = retire().finally(() => this.#retiring.delete(retired));
+    this.#retiring.add(retired);
+  }
+
+  /** Removes the series of a chain, except those that its successor sets too. */
+  async #removeMetrics({ config }: ActiveChain): Promise<void> {
+    const { registry } = this.#options.shared.telemetry;
+    const successor = this.#active.find(({ chain }) => chain.name === config.name);
     if (successor === undefined) return removeMetricSeries(registry, config.name);
     const names = new Set(successor.chain.upstreams.nodes.map(({ name }) => name));
-    for (const [index, { name = `node${index + 1}` }] of config.nodes.entries()) {
+    for (const name of config.nodes.map(nodeName)) {
       if (!names.has(name)) await removeMetricSeries(registry, config.name, name);
     }
-  };
+  }
+}
 
-  const retire = async (live: ActiveChain): Promise<void> => {
-    const ended = new AbortController();
-    const late = wait(options.drainTimeoutMs, undefined, { signal: ended.signal }).catch(() => {});
-    await Promise.race([live.idle(), late]);
-    ended.abort();
-    await live.chain.close();
-    await forget(live);
-  };
-
-  let current: readonly ActiveChain[] = [];
-  current = options.configs.map(start);
-  publish();
-
-  return {
-    get current() {
-      return current.map(({ chain }) => chain);
-    },
-    get routes() {
-      return routes;
-    },
-    isKnown: (chain) => current.some((live) => live.chain === chain && live.isKnown),
-    ready: ready.promise,
-    replace: async (configs) => {
-      const before = current;
-      const next = configs.map(
-        (config) => before.find((live) => isDeepStrictEqual(live.config, config)) ?? start(config),
-      );
-      const bypassCache = next.filter((live) => !before.includes(live));
-      const discard = async (): Promise<void> => {
-        await Promise.all(bypassCache.map(({ chain }) => chain.close()));
-        for (const live of bypassCache) await forget(live);
-      };
-      try {
-        await Promise.all(bypassCache.map((live) => untilReady(live, `chains[${next.indexOf(live)}]`)));
-      } catch (error) {
-        await discard();
-        throw error;
-      }
-      if (isClosed) return discard();
-      current = next;
-      publish();
-      for (const live of before.filter((each) => !next.includes(each))) {
-        const retired = retire(live).finally(() => retiring.delete(retired));
-        retiring.add(retired);
-      }
-    },
-    close: async () => {
-      isClosed = true;
-      await Promise.all(current.map(({ chain }) => chain.close()));
-      await Promise.all(retiring);
-    },
-  };
-};
+/** Starts the chains. */
+export const createChains = (options: ChainsOptions): Chains => new ReplaceableChains(options);

@@ -6,46 +6,43 @@ import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { EvmWorkers } from "../evm/evmWorkers.ts";
-import { createNodeState } from "../evm/nodeState.ts";
+import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
+import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
-import { createExecutor, type ExecutorOptions } from "../pending/executor.ts";
+import { createExecutor } from "../pending/executor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createStateFetcher } from "./fetchStateBatch.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
 
-/** What executes on one chain. */
+/** The execution of one chain. */
 export interface Execution {
   readonly simulator: Simulator;
-  /** A thread of its own, for the feed's transactions; begun with the first call. */
+  /** Creates the executor of the feed's transactions. Its thread starts with the first call. */
   executor(): Executor;
-  stateAt(block: BlockId, wish?: PrefetchHint): StateSource;
+  stateAt(block: BlockId, hint?: PrefetchHint): StateSource;
   close(): Promise<void>;
 }
 
 const STATE_CACHE_BYTES = 64 * 1024 * 1024;
 const FETCH_TIMEOUT_MS = 5_000;
-/** Of each chain: many chains on a machine with many cores must not fill its memory. */
+/** Per chain, so that many chains on a machine with many cores do not fill its memory. */
 const MAX_DEFAULT_WORKERS = 4;
 
 export interface ExecutionOptions {
   readonly config: ChainConfig;
   readonly rules: { readonly forks: ChainForks };
   readonly upstreams: Upstreams;
-  /** Where state of final blocks is kept for all replicas. */
+  /** Caches the state of final blocks, for all replicas. */
   readonly store: TieredStore;
   readonly telemetry: Telemetry;
 }
 
-export const createExecution = ({ config, rules, upstreams, store, telemetry }: ExecutionOptions): Execution => {
-  const { name: chain, simulate } = config;
-  const { log, metrics } = telemetry;
-  const nativesAt = (timestamp: bigint) => nativeContracts(rules.forks.chainId, timestamp);
+const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions): NodeState => {
   const { heads } = upstreams;
-  const state = createNodeState({
+  return createNodeState({
     fetch: storedFetch({
       fetch: createStateFetcher(upstreams, FETCH_TIMEOUT_MS),
       store: {
@@ -56,25 +53,34 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
     }),
     maxBytes: STATE_CACHE_BYTES,
     hashOf: (number) => heads.current()?.at(number)?.hash,
-    onFetch: (values) => metrics.simulateFetched.inc({ chain }, values),
+    onFetch: (values) => telemetry.metrics.simulateFetched.inc({ chain: config.name }, values),
   });
-  const onFailure = (error: Error) => log.error({ err: error, chain }, "a worker failed");
-  const onRetry: ExecutorOptions["onRetry"] = ({ number, index }, cause) => {
-    metrics.pendingMismatches.inc({ chain, what: "unreadable" });
-    log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
-  };
+};
+
+const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWorkers => {
+  const { name: chain, simulate } = config;
+  const { log, metrics } = telemetry;
   const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
   metrics.workers.set({ chain }, 0);
   metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);
-  const workers = new EvmWorkers({
+  return new EvmWorkers({
     entry: workerEntry("simulation"),
     size,
-    onFailure,
+    onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onThreads: (threads) => metrics.workers.set({ chain }, threads),
     onDeadline: () => metrics.deadlineHits.inc({ chain }),
   });
-  const simulator = createSimulator({
+};
+
+const createChainSimulator = (
+  { config, rules, upstreams, telemetry }: ExecutionOptions,
+  workers: EvmWorkers,
+  nativesAt: NativesAt,
+): Simulator => {
+  const { name: chain, simulate } = config;
+  const { metrics } = telemetry;
+  return createSimulator({
     workers,
     forks: () => rules.forks,
     nativesAt,
@@ -84,7 +90,7 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
     maxCalls: simulate.maxCalls,
     gasCap: BigInt(simulate.gasCap),
     timeoutMs: simulate.timeoutMs,
-    blockTimeMs: () => heads.blockTimeMs,
+    blockTimeMs: () => upstreams.heads.blockTimeMs,
     onStart: () => metrics.workersBusy.set({ chain }, workers.busy),
     onRun: (kind, { outcome, rounds, seconds }) => {
       metrics.simulateRuns.inc({ chain, kind, outcome });
@@ -93,28 +99,40 @@ export const createExecution = ({ config, rules, upstreams, store, telemetry }: 
       metrics.workersBusy.set({ chain }, workers.busy);
     },
   });
-  return {
-    simulator,
-    executor: () =>
-      createExecutor({
-        entry: workerEntry("pending"),
-        forks: () => rules.forks,
-        // The feed is of the newest blocks.
-        nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
-        stateAt: (block, hint) => state.at(block, hint),
-        onFailure,
-        onRetry,
-      }),
-    stateAt: (block, wish) => state.at(block, wish),
-    close: async () => {
-      await workers.close();
-    },
-  };
 };
 
-/** Where the rules of a chain are not known: what the feed tells is served, state is the node's. */
-export const noExecutor: Executor = {
-  execute: () => Promise.reject(new Error("this chain is not executed here")),
-  rebase: () => {},
-  close: async () => {},
+type NativesAt = (timestamp: bigint) => ReturnType<typeof nativeContracts>;
+
+const createFeedExecutor = (
+  { config, rules, telemetry }: ExecutionOptions,
+  state: NodeState,
+  nativesAt: NativesAt,
+): Executor => {
+  const { name: chain } = config;
+  const { log, metrics } = telemetry;
+  return createExecutor({
+    entry: workerEntry("pending"),
+    forks: () => rules.forks,
+    // The feed is of the newest blocks.
+    nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
+    stateAt: (block, hint) => state.at(block, hint),
+    onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
+    onRetry: ({ number, index }, cause) => {
+      metrics.pendingMismatches.inc({ chain, what: "unreadable" });
+      log.warn({ chain, number, index, cause }, "a message's state could not be read, it is tried again");
+    },
+  });
+};
+
+/** Creates the execution of one chain: its state from nodes, its worker threads, its simulator. */
+export const createExecution = (options: ExecutionOptions): Execution => {
+  const nativesAt: NativesAt = (timestamp) => nativeContracts(options.rules.forks.chainId, timestamp);
+  const state = createState(options);
+  const workers = createSimulationWorkers(options);
+  return {
+    simulator: createChainSimulator(options, workers, nativesAt),
+    executor: () => createFeedExecutor(options, state, nativesAt),
+    stateAt: (block, hint) => state.at(block, hint),
+    close: () => workers.close(),
+  };
 };

@@ -1,150 +1,179 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
-import { type Address, formatData, type Hash, isData, parseData } from "../ethereum/hex.ts";
-import { keccak256 } from "../ethereum/keccak.ts";
-import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
-import { recoverSender } from "../evm/recoverAddress.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import { createPending, type Pending } from "../pending/pending.ts";
+import { noExecutor } from "../pending/noExecutor.ts";
+import { createPending, type Pending, type PendingOptions } from "../pending/pending.ts";
+import { parseSubmitted } from "../pending/submittedTransaction.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { createExecution, type Execution, noExecutor } from "./createExecution.ts";
+import { createExecution, type Execution } from "./createExecution.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import { resolveForks } from "./resolveForks.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { RulesWatch } from "./watchRules.ts";
 
-/** The views of one chain, and what executes on them: there once the nodes have told what chain it is. */
+/** The views of one chain, and the execution on them. Both begin when the nodes have identified the chain. */
 export interface PendingViews {
-  /** Rejects where nodes are not of one chain. */
+  /** Rejects if the nodes are of different chains. */
   readonly ready: Promise<void>;
-  /** Throws RpcError (503) before the first head. */
+  /** Returns the current view. Throws RpcError (503) before the first head. */
   view(): View;
   readonly execution: Execution | undefined;
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
-  /** A node accepted this raw transaction through here: its sender's pending nonce counts it. Its hash comes back. */
+  /** Records a raw transaction that a node accepted, for the pending nonce of its sender. Returns its hash. */
   recordSubmitted(raw: string): Hash | undefined;
-  /** `nonce` raised over the consecutive transactions of that sender that a node accepted through this or another replica. */
+  /** Returns `nonce` increased by the consecutive accepted transactions of the sender, of all replicas. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   close(): Promise<void>;
 }
 
+export interface PendingViewsOptions {
+  readonly config: ChainConfig;
+  readonly upstreams: Upstreams;
+  readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  readonly telemetry: Telemetry;
+}
+
 export const noHead = (chain: string): RpcError => unavailable(`chain "${chain}": no node has told its head yet`);
 
-export const createPendingViews = (
-  config: ChainConfig,
-  upstreams: Upstreams,
-  { store, sharedValues }: Pick<ReadPipeline, "store" | "sharedValues">,
-  telemetry: Telemetry,
-): PendingViews => {
-  const { name: chain, pending: options } = config;
-  const { log } = telemetry;
-  const listeners = new Set<(change: PendingChange) => void>();
-  const flashblocks = createRecentFlashblocks();
-  let pending: Pending | undefined;
-  let execution: Execution | undefined;
-  let rules: RulesWatch | undefined;
-  let closed = false;
+class ChainViews implements PendingViews {
+  readonly ready: Promise<void>;
+  readonly flashblocks = createRecentFlashblocks();
+  readonly #options: PendingViewsOptions;
+  readonly #listeners = new Set<(change: PendingChange) => void>();
+  readonly #callNode: ReturnType<typeof directNodeCall>;
+  #pending: Pending | undefined;
+  #execution: Execution | undefined;
+  #rules: RulesWatch | undefined;
+  #isClosed = false;
 
-  const sealed = (): View => {
+  constructor(options: PendingViewsOptions) {
+    this.#options = options;
+    this.#callNode = directNodeCall(options.upstreams, () => this.#sealedView());
+    this.ready = this.#start();
+  }
+
+  get execution(): Execution | undefined {
+    return this.#execution;
+  }
+
+  view(): View {
+    return this.#pending?.view() ?? this.#sealedView();
+  }
+
+  subscribe(listener: (change: PendingChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  recordSubmitted(raw: string): Hash | undefined {
+    const transaction = parseSubmitted(raw);
+    if (transaction?.sent !== undefined) {
+      const { hash, sent } = transaction;
+      this.#pending?.recordSubmitted(hash, sent.sender, sent.nonce);
+    }
+    return transaction?.hash;
+  }
+
+  async advanceNonce(sender: Address, nonce: bigint): Promise<bigint> {
+    return this.#pending?.advanceNonce(sender, nonce) ?? nonce;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#rules?.close();
+    await this.#pending?.close();
+    await this.#execution?.close();
+  }
+
+  #sealedView(): View {
+    const { config, upstreams } = this.#options;
     const heads = upstreams.heads.current();
-    if (heads === undefined) throw noHead(chain);
+    if (heads === undefined) throw noHead(config.name);
     return { heads };
-  };
-  const ask = directNodeCall(upstreams, sealed);
+  }
 
-  const start = async (): Promise<void> => {
+  async #start(): Promise<void> {
+    const { config, upstreams, pipeline, telemetry } = this.#options;
     await upstreams.ready;
-    const { chainId } = upstreams.genesis;
-    const found = await resolveForks(config.forks, chainId, ask).catch((error: unknown) => {
-      log.warn({ err: error, chain }, "the chain's rules could not be read: nothing is executed here");
-      return undefined;
-    });
-    rules =
-      found &&
-      new RulesWatch({
-        ...found,
-        chain,
-        genesisHash: () => upstreams.genesis.hash,
-        heads: upstreams.heads,
-        ask,
-        telemetry,
-      });
-    await rules?.start();
-    if (closed) {
+    const rules = await this.#watchRules();
+    if (this.#isClosed) {
       rules?.close();
       return;
     }
-    const { feeds, maxMessageBytes } = options;
-    execution = rules && createExecution({ config, rules, upstreams, store, telemetry });
-    if (!rules) log.info({ chain }, "the chain's rules are not known: simulations go to a node");
-    pending = createPending({
+    this.#rules = rules;
+    this.#execution = rules && createExecution({ config, rules, upstreams, store: pipeline.store, telemetry });
+    this.#pending = this.#createPending();
+    this.#pending.subscribe((change) => {
+      for (const listener of this.#listeners) listener(change);
+    });
+  }
+
+  /** Returns undefined if the rules of the chain are not known. */
+  async #watchRules(): Promise<RulesWatch | undefined> {
+    const { config, upstreams, telemetry } = this.#options;
+    const { name: chain } = config;
+    const { log } = telemetry;
+    const resolved = await resolveForks(config.forks, upstreams.genesis.chainId, this.#callNode).catch(
+      (error: unknown) => {
+        log.warn({ err: error, chain }, "the chain's rules could not be read: nothing is executed here");
+        return undefined;
+      },
+    );
+    if (resolved === undefined) {
+      log.info({ chain }, "the chain's rules are not known: simulations go to a node");
+      return undefined;
+    }
+    const rules = new RulesWatch({
+      ...resolved,
       chain,
-      mode: options.mode,
-      maxDepth: options.maxDepth,
-      ignoresReceiptsRoot: config.quirks.anvilDepositNonce,
+      genesisHash: () => upstreams.genesis.hash,
       heads: upstreams.heads,
-      executor: (feeds.length > 0 ? execution?.executor() : undefined) ?? noExecutor,
-      ...(feeds.length > 0 && {
-        openFeed: (onMessage, blockTimeMs) =>
-          createFeed({
-            chain,
-            urls: feeds,
-            maxMessageBytes,
-            blockTimeMs,
-            onMessage: (message) => {
-              flashblocks.note(message);
-              onMessage(message);
-            },
-            telemetry,
-          }),
-      }),
-      ask,
-      sharedValues,
+      ask: this.#callNode,
       telemetry,
     });
-    pending.subscribe((change) => {
-      for (const listener of listeners) listener(change);
+    await rules.start();
+    return rules;
+  }
+
+  #createPending(): Pending {
+    const { config, upstreams, pipeline, telemetry } = this.#options;
+    const { feeds, mode, maxDepth } = config.pending;
+    const hasFeed = feeds.length > 0;
+    return createPending({
+      chain: config.name,
+      mode,
+      maxDepth,
+      ignoresReceiptsRoot: config.quirks.anvilDepositNonce,
+      heads: upstreams.heads,
+      executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
+      ...(hasFeed && { openFeed: this.#openFeed }),
+      read: this.#callNode,
+      sharedValues: pipeline.sharedValues,
+      telemetry,
+    });
+  }
+
+  readonly #openFeed: NonNullable<PendingOptions["openFeed"]> = (onMessage, blockTimeMs) => {
+    const { config, telemetry } = this.#options;
+    return createFeed({
+      chain: config.name,
+      urls: config.pending.feeds,
+      maxMessageBytes: config.pending.maxMessageBytes,
+      blockTimeMs,
+      onMessage: (message) => {
+        this.flashblocks.note(message);
+        onMessage(message);
+      },
+      telemetry,
     });
   };
+}
 
-  return {
-    ready: start(),
-    view: () => pending?.view() ?? sealed(),
-    flashblocks,
-    get execution() {
-      return execution;
-    },
-    subscribe: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    recordSubmitted: (raw) => {
-      if (!isData(raw)) return undefined;
-      const bytes = parseData(raw);
-      try {
-        const transaction = parseTransaction(bytes);
-        if (transaction.type === DEPOSIT_TYPE) return transaction.hash;
-        const sender = recoverSender(transaction);
-        if (sender !== undefined) pending?.recordSubmitted(transaction.hash, sender, transaction.nonce);
-        return transaction.hash;
-      } catch (error) {
-        if (!(error instanceof InvalidTransaction)) throw error;
-        // A type that is not known here: the node took it.
-        return formatData(keccak256(bytes));
-      }
-    },
-    advanceNonce: async (sender, nonce) => pending?.advanceNonce(sender, nonce) ?? nonce,
-    close: async () => {
-      closed = true;
-      rules?.close();
-      await pending?.close();
-      await execution?.close();
-    },
-  };
-};
+/** Creates the views of one chain. They follow its nodes, and its feed if there is one. */
+export const createPendingViews = (options: PendingViewsOptions): PendingViews => new ChainViews(options);

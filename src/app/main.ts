@@ -1,184 +1,207 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { isDeepStrictEqual } from "node:util";
-import { createOpsServer } from "../admin/opsServer.ts";
+import { createOpsServer, type OpsServer } from "../admin/opsServer.ts";
+import { createReadiness, type Readiness } from "../admin/readiness.ts";
 import { statusPage } from "../admin/statusPage.ts";
-import { createMemoryStore } from "../cache/memoryStore.ts";
-import { createRedisStore } from "../cache/redisStore.ts";
+import { changedFixedOptions } from "../config/changedOptions.ts";
 import { formatMasked } from "../config/maskConfig.ts";
 import type { Config } from "../config/schema.ts";
 import { drain } from "../http/drain.ts";
 import { createHttpServer, type HttpServer } from "../http/httpServer.ts";
 import { createRequestLog } from "../http/requestLog.ts";
-import { createFairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { VerifyThreads } from "../verification/pool.ts";
-import { createWebSocketServer } from "../websocket/webSocketServer.ts";
 import type { ServedChain } from "./chainRuntime.ts";
-import { createChains } from "./chains.ts";
-import { createAccessControl } from "./createAccessControl.ts";
-import { createReadiness } from "./readiness.ts";
+import { type Chains, createChains } from "./chains.ts";
+import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
+import { createShared, type ProcessParts } from "./createShared.ts";
 import { readVersion } from "./readVersion.ts";
 import { createStatus } from "./statusReport.ts";
-import { workerEntry } from "./workerEntry.ts";
 
-/** A running forebay: one process, one or more chains. */
+/** A running forebay: one process with one or more chains. */
 export interface Forebay {
   readonly url: string;
   readonly opsUrl: string;
   readonly chains: readonly Pick<ServedChain, "name" | "upstreams">[];
-  /** Every chain has its genesis and a first head. */
+  /** Resolves when every chain has its genesis and a first head. */
   readonly ready: Promise<void>;
-  /** Puts another configuration in force, or rejects with ConfigError and changes nothing. Ports and caches stay as they are. */
+  /** Applies another configuration. Rejects with ConfigError, and changes nothing, if it cannot. Ports and caches do not change. */
   reload(config: Config): Promise<void>;
-  /** Architecture.md, server: unready at once, requests in flight end, then everything is closed. */
+  /** Becomes unready at once, waits for the requests in flight, then closes everything. */
   drain(): Promise<void>;
-  /** At once. */
+  /** Closes everything at once. */
   close(): Promise<void>;
 }
 
-const urlOf = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+const formatUrl = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** `server.port`, `cache.redis` ...: what was opened once, and is not opened anew. */
-const changedOptions = (before: Config, after: Config): readonly string[] =>
-  (["server", "cache"] as const).flatMap((part) => {
-    const old = new Map<string, unknown>(Object.entries(before[part]));
-    const changed = Object.entries(after[part]).filter(([key, value]) => !isDeepStrictEqual(old.get(key), value));
-    const gone = [...old.keys()].filter((key) => !(key in after[part]));
-    return [...changed.map(([key]) => key), ...gone].map((key) => `${part}.${key}`);
+/** Returns the JSON text of the page that describes the service. */
+const formatAbout = ({ current, isKnown }: Pick<Chains, "current" | "isKnown">): string =>
+  JSON.stringify({
+    name: "forebay",
+    about: "JSON-RPC by POST and WebSocket",
+    chains: current.map((chain) => ({
+      name: chain.name,
+      path: current.length === 1 ? "/" : `/${chain.name}`,
+      ...(isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
+    })),
   });
 
-/** Opens the ports and starts to follow the nodes. Rejects where a port is taken. */
-export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
-  const { server, cache } = config;
-  const { log, metrics, registry } = telemetry;
-  telemetry.series.beginProcess(new Set(cache.redis === undefined ? [] : ["redis"]));
+const opened = <T>(server: T | undefined): T => {
+  if (server === undefined) throw new Error("the ports are not open yet");
+  return server;
+};
 
-  const memory = createMemoryStore({ maxBytes: cache.memoryBytes, telemetry });
-  const redis =
-    cache.redis === undefined
-      ? undefined
-      : createRedisStore({ url: cache.redis, timeoutMs: cache.redisTimeoutMs, telemetry });
-  const logSlots = createFairScheduler({ maxSpans: config.server.logSpans });
-  const webSockets = createWebSocketServer({
-    ...server,
-    metrics,
-    onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
-  });
-  const verifyPool = new VerifyThreads(workerEntry("verification"));
-  const gate = createAccessControl(config, telemetry);
-  let http: HttpServer | undefined;
-  const chains = createChains({
-    configs: config.chains,
-    shared: {
-      memory,
-      redis,
-      telemetry,
-      server,
-      logSlots,
-      webSockets,
-      verifyPool,
-      bypassHeader: cache.bypassHeader?.toLowerCase(),
-    },
-    drainTimeoutMs: server.drainTimeoutMs,
-    onRoutes: (routes) => http?.setRoutes(routes),
-  });
-  const { ready } = chains;
-  let inForce = config;
-  let draining = false;
+class RunningForebay implements Forebay {
+  readonly #telemetry: Telemetry;
+  readonly #shared: ProcessParts;
+  readonly #access: AccessControl;
+  readonly #chains: Chains;
+  readonly #readiness: Readiness<ServedChain>;
+  #http: HttpServer | undefined;
+  #ops: OpsServer | undefined;
+  #config: Config;
+  #isDraining = false;
 
-  const about = (): string =>
-    JSON.stringify({
-      name: "forebay",
-      about: "JSON-RPC by POST and WebSocket",
-      chains: chains.current.map((chain) => ({
-        name: chain.name,
-        path: chains.current.length === 1 ? "/" : `/${chain.name}`,
-        ...(chains.isKnown(chain) && { chainId: Number(chain.upstreams.genesis.chainId) }),
-      })),
+  constructor(config: Config, telemetry: Telemetry) {
+    this.#config = config;
+    this.#telemetry = telemetry;
+    this.#shared = createShared(config, telemetry);
+    this.#access = createAccessControl(config, telemetry);
+    this.#chains = createChains({
+      configs: config.chains,
+      shared: this.#shared,
+      drainTimeoutMs: config.server.drainTimeoutMs,
+      onRoutes: (routes) => this.#http?.setRoutes(routes),
     });
-  const readiness = createReadiness({
-    rule: server.readiness,
-    chains: () => chains.current,
-    isKnown: chains.isKnown,
-    isDraining: () => draining,
-  });
-  const status = createStatus({
-    version: readVersion(),
-    metrics,
-    chains: () => chains.current,
-    isDraining: () => draining,
-  });
+    this.#readiness = createReadiness({
+      rule: config.server.readiness,
+      chains: () => this.#chains.current,
+      isKnown: (chain) => this.#chains.isKnown(chain),
+      isDraining: () => this.#isDraining,
+    });
+  }
 
-  http = await createHttpServer({
-    ...server,
-    routes: chains.routes,
-    metrics,
-    about,
-    ...(server.statusPage && { page: statusPage(), status }),
-    admit: gate.authenticate,
-    onEnd: createRequestLog(log),
-    onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
-  });
-  const main = http;
-  // What became known while the port was opened.
-  main.setRoutes(chains.routes);
-  const ops = await createOpsServer({
-    host: server.opsHost,
-    port: server.opsPort,
-    registry,
-    readiness: readiness.report,
-    measure: () => {
-      for (const served of chains.current) {
-        const { name: chain, upstreams } = served;
-        metrics.chainServing.set({ chain }, readiness.isServing(served) ? 1 : 0);
-        const latest = upstreams.heads.current()?.latest;
-        if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
-      }
-    },
-    config: () => formatMasked(inForce),
-    onError: (error) => log.error({ err: error }, "metrics could not be collected"),
-  });
+  /** Opens the ports. Rejects if a port is in use. */
+  async open(): Promise<void> {
+    this.#http = await this.#openHttp();
+    // Chains may have become known while the port was opened.
+    this.#http.setRoutes(this.#chains.routes);
+    this.#ops = await this.#openOps();
+  }
 
-  const closeServers = async (timeoutMs: number): Promise<void> => {
-    await Promise.all([main.close(timeoutMs), webSockets.close(timeoutMs)]);
-  };
-  const closeRest = async (): Promise<void> => {
-    await chains.close();
-    await verifyPool.close();
-    gate.close();
-    await redis?.close();
-    await ops.close();
-  };
-  return {
-    url: urlOf(server.host, main.port),
-    opsUrl: urlOf(server.opsHost, ops.port),
-    get chains() {
-      return chains.current;
-    },
-    ready,
-    reload: async (next) => {
-      const fixed = changedOptions(inForce, next);
-      if (fixed.length > 0) log.warn({ options: fixed }, "these options change with a restart alone");
-      await chains.replace(next.chains);
-      gate.setRules(next.access);
-      log.level = next.log.level;
-      inForce = { ...next, server, cache };
-    },
-    drain: async () => {
-      await drain({
-        server: { ...main, close: closeServers },
-        delay: () => wait(server.drainDelayMs),
-        timeoutMs: server.drainTimeoutMs,
-        markUnready: () => {
-          draining = true;
-        },
-      });
-      await closeRest();
-    },
-    close: async () => {
-      draining = true;
-      await closeServers(0);
-      await closeRest();
-    },
-  };
+  get url(): string {
+    return formatUrl(this.#config.server.host, opened(this.#http).port);
+  }
+
+  get opsUrl(): string {
+    return formatUrl(this.#config.server.opsHost, opened(this.#ops).port);
+  }
+
+  get chains(): readonly ServedChain[] {
+    return this.#chains.current;
+  }
+
+  get ready(): Promise<void> {
+    return this.#chains.ready;
+  }
+
+  async reload(next: Config): Promise<void> {
+    const { log } = this.#telemetry;
+    const { server, cache } = this.#config;
+    const options = changedFixedOptions(this.#config, next);
+    if (options.length > 0) log.warn({ options }, "these options change with a restart alone");
+    await this.#chains.replace(next.chains);
+    this.#access.setRules(next.access);
+    log.level = next.log.level;
+    this.#config = { ...next, server, cache };
+  }
+
+  async drain(): Promise<void> {
+    const { drainDelayMs, drainTimeoutMs } = this.#config.server;
+    const http = opened(this.#http);
+    await drain({
+      server: {
+        startDraining: () => http.startDraining(),
+        close: (timeoutMs) => this.#closeServers(timeoutMs),
+      },
+      delay: () => wait(drainDelayMs),
+      timeoutMs: drainTimeoutMs,
+      markUnready: () => {
+        this.#isDraining = true;
+      },
+    });
+    await this.#closeRest();
+  }
+
+  async close(): Promise<void> {
+    this.#isDraining = true;
+    await this.#closeServers(0);
+    await this.#closeRest();
+  }
+
+  #openHttp(): Promise<HttpServer> {
+    const { server } = this.#config;
+    const { log, metrics } = this.#telemetry;
+    const isKnown = (chain: ServedChain) => this.#chains.isKnown(chain);
+    const status = createStatus({
+      version: readVersion(),
+      metrics,
+      chains: () => this.#chains.current,
+      isDraining: () => this.#isDraining,
+    });
+    return createHttpServer({
+      ...server,
+      routes: this.#chains.routes,
+      metrics,
+      about: () => formatAbout({ current: this.#chains.current, isKnown }),
+      ...(server.statusPage && { page: statusPage(), status }),
+      admit: this.#access.authenticate,
+      onEnd: createRequestLog(log),
+      onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
+    });
+  }
+
+  #openOps(): Promise<OpsServer> {
+    const { opsHost, opsPort } = this.#config.server;
+    const { log, registry } = this.#telemetry;
+    return createOpsServer({
+      host: opsHost,
+      port: opsPort,
+      registry,
+      readiness: (chain) => this.#readiness.report(chain),
+      measure: () => this.#measureChains(),
+      config: () => formatMasked(this.#config),
+      onError: (error) => log.error({ err: error }, "metrics could not be collected"),
+    });
+  }
+
+  /** Sets the metrics that are computed for each scrape. */
+  #measureChains(): void {
+    const { metrics } = this.#telemetry;
+    for (const served of this.#chains.current) {
+      const { name: chain, upstreams } = served;
+      metrics.chainServing.set({ chain }, this.#readiness.isServing(served) ? 1 : 0);
+      const latest = upstreams.heads.current()?.latest;
+      if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+    }
+  }
+
+  async #closeServers(timeoutMs: number): Promise<void> {
+    await Promise.all([opened(this.#http).close(timeoutMs), this.#shared.webSockets.close(timeoutMs)]);
+  }
+
+  async #closeRest(): Promise<void> {
+    await this.#chains.close();
+    await this.#shared.verifyPool.close();
+    this.#access.close();
+    this.#shared.redis?.close();
+    await opened(this.#ops).close();
+  }
+}
+
+/** Opens the ports and starts to follow the nodes. Rejects if a port is in use. */
+export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
+  telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
+  const forebay = new RunningForebay(config, telemetry);
+  await forebay.open();
+  return forebay;
 };

@@ -1,13 +1,14 @@
 import type { Clock } from "../core/clock.ts";
 import type { Check } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
-import type { RpcSource } from "../core/rpcSource.ts";
+import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
-import { createHeadTracker, type HeadTracker } from "../heads/headTracker.ts";
+import { createHeadTracker, type HeadTracker, type HeadTracking } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import { createUpstreamNode, type NodeOptions } from "../nodes/httpUpstreamNode.ts";
+import { nodeName } from "../nodes/nodeName.ts";
 import { createNodePool } from "../nodes/nodePool.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -19,24 +20,24 @@ import { workerEntry } from "./workerEntry.ts";
 export interface UpstreamsOptions {
   /** The chain's name, for metrics and messages. */
   readonly chain: string;
-  readonly chainId?: number;
+  readonly chainId?: number | undefined;
   readonly nodes: readonly NodeOptions[];
   readonly attempts?: number;
-  readonly hedge?: HedgeOptions;
+  readonly hedge?: HedgeOptions | undefined;
   readonly breaker?: { readonly failures: number; readonly openMs: number };
   readonly finality?: Finality;
-  readonly blockTimeMs?: number;
+  readonly blockTimeMs?: number | undefined;
   readonly maxResponseBytes?: number;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
-  /** A node is suspended because it is of another chain. */
+  /** Called if a node is suspended because it is of another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
-  /** How much of what nodes answer is checked; default: nothing. */
+  /** The responses that are verified. Default: none. */
   readonly verify?: VerifyLevel;
-  /** Checks that are known to fail on this chain. */
+  /** Checks that always fail on this chain. */
   readonly checksOff?: readonly Check[];
-  /** Threads that verify; by default this chain has its own. */
+  /** Threads that verify. By default this chain has its own. */
   readonly verifyPool?: VerifyPool;
 }
 
@@ -45,11 +46,11 @@ export interface Upstreams extends RpcSource {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracker;
   readonly verifier: Verifier;
-  /** For questions of forebay's own: they do not count as somebody who asks, so that an idle chain stays idle. */
+  /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
   readonly quiet: RpcSource;
-  /** Known once `ready` has resolved. `hash` changes only where the whole chain began anew. */
+  /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
-  /** Chain id, genesis and a first head are known. Rejects only if it is closed before. */
+  /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
@@ -57,98 +58,135 @@ export interface Upstreams extends RpcSource {
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 
-export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry): Upstreams => {
-  const { chain } = options;
-  const { metrics } = telemetry;
-  const ending = new AbortController();
-  const { signal } = ending;
-  const pool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
-  const names = options.nodes.map(({ name }, index) => name ?? `node${index + 1}`);
-  const verifier = createChainVerifier(
-    {
-      chain,
-      level: options.verify ?? "off",
-      nodes: names,
-      off: options.checksOff ?? [],
-      pool,
-      onWrongAnswer: (error) => nodes.find(({ name }) => name === error.node)?.recordWrongAnswer(error),
-    },
-    telemetry,
-  );
-  const nodes: readonly UpstreamNode[] = options.nodes.map((node, index) =>
-    createUpstreamNode(
+class ChainUpstreams implements Upstreams {
+  readonly nodes: readonly UpstreamNode[];
+  readonly heads: HeadTracking;
+  readonly verifier: Verifier;
+  readonly quiet: RpcSource;
+  readonly ready: Promise<void>;
+  readonly #options: UpstreamsOptions;
+  readonly #telemetry: Telemetry;
+  readonly #verifyPool: VerifyPool;
+  readonly #identity: ChainIdentity;
+  readonly #ending = new AbortController();
+
+  constructor(options: UpstreamsOptions, telemetry: Telemetry) {
+    this.#options = options;
+    this.#telemetry = telemetry;
+    this.#verifyPool = options.verifyPool ?? new VerifyThreads(workerEntry("verification"));
+    const names = options.nodes.map(nodeName);
+    this.verifier = this.#createVerifier(names);
+    this.nodes = names.map((name, index) => this.#createNode(name, index));
+    this.#identity = this.#createIdentity();
+    this.heads = this.#createHeads();
+    this.ready = this.#waitForHead();
+    this.#identity.start();
+    this.quiet = this.#createPool();
+  }
+
+  get genesis(): Upstreams["genesis"] {
+    return { chainId: this.#identity.chainId ?? 0n, hash: this.#identity.genesis };
+  }
+
+  request(question: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    this.heads.markActive();
+    return this.quiet.request(question, context);
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort();
+    await Promise.all(this.nodes.map((node) => node.close()));
+    if (this.#options.verifyPool === undefined) await this.#verifyPool.close();
+  }
+
+  #createVerifier(nodes: readonly string[]): Verifier {
+    const { chain, verify = "off", checksOff = [] } = this.#options;
+    return createChainVerifier(
+      {
+        chain,
+        level: verify,
+        nodes,
+        off: checksOff,
+        pool: this.#verifyPool,
+        onWrongAnswer: (error) => this.nodes.find(({ name }) => name === error.node)?.recordWrongAnswer(error),
+      },
+      this.#telemetry,
+    );
+  }
+
+  #createNode(name: string, index: number): UpstreamNode {
+    const { chain, nodes, breaker, maxResponseBytes, methodLabel } = this.#options;
+    const node = nodes[index];
+    if (node === undefined) throw new Error(`node ${name} is not configured`);
+    return createUpstreamNode(
       {
         ...node,
-        name: names[index] ?? "",
+        name,
         chain,
-        verifier,
-        hasOther: () => nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
-        breaker: options.breaker ?? DEFAULT_BREAKER,
-        maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
-        methodLabel: options.methodLabel ?? (() => "other"),
-        verifyIdentity: (node) => identity.verify(node),
+        verifier: this.verifier,
+        hasOther: () => this.nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
+        breaker: breaker ?? DEFAULT_BREAKER,
+        maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
+        methodLabel: methodLabel ?? (() => "other"),
+        verifyIdentity: (node) => this.#identity.verify(node),
       },
-      telemetry,
-    ),
-  );
+      this.#telemetry,
+    );
+  }
 
-  const identity: ChainIdentity = new ChainIdentity({
-    chain,
-    chainId: options.chainId === undefined ? undefined : BigInt(options.chainId),
-    nodes,
-    telemetry,
-    signal,
-    onWrongChain: options.onWrongChain,
-    onIdentified: (node) => {
-      const { wsUrl, headers = {} } = options.nodes[nodes.indexOf(node)] ?? {};
-      heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
-    },
-  });
-
-  const heads = createHeadTracker(
-    {
+  #createIdentity(): ChainIdentity {
+    const { chain, chainId, nodes, onWrongChain } = this.#options;
+    return new ChainIdentity({
       chain,
-      finality: options.finality ?? "node",
-      identity,
-      ...(options.blockTimeMs !== undefined && { blockTimeMs: options.blockTimeMs }),
-      ...(options.clock && { clock: options.clock }),
-    },
-    telemetry,
-    signal,
-  );
+      chainId: chainId === undefined ? undefined : BigInt(chainId),
+      nodes: this.nodes,
+      telemetry: this.#telemetry,
+      signal: this.#ending.signal,
+      onWrongChain,
+      onIdentified: (node) => {
+        const { wsUrl, headers = {} } = nodes[this.nodes.indexOf(node)] ?? {};
+        this.heads.follow(node, wsUrl === undefined ? undefined : { url: wsUrl, headers });
+      },
+    });
+  }
 
-  const first = Promise.withResolvers<void>();
-  const ready = first.promise;
-  // Whoever awaits it hears of a failure; whoever does not must not end by it.
-  ready.catch(() => undefined);
-  ready.finally(heads.subscribe(() => first.resolve())).catch(() => undefined);
-  signal.addEventListener("abort", () => first.reject(new Error(`chain "${chain}": closed`)), { once: true });
-  identity.start();
+  #createHeads(): HeadTracking {
+    const { chain, finality = "node", blockTimeMs, clock } = this.#options;
+    return createHeadTracker(
+      {
+        chain,
+        finality,
+        identity: this.#identity,
+        ...(blockTimeMs !== undefined && { blockTimeMs }),
+        ...(clock && { clock }),
+      },
+      this.#telemetry,
+      this.#ending.signal,
+    );
+  }
 
-  const source = createNodePool(nodes, {
-    attempts: options.attempts ?? RETRY_LIMITS.pool.defaultAttempts,
-    ...(options.hedge && { hedge: options.hedge }),
-    onRetry: () => metrics.upstreamRetries.inc({ chain }),
-    onHedge: () => metrics.upstreamHedges.inc({ chain }),
-  });
+  #waitForHead(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const { signal } = this.#ending;
+    // A rejection is for those who wait. Without them it must not end the process.
+    promise.catch(() => undefined);
+    promise.finally(this.heads.subscribe(() => resolve())).catch(() => undefined);
+    signal.addEventListener("abort", () => reject(new Error(`chain "${this.#options.chain}": closed`)), { once: true });
+    return promise;
+  }
 
-  return {
-    nodes,
-    heads,
-    verifier,
-    quiet: source,
-    get genesis() {
-      return { chainId: identity.chainId ?? 0n, hash: identity.genesis };
-    },
-    ready,
-    request: (question, context) => {
-      heads.markActive();
-      return source.request(question, context);
-    },
-    close: async () => {
-      ending.abort();
-      await Promise.all(nodes.map((node) => node.close()));
-      if (options.verifyPool === undefined) await pool.close();
-    },
-  };
-};
+  #createPool(): RpcSource {
+    const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
+    const { metrics } = this.#telemetry;
+    return createNodePool(this.nodes, {
+      attempts,
+      ...(hedge && { hedge }),
+      onRetry: () => metrics.upstreamRetries.inc({ chain }),
+      onHedge: () => metrics.upstreamHedges.inc({ chain }),
+    });
+  }
+}
+
+/** Starts to follow the nodes of one chain. */
+export const createUpstreams = (options: UpstreamsOptions, telemetry: Telemetry): Upstreams =>
+  new ChainUpstreams(options, telemetry);

@@ -39,12 +39,12 @@ export const failureReason = (err: unknown): FailureReason => {
   return /connection|writeable|retries|closed|ECONN|EPIPE|timeout|socket/i.test(err.message) ? "disconnected" : "other";
 };
 
-/** So many failures with no success between them are a state, and not bad luck. */
+/** Redis counts as failing after this many failures without a success. */
 const FAILURES_TO_FAIL = 8;
-/** When that state is slowness, so long nothing is sent: a request should not wait for the deadline each time. */
+/** If Redis is slow, no command is sent for this time. Otherwise each request would wait for the deadline. */
 const PAUSE_MS = 500;
 
-/** Whether one operation works: counts failures, and logs each change of state once. */
+/** The health of one operation. Counts failures, and logs each change once. */
 export interface RedisHealth {
   succeeded(): void;
   failed(reason: FailureReason, operations: number, err?: unknown): void;
@@ -75,7 +75,7 @@ export const createRedisHealth = (operation: "get" | "set" | "script", { log, me
       if (isFailing) return;
       isFailing = true;
       reportUp(0);
-      log.warn({ operation, reason, err }, "Redis does not work: going on without it");
+      log.warn({ operation, reason, err }, "Redis fails: continuing without it");
     },
     isPaused: () => performance.now() < pausedUntilMs,
   };

@@ -5,7 +5,7 @@ import type { RunScript } from "../core/runScript.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createRedisHealth, failureReason } from "./redisHealth.ts";
 
-/** Nothing else can answer instead, so a script may take longer than a look-up. */
+/** No other source can respond instead, so a script may take longer than a lookup. */
 const TIMEOUT_MS = 1_000;
 
 const isUnknown = (error: unknown): boolean => error instanceof Error && error.message.startsWith("NOSCRIPT");
@@ -13,7 +13,7 @@ const isUnknown = (error: unknown): boolean => error instanceof Error && error.m
 /** Runs scripts, each within a second; counts and logs their failures. */
 export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): RunScript => {
   const health = createRedisHealth("script", telemetry);
-  /** By text: what Redis calls a script that it has seen. */
+  /** The SHA-1 names of scripts, by their text. */
   const names = new Map<string, string>();
 
   const nameOf = (lua: string): string => {
@@ -22,7 +22,7 @@ export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): Ru
     return name;
   };
 
-  /** A server that does not know the script yet gets its whole text. */
+  /** Sends the whole text to a server that does not know the script yet. */
   const send: RunScript = async (lua, key, args) => {
     try {
       return await client.evalsha(nameOf(lua), 1, key, ...args);
@@ -35,18 +35,19 @@ export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): Ru
   return async (lua, key, args) => {
     const startMs = performance.now();
     const done = new AbortController();
-    const late = new Error(`Redis gave no answer to a script within ${TIMEOUT_MS} ms`);
-    const timeout = sleep(TIMEOUT_MS, undefined, { signal: done.signal }).then(() => Promise.reject(late));
+    const timeoutError = new Error(`Redis did not respond to a script within ${TIMEOUT_MS} ms`);
+    const timeout = sleep(TIMEOUT_MS, undefined, { signal: done.signal }).then(() => Promise.reject(timeoutError));
+    // It rejects when `done` aborts it, and nobody waits for it then.
+    timeout.catch(() => undefined);
     try {
       const reply = await Promise.race([send(lua, key, args), timeout]);
       health.succeeded();
       telemetry.metrics.redisSeconds.observe({ operation: "script" }, (performance.now() - startMs) / 1000);
       return reply;
     } catch (error) {
-      health.failed(error === late ? "timeout" : failureReason(error), 1, error);
+      health.failed(error === timeoutError ? "timeout" : failureReason(error), 1, error);
       throw error;
     } finally {
-      timeout.catch(() => {});
       done.abort();
     }
   };

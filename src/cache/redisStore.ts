@@ -1,18 +1,20 @@
-import { Cluster, type Redis as Single } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
 import type { RunScript } from "../core/runScript.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
-import { createRedisHealth, type FailureReason, failureReason } from "./redisHealth.ts";
+import { createRedisHealth, type FailureReason, type RedisHealth } from "./redisHealth.ts";
+import { RedisReads } from "./redisReads.ts";
 import { createScripts } from "./redisScript.ts";
 import { parseRedisUrl } from "./redisUrl.ts";
-import { decodeValue, encodeValue } from "./redisValue.ts";
+import { decodeValue } from "./redisValue.ts";
+import { RedisWrites } from "./redisWrites.ts";
 
-/** Entries that replicas share. A failure of any kind is a miss. */
+/** Entries that replicas share. A failure of any kind is a cache miss. */
 export interface RedisStore {
-  /** Never rejects, and never takes longer than the deadline by much. */
+  /** Returns an entry, or undefined after the deadline. Never rejects. */
   get(key: string): Promise<CacheEntry | undefined>;
-  /** Returns at once; nobody waits for the outcome. */
+  /** Writes an entry in the background. */
   set(key: string, entry: CacheEntry, seconds: number): void;
   readonly run: RunScript;
   close(): void;
@@ -21,168 +23,95 @@ export interface RedisStore {
 export interface RedisStoreOptions {
   /** See `parseRedisUrl`. */
   readonly url: string;
-  /** Everything is given up after this. */
+  /** Deadline of each read and write. */
   readonly timeoutMs: number;
   readonly telemetry: Telemetry;
   readonly tls?: RedisTls;
 }
 
-/** What is on its way at most, whether anybody still waits for it or not. */
+/** Reads without a response, even if their deadline is over. */
 const MAX_READS_IN_FLIGHT = 4_096;
-const MAX_WRITES_IN_FLIGHT = 1_024;
-const MAX_WRITE_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
-/** One command asks for so many keys at most. */
-const MAX_KEYS_A_COMMAND = 128;
-/** A longer value would hold up those behind it on the connection. */
-const MAX_VALUE_BYTES = 8 * 1024 * 1024;
+const RECONNECT_MS = 1_000;
 
-const REVIVAL_MS = 1_000;
+class ReplicatedStore implements RedisStore {
+  readonly run: RunScript;
+  readonly #telemetry: Telemetry;
+  readonly #client: Redis | Cluster;
+  readonly #readHealth: RedisHealth;
+  readonly #writeHealth: RedisHealth;
+  readonly #reads: RedisReads;
+  readonly #writes: RedisWrites;
+  /** Concurrent reads of a key share one. */
+  readonly #readsByKey = new Map<string, Promise<CacheEntry | undefined>>();
+  #isClosed = false;
+  #reconnectTimer: NodeJS.Timeout | undefined;
 
-interface Read {
-  readonly key: string;
-  readonly finish: (value: Buffer | undefined) => void;
-}
+  constructor({ url, timeoutMs, telemetry, tls }: RedisStoreOptions) {
+    const { log, metrics } = telemetry;
+    const client = createRedisClient(parseRedisUrl(url), tls);
+    this.#telemetry = telemetry;
+    this.#client = client;
+    this.#readHealth = createRedisHealth("get", telemetry);
+    this.#writeHealth = createRedisHealth("set", telemetry);
+    this.#reads = new RedisReads({ client, timeoutMs, health: this.#readHealth, metrics });
+    this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth, metrics });
+    this.run = createScripts(client, telemetry);
+    // The commands that a connection error ends are counted and logged by themselves.
+    client.on("error", (err) => log.debug({ err }, "Redis connection error"));
+    client.on("end", () => this.#reconnectLater());
+  }
 
-export const createRedisStore = ({ url, timeoutMs, telemetry, tls }: RedisStoreOptions): RedisStore => {
-  const { log, metrics } = telemetry;
-  const client = createRedisClient(parseRedisUrl(url), tls);
-  const reads = createRedisHealth("get", telemetry);
-  const writes = createRedisHealth("set", telemetry);
-  const shared = new Map<string, Promise<CacheEntry | undefined>>();
-  let waiting: Read[] = [];
-  let readsInFlight = 0;
-  let writesInFlight = 0;
-  let writeBytesInFlight = 0;
-  let isClosed = false;
-  let revival: NodeJS.Timeout | undefined;
-
-  // Connection errors come here as well as to the commands that they end, which count and log them.
-  client.on("error", (err) => log.debug({ err }, "Redis connection error"));
-  // ioredis gives up in a few cases (a master that goes away while it is being resolved); we do not.
-  client.on("end", () => {
-    if (!isClosed) revival = setTimeout(() => client.connect().catch(() => {}), REVIVAL_MS).unref();
-  });
-
-  /** Everything asked for in one turn of the event loop goes in one command; in a cluster each key goes to its own slot. */
-  const sendWaiting = () => {
-    const group = waiting;
-    waiting = [];
-    for (let start = 0; start < group.length; start += MAX_KEYS_A_COMMAND) {
-      send(group.slice(start, start + MAX_KEYS_A_COMMAND));
+  get(key: string): Promise<CacheEntry | undefined> {
+    const pending = this.#readsByKey.get(key);
+    if (pending !== undefined) return pending;
+    const reason = this.#rejectReason(this.#reads.inFlight >= MAX_READS_IN_FLIGHT);
+    if (reason !== undefined) {
+      this.#readHealth.failed(reason, 1);
+      return Promise.resolve(undefined);
     }
-  };
+    const entry = this.#read(key).finally(() => this.#readsByKey.delete(key));
+    this.#readsByKey.set(key, entry);
+    return entry;
+  }
 
-  const send = (group: readonly Read[]) => {
-    const startMs = performance.now();
-    let unfinished = group.length;
-    const timer = setTimeout(() => {
-      reads.failed("timeout", unfinished);
-      for (const read of group) read.finish(undefined);
-      unfinished = 0;
-    }, timeoutMs);
-    const settle = (done: readonly Read[], act: () => void) => {
-      readsInFlight -= done.length;
-      if (unfinished === 0) return;
-      unfinished -= done.length;
-      if (unfinished === 0) clearTimeout(timer);
-      act();
+  set(key: string, entry: CacheEntry, seconds: number): void {
+    const reason = this.#rejectReason(this.#writes.isFull(entry.body.byteLength));
+    if (reason === undefined) this.#writes.write(key, entry, seconds);
+    else this.#writeHealth.failed(reason, 1);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#reconnectTimer);
+    this.#client.disconnect();
+  }
+
+  /** ioredis stops to reconnect in a few cases, such as a master that disappears while its address is resolved. */
+  #reconnectLater(): void {
+    if (this.#isClosed) return;
+    const reconnect = (): void => {
+      this.#client
+        .connect()
+        .catch((err: unknown) => this.#telemetry.log.debug({ err }, "Redis is not connected again yet"));
     };
-    for (const { done, values } of readAll(client, group)) {
-      values.then(
-        (found) =>
-          settle(done, () => {
-            reads.succeeded();
-            metrics.redisSeconds.observe({ operation: "get" }, (performance.now() - startMs) / 1000);
-            done.forEach(({ finish }, index) => {
-              finish(found[index] ?? undefined);
-            });
-          }),
-        (err: unknown) =>
-          settle(done, () => {
-            reads.failed(failureReason(err), done.length, err);
-            for (const { finish } of done) finish(undefined);
-          }),
-      );
-    }
-  };
+    this.#reconnectTimer = setTimeout(reconnect, RECONNECT_MS).unref();
+  }
 
-  const readValue = (key: string): Promise<Buffer | undefined> =>
-    new Promise((finish) => {
-      readsInFlight += 1;
-      if (waiting.push({ key, finish }) === 1) setImmediate(sendWaiting);
-    });
-
-  const read = async (key: string): Promise<CacheEntry | undefined> => {
-    const value = await readValue(key);
+  async #read(key: string): Promise<CacheEntry | undefined> {
+    const value = await this.#reads.read(key);
     if (value === undefined) return undefined;
     const entry = await decodeValue(key, value).catch(() => undefined);
-    if (entry === undefined) metrics.redisErrors.inc({ reason: "corrupt" });
+    if (entry === undefined) this.#telemetry.metrics.redisErrors.inc({ reason: "corrupt" });
     return entry;
-  };
+  }
 
-  const write = async (key: string, entry: CacheEntry, seconds: number): Promise<void> => {
-    const startMs = performance.now();
-    const value = await encodeValue(key, entry);
-    if (value.byteLength > MAX_VALUE_BYTES) return;
-    const late = setTimeout(() => writes.failed("timeout", 1), timeoutMs);
-    try {
-      await client.set(key, value, "EX", seconds);
-      writes.succeeded();
-      metrics.redisSeconds.observe({ operation: "set" }, (performance.now() - startMs) / 1000);
-    } finally {
-      clearTimeout(late);
-    }
-  };
-
-  /** Why nothing is sent now, or undefined. */
-  const refusal = (isFull: boolean): FailureReason | undefined => {
-    if (client.status !== "ready") return "disconnected";
+  /** Returns the reason to send no command now, or undefined. */
+  #rejectReason(isFull: boolean): FailureReason | undefined {
+    if (this.#client.status !== "ready") return "disconnected";
     if (isFull) return "overloaded";
-    return reads.isPaused() ? "paused" : undefined;
-  };
-
-  return {
-    get: (key) => {
-      const found = shared.get(key);
-      if (found !== undefined) return found;
-      const refused = refusal(readsInFlight >= MAX_READS_IN_FLIGHT);
-      if (refused !== undefined) {
-        reads.failed(refused, 1);
-        return Promise.resolve(undefined);
-      }
-      const entry = read(key).finally(() => shared.delete(key));
-      shared.set(key, entry);
-      return entry;
-    },
-    set: (key, entry, seconds) => {
-      const bytes = entry.body.byteLength;
-      const isFull = writesInFlight >= MAX_WRITES_IN_FLIGHT || writeBytesInFlight + bytes > MAX_WRITE_BYTES_IN_FLIGHT;
-      const refused = refusal(isFull);
-      if (refused !== undefined) return writes.failed(refused, 1);
-      writesInFlight += 1;
-      writeBytesInFlight += bytes;
-      void write(key, entry, seconds)
-        .catch((err: unknown) => writes.failed(failureReason(err), 1, err))
-        .finally(() => {
-          writesInFlight -= 1;
-          writeBytesInFlight -= bytes;
-        });
-    },
-    run: createScripts(client, telemetry),
-    close: () => {
-      isClosed = true;
-      clearTimeout(revival);
-      client.disconnect();
-    },
-  };
-};
-
-interface BulkRead {
-  readonly done: readonly Read[];
-  readonly values: Promise<readonly (Buffer | null)[]>;
+    return this.#readHealth.isPaused() ? "paused" : undefined;
+  }
 }
 
-const readAll = (client: Single | Cluster, group: readonly Read[]): BulkRead[] =>
-  client instanceof Cluster
-    ? group.map((read) => ({ done: [read], values: client.getBuffer(read.key).then((value) => [value]) }))
-    : [{ done: group, values: client.mgetBuffer(group.map(({ key }) => key)) }];
+/** Creates the store. It connects in the background. */
+export const createRedisStore = (options: RedisStoreOptions): RedisStore => new ReplicatedStore(options);

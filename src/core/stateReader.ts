@@ -1,4 +1,6 @@
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import type { BlockId } from "./heads.ts";
 
 /** An account at one moment. An account that does not exist is `undefined`. */
 export interface AccountState {
@@ -53,3 +55,6 @@ export interface StateSource {
   readonly id: string;
   read(keys: StateKeys, signal: AbortSignal): Promise<StateValues>;
 }
+
+/** Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error. */
+export type StateFetch = (calls: readonly Call[], block: BlockId) => Promise<readonly unknown[]>;

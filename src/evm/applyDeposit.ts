@@ -1,66 +1,65 @@
 import { isOpForkActive } from "../ethereum/rules.ts";
 import type { DepositTransaction } from "../ethereum/transaction.ts";
-import { endTransaction, runTransaction, type TransactionOptions, type TransactionResult } from "./applyTransaction.ts";
-import type { BlockEnvironment, Engine } from "./engine.ts";
+import type { TransactionResult } from "./applyTransaction.ts";
+import type { Engine, ExecutionContext } from "./engine.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";
-import type { StateOverlay } from "./stateOverlay.ts";
+import { endTransaction, runTransaction } from "./runTransaction.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 const NOTHING = new Uint8Array(0);
 
 export interface DepositResult extends TransactionResult {
-  /** The sender's nonce before it, as the receipt has it. */
+  /** The sender's nonce before the deposit, as in the receipt. */
   readonly nonce: bigint;
 }
 
 /**
- * OP stack, specs/protocol/deposits.md: never refused. What it mints stays when it fails, and the nonce is used up.
- * One that cannot even begin uses all its gas.
+ * Executes a deposit. A deposit is never rejected: if it fails, its mint remains and its nonce is used.
+ * A deposit that cannot start uses all its gas. Source: https://specs.optimism.io/protocol/deposits.html
  */
-export const applyDeposit = async (
-  engine: Engine,
-  state: StateOverlay,
-  block: BlockEnvironment,
-  deposit: DepositTransaction,
-  options: TransactionOptions = {},
-): Promise<DepositResult> => {
+export const applyDeposit = async (context: ExecutionContext, deposit: DepositTransaction): Promise<DepositResult> => {
+  const { engine, state } = context;
   const nonce = state.nonceOf(deposit.from);
   if (deposit.mint > 0n) state.addBalance(deposit.from, deposit.mint);
-  const message: TransactionMessage = {
-    type: deposit.type,
-    from: deposit.from,
-    to: deposit.to,
-    nonce,
-    gas: deposit.gas,
-    value: deposit.value,
-    input: deposit.input,
-    maxFeePerGas: 0n,
-    maxPriorityFeePerGas: 0n,
-    accessList: [],
-    maxFeePerBlobGas: 0n,
-    blobVersionedHashes: [],
-    authorizationList: [],
-  };
+  const message = messageOfDeposit(deposit, nonce);
   const { intrinsic, floor } = intrinsicGas(engine, message);
-  const isPossible = deposit.gas >= intrinsic && deposit.gas >= floor && state.balanceOf(deposit.from) >= deposit.value;
-  if (!isPossible) return refuse(engine, state, deposit, nonce);
+  const canStart = deposit.gas >= intrinsic && deposit.gas >= floor && state.balanceOf(deposit.from) >= deposit.value;
+  if (!canStart) return failedDeposit(context, deposit, nonce);
   const cost = { gasPrice: 0n, isFree: true, blobGas: 0n, blobFee: 0n, intrinsic, floor };
-  const { destroyed, ...result } = await runTransaction(engine, state, block, message, cost, options);
-  endTransaction(engine, state, destroyed);
-  const gasUsed = isOpForkActive(engine.rules, "regolith") ? result.gasUsed : bedrockGas(deposit);
-  return { ...result, gasUsed, blobGasUsed: 0n, nonce };
+  const { destroyed, ...result } = await runTransaction(context, message, cost, {});
+  endTransaction(context, destroyed);
+  return { ...result, gasUsed: gasUsed(engine, deposit, result.gasUsed), blobGasUsed: 0n, nonce };
 };
 
-const refuse = (engine: Engine, state: StateOverlay, deposit: DepositTransaction, nonce: bigint): DepositResult => {
-  state.setNonce(deposit.from, nonce + 1n);
-  endTransaction(engine, state, []);
-  const gasUsed = isOpForkActive(engine.rules, "regolith") ? deposit.gas : bedrockGas(deposit);
+const messageOfDeposit = (
+  { type, from, to, gas, value, input }: DepositTransaction,
+  nonce: bigint,
+): TransactionMessage => ({
+  type,
+  from,
+  to,
+  nonce,
+  gas,
+  value,
+  input,
+  maxFeePerGas: 0n,
+  maxPriorityFeePerGas: 0n,
+  accessList: [],
+  maxFeePerBlobGas: 0n,
+  blobVersionedHashes: [],
+  authorizationList: [],
+});
+
+const failedDeposit = (context: ExecutionContext, deposit: DepositTransaction, nonce: bigint): DepositResult => {
+  context.state.setNonce(deposit.from, nonce + 1n);
+  endTransaction(context, []);
+  const used = gasUsed(context.engine, deposit, deposit.gas);
   return {
     status: "halt",
     halt: "failed deposit",
     returnData: NOTHING,
-    gasUsed,
-    maxUsedGas: gasUsed,
+    gasUsed: used,
+    maxUsedGas: used,
     blobGasUsed: 0n,
     logs: [],
     capturedLogs: 0,
@@ -68,5 +67,8 @@ const refuse = (engine: Engine, state: StateOverlay, deposit: DepositTransaction
   };
 };
 
-/** Before Regolith a deposit's gas was its limit, a system transaction's nothing. */
-const bedrockGas = (deposit: DepositTransaction): bigint => (deposit.isSystemTx ? 0n : deposit.gas);
+/** Before Regolith a deposit uses its gas limit, and a system transaction uses no gas. */
+const gasUsed = ({ rules }: Engine, { isSystemTx, gas }: DepositTransaction, used: bigint): bigint => {
+  if (isOpForkActive(rules, "regolith")) return used;
+  return isSystemTx ? 0n : gas;
+};

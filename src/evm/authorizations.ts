@@ -2,9 +2,9 @@ import { type Address, parseData, ZERO_ADDRESS } from "../ethereum/hex.ts";
 import { keccak256 } from "../ethereum/keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber, numberBytes } from "../ethereum/rlp.ts";
 import type { Authorization } from "../ethereum/transaction.ts";
-import { isDelegation } from "./checkTransaction.ts";
 import { recoverAddress } from "./recoverAddress.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
+import { isDelegation } from "./transactionChecks.ts";
 
 const MAGIC = Uint8Array.of(0x05);
 const MAX_NONCE = 2n ** 64n - 1n;

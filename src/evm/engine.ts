@@ -4,7 +4,7 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { StateOverlay } from "./stateOverlay.ts";
 
-/** What contracts see of the block that they run in. */
+/** The block that contracts see while they run. */
 export interface BlockEnvironment {
   readonly number: bigint;
   readonly timestamp: bigint;
@@ -15,64 +15,75 @@ export interface BlockEnvironment {
   /** Before the Merge only. */
   readonly difficulty?: bigint;
   readonly blobBaseFee: bigint;
-  /** For the 256 blocks before this one. */
+  /** Returns the hash of one of the 256 blocks before this one. */
   blockHash(number: bigint): Hash;
 }
 
 export interface Message {
   readonly caller: Address;
-  /** null creates a contract; the caller's nonce is increased by then. */
+  /** null creates a contract. The caller's nonce was incremented before. */
   readonly to: Address | null;
   readonly value: bigint;
   readonly data: Uint8Array;
   readonly gas: bigint;
 }
 
-export interface MessageContext {
+/** How the engine runs a message. */
+export interface MessageOptions {
+  /** Precompiles at other addresses, by their new address; null if the precompile is removed. */
+  readonly movedPrecompiles?: ReadonlyMap<Address, Address | null> | undefined;
+  /** Also return transfers of value as logs. */
+  readonly tracesTransfers?: boolean | undefined;
+  /** Also return the accounts and slots that the message accessed. */
+  readonly tracesAccess?: boolean | undefined;
+}
+
+export interface MessageContext extends MessageOptions {
   readonly block: BlockEnvironment;
   readonly gasPrice: bigint;
   readonly blobVersionedHashes: readonly Hash[];
   /** Addresses and slots that are warm from the beginning (EIP-2929). */
   readonly warmAddresses: readonly Address[];
   readonly warmSlots: readonly (readonly [Address, Hash])[];
-  /** Precompiles that stand elsewhere, by the new address; null where one was taken away. */
-  readonly movedPrecompiles?: ReadonlyMap<Address, Address | null>;
-  /** Also tell where value moved. */
-  readonly tracesTransfers?: boolean;
-  /** Also tell what was accessed. */
-  readonly tracesAccess?: boolean;
 }
 
 export interface EngineLog extends LogEntry {
-  /** Not a log but value that moved: an ERC-20 Transfer from ERC-7528's address. */
+  /** Not a log but a transfer of value, written as an ERC-20 Transfer from the address of ERC-7528. */
   readonly isTransfer: boolean;
-  /** Position among all logs that its message has captured, with those of frames that failed. */
+  /** Position among all logs that the message has captured, including those of frames that failed. */
   readonly index: number;
 }
 
 export interface MessageResult {
   readonly status: "success" | "revert" | "halt";
-  /** Why it halted, in geth's words. */
+  /** Why the message halted, in geth's words. */
   readonly halt?: string;
-  /** Of a creation that succeeded: the code. Empty on a halt. */
+  /** The code, if a creation succeeded. Empty after a halt. */
   readonly returnData: Uint8Array;
   readonly gasUsed: bigint;
   readonly refund: bigint;
-  /** In order of execution; empty unless it succeeded. */
+  /** In order of execution. Empty unless the message succeeded. */
   readonly logs: readonly EngineLog[];
-  /** Number of logs that were captured, with those of frames that failed. */
+  /** Number of captured logs, including those of frames that failed. */
   readonly capturedLogs: number;
   readonly created?: Address;
-  /** To be deleted at the end of the transaction. */
+  /** Accounts to delete at the end of the transaction. */
   readonly destroyed: readonly Address[];
-  /** Addresses and slots that opcodes touched; only where it was asked for. */
+  /** Present only with `tracesAccess`. */
   readonly accessed?: readonly AccessListEntry[];
 }
 
-/** Runs one message, with all that it calls, on a state. Everything else a transaction does is applyTransaction's. */
+/** Runs one message, with all calls that it makes, on a state. `applyTransaction` does everything else of a transaction. */
 export interface Engine {
   readonly rules: Rules;
   readonly precompiles: readonly Address[];
   isActive(eip: number): boolean;
   run(state: StateOverlay, message: Message, context: MessageContext): Promise<MessageResult>;
+}
+
+/** Where a transaction executes. */
+export interface ExecutionContext {
+  readonly engine: Engine;
+  readonly state: StateOverlay;
+  readonly block: BlockEnvironment;
 }

@@ -1,40 +1,42 @@
 import type { AccountState } from "../core/stateReader.ts";
 import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
-import { EMPTY_CODE_HASH } from "./stateOverlay.ts";
+import { EMPTY_CODE_HASH } from "./overlayEntry.ts";
 
 const NOTHING = new Uint8Array(0);
 
-/** What a run reads in place of values that are not known. */
+/** The values that a run reads instead of values that are not cached. */
 export interface Guesses {
   readonly account: AccountState;
   /** The code of `account`. */
   readonly code: Uint8Array;
   slot(address: Address): Uint8Array;
-  /** Called with each known value that the run reads. */
-  saw(address: Address, value: Uint8Array): void;
+  /** Called with each cached slot value that the run reads. */
+  saw?(address: Address, value: Uint8Array): void;
 }
 
 const RICH = { nonce: 1n, balance: 1n << 128n };
 /**
- * Stands for a slot until its value is fetched. Large, so that balances suffice; its low 160 bits are zero, so that packed flags are
- * off and an address is the zero address, whose code is empty.
+ * The guess for a slot. The number is large, so that balances suffice. Its low 160 bits are zero: packed flags are off,
+ * and an address is the zero address, which has no code.
  */
 const LARGE = Uint8Array.of(1, ...new Uint8Array(24));
 
-/** Slots are large numbers and accounts have no code. */
+/** Guesses that slots are large numbers and that accounts have no code. */
 export const largeGuesses: Guesses = {
   account: { ...RICH, codeHash: EMPTY_CODE_HASH },
   code: NOTHING,
   slot: () => LARGE,
-  saw: () => {},
 };
 
-/** PUSH1 1, PUSH0, MSTORE, PUSH1 32, PUSH0, RETURN: returns `true` to whoever calls it. */
+/** PUSH1 1, PUSH0, MSTORE, PUSH1 32, PUSH0, RETURN: returns `true` to every caller. */
 const RETURNS_TRUE = parseData("0x60015f5260205ff3");
 const RETURNS_TRUE_HASH: Hash = keccak256Hex(RETURNS_TRUE);
 
-/** Slots have the value that the same contract read last, and accounts are contracts that return `true`. One run's. */
+/**
+ * Guesses that a slot has the value that the run read last from the same contract, and that accounts are contracts that return
+ * `true`. For one run.
+ */
 export const createLikelyGuesses = (): Guesses => {
   const last = new Map<Address, Uint8Array>();
   return {

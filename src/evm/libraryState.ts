@@ -3,28 +3,29 @@ import { Account, type Address as AddressBytes, KECCAK256_RLP } from "@ethereumj
 import { type Address, formatData } from "../ethereum/hex.ts";
 import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
 
-/** Any root that is not the empty one: all the library asks is whether an account has storage (EIP-7610). */
+/** Any root but the empty one. The library only checks whether an account has storage (EIP-7610). */
 const SOME_STORAGE_ROOT = new Uint8Array(32).fill(1);
 const DONE: Promise<void> = Promise.resolve();
 
 const addressOf = (address: AddressBytes): Address => formatData(address.bytes);
 
-/** An overlay as the library's EVM wants its state. Nothing waits, and there are no roots: the whole state is not known here. */
+/** Gives the library's EVM access to an overlay. Reads do not wait. There are no state roots, because most of the state is not known. */
 export class LibraryState implements StateManagerInterface {
   readonly #state: StateOverlay;
 
   readonly originalStorageCache = {
     get: (address: AddressBytes, key: Uint8Array): Promise<Uint8Array> =>
       Promise.resolve(this.#state.originalOf(addressOf(address), formatData(key))),
-    /** A transaction's end is the overlay's to say. */
-    clear: (): void => {},
+    clear: (): void => {
+      // The overlay knows when a transaction ends.
+    },
   };
 
   constructor(state: StateOverlay) {
     this.#state = state;
   }
 
-  /** A copy: the library changes it before it puts it back. */
+  /** Returns a copy, because the library changes it before `putAccount`. */
   getAccount(address: AddressBytes): Promise<Account | undefined> {
     const account = this.#state.accountOf(addressOf(address));
     if (account === undefined) return Promise.resolve(undefined);
@@ -104,7 +105,9 @@ export class LibraryState implements StateManagerInterface {
     return Promise.resolve(false);
   }
 
-  clearCaches(): void {}
+  clearCaches(): void {
+    // The overlay has no caches.
+  }
 
   shallowCopy(): StateManagerInterface {
     return new LibraryState(this.#state);

@@ -2,27 +2,27 @@ import type { StateKeys } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 
 const MAX_KEYS = 1_000;
-/** Reads after the first guess: a run that goes on for longer was led astray, and what it asks for is not worth having. */
+/** Reads after the first guess. A run with more reads follows a wrong guess, and its keys are not useful. */
 const MAX_READS = 5_000;
-/** Consecutive slots that a run on guesses may read: more of them are a loop over a guessed length. */
+/** Consecutive slots that a run on guesses may read. More of them are a loop over a guessed length. */
 const MAX_CONSECUTIVE = 16;
 
-/** Stops a run that has guessed enough; what it lacked until then is asked for. */
+/** Stops a run that has guessed too much. The keys that it recorded before are fetched. */
 class SpeculationLimitError extends Error {
-  override readonly name = "GuessedEnough";
+  override readonly name = "SpeculationLimitError";
 }
 
-/** Stops a run that may not guess at the first value that it lacks. */
+/** Stops a run at its first missing value. */
 class LacksState extends Error {
   override readonly name = "LacksState";
 }
 
-/** What a run asked for and was not there. */
+/** Records the values that a run read and that were not cached. */
 export interface MissingState {
   account(address: Address): void;
   slot(address: Address, slot: Hash): void;
   blockHash(number: bigint): void;
-  /** Called at every read. */
+  /** Called at every read. Throws SpeculationLimitError if the run has guessed too much. */
   check(): void;
   readonly count: number;
   keys(): StateKeys;
@@ -59,7 +59,7 @@ export const createMissingState = (): MissingState => {
   };
 };
 
-/** Throws GuessedEnough in a loop over consecutive slots that began after a guess. */
+/** Throws SpeculationLimitError in a loop over consecutive slots that started after a guess. */
 const createLoopGuard = () => {
   let last: { readonly address: Address; readonly slot: bigint } | undefined;
   let length = 0;
@@ -76,7 +76,7 @@ const createLoopGuard = () => {
   };
 };
 
-/** For a run that may not guess: the first missing value is recorded, then thrown as LacksState. */
+/** For a run that must not guess: records the first missing value and throws LacksState. */
 export const createStrictState = (): MissingState => {
   const recorded = createMissingState();
   const stop = (): never => {
@@ -95,7 +95,7 @@ export const createStrictState = (): MissingState => {
       recorded.blockHash(number);
       stop();
     },
-    check: () => {},
+    check: () => undefined,
     get count() {
       return recorded.count;
     },

@@ -1,14 +1,11 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
-import type { StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
+import type { StateFetch, StateKeys, StateSource, StateValues } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { createPrefetch, type PredictedKeys, type PrefetchHint } from "./prefetch.ts";
 import { accountCalls, blockHashCall, parseAccount, parseBlockHash, parseSlot, slotCall } from "./stateCalls.ts";
 import { accountKey, hashKey, StateValueCache, slotKey } from "./stateValueCache.ts";
-
-/** Sends several reads at one block. Returns one outcome for each, in order: a JSON value or an Error. */
-export type StateFetch = (calls: readonly Call[], block: BlockId) => Promise<readonly unknown[]>;
 
 export interface NodeStateOptions {
   readonly fetch: StateFetch;

@@ -1,83 +1,42 @@
 import { KECCAK256_NULL } from "@ethereumjs/util";
-import type { AccountChange, StateChanges, StateReader } from "../core/stateReader.ts";
-import { type Address, formatData, type Hash, parseData } from "../ethereum/hex.ts";
+import type { StateChanges, StateReader } from "../core/stateReader.ts";
+import { type Address, formatData, type Hash } from "../ethereum/hex.ts";
 import { keccak256 } from "../ethereum/keccak.ts";
+import { changeOf, createEntry, isEmpty, type OverlayAccount, type OverlayEntry } from "./overlayEntry.ts";
 
 const NOTHING = new Uint8Array(0);
-export const EMPTY_CODE_HASH: Hash = formatData(KECCAK256_NULL);
 
-export interface OverlayAccount {
-  nonce: bigint;
-  balance: bigint;
-  codeHash: Uint8Array;
-  hasStorage: boolean;
-}
-
-interface Entry extends OverlayAccount {
-  readonly address: Address;
-  exists: boolean;
-  /** Undefined until it is asked for. */
-  code: Uint8Array | undefined;
-  /** Values as they are now, read or written. */
-  slots: Map<Hash, Uint8Array>;
-  /** The reader's slots no longer count. */
-  isCleared: boolean;
-  /** Values before this transaction, of the slots that it wrote (EIP-2200). */
-  originals: Map<Hash, Uint8Array>;
-  originalsOf: number;
-  isWritten: boolean;
-  isCodeWritten: boolean;
-  readonly writtenSlots: Set<Hash>;
-}
-
-/** The state of a run: what was read and written, over a reader, with an undo list. A checkpoint is a position in that list. */
+/** The state of a run: the values that it read and wrote, above a reader. A checkpoint is a position in the list of undo steps. */
 export class StateOverlay {
   readonly #reader: StateReader;
-  readonly #entries = new Map<Address, Entry>();
+  readonly #entries = new Map<Address, OverlayEntry>();
   #undo: (() => void)[] = [];
   #checkpoints: number[] = [];
   #transaction = 0;
-  #touched = new Set<Entry>();
+  #touched = new Set<OverlayEntry>();
   readonly #preset = new Map<Address, Map<Hash, Uint8Array>>();
 
   constructor(reader: StateReader) {
     this.#reader = reader;
   }
 
-  #entry(address: Address): Entry {
-    const known = this.#entries.get(address);
-    if (known !== undefined) return known;
-    const account = this.#reader.account(address);
-    const entry: Entry = {
-      address,
-      exists: account !== undefined,
-      nonce: account?.nonce ?? 0n,
-      balance: account?.balance ?? 0n,
-      codeHash:
-        account === undefined || account.codeHash === EMPTY_CODE_HASH ? KECCAK256_NULL : parseData(account.codeHash),
-      code: undefined,
-      slots: this.#preset.get(address) ?? new Map(),
-      isCleared: false,
-      hasStorage: account?.hasStorage ?? false,
-      originals: new Map(),
-      originalsOf: 0,
-      isWritten: false,
-      isCodeWritten: false,
-      writtenSlots: new Set(),
-    };
+  #entry(address: Address): OverlayEntry {
+    const cached = this.#entries.get(address);
+    if (cached !== undefined) return cached;
+    const entry = createEntry(address, this.#reader.account(address), this.#preset.get(address));
     this.#entries.set(address, entry);
     return entry;
   }
 
-  /** EIP-161: what was touched and is empty at the end of a transaction is no account. */
-  #touch(entry: Entry): void {
+  /** A touched account that is empty at the end of the transaction is deleted (EIP-161). */
+  #touch(entry: OverlayEntry): void {
     entry.isWritten = true;
     if (this.#touched.has(entry)) return;
     this.#touched.add(entry);
     this.#undo.push(() => this.#touched.delete(entry));
   }
 
-  /** Undefined where there is none. Valid until the next write. */
+  /** Returns `undefined` if the account does not exist. The result is valid until the next write. */
   accountOf(address: Address): Readonly<OverlayAccount> | undefined {
     const entry = this.#entry(address);
     return entry.exists ? entry : undefined;
@@ -107,8 +66,8 @@ export class StateOverlay {
 
   storageOf(address: Address, slot: Hash): Uint8Array {
     const entry = this.#entry(address);
-    const known = entry.slots.get(slot);
-    if (known !== undefined) return known;
+    const cached = entry.slots.get(slot);
+    if (cached !== undefined) return cached;
     const value = entry.isCleared || !entry.exists ? NOTHING : this.#reader.storage(address, slot);
     entry.slots.set(slot, value);
     return value;
@@ -139,7 +98,7 @@ export class StateOverlay {
     this.setAccount(address, nonce, this.balanceOf(address));
   }
 
-  /** Wraps at 2^256, as geth's does. */
+  /** Wraps at 2^256, like geth. */
   addBalance(address: Address, amount: bigint): void {
     const { nonce, balance } = this.#entry(address);
     this.setAccount(address, nonce, BigInt.asUintN(256, balance + amount));
@@ -167,7 +126,7 @@ export class StateOverlay {
       entry.originalsOf = this.#transaction;
       entry.originals = new Map();
     }
-    // The original value stays known when the write is undone: it is the same then.
+    // An undo does not remove the original value, because it is the same then.
     if (!entry.originals.has(slot)) entry.originals.set(slot, old);
     const { slots, hasStorage, exists } = entry;
     this.#undo.push(() => {
@@ -182,7 +141,7 @@ export class StateOverlay {
     entry.writtenSlots.add(slot);
   }
 
-  /** A slot's value between transactions, written without asking whether the account is there. */
+  /** Writes a slot between transactions, without a read of the account. */
   presetStorage(address: Address, slot: Hash, value: Uint8Array): void {
     const entry = this.#entries.get(address);
     let slots = entry?.slots ?? this.#preset.get(address);
@@ -193,7 +152,7 @@ export class StateOverlay {
     slots.set(slot, value);
   }
 
-  #clear(entry: Entry): void {
+  #clear(entry: OverlayEntry): void {
     const { slots, isCleared, hasStorage } = entry;
     this.#undo.push(() => {
       entry.slots = slots;
@@ -206,7 +165,7 @@ export class StateOverlay {
     entry.isWritten = true;
   }
 
-  /** Replaces the whole storage. */
+  /** Sets all slots to zero. */
   clear(address: Address): void {
     this.#clear(this.#entry(address));
   }
@@ -220,31 +179,33 @@ export class StateOverlay {
     this.#touch(entry);
   }
 
+  /** Opens a checkpoint. */
   mark(): void {
     this.#checkpoints.push(this.#undo.length);
   }
 
+  /** Closes the last checkpoint and does not undo its writes. */
   keep(): void {
     this.#checkpoints.pop();
     if (this.#checkpoints.length === 0) this.#undo = [];
   }
 
+  /** Undoes all writes since the last checkpoint, and closes it. */
   undo(): void {
     const mark = this.#checkpoints.pop() ?? 0;
     while (this.#undo.length > mark) this.#undo.pop()?.();
   }
 
-  /** Undoes everything back to the first open checkpoint, and closes all of them. */
+  /** Undoes all writes since the first open checkpoint, and closes all checkpoints. */
   abandon(): void {
     while (this.#checkpoints.length > 0) this.undo();
   }
 
-  /** The end of a transaction: empty accounts that it touched are removed where EIP-161 holds, original values begin anew. */
+  /** Ends a transaction: discards original values and, if `removesEmpty` (EIP-161), deletes the empty accounts that it touched. */
   endTransaction(removesEmpty: boolean): void {
     if (removesEmpty) {
       for (const entry of [...this.#touched]) {
-        const isEmpty = entry.nonce === 0n && entry.balance === 0n && entry.codeHash === KECCAK256_NULL;
-        if (isEmpty && (entry.exists || entry.hasStorage)) this.delete(entry.address);
+        if (isEmpty(entry) && (entry.exists || entry.hasStorage)) this.delete(entry.address);
       }
     }
     this.#touched = new Set();
@@ -252,30 +213,14 @@ export class StateOverlay {
     if (this.#checkpoints.length === 0) this.#undo = [];
   }
 
-  /** Everything written so far; what was written and undone is in it with the value that it had. */
+  /** Returns all writes. A write that was undone is included with the value after the undo. */
   changes(): StateChanges {
-    const changes = new Map<Address, AccountChange>();
-    for (const entry of this.#entries.values()) {
-      if (!entry.isWritten) continue;
-      const { nonce, balance, exists, isCleared, hasStorage } = entry;
-      const codeHash = formatData(entry.codeHash);
-      const slots: (readonly [Hash, Uint8Array])[] = [];
-      for (const slot of entry.writtenSlots) {
-        const value = entry.slots.get(slot);
-        if (value !== undefined && !(isCleared && value.length === 0)) slots.push([slot, value]);
-      }
-      changes.set(entry.address, {
-        account: exists ? { nonce, balance, codeHash, ...(hasStorage ? { hasStorage } : {}) } : undefined,
-        ...(entry.isCodeWritten && entry.code !== undefined ? { code: entry.code } : {}),
-        isCleared,
-        slots,
-      });
-    }
-    return changes;
+    const written = [...this.#entries.values()].filter(({ isWritten }) => isWritten);
+    return new Map(written.map((entry) => [entry.address, changeOf(entry)]));
   }
 }
 
-/** Storage values are kept without leading zeros, as the library's own handlers write them. */
+/** Removes leading zeros. The library's handlers write storage values without them. */
 export const stripZeros = (value: Uint8Array): Uint8Array => {
   let start = 0;
   while (start < value.length && value[start] === 0) start++;

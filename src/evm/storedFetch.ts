@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
+import type { StateFetch } from "../core/stateReader.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import type { StateFetch } from "./nodeState.ts";
 
 /** State values that replicas share. A value that was evicted or cannot be read is `undefined`. */
 export interface StateStore {

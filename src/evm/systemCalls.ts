@@ -1,56 +1,52 @@
 import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
 import { numberBytes } from "../ethereum/rlp.ts";
-import { endTransaction } from "./applyTransaction.ts";
-import type { BlockEnvironment, Engine } from "./engine.ts";
-import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
+import type { ExecutionContext } from "./engine.ts";
+import { endTransaction } from "./runTransaction.ts";
+import { stripZeros } from "./stateOverlay.ts";
 
 export const SYSTEM: Address = "0xfffffffffffffffffffffffffffffffffffffffe";
 const SYSTEM_GAS = 30_000_000n;
+/** EIP-4788 */
 export const BEACON_ROOTS: Address = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
+/** EIP-2935 */
 export const BLOCK_HASHES: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";
+/** Blocks that the ring buffer of either contract holds. */
 export const RING_SLOTS = 8_191n;
 const NOTHING = new Uint8Array(0);
 
-/** A call by the chain itself: it costs nothing, and where there is no code nothing happens. */
-export const systemCall = async (
-  engine: Engine,
-  state: StateOverlay,
-  block: BlockEnvironment,
-  to: Address,
-  data: Uint8Array,
-): Promise<Uint8Array> => {
+/** Calls a contract as the system account. The call is free. It does nothing if the account has no code. */
+export const systemCall = async (context: ExecutionContext, to: Address, data: Uint8Array): Promise<Uint8Array> => {
+  const { engine, state, block } = context;
   if (state.codeOf(to).length === 0) return NOTHING;
   const result = await engine.run(
     state,
     { caller: SYSTEM, to, value: 0n, data, gas: SYSTEM_GAS },
     { block, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [to, ...engine.precompiles], warmSlots: [] },
   );
-  endTransaction(engine, state, result.destroyed);
+  endTransaction(context, result.destroyed);
   return result.returnData;
 };
 
-/** EIP-4788 and EIP-2935, by calling the contracts. */
+/** The values of a block's header that the system calls at its start store. */
+export interface BlockStart {
+  readonly parentHash: Hash;
+  readonly parentBeaconBlockRoot: Hash;
+}
+
+/** Calls the contracts of EIP-4788 and EIP-2935. */
 export const beginBlock = async (
-  engine: Engine,
-  state: StateOverlay,
-  block: BlockEnvironment,
-  parentHash: Hash,
-  parentBeaconBlockRoot: Hash,
+  context: ExecutionContext,
+  { parentHash, parentBeaconBlockRoot }: BlockStart,
 ): Promise<void> => {
-  if (engine.isActive(4788)) await systemCall(engine, state, block, BEACON_ROOTS, parseData(parentBeaconBlockRoot));
-  if (engine.isActive(2935)) await systemCall(engine, state, block, BLOCK_HASHES, parseData(parentHash));
+  const { engine } = context;
+  if (engine.isActive(4788)) await systemCall(context, BEACON_ROOTS, parseData(parentBeaconBlockRoot));
+  if (engine.isActive(2935)) await systemCall(context, BLOCK_HASHES, parseData(parentHash));
 };
 
-/**
- * What the contracts of EIP-4788 and EIP-2935 write, written without them: nothing of them has to be read, and who does not ask
- * for it never fetches it.
- */
+/** Writes the slots that the contracts of EIP-4788 and EIP-2935 write, without a call. Their state need not be fetched. */
 export const presetBlock = (
-  engine: Engine,
-  state: StateOverlay,
-  block: BlockEnvironment,
-  parentHash: Hash,
-  parentBeaconBlockRoot: Hash,
+  { engine, state, block }: ExecutionContext,
+  { parentHash, parentBeaconBlockRoot }: BlockStart,
 ): void => {
   if (engine.isActive(4788)) {
     const slot = block.timestamp % RING_SLOTS;

@@ -1,7 +1,7 @@
 import { NodeError, type Reach } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
-import { asText } from "../json/jsonScan.ts";
+import { asText } from "../json/asText.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 

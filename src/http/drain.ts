@@ -1,7 +1,7 @@
 import type { HttpServer } from "./httpServer.ts";
 
 export interface DrainOptions {
-  readonly server: HttpServer;
+  readonly server: Pick<HttpServer, "startDraining" | "close">;
   /** Waits until load balancers have seen /readyz and send their traffic elsewhere. */
   delay(): Promise<unknown>;
   /** Limit for requests in flight after the delay. */

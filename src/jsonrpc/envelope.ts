@@ -1,15 +1,7 @@
 import { isUtf8 } from "node:buffer";
-import {
-  endOfArray,
-  endOfObject,
-  endOfValue,
-  MAX_DEPTH,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  skipSpace,
-  TOO_DEEP,
-} from "../json/endOfValue.ts";
+import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
+import { skipSpace } from "../json/skipSpace.ts";
+import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 
@@ -96,7 +88,7 @@ interface Spans {
 }
 
 const isString = (body: Buffer, at: number): boolean => at >= 0 && body[at] === QUOTE;
-const isNull = (body: Buffer, at: number): boolean => body[at] === 0x6e;
+const isNull = (body: Buffer, at: number): boolean => body[at] === LETTER_N;
 
 /**
  * Whether a value is a string, a number or null (JSON-RPC 2.0, section 4).
@@ -104,7 +96,7 @@ const isNull = (body: Buffer, at: number): boolean => body[at] === 0x6e;
  */
 const isId = (body: Buffer, at: number): boolean => {
   const byte = body[at] ?? 0;
-  return byte === QUOTE || byte === 0x6e || byte === 0x2d || (byte >= 0x30 && byte <= 0x39);
+  return byte === QUOTE || byte === LETTER_N || byte === 0x2d || (byte >= 0x30 && byte <= 0x39);
 };
 
 const isVersion2 = (body: Buffer, { versionAt: at, versionEnd: end }: Spans): boolean =>
@@ -131,7 +123,7 @@ const toItem = (body: Buffer, spans: Spans): Item => {
 const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): number => {
   if (body[start] !== OPEN_BRACE) {
     items.push({ id: NULL_ID, error: invalidRequest("not an object") });
-    return endOfValue(body, start, depth);
+    return skipValue(body, start, depth);
   }
   const spans: Spans = {
     idAt: -1,
@@ -143,7 +135,7 @@ const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): nu
     versionAt: -1,
     versionEnd: -1,
   };
-  const end = endOfObject(body, start, depth, (keyAt, keyEnd, valueAt, valueEnd) => {
+  const end = skipObject(body, start, depth, (keyAt, keyEnd, valueAt, valueEnd) => {
     switch (keyOf(body, keyAt, keyEnd)) {
       case "id":
         spans.idAt = valueAt;
@@ -175,9 +167,9 @@ export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => 
   const start = skipSpace(body, 0);
   const batch = body[start] === OPEN_BRACKET;
   const end = batch
-    ? endOfArray(body, start, 1, (_, at, depth) => {
+    ? skipArray(body, start, 1, (_, at, depth) => {
         count++;
-        return count > maxBatch ? endOfValue(body, at, depth) : scanItem(body, at, depth, items);
+        return count > maxBatch ? skipValue(body, at, depth) : scanItem(body, at, depth, items);
       })
     : scanItem(body, start, 1, items);
   if (end === TOO_DEEP) throw invalidRequest(`more than ${MAX_DEPTH} levels`);

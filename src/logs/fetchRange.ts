@@ -12,7 +12,7 @@ export interface FetchRange extends BlockRange {
   /** Set where one block is asked for by its hash; `from` and `to` are then its number. */
   readonly blockHash?: Hash;
   /** The block was asked for as part of a range: it is not verified alone. */
-  readonly isAgain?: true;
+  readonly isRecheck?: true;
   /** The only node to ask. */
   readonly node?: Node;
 }

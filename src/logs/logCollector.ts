@@ -188,7 +188,7 @@ class OrderedLogCollector implements LogCollector {
       receivedBytes += bytes;
       this.#segments.countHeld(bytes);
       if (this.#segments.heldBytes <= MAX_BUFFERED_BYTES || range.from === range.to) return;
-      this.#options.limits.overflowed(this.#query.filterHash, blocks, receivedBytes);
+      this.#options.limits.recordOverflow(this.#query.filterHash, blocks, receivedBytes);
       throw new NoRoom("No room for a fetch range");
     };
     this.#inFlight++;
@@ -208,17 +208,17 @@ class OrderedLogCollector implements LogCollector {
     }
   }
 
-  async #request({ from, to, final }: ClaimedRange, take: FetchContext["take"]): Promise<Fetched> {
+  async #request({ from, to, final }: ClaimedRange, countBytes: FetchContext["countBytes"]): Promise<Fetched> {
     const { filter, filterHash } = this.#query;
     const ending = new AbortController();
     const waiting = AbortSignal.any([this.#signal, ending.signal]);
-    const asker: SlotOwner = { clientId: this.#context.clientId, query: this.#segments, signal: waiting };
+    const owner: SlotOwner = { clientId: this.#context.clientId, query: this.#segments, signal: waiting };
     // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
     const signal = AbortSignal.any([this.#context.signal, ending.signal]);
     try {
       return await this.#options.fetchLogs(
         { from, to, filter, final },
-        { ...this.#context, signal, asker, filterHash, take },
+        { ...this.#context, signal, owner, filterHash, countBytes },
       );
     } finally {
       // Other requests of this range have no reader any more.

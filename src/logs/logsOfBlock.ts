@@ -86,8 +86,8 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     const key = blockKey(filterHash, hash);
     const [cached] = context.bypassCache ? [] : await store.get([key]);
     if (cached !== undefined) return { body: formatList([cached.bytes]), status: { hit: cached.from } };
-    const asker = { clientId: context.clientId, query: {}, signal: context.signal };
+    const owner = { clientId: context.clientId, query: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
-    return fetchBlock(key, hash, filter, { ...context, asker, filterHash, take: () => undefined });
+    return fetchBlock(key, hash, filter, { ...context, owner, filterHash, countBytes: () => undefined });
   };
 };

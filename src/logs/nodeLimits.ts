@@ -98,7 +98,7 @@ export class NodeLimits {
   }
 
   /** Records a successful response with its number of logs and bytes. */
-  worked(node: Node, filterHash: string, blocks: number, response: Density): void {
+  recordSuccess(node: Node, filterHash: string, blocks: number, response: Density): void {
     this.#learned(node).blocks.recordSuccess(blocks);
     this.#searchOf(node, filterHash).recordSuccess(blocks);
     const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
@@ -112,14 +112,14 @@ export class NodeLimits {
   }
 
   /** Records a response that did not fit into memory; `bytes` is the part of it that was read. */
-  overflowed(filterHash: string, blocks: number, bytes: number): void {
+  recordOverflow(filterHash: string, blocks: number, bytes: number): void {
     const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
     const least = Math.max(bytes / blocks, previous.bytes * 2, (TARGET_SPAN_BYTES * 2) / blocks);
     this.#densities.set(filterHash, { logs: previous.logs, bytes: least });
   }
 
   /** Records that the node rejected a range of this many blocks as too large. */
-  refused(node: Node, filterHash: string, blocks: number, { what, limit, range }: TooLarge): void {
+  recordTooLarge(node: Node, filterHash: string, blocks: number, { what, limit, range }: TooLarge): void {
     const learned = this.#learned(node);
     if (what === "blocks") {
       // A limit equal to the rejected size is off by one. A larger limit does not help.

@@ -4,13 +4,13 @@ import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 
 /** Counts received bytes; throws if there is no room for them. */
-export type TakeBytes = (bytes: number) => void;
+export type CountBytes = (bytes: number) => void;
 
 /** The context that all requests of one log query share. */
 export interface FetchContext extends RequestContext {
-  readonly asker: SlotOwner;
+  readonly owner: SlotOwner;
   readonly filterHash: string;
-  readonly take: TakeBytes;
+  readonly countBytes: CountBytes;
 }
 
 export const invalidAnswer = (node: Node, message: string): NodeError =>
@@ -21,17 +21,17 @@ const request = async (
   node: Node,
   call: Call,
   context: RequestContext,
-  countBytes: TakeBytes | undefined,
+  onBytes: CountBytes | undefined,
 ): Promise<Uint8Array> => {
   const question: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
   const { body } = await node.request(question, context);
   if (body instanceof Uint8Array) {
-    countBytes?.(body.length);
+    onBytes?.(body.length);
     return body;
   }
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) {
-    countBytes?.(chunk.length);
+    onBytes?.(chunk.length);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
@@ -42,8 +42,8 @@ export const requestLogs = (
   node: Node,
   method: string,
   params: readonly unknown[],
-  context: RequestContext & Pick<FetchContext, "take">,
-): Promise<Uint8Array> => request(node, createCall(method, params), context, context.take);
+  context: RequestContext & Pick<FetchContext, "countBytes">,
+): Promise<Uint8Array> => request(node, createCall(method, params), context, context.countBytes);
 
 const decoder = new TextDecoder();
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { RetentionClass } from "../core/rpcSource.ts";
+import type { RetentionClass } from "../core/retention.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import type { Piece } from "./plan.ts";
 import { segmentOf } from "./plan.ts";

@@ -3,69 +3,72 @@ import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import type { FetchRange } from "./fetchRange.ts";
 import type { FetchContext } from "./requestLogs.ts";
 
-interface Flight {
+/** A fetch range that is being fetched, and the queries that share it. */
+interface SharedFetch {
   readonly fetched: Promise<Fetched>;
-  /** Ends the waiting for a node. */
-  readonly unwanted: AbortController;
-  /** Ends what a node is answering, too. */
-  readonly ended: AbortController;
-  wanted: number;
-  followers: number;
+  /** Ends the wait for a slot and a node. */
+  readonly waiting: AbortController;
+  /** Ends the request to a node too. */
+  readonly requesting: AbortController;
+  /** Queries that still need a new request. */
+  waiters: number;
+  /** Queries that wait for the result. */
+  readers: number;
 }
 
-const NOBODY = new Error("Nobody waits for this span any more");
+const NO_READER = new Error("No query needs this range any more");
 
-/** A recent span is checked against the view: only requests with the same head share it. */
-const keyOf = ({ from, to, filter, final, blockHash, isAgain }: FetchRange, { view }: FetchContext): string =>
-  [from, to, final || view.heads.latest.hash, blockHash, isAgain, canonicalLogFilter(filter)].join(" ");
+/** A recent range is checked against the view: only queries with the same head share it. */
+const keyOf = ({ from, to, filter, final, blockHash, isRecheck }: FetchRange, { view }: FetchContext): string =>
+  [from, to, final || view.heads.latest.hash, blockHash, isRecheck, canonicalLogFilter(filter)].join(" ");
 
-/** Equal spans in flight are fetched once, for as long as any of those who wait for them is there. */
+/** Coalesces equal fetch ranges in flight. A shared fetch ends when no query waits for it any more. */
 export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {
-  const flights = new Map<string, Flight>();
+  const inFlight = new Map<string, SharedFetch>();
 
-  const forget = (key: string, flight: Flight) => {
-    if (flights.get(key) === flight) flights.delete(key);
+  const remove = (key: string, shared: SharedFetch) => {
+    if (inFlight.get(key) === shared) inFlight.delete(key);
   };
 
-  const start = (key: string, job: FetchRange, context: FetchContext): Flight => {
-    const ended = new AbortController();
-    const unwanted = new AbortController();
-    const asker = { ...context.asker, signal: AbortSignal.any([unwanted.signal, ended.signal]) };
-    const fetched = fetchLogs(job, { ...context, signal: ended.signal, asker });
-    const flight = { fetched, unwanted, ended, wanted: 0, followers: 0 };
-    flights.set(key, flight);
-    const land = () => forget(key, flight);
-    fetched.then(land, land);
-    return flight;
+  const start = (key: string, range: FetchRange, context: FetchContext): SharedFetch => {
+    const requesting = new AbortController();
+    const waiting = new AbortController();
+    const owner = { ...context.owner, signal: AbortSignal.any([waiting.signal, requesting.signal]) };
+    const fetched = fetchLogs(range, { ...context, signal: requesting.signal, owner });
+    const shared = { fetched, waiting, requesting, waiters: 0, readers: 0 };
+    inFlight.set(key, shared);
+    const complete = () => remove(key, shared);
+    fetched.then(complete, complete);
+    return shared;
   };
 
-  return async (job, context) => {
-    context.asker.signal.throwIfAborted();
-    const key = keyOf(job, context);
-    const flight = flights.get(key) ?? start(key, job, context);
-    flight.followers++;
-    flight.wanted++;
+  return async (range, context) => {
+    context.owner.signal.throwIfAborted();
+    const key = keyOf(range, context);
+    const shared = inFlight.get(key) ?? start(key, range, context);
+    shared.readers++;
+    shared.waiters++;
     const { promise: left, reject } = Promise.withResolvers<never>();
     const onLeave = () => reject(context.signal.reason);
-    // A query that failed elsewhere wants nothing more; what is being answered for it still comes in, and is kept.
-    const onUnwanted = () => {
-      flight.wanted--;
-      if (flight.wanted > 0) return;
-      forget(key, flight);
-      flight.unwanted.abort(NOBODY);
+    // A query that failed elsewhere needs no new request. A response that a node is sending is still read and cached.
+    const onWaitEnd = () => {
+      shared.waiters--;
+      if (shared.waiters > 0) return;
+      remove(key, shared);
+      shared.waiting.abort(NO_READER);
     };
     context.signal.addEventListener("abort", onLeave, { once: true });
-    context.asker.signal.addEventListener("abort", onUnwanted, { once: true });
+    context.owner.signal.addEventListener("abort", onWaitEnd, { once: true });
     try {
-      return await Promise.race([flight.fetched, left]);
+      return await Promise.race([shared.fetched, left]);
     } finally {
       context.signal.removeEventListener("abort", onLeave);
-      context.asker.signal.removeEventListener("abort", onUnwanted);
-      flight.followers--;
-      if (!context.asker.signal.aborted) flight.wanted--;
-      if (flight.followers === 0) {
-        forget(key, flight);
-        flight.ended.abort(NOBODY);
+      context.owner.signal.removeEventListener("abort", onWaitEnd);
+      shared.readers--;
+      if (!context.owner.signal.aborted) shared.waiters--;
+      if (shared.readers === 0) {
+        remove(key, shared);
+        shared.requesting.abort(NO_READER);
       }
     }
   };

@@ -68,7 +68,7 @@ const blockOf = (
 /** Logs of one block are held against its receipts; those of a range against the blooms of the blocks that the ring has. */
 export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): VerifyLogs => {
   const receiptsFor = (job: FetchRange, context: RequestContext): Promise<Uint8Array | undefined> | undefined =>
-    job.from === job.to && job.isAgain !== true && verifier.provesReceipts()
+    job.from === job.to && job.isRecheck !== true && verifier.provesReceipts()
       ? receiptsOf(blockOf(job, context), context)
       : undefined;
 

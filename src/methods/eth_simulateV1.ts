@@ -2,7 +2,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { MustForwardError } from "../evm/evmWorkers.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
-import { elementAt } from "../json/elementAt.ts";
+import { elementAt } from "../json/members.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { type RunBase, wishOfPayload } from "../simulation/simulator.ts";

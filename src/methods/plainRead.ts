@@ -1,4 +1,5 @@
-import type { RetentionClass, RpcRequest } from "../core/rpcSource.ts";
+import type { RetentionClass } from "../core/retention.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import type { Method } from "./method.ts";

@@ -1,11 +1,9 @@
 import type { BlockId, Heads } from "../core/heads.ts";
-import type { RetentionClass, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { RETENTION } from "../core/retention.ts";
+import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isQuantity } from "../ethereum/hex.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import type { NodeHealth } from "./upstreamNode.ts";
-
-/** Retention classes of responses that belong to one block above the finalized head, or to one head. */
-const BLOCK_BOUND: ReadonlySet<RetentionClass> = new Set(["recent", "recentState", "head"]);
 
 /** Whether the node's newest block is not the view's block at that number. */
 const isOnOtherBranch = ({ head, headHash }: Pick<NodeHealth, "head" | "headHash">, heads: Heads): boolean => {
@@ -20,9 +18,16 @@ const isOnOtherBranch = ({ head, headHash }: Pick<NodeHealth, "head" | "headHash
  * For a final block it is the finalized block, if the node is on another branch: that branch may begin below it.
  */
 export const anchorBlock = (node: NodeHealth, { retention, block }: RpcRequest, heads: Heads): BlockId | undefined => {
-  if (retention === "final") return isOnOtherBranch(node, heads) ? heads.finalized : undefined;
-  if (retention === "byTransaction") return heads.latest;
-  return BLOCK_BOUND.has(retention) && hasHash(block) ? block : undefined;
+  switch (RETENTION[retention].branchAnchor) {
+    case "finalized":
+      return isOnOtherBranch(node, heads) ? heads.finalized : undefined;
+    case "latest":
+      return heads.latest;
+    case "requested":
+      return hasHash(block) ? block : undefined;
+    case undefined:
+      return undefined;
+  }
 };
 
 const hasHash = (block: RpcRequest["block"]): block is BlockId => block?.hash !== undefined;
@@ -33,8 +38,9 @@ export const matchesView = (
   { block: answered }: RpcResponse,
   heads: Heads,
 ): boolean | undefined => {
-  const expected = retention === "byTransaction" ? answered && heads.at(answered.number)?.hash : block?.hash;
-  return answered === undefined || expected === undefined ? undefined : answered.hash === expected;
+  if (answered === undefined) return undefined;
+  const expected = RETENTION[retention].blockFrom === "response" ? heads.at(answered.number)?.hash : block?.hash;
+  return expected === undefined ? undefined : answered.hash === expected;
 };
 
 /** Whether a node returned no receipts for a block that used gas: it has the header, but not yet the receipts. */

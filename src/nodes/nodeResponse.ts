@@ -1,5 +1,6 @@
-import { skipSpace } from "../json/endOfValue.ts";
-import { asText, elements, isNull, members } from "../json/jsonScan.ts";
+import { asText, isNullText } from "../json/asText.ts";
+import { elements, members } from "../json/members.ts";
+import { skipSpace } from "../json/skipSpace.ts";
 
 /** One JSON-RPC response: the unparsed UTF-8 JSON text of its result or of its error object. */
 export type NodeResponse =
@@ -21,7 +22,7 @@ const fromMembers = (bytes: Uint8Array): NodeResponse | undefined => {
       id = asText(value);
     } else if (key === "result") {
       result = value;
-    } else if (key === "error" && !isNull(value)) {
+    } else if (key === "error" && !isNullText(value)) {
       error = value;
     }
   }

@@ -1,5 +1,6 @@
 import type { Heads } from "../core/heads.ts";
-import type { RetentionClass, RpcRequest } from "../core/rpcSource.ts";
+import { RETENTION } from "../core/retention.ts";
+import type { RpcRequest } from "../core/rpcSource.ts";
 import type { NodeHealth } from "./upstreamNode.ts";
 
 /** A failed request costs a client about as much time as this many successful ones. */
@@ -24,12 +25,9 @@ export const isOnSameBranch = ({ head, headHash }: NodeHealth, heads: Heads): bo
   return canonical === undefined ? head < heads.latest.number : canonical.hash === headHash;
 };
 
-/** Retention classes whose responses depend on the head, even without a block parameter. A node behind the head is tried last. */
-const VIEW_BOUND: ReadonlySet<RetentionClass> = new Set(["byTransaction", "head"]);
-
 /** Returns the block that a node must have to answer the request. */
 export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): RpcRequest["block"] =>
-  block ?? (VIEW_BOUND.has(retention) ? heads.latest : undefined);
+  block ?? (RETENTION[retention].boundTo === "view" ? heads.latest : undefined);
 
 /** Returns the rank of a node's group; groups with lower ranks are tried first. */
 const group = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): number => {

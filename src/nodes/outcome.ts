@@ -1,5 +1,5 @@
 import { NodeError, type NodeErrorKind, UnverifiedError } from "../core/node.ts";
-import { asText } from "../json/jsonScan.ts";
+import { asText } from "../json/asText.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { isJson } from "../verification/checkBody.ts";
 import { errorKind } from "./errorKind.ts";

@@ -1,7 +1,8 @@
 import { NodeError } from "../core/node.ts";
+import { RETENTION } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import { asText } from "../json/jsonScan.ts";
+import { asText } from "../json/asText.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 interface InFlightRequest {
@@ -14,14 +15,14 @@ interface InFlightRequest {
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
 const isShared = (question: RpcRequest, context: RequestContext): boolean =>
-  !question.write && question.retention !== "never" && !context.bypassCache;
+  !question.write && RETENTION[question.retention].isCoalesced && !context.bypassCache;
 
 /**
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
 const keyOf = ({ method, paramsText, block, retention, nullIsError }: RpcRequest, { heads }: View): string => {
-  const anchor = retention === "head" || retention === "byTransaction" ? heads.latest.hash : block?.hash;
+  const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : block?.hash;
   return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${asText(paramsText)}`;
 };
 

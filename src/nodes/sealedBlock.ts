@@ -1,6 +1,6 @@
 import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import { isData, isHash, isQuantity, parseData, type Quantity } from "../ethereum/hex.ts";
-import { asText } from "../json/jsonScan.ts";
+import { asText } from "../json/asText.ts";
 
 /** A block as the ring takes it in: what it always keeps, and what it keeps of the newest ones. */
 export interface SealedBlock {

@@ -8,56 +8,57 @@ import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import type { Flashblock, FlashblockReceipt } from "../feed/message.ts";
 import type { Execution, ReceiptExtra, UnverifiedReason } from "./execution.ts";
 
+/** A transaction of a pending block. */
 export interface AppliedTransaction {
   readonly raw: Data;
   readonly hash: Hash;
   readonly sender: Address | undefined;
-  /** Known where it was executed here or the feed's metadata has it. */
+  /** Known if the transaction was executed, or if the feed's metadata contains the receipt. */
   readonly receipt: Receipt | undefined;
   readonly gasUsed: bigint;
-  /** In the block, of this transaction's first log. */
+  /** The index in the block of this transaction's first log. */
   readonly firstLogIndex: number;
-  /** Undefined where the transaction was not executed here. */
+  /** `undefined` if the transaction was not executed. */
   readonly extra: ReceiptExtra | undefined;
 }
 
-/** What one message added to its block. */
+/** The part of a block that one message added. */
 export interface FlashblockPart {
   readonly message: Flashblock;
   readonly firstTransaction: number;
   readonly transactions: readonly AppliedTransaction[];
-  /** Undefined where the message's state is not proven. */
+  /** `undefined` if the message's state is not verified. */
   readonly changes: StateChanges | undefined;
-  /** Why it is not. */
+  /** Why the state is not verified. */
   readonly unverified: UnverifiedReason | undefined;
 }
 
-/** A block up to one message. Its hash is the message's, or the header's where that is zero: see pendingBlock. */
+/** A block up to one message. Its hash is the message's, or the header's if the message has none: see pendingBlock. */
 export interface PendingBlockState {
   readonly environment: PendingEnvironment;
-  readonly alsoShown: ExtraBlockFields;
+  readonly extraBlockFields: ExtraBlockFields;
   readonly parts: readonly FlashblockPart[];
   readonly newest: Flashblock;
   readonly transactionsRoot: Hash;
   readonly transactionCount: number;
   readonly logCount: number;
-  /** Every transaction has its receipt, so that `logCount` counts all logs. */
+  /** Every transaction has its receipt, so that `logCount` is complete. */
   readonly hasAllReceipts: boolean;
 }
 
-/** What this chain's nodes show beside the contract's fields. */
+/** Fields that the chain's nodes return beside those of docs/service.md, Block object. */
 export interface ExtraBlockFields {
-  /** Fields of a block that do not change: `totalDifficulty`. */
+  /** Block fields that do not change from block to block: `totalDifficulty`. */
   readonly block?: Readonly<Record<string, string>>;
-  /** Transactions have `blockTimestamp`. */
+  /** Whether transactions have `blockTimestamp`. */
   readonly hasTransactionTimestamp?: boolean;
 }
 
-/** The pre-confirmed chain as plain data: what a view is made of. Immutable; nothing in it is copied when it grows. */
+/** The pre-confirmed chain as plain data. It is immutable, and its parts are shared with the longer chains made from it. */
 export interface PendingChain {
   readonly base: BlockId;
-  readonly alsoShown: ExtraBlockFields;
-  /** Ascending, unbroken. */
+  readonly extraBlockFields: ExtraBlockFields;
+  /** Ascending, without gaps. */
   readonly blocks: readonly PendingBlockState[];
 }
 
@@ -66,7 +67,7 @@ const typeOf = (raw: Data): number => {
   return first >= 0xc0 ? 0 : first;
 };
 
-/** Deposits: the nonce is in every receipt since Regolith, the version since Canyon (1). */
+/** Receipts of deposits have the nonce since Regolith and the version (1) since Canyon. */
 const receiptOf = (raw: Data, receipt: FlashblockReceipt): Receipt => ({
   type: typeOf(raw),
   status: receipt.status,
@@ -78,29 +79,29 @@ const receiptOf = (raw: Data, receipt: FlashblockReceipt): Receipt => ({
     : {}),
 });
 
-const environmentOf = (message: Flashblock): PendingEnvironment | undefined => {
-  const { base } = message;
-  if (!base) return undefined;
-  const { blockNumber: number, ...rest } = base;
+/** Returns the block environment of a block's first message, `undefined` for any other message. */
+export const environmentOf = (first: Flashblock | undefined): PendingEnvironment | undefined => {
+  if (!first?.base) return undefined;
+  const { blockNumber: number, ...rest } = first.base;
   return { number, ...rest };
 };
 
 /**
- * The message's own receipts. A part of them is as good as none: gas and log indexes of one follow from those before it, in
- * this message and in the ones before.
+ * Returns the message's receipts if all are known, from the block's start on. Gas and log indexes of a transaction
+ * depend on the receipts of all transactions before it.
  */
 const receiptsOf = (before: PendingBlockState | undefined, { receipts }: Flashblock, { transactions }: Execution) =>
   before?.hasAllReceipts !== false && transactions.every(({ hash }) => receipts?.has(hash)) ? receipts : undefined;
 
-const foldTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: Execution) => {
+const applyTransactions = (before: PendingBlockState | undefined, message: Flashblock, execution: Execution) => {
   let cumulativeGas = before?.newest.diff.gasUsed ?? 0n;
   let firstLogIndex = before?.logCount ?? 0;
-  const toldReceipts = receiptsOf(before, message, execution);
+  const feedReceipts = receiptsOf(before, message, execution);
   const transactions = message.diff.transactions.map((raw, position): AppliedTransaction => {
     const { hash, sender } = execution.transactions[position] ?? { hash: ZERO_HASH, sender: undefined };
-    const told = toldReceipts?.get(hash);
-    const receipt = execution.outcome?.receipts[position] ?? (told && receiptOf(raw, told));
-    const folded: AppliedTransaction = {
+    const feedReceipt = feedReceipts?.get(hash);
+    const receipt = execution.outcome?.receipts[position] ?? (feedReceipt && receiptOf(raw, feedReceipt));
+    const applied: AppliedTransaction = {
       raw,
       hash,
       sender,
@@ -111,25 +112,25 @@ const foldTransactions = (before: PendingBlockState | undefined, message: Flashb
     };
     cumulativeGas = receipt?.cumulativeGasUsed ?? cumulativeGas;
     firstLogIndex += receipt?.logs.length ?? 0;
-    return folded;
+    return applied;
   });
   const hasAllReceipts = before?.hasAllReceipts !== false && transactions.every(({ receipt }) => receipt !== undefined);
   return { transactions, logCount: firstLogIndex, hasAllReceipts };
 };
 
-/** The chain with one more message, which must be the one that follows (feed/sequence). Pure. */
+/** Appends one message to the chain. It must be the next one (feed/sequence). Pure. */
 export const applyFlashblock = (chain: PendingChain, message: Flashblock, execution: Execution): PendingChain => {
   const isFirst = message.index === 0;
   const before = isFirst ? undefined : chain.blocks.at(-1);
   const environment = before?.environment ?? environmentOf(message);
   if (!environment) return chain;
-  const { transactions, logCount, hasAllReceipts } = foldTransactions(before, message, execution);
+  const { transactions, logCount, hasAllReceipts } = applyTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
   const { outcome, unverified } = execution;
   const part: FlashblockPart = { message, firstTransaction, transactions, changes: outcome?.changes, unverified };
   const block: PendingBlockState = {
     environment,
-    alsoShown: chain.alsoShown,
+    extraBlockFields: chain.extraBlockFields,
     parts: [...(before?.parts ?? []), part],
     newest: message,
     transactionsRoot: execution.transactionsRoot,

@@ -8,8 +8,8 @@ import type { PlainCall } from "../evm/stateCalls.ts";
 import { predictKeys } from "./predictKeys.ts";
 import { type Layer, type LayerEntry, mergeLayers } from "./stateLayers.ts";
 
-/** State at that sealed block. `wish`: calls that are about to run, for nodes that can report what they read. */
-export type FetchState = (base: BlockId, keys: StateKeys, wish?: readonly PlainCall[]) => Promise<StateValues>;
+/** Fetches state at a sealed block. `hint`: calls that will run soon. Some nodes can trace them and return what they read. */
+export type FetchState = (base: BlockId, keys: StateKeys, hint?: readonly PlainCall[]) => Promise<StateValues>;
 
 export interface BaseStateOptions {
   readonly fetch: FetchState;
@@ -20,19 +20,19 @@ export interface BaseStateOptions {
 const MAX_IMPLEMENTATIONS = 10_000;
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
-/** What one fetch brought: numbers of values. */
+/** The result of one fetch, as numbers of values. */
 export interface Fetched {
-  readonly asked: number;
-  /** Also fetched, because a node reported that calls read them. */
-  readonly foreseen: number;
-  /** What is likely to be read next. */
+  readonly requested: number;
+  /** Further values that a node returned because the calls of the hint read them. */
+  readonly traced: number;
+  /** Keys that are likely to be read next. */
   readonly predicted: StateKeys;
 }
 
-/** Values are counted as often as they were set; then all are fetched again. */
+/** A value counts each time it is set. Above this number all values are discarded. */
 const MAX_KNOWN_VALUES = 2_000_000;
 
-/** The known values at the base block. They move to the next block with what was written above. */
+/** The cached values at the base block. They stay valid for the next block, together with the writes of that block. */
 export class BaseState {
   readonly #options: BaseStateOptions;
   #base: BlockId;
@@ -49,25 +49,25 @@ export class BaseState {
     return this.#known;
   }
 
-  /** Fetches those of the keys that are not known. */
-  async fetch(keys: StateKeys, wish: readonly PlainCall[]): Promise<Fetched> {
+  /** Fetches the keys whose values are not cached. */
+  async fetch(keys: StateKeys, hint: readonly PlainCall[]): Promise<Fetched> {
     const base = this.#base;
     const lacking = this.#known.lacking(keys);
-    const asked = lacking.accounts.length + lacking.slots.length + lacking.blockHashes.length;
-    if (asked === 0) return { asked, foreseen: 0, predicted: NO_KEYS };
-    const values = await this.#options.fetch(base, lacking, wish.length > 0 ? wish : undefined);
-    // The base may be another block by now, where any of these values may have been written. Codes do not change.
+    const requested = lacking.accounts.length + lacking.slots.length + lacking.blockHashes.length;
+    if (requested === 0) return { requested, traced: 0, predicted: NO_KEYS };
+    const values = await this.#options.fetch(base, lacking, hint.length > 0 ? hint : undefined);
+    // The base may be another block now, and that block may have written these values. Code does not change.
     if (base.hash === this.#base.hash) this.#known.add(values);
     else for (const [hash, code] of values.codes) this.#options.codes.set(hash, code);
-    const foreseen = values.accounts.length + values.slots.length + values.blockHashes.length - asked;
+    const traced = values.accounts.length + values.slots.length + values.blockHashes.length - requested;
     const predicted = predictKeys(values, (hash) => this.#options.codes.get(hash), this.#implementations);
-    return { asked, foreseen, predicted };
+    return { requested, traced, predicted };
   }
 
-  /** The next block, if all that it wrote is known: oldest layer first. Unwritten values are those of the old base. */
+  /** Moves to the next block. `layers`: all writes of that block, oldest first. Other values are those of the old base. */
   advance(base: BlockId, layers: readonly Layer[]): void {
     const written = [...mergeLayers(layers)];
-    if (this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRemade(entry))) this.reset(base);
+    if (this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) this.reset(base);
     this.#base = base;
     this.#known.add({
       accounts: written.map(([address, entry]) => [address, entry.written.account]),
@@ -79,14 +79,14 @@ export class BaseState {
     });
   }
 
-  /** Another block: no value of the old base is known to hold there. */
+  /** Moves to another block, and discards all values. */
   reset(base: BlockId): void {
     this.#base = base;
     this.#known = createKnownState(this.#options);
   }
 
-  /** An account that was there and was created again: slots may be known with values that no longer hold. */
-  #isRemade([address, { written }]: readonly [Address, LayerEntry]): boolean {
+  /** Whether an account that existed was created again: cached slots of it may be wrong now. */
+  #isRecreated([address, { written }]: readonly [Address, LayerEntry]): boolean {
     if (!written.isCleared) return false;
     const missing = createMissingState();
     return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;

@@ -14,15 +14,15 @@ export interface BlockRunOptions {
   readonly work: Work;
   readonly engine: Engine;
   readonly known: KnownState;
-  /** What was written above the known state, newest first. */
+  /** The writes above the cached state, newest first. */
   readonly layers: readonly Layer[];
   readonly ancestors: ReadonlyMap<bigint, Hash>;
   readonly transactions: readonly Prepared[];
-  /** Of the block before these transactions. */
+  /** Gas that the block used before these transactions. */
   readonly gasUsed: bigint;
 }
 
-/** Runs one message's transactions in order and stops where a value is not known. What ran before is not run again. */
+/** Executes one message's transactions in order and stops if a value is missing. It continues from there, and executes each transaction once. */
 export class BlockRun {
   readonly block: BlockEnvironment;
   readonly executed: Executed[] = [];
@@ -46,7 +46,7 @@ export class BlockRun {
     this.block = blockOf(work.environment, ancestors, reader);
   }
 
-  /** Runs as far as the state is known. Returns what is missing then; undefined at the end. Throws TransactionError. */
+  /** Executes until a value is missing and returns its key, or `undefined` at the end. Throws TransactionError. */
   async advance(): Promise<StateKeys | undefined> {
     const { known, layers, transactions } = this.#options;
     const missing = createStrictState();
@@ -68,19 +68,18 @@ export class BlockRun {
   async #step(): Promise<void> {
     const { engine, work, transactions, gasUsed } = this.#options;
     if (!this.#hasBegun) {
-      const { parentHash, parentBeaconBlockRoot } = work.environment;
-      await beginBlock(engine, this.#state, this.block, parentHash, parentBeaconBlockRoot);
+      await beginBlock({ engine, state: this.#state, block: this.block }, work.environment);
       this.#hasBegun = true;
       return;
     }
     const next = transactions[this.executed.length];
     if (!next) return;
-    const place = { engine, state: this.#state, block: this.block };
+    const context = { engine, state: this.#state, block: this.block };
     const before = this.executed.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed;
-    this.executed.push(await executeTransaction(place, next, before));
+    this.executed.push(await executeTransaction(context, next, before));
   }
 
-  /** What the transactions wrote that have run. */
+  /** Returns the writes of the transactions that were executed. */
   changes(): StateChanges {
     return this.#state.changes();
   }

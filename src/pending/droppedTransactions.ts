@@ -2,15 +2,16 @@ import type { Heads } from "../core/heads.ts";
 import type { Body } from "../core/view.ts";
 import { type Hash, isHash } from "../ethereum/hex.ts";
 import type { FlashblockPart } from "./applyFlashblock.ts";
-import { showBlock } from "./pendingView.ts";
+import type { PendingBlocks } from "./pendingBlock.ts";
 import { removedLogs } from "./publishedPreconfirmations.ts";
 import type { Passed } from "./reconcile.ts";
 
 export interface DroppedTransactionsOptions {
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
-  readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly formatted: PendingBlocks;
   /** Called with the number of dropped transactions, and with their logs as removed logs. */
-  readonly onVanished: (count: number, removed: readonly Body[]) => void;
+  readonly onDropped: (count: number, removed: readonly Body[]) => void;
   /** Called if a sealed block does not begin with the transactions of its pending block. */
   readonly onDifference: (passed: Passed) => void;
 }
@@ -24,13 +25,13 @@ const hashesOf = (block: unknown): readonly Hash[] | undefined => {
 };
 
 /** Creates the detection of dropped transactions: pre-confirmed, but not in the sealed block. */
-export const createDroppedTransactions = ({ ask, onVanished, onDifference }: DroppedTransactionsOptions) => {
+export const createDroppedTransactions = ({ read, formatted, onDropped, onDifference }: DroppedTransactionsOptions) => {
   /** Published and then replaced transactions, with the number of their pending block. They may still be sealed. */
   const replaced = new Map<Hash, bigint>();
 
   const confirmDropped = async (number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> => {
     const missing = [...replaced].filter(([, pendingNumber]) => pendingNumber <= number).map(([hash]) => hash);
-    const hashes = hashesOf(await ask("eth_getBlockByHash", [sealedHash, false]));
+    const hashes = hashesOf(await read("eth_getBlockByHash", [sealedHash, false]));
     if (!hashes) return;
     for (const hash of missing) replaced.delete(hash);
     const sealed = new Set(hashes);
@@ -40,24 +41,24 @@ export const createDroppedTransactions = ({ ask, onVanished, onDifference }: Dro
     const dropped = preconfirmed.filter(({ hash }) => !sealed.has(hash));
     const count = dropped.length + missing.filter((hash) => !sealed.has(hash)).length;
     if (count === 0) return;
-    const removed = passed && dropped.length > 0 ? removedLogs(showBlock(passed.block), dropped) : [];
-    onVanished(count, removed);
+    const removed = passed && dropped.length > 0 ? removedLogs(formatted.format(passed.block), dropped) : [];
+    onDropped(count, removed);
   };
 
   return {
     /** Marks the transactions of published flashblocks that were replaced. */
-    suspect: (number: bigint, parts: readonly FlashblockPart[]): void => {
+    markMissing: (number: bigint, parts: readonly FlashblockPart[]): void => {
       for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
         if (replaced.size < MAX_REPLACED) replaced.set(hash, number);
       }
     },
     /** Unmarks transactions that are in the pending blocks. */
-    clear: (parts: readonly FlashblockPart[]): void => {
+    unmark: (parts: readonly FlashblockPart[]): void => {
       if (replaced.size === 0) return;
       for (const { hash } of parts.flatMap(({ transactions }) => transactions)) replaced.delete(hash);
     },
     /** Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped. */
-    settle: async (heads: Heads, passed: readonly Passed[]): Promise<void> => {
+    resolve: async (heads: Heads, passed: readonly Passed[]): Promise<void> => {
       const differing = passed.filter(({ differences }) => differences.includes("transactions"));
       const numbers = new Set(differing.map(({ block }) => block.environment.number));
       for (const number of replaced.values()) if (number <= heads.latest.number) numbers.add(number);

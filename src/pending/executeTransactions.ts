@@ -68,14 +68,14 @@ export const executeTransaction = async (
   const { rules } = engine;
   if (!("sender" in prepared)) {
     const { transaction } = prepared;
-    const result = await applyDeposit(engine, state, block, transaction);
+    const result = await applyDeposit({ engine, state, block }, transaction);
     const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed);
     return { receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} };
   }
   const { transaction, sender } = prepared;
   // The block's first deposit has written them by now.
   const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
-  const result = await applyTransaction(engine, state, block, messageOf(transaction, sender), {
+  const result = await applyTransaction({ engine, state, block }, messageOf(transaction, sender), {
     ...(l1 ? { fees: opChainFees(rules, l1, transaction.raw) } : {}),
     ...(checks ? { checks } : {}),
   });

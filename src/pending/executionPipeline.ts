@@ -1,17 +1,17 @@
 import type { BlockId } from "../core/heads.ts";
-import type { PendingEnvironment } from "../core/view.ts";
 import { ZERO_HASH } from "../ethereum/hex.ts";
 import type { Flashblock } from "../feed/message.ts";
-import type { BlockMessages } from "../feed/sequence.ts";
-import { applyFlashblock, type ExtraBlockFields, type PendingChain } from "./applyFlashblock.ts";
+import type { BlockMessages } from "../feed/sequenceState.ts";
+import { AppliedChain } from "./appliedChain.ts";
+import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
 import { decodeOnly } from "./decode.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
-  /** If the execution of this message takes longer, it and all that follow it are shown without their state. */
+  /** Returns the deadline of a message's execution. After it, this message and all later ones are shown without state. */
   readonly lateAfterMs: (message: Flashblock) => number;
-  /** The chain changed: an execution came, or was given up waiting for. */
+  /** Called when the chain changes, because an execution ended or missed its deadline. */
   readonly onChange: () => void;
   readonly onExecuted: (
     execution: Execution,
@@ -20,62 +20,46 @@ export interface ExecutionPipelineOptions {
   ) => void;
 }
 
-/** Messages in order, each executed on the one before. */
+/** Executes the feed's messages in order, each on the state after the one before. */
 export interface ExecutionPipeline {
-  /** The blocks above the base as the feed has them now. What is new is executed; what is no longer there is forgotten. */
+  /** Takes the current blocks above the base. Executes new messages, and discards messages that are not among them. */
   follow(blocks: readonly BlockMessages[]): void;
   /**
-   * The base is another block. `isExecuted`: it is what was executed here up to the last message of that number,
-   * so what was executed above it stands, and its state need not be fetched again.
+   * Moves the base to another block. `isExecuted`: that block is the result of the executions up to its number.
+   * The executions above it then stay valid, and its state is not fetched again.
    */
-  rebase(base: BlockId, isExecuted: boolean, alsoShown: ExtraBlockFields): void;
-  /** An execution of that block, or of one below it, is still awaited. */
+  rebase(base: BlockId, isExecuted: boolean, extraBlockFields: ExtraBlockFields): void;
+  /** Whether an execution of that block, or of one below it, still runs. */
   awaits(number: bigint): boolean;
-  /** All messages up to the first whose execution is still awaited. */
+  /** Returns all messages up to the first whose execution still runs. */
   chain(): PendingChain;
   close(): void;
 }
 
-/** Where a message is late by now, those after it are not waited for any longer than this. */
+/** The longest wait for each message after one that missed its deadline. */
 const BEHIND_MS = 100;
 
-/** Until the first head. */
+/** The base before the first head. */
 const NO_BASE: BlockId = { number: 0n, hash: ZERO_HASH };
 
-interface Wanted {
+interface FeedMessage {
   readonly block: BlockMessages;
   readonly message: Flashblock;
 }
 
-interface Link {
+interface QueuedMessage extends FeedMessage {
   readonly id: number;
-  readonly message: Flashblock;
-  /** As it was when the message came. */
-  readonly block: BlockMessages;
   readonly number: bigint;
-  /** When it was given to the executor. */
+  /** The base at the start of the execution. */
   readonly base: BlockId;
   execution: Execution | undefined;
   timer: NodeJS.Timeout | undefined;
 }
 
-const environmentOf = (block: BlockMessages): PendingEnvironment | undefined => {
-  const base = block.messages[0]?.base;
-  if (!base) return undefined;
-  const { blockNumber: number, ...rest } = base;
-  return { number, ...rest };
-};
-
-const workOf = (
-  id: number,
-  before: number | undefined,
-  block: BlockMessages,
-  message: Flashblock,
-): Work | undefined => {
-  const environment = environmentOf(block);
+const createWork = (id: number, before: number | undefined, { block, message }: FeedMessage): Work | undefined => {
+  const environment = environmentOf(block.messages[0]);
   if (!environment) return undefined;
   const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = message.diff;
-  const told = { gasUsed, logsBloom, receiptsRoot };
   return {
     id,
     before,
@@ -84,125 +68,140 @@ const workOf = (
     transactions,
     accessList: message.accessList,
     hasPostExec: postExecTransaction !== undefined,
-    told,
+    told: { gasUsed, logsBloom, receiptsRoot },
   };
 };
 
-export const createExecutionPipeline = (options: ExecutionPipelineOptions): ExecutionPipeline => {
-  const { executor, lateAfterMs, onChange, onExecuted } = options;
-  let links: Link[] = [];
-  let base = NO_BASE;
-  let nextId = 1;
-  let wanted: readonly Wanted[] = [];
-  /** Folded so far: `chain` is of the first `folded` links. */
-  let folded = 0;
-  let chain: PendingChain = { base, alsoShown: {}, blocks: [] };
+/** Decodes a message that is shown without state. */
+const decodeMessage = ({ block, message }: FeedMessage, unverified: "late" | "failed"): Execution => {
+  const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
+  return decodeOnly(blockTransactions, message.diff.transactions, unverified);
+};
 
-  const refold = (): void => {
-    folded = 0;
-    chain = { ...chain, base, blocks: [] };
-  };
+class MessageQueue implements ExecutionPipeline {
+  readonly #options: ExecutionPipelineOptions;
+  readonly #applied = new AppliedChain(NO_BASE);
+  #queue: QueuedMessage[] = [];
+  #base = NO_BASE;
+  #nextId = 1;
+  /** All messages above the base, whether or not they are in the queue. */
+  #messages: readonly FeedMessage[] = [];
 
-  const settle = (link: Link, execution: Execution): void => {
-    clearTimeout(link.timer);
-    link.timer = undefined;
-    // It was shown without its state, and now has it.
-    if (link.execution) refold();
-    link.execution = execution;
-  };
+  constructor(options: ExecutionPipelineOptions) {
+    this.#options = options;
+  }
 
-  const giveUp = (link: Link, unverified: "late" | "failed"): void => {
-    const { message, block } = link;
-    const all = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
-    settle(link, decodeOnly(all, message.diff.transactions, unverified));
-  };
+  follow(blocks: readonly BlockMessages[]): void {
+    this.#messages = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
+    this.#followMessages();
+  }
 
-  /** Those that follow wait for this one, so they are late too. */
-  const giveUpFrom = (late: Link): void => {
-    for (const link of links.slice(links.indexOf(late))) if (!link.execution) giveUp(link, "late");
-    onChange();
-  };
+  rebase(base: BlockId, isExecuted: boolean, extraBlockFields: ExtraBlockFields): void {
+    this.#base = base;
+    const last = isExecuted ? this.#queue.findLast(({ number }) => number <= base.number) : undefined;
+    const above = last === undefined ? [] : this.#queue.filter(({ id }) => id > last.id);
+    for (const queued of this.#queue) if (!above.includes(queued)) clearTimeout(queued.timer);
+    this.#queue = above;
+    this.#messages = this.#messages.filter(({ message }) => above.some((queued) => queued.message === message));
+    const failed = above.findIndex(({ execution }) => execution?.unverified && execution.unverified !== "late");
+    if (failed >= 0) this.#cut(failed);
+    this.#options.executor.rebase(base, last?.id);
+    this.#applied.rebase(base, extraBlockFields);
+  }
 
-  const deadlineMs = (message: Flashblock): number => {
-    const isBehind = links.some(({ execution }) => execution?.unverified === "late");
-    const afterMs = lateAfterMs(message);
-    return isBehind ? Math.min(afterMs, BEHIND_MS) : afterMs;
-  };
+  awaits(number: bigint): boolean {
+    return this.#queue.some((queued) => queued.number <= number && !queued.execution);
+  }
 
-  const add = (block: BlockMessages, message: Flashblock): void => {
-    const id = nextId++;
-    const work = workOf(id, links.at(-1)?.id, block, message);
+  chain(): PendingChain {
+    return this.#applied.extend(this.#queue);
+  }
+
+  close(): void {
+    this.#cut(0);
+  }
+
+  /** Removes the messages from the first difference on, then executes those that are not in the queue. */
+  #followMessages(): void {
+    const changed = this.#messages.findIndex(({ message }, position) => this.#queue[position]?.message !== message);
+    const unchanged = changed < 0 ? this.#messages.length : changed;
+    this.#cut(unchanged);
+    for (const message of this.#messages.slice(unchanged)) this.#enqueue(message);
+  }
+
+  #enqueue({ block, message }: FeedMessage): void {
+    const id = this.#nextId++;
+    const work = createWork(id, this.#queue.at(-1)?.id, { block, message });
     if (!work) return;
-    const link: Link = { id, message, block, number: block.number, base, execution: undefined, timer: undefined };
-    link.timer = setTimeout(() => giveUpFrom(link), deadlineMs(message));
-    links.push(link);
+    const base = this.#base;
+    const queued: QueuedMessage = {
+      id,
+      message,
+      block,
+      number: block.number,
+      base,
+      execution: undefined,
+      timer: undefined,
+    };
+    queued.timer = setTimeout(() => this.#expireFrom(queued), this.#deadlineMs(message));
+    this.#queue.push(queued);
     const startedMs = performance.now();
-    executor.execute(work).then(
-      (execution) => {
-        if (!links.includes(link)) return;
-        onExecuted(execution, { number: link.number, index: message.index }, performance.now() - startedMs);
-        if (execution.unverified && link.base.hash !== base.hash) {
-          retryFrom(link);
-          return;
-        }
-        settle(link, execution);
-        onChange();
-      },
-      () => {
-        if (!links.includes(link) || link.execution) return;
-        giveUp(link, "failed");
-        onChange();
-      },
+    this.#options.executor.execute(work).then(
+      (execution) => this.#onExecuted(queued, execution, performance.now() - startedMs),
+      () => this.#onFailed(queued),
     );
-  };
+  }
 
-  const cut = (count: number): void => {
-    for (const link of links.slice(count)) clearTimeout(link.timer);
-    links = links.slice(0, count);
-    if (folded > count) refold();
-  };
+  #onExecuted(queued: QueuedMessage, execution: Execution, durationMs: number): void {
+    if (!this.#queue.includes(queued)) return;
+    this.#options.onExecuted(execution, { number: queued.number, index: queued.message.index }, durationMs);
+    if (execution.unverified && queued.base.hash !== this.#base.hash) this.#retryFrom(queued);
+    else this.#finish(queued, execution);
+    this.#options.onChange();
+  }
 
-  const followWanted = (): void => {
-    const changed = wanted.findIndex(({ message }, position) => links[position]?.message !== message);
-    const kept = changed < 0 ? wanted.length : changed;
-    cut(kept);
-    for (const { block, message } of wanted.slice(kept)) add(block, message);
-  };
+  #onFailed(queued: QueuedMessage): void {
+    if (!this.#queue.includes(queued) || queued.execution) return;
+    this.#finish(queued, decodeMessage(queued, "failed"));
+    this.#options.onChange();
+  }
 
-  /** It failed on another base: it is executed again on this one, with all that follows. */
-  const retryFrom = (link: Link): void => {
-    cut(links.indexOf(link));
-    followWanted();
-    onChange();
-  };
+  /** Executes a message that failed on another base again on this one, with all messages after it. */
+  #retryFrom(queued: QueuedMessage): void {
+    this.#cut(this.#queue.indexOf(queued));
+    this.#followMessages();
+  }
 
-  return {
-    follow: (blocks) => {
-      wanted = blocks.flatMap((block) => block.messages.map((message) => ({ block, message })));
-      followWanted();
-    },
-    rebase: (next, isExecuted, alsoShown) => {
-      base = next;
-      chain = { base, alsoShown, blocks: [] };
-      const passed = links.findLast(({ number }) => number <= next.number);
-      const through = isExecuted ? passed?.id : undefined;
-      for (const link of links) if (through === undefined || link.id <= through) clearTimeout(link.timer);
-      links = through === undefined ? [] : links.filter(({ id }) => id > through);
-      wanted = wanted.filter(({ message }) => links.some((link) => link.message === message));
-      const failed = links.findIndex(({ execution }) => execution?.unverified && execution.unverified !== "late");
-      if (failed >= 0) cut(failed);
-      executor.rebase(next, through);
-      refold();
-    },
-    awaits: (number) => links.some((link) => link.number <= number && !link.execution),
-    chain: () => {
-      for (const link of links.slice(folded)) {
-        if (!link.execution) break;
-        chain = applyFlashblock(chain, link.message, link.execution);
-        folded++;
-      }
-      return chain;
-    },
-    close: () => cut(0),
-  };
-};
+  /** Shows a late message, and all that wait for it, without state. */
+  #expireFrom(late: QueuedMessage): void {
+    for (const queued of this.#queue.slice(this.#queue.indexOf(late))) {
+      if (!queued.execution) this.#finish(queued, decodeMessage(queued, "late"));
+    }
+    this.#options.onChange();
+  }
+
+  #finish(queued: QueuedMessage, execution: Execution): void {
+    clearTimeout(queued.timer);
+    queued.timer = undefined;
+    // The message was shown without state, and now has it.
+    if (queued.execution) this.#applied.restart();
+    queued.execution = execution;
+  }
+
+  #deadlineMs(message: Flashblock): number {
+    const isBehind = this.#queue.some(({ execution }) => execution?.unverified === "late");
+    const deadlineMs = this.#options.lateAfterMs(message);
+    return isBehind ? Math.min(deadlineMs, BEHIND_MS) : deadlineMs;
+  }
+
+  /** Removes all messages but the first `count`. */
+  #cut(count: number): void {
+    for (const { timer } of this.#queue.slice(count)) clearTimeout(timer);
+    this.#queue = this.#queue.slice(0, count);
+    if (this.#applied.count > count) this.#applied.restart();
+  }
+}
+
+/** Creates the pipeline. Its first base is set by `rebase`. */
+export const createExecutionPipeline = (options: ExecutionPipelineOptions): ExecutionPipeline =>
+  new MessageQueue(options);

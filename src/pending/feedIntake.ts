@@ -3,14 +3,8 @@ import type { Data } from "../ethereum/hex.ts";
 import { idleDeadlineMs } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { pauseBeforeMs } from "../feed/pace.ts";
-import {
-  type BlockMessages,
-  emptySequence,
-  follow,
-  isDegraded,
-  receive,
-  type SequenceLimits,
-} from "../feed/sequence.ts";
+import { follow, isDegraded, receive } from "../feed/sequence.ts";
+import { type BlockMessages, emptySequence, type SequenceLimits } from "../feed/sequenceState.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Passed } from "./reconcile.ts";
 

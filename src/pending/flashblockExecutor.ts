@@ -1,7 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
-import { type Hash, parseData } from "../ethereum/hex.ts";
+import type { Hash } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
@@ -10,238 +10,181 @@ import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
 import { overwritten } from "./blockState.ts";
-import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import { ExecutedJobs, layersOf } from "./executedJobs.ts";
 import type { Execution, Outcome, UnverifiedReason, Work } from "./execution.ts";
-import { createReadSets } from "./readSets.ts";
+import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { type Layer, layerFromChanges } from "./stateLayers.ts";
-import { StateRounds, Unreadable, VoidWork } from "./stateRounds.ts";
+import { Unreadable, VoidWork } from "./stateRounds.ts";
 import { createTurns } from "./turns.ts";
 import { compare, type ExecutedFlashblock, extend } from "./verifyWork.ts";
 
 export interface FlashblockExecutorOptions extends BaseStateOptions {
   readonly engine: (rules: Rules) => Engine;
-  /** Called when a message's state could not be read. It is tried again. */
+  /** Called when the state of a job could not be read. The read is retried. */
   readonly onRetry?: (work: Work, error: Error) => void;
-  /** That work's outcome is not awaited any more. */
+  /** Whether nobody awaits the job's outcome any more. */
   readonly isVoid?: (work: Work) => boolean;
-  /** When that work must end, on the clock of `performance`: its block is sealed, and the next one waits for it. */
+  /** Returns when the job must end, on the clock of `performance`. Its block is sealed, and the next one waits for it. */
   readonly deadlineMs?: (work: Work) => number | undefined;
 }
 
-/** Runs works one after another, each on the outcome of another, and carries the base's values from block to block. */
-export interface FlashblockExecutor {
-  /** That work will be run: what it reads can be fetched while earlier ones wait for state. */
-  expect(work: Work, rules: Rules): void;
-  /**
-   * `isExecutable: false` only decodes: the block's rules are not known. Throws VoidWork if the outcome is not awaited any more.
-   */
-  run(work: Work, rules: Rules, isExecutable?: boolean): Promise<Execution>;
-  rebase(base: BlockId, through: number | undefined): void;
+/** Where one job executes: its ancestors and their layers, newest first. */
+interface Position {
+  readonly ancestors: readonly ExecutedFlashblock[];
+  readonly layers: readonly Layer[];
 }
 
-interface Task {
-  readonly work: Work;
-  readonly decoded: readonly Decoded[];
-  readonly rounds: StateRounds;
+/** The result of one job's execution. */
+interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
+  /** Present if the outcome is verified. */
+  readonly executed?: ExecutedFlashblock;
 }
 
-const failureOf = (error: unknown): UnverifiedReason => {
-  if (error instanceof NativeContractError) return "unexecutable";
-  if (error instanceof Unreadable) return error.what;
-  return error instanceof TransactionError ? "rejected" : "failed";
-};
+export const createFlashblockExecutor = (options: FlashblockExecutorOptions, base: BlockId): FlashblockExecutor =>
+  new FlashblockExecutor(options, base);
 
-export const createFlashblockExecutor = (
-  options: FlashblockExecutorOptions,
-  firstBase: BlockId,
-): FlashblockExecutor => {
-  const { engine, codes } = options;
-  const base = new BaseState(options, firstBase);
-  const turns = createTurns();
-  const readSets = createReadSets();
-  const works = new Map<number, ExecutedFlashblock>();
-  const tasks = new Map<number, Task>();
-  /** Works whose turn has not come. */
-  const expected = new Map<number, { readonly work: Work; readonly rules: Rules }>();
-  /** The one that runs now, with what is written below it. */
-  let current: { readonly run: BlockRun; readonly layers: readonly Layer[] } | undefined;
-  let waiting = 0;
+/** Executes jobs one after another, each on the outcome of another. It keeps the base's values from block to block. */
+export class FlashblockExecutor {
+  readonly #options: FlashblockExecutorOptions;
+  readonly #base: BaseState;
+  readonly #turns = createTurns();
+  readonly #executed = new ExecutedJobs();
+  readonly #jobs: PreparedJobs;
+  /** The running job, with the layers below it. */
+  #current: { readonly run: BlockRun; readonly layers: readonly Layer[] } | undefined;
 
-  /** Works up to this one are part of the base. */
-  let passedThrough = 0;
-
-  /** From that work down to the base. Throws where one of them is unknown: this thread may have replaced another. */
-  const lineage = (from: number | undefined): readonly ExecutedFlashblock[] => {
-    const line: ExecutedFlashblock[] = [];
-    for (let id = from; id !== undefined && id > passedThrough; id = line.at(-1)?.before) {
-      const ran = works.get(id);
-      if (!ran) throw new Error("what this work starts from was not run here");
-      line.push(ran);
-    }
-    return line;
-  };
-
-  /** Newest first; undefined where the state of one of them is not known. */
-  const layersOf = (line: readonly ExecutedFlashblock[]): readonly Layer[] | undefined => {
-    const layers = line.flatMap(({ layer }) => layer ?? []);
-    return layers.length === line.length ? layers : undefined;
-  };
-
-  /** Hashes of blocks that are not sealed here yet: each is said by the block that follows it. */
-  const ancestorsOf = (
-    environment: PendingEnvironment,
-    line: readonly ExecutedFlashblock[],
-  ): ReadonlyMap<bigint, Hash> =>
-    new Map(
-      [environment, ...line.map((ran) => ran.environment)].map(({ number, parentHash }) => [number - 1n, parentHash]),
-    );
-
-  const remember = (changes: StateChanges): Layer => {
-    for (const { account, code } of changes.values()) if (account && code) codes.set(account.codeHash, code);
-    return layerFromChanges(changes);
-  };
-
-  /** What is written below a transaction that is guessed: all that has run by now. */
-  const writtenByNow = (): readonly Layer[] =>
-    current
-      ? [layerFromChanges(current.run.changes()), ...current.layers]
-      : (layersOf([...works.values()].reverse()) ?? []);
-
-  const taskOf = (work: Work, rules: Rules): Task => {
-    const known = tasks.get(work.id);
-    if (known) return known;
-    const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
-    const rounds = new StateRounds({
-      base,
-      work,
-      engine: engine(rules),
-      turns,
-      readSets,
-      transactions: decoded.flatMap((each) => each.prepared ?? []),
-      written: writtenByNow,
-      onRetry: (error) => options.onRetry?.(work, error),
-      isVoid: () => options.isVoid?.(work) ?? false,
-      deadlineMs: () => options.deadlineMs?.(work),
+  constructor(options: FlashblockExecutorOptions, base: BlockId) {
+    this.#options = options;
+    this.#base = new BaseState(options, base);
+    this.#jobs = new PreparedJobs({
+      base: this.#base,
+      engine: options.engine,
+      turns: this.#turns,
+      written: () => this.#written(),
+      onRetry: (work, error) => options.onRetry?.(work, error),
+      isVoid: (work) => options.isVoid?.(work) ?? false,
+      deadlineMs: (work) => options.deadlineMs?.(work),
     });
-    const task = { work, decoded, rounds };
-    tasks.set(work.id, task);
-    return task;
-  };
+  }
 
-  const runAhead = (work: Work, rules: Rules): void => {
-    try {
-      taskOf(work, rules).rounds.runAhead();
-    } catch {
-      // What is wrong with it is reported when it runs.
-    }
-  };
+  /** Announces a job. Its state can be fetched while earlier jobs wait for state. */
+  expect(work: Work, rules: Rules): void {
+    this.#jobs.expect(work, rules);
+  }
 
-  /** While the one that runs waits for state, the others find out what they will read. */
-  const wait = async (rounds: Promise<void>): Promise<void> => {
-    waiting++;
-    for (const { work, rules } of expected.values()) runAhead(work, rules);
+  /**
+   * Executes a job. With `isExecutable: false` it only decodes, because the block's rules are not known.
+   * Throws VoidWork if nobody awaits the outcome any more.
+   */
+  async run(work: Work, rules: Rules, isExecutable = true): Promise<Execution> {
+    this.#jobs.start(work);
     try {
-      await rounds;
+      return await this.#run(work, rules, isExecutable);
     } finally {
-      waiting--;
+      this.#jobs.end(work);
     }
-  };
+  }
 
-  const execute = async (
-    work: Work,
-    rules: Rules,
-    layers: readonly Layer[],
-    line: readonly ExecutedFlashblock[],
-  ): Promise<Outcome> => {
-    const { decoded, rounds } = taskOf(work, rules);
-    if (work.index === 0) base.known.add(overwritten(work.environment));
+  /** The base is another block now. `through`: the job whose outcome is that block's state; `undefined` if there is none. */
+  rebase(base: BlockId, through: number | undefined): void {
+    const isExecuted = through !== undefined && this.#executed.has(through);
+    const layers = isExecuted ? layersOf(this.#executed.ancestors(through)) : undefined;
+    if (layers) this.#base.advance(base, layers.toReversed());
+    else this.#base.reset(base);
+    this.#jobs.rebase(this.#options.isVoid ?? (() => through === undefined), layers !== undefined);
+    this.#executed.rebase(through);
+  }
+
+  async #run(work: Work, rules: Rules, isExecutable: boolean): Promise<Execution> {
+    const ancestors = this.#executed.ancestors(work.before);
+    const layers = layersOf(ancestors);
+    const job = this.#jobs.prepare(work, rules);
+    const isKnown = layers !== undefined && isExecutable && !work.hasPostExec;
+    const unverified =
+      job.decoded.find((each) => each.unverified)?.unverified ?? (isKnown ? undefined : "unexecutable");
+    const attempt: Attempt =
+      layers && !unverified
+        ? await this.#attempt(job, { ancestors, layers })
+        : { outcome: undefined, unverified, cause: isExecutable ? undefined : "the rules of this block are not known" };
+    const executed = attempt.executed ?? extend(work, ancestors[0], rawsOf(job), []);
+    this.#executed.add(executed);
+    return {
+      transactions: job.decoded.map(({ told }) => told),
+      transactionsRoot: orderedTrieRoot(executed.raws),
+      outcome: attempt.outcome,
+      unverified: attempt.unverified,
+      cause: attempt.cause,
+    };
+  }
+
+  async #attempt(job: PreparedJob, position: Position): Promise<Attempt> {
+    const { work } = job;
+    try {
+      const outcome = await this.#execute(job, position);
+      const executed = extend(work, position.ancestors[0], rawsOf(job), outcome.receipts);
+      const unverified = compare(work, executed);
+      if (unverified) return { outcome: undefined, unverified, cause: undefined };
+      const layer = this.#layerOf(outcome.changes);
+      return { executed: { ...executed, layer }, outcome, unverified, cause: undefined };
+    } catch (error) {
+      if (error instanceof VoidWork) throw error;
+      const cause = error instanceof Error ? error.message : String(error);
+      return { outcome: undefined, unverified: reasonOf(error), cause };
+    }
+  }
+
+  async #execute(
+    { work, engine, transactions, rounds }: PreparedJob,
+    { ancestors, layers }: Position,
+  ): Promise<Outcome> {
+    if (work.index === 0) this.#base.known.add(overwritten(work.environment));
     const run = new BlockRun({
       work,
-      engine: engine(rules),
-      known: base.known,
+      engine,
+      known: this.#base.known,
       layers,
-      ancestors: ancestorsOf(work.environment, line),
-      transactions: decoded.flatMap((each) => each.prepared ?? []),
-      gasUsed: work.index === 0 ? 0n : (line[0]?.gasUsed ?? 0n),
+      ancestors: parentHashes([work, ...ancestors]),
+      transactions,
+      gasUsed: work.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n),
     });
-    current = { run, layers };
+    this.#current = { run, layers };
     try {
       for (;;) {
-        const lacking = await turns.urgent(() => run.advance());
+        const lacking = await this.#turns.urgent(() => run.advance());
         if (!lacking) break;
-        await wait(rounds.bring(lacking, run.executed.length));
+        await this.#jobs.wait(rounds.fetch(lacking, run.executed.length));
       }
     } finally {
-      current = undefined;
+      this.#current = undefined;
     }
     return {
       receipts: run.executed.map(({ receipt }) => receipt),
       extras: run.executed.map(({ extra }) => extra),
       changes: run.changes(),
     };
-  };
+  }
 
-  const run = async (work: Work, rules: Rules, isExecutable = true): Promise<Execution> => {
-    const line = lineage(work.before);
-    const layers = layersOf(line);
-    const { decoded } = taskOf(work, rules);
-    const raws = decoded.map(({ raw }) => raw);
-    let ran = extend(work, line[0], raws, []);
-    let unverified = decoded.find((each) => each.unverified)?.unverified;
-    let outcome: Outcome | undefined;
-    let cause = isExecutable ? undefined : "the rules of this block are not known";
-    if (!layers || work.hasPostExec || !isExecutable) unverified ??= "unexecutable";
-    if (layers && !unverified) {
-      try {
-        const ended = await execute(work, rules, layers, line);
-        const complete = extend(work, line[0], raws, ended.receipts);
-        unverified = compare(work, complete);
-        if (!unverified) {
-          ran = { ...complete, layer: remember(ended.changes) };
-          outcome = ended;
-        }
-      } catch (error) {
-        if (error instanceof VoidWork) throw error;
-        unverified = failureOf(error);
-        cause = error instanceof Error ? error.message : String(error);
-      }
-    }
-    works.set(work.id, ran);
-    return {
-      transactions: decoded.map(({ told }) => told),
-      transactionsRoot: orderedTrieRoot(ran.raws),
-      outcome,
-      unverified,
-      cause,
-    };
-  };
+  #layerOf(changes: StateChanges): Layer {
+    const { codes } = this.#options;
+    for (const { account, code } of changes.values()) if (account && code) codes.set(account.codeHash, code);
+    return layerFromChanges(changes);
+  }
 
-  return {
-    expect: (work, rules) => {
-      expected.set(work.id, { work, rules });
-      if (waiting > 0) runAhead(work, rules);
-    },
-    run: async (work, rules, isExecutable) => {
-      expected.delete(work.id);
-      try {
-        return await run(work, rules, isExecutable);
-      } finally {
-        tasks.delete(work.id);
-      }
-    },
-    rebase: (next, through) => {
-      const isKnown = through !== undefined && works.has(through);
-      const layers = isKnown ? layersOf(lineage(through)) : undefined;
-      if (layers) base.advance(next, layers.toReversed());
-      else base.reset(next);
-      const isVoid = options.isVoid ?? (() => through === undefined);
-      for (const [id, { work }] of expected) if (isVoid(work)) expected.delete(id);
-      for (const [id, { work, rounds }] of tasks) {
-        if (isVoid(work)) tasks.delete(id);
-        else if (!layers) rounds.restart();
-      }
-      passedThrough = through ?? passedThrough;
-      for (const id of works.keys()) if (through === undefined || id <= through) works.delete(id);
-    },
-  };
+  /** Everything that was written until now: it is below a transaction that runs on guesses. */
+  #written(): readonly Layer[] {
+    const current = this.#current;
+    return current ? [layerFromChanges(current.run.changes()), ...current.layers] : this.#executed.layers();
+  }
+}
+
+const rawsOf = ({ decoded }: PreparedJob): readonly Uint8Array[] => decoded.map(({ raw }) => raw);
+
+/** Hashes of blocks that are not sealed here yet, by number: the block that follows has the hash of its parent. */
+const parentHashes = (jobs: readonly { readonly environment: PendingEnvironment }[]): ReadonlyMap<bigint, Hash> =>
+  new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
+
+const reasonOf = (error: unknown): UnverifiedReason => {
+  if (error instanceof NativeContractError) return "unexecutable";
+  if (error instanceof Unreadable) return error.reason;
+  return error instanceof TransactionError ? "rejected" : "failed";
 };

@@ -11,24 +11,24 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */
   readonly chain: string;
   readonly feed: FeedIntake;
-  readonly folding: ExecutionPipeline;
+  readonly pipeline: ExecutionPipeline;
   readonly shape: Pick<TransactionShape, "hasTimestamp">;
-  readonly vanished: Pick<ReturnType<typeof createDroppedTransactions>, "settle">;
+  readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "resolve">;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Compares each sealed block with what was pending, and moves the base of what is executed. */
+/** Compares each sealed block with the pending block of its number, and moves the base of the execution pipeline. */
 export class HeadReconciliation {
   readonly #options: HeadReconciliationOptions;
-  /** What heads replaced while an execution of a block below them was awaited; reconciled together. */
+  /** Blocks that heads replaced while an execution at or below them runs. They are reconciled together. */
   #replaced: RingBlock[] | undefined;
 
   constructor(options: HeadReconciliationOptions) {
     this.#options = options;
   }
 
-  /** No head waits to be reconciled: what the feed brings can be executed. */
-  get isSettled(): boolean {
+  /** No head waits for reconciliation, so that new messages can be executed. */
+  get isIdle(): boolean {
     return this.#replaced === undefined;
   }
 
@@ -36,27 +36,27 @@ export class HeadReconciliation {
     this.#replaced = [...(this.#replaced ?? []), ...replaced];
   }
 
-  /** Does nothing while an execution at or below the head is awaited. */
-  settle(head: Heads): void {
-    const { folding, feed, shape, chain, telemetry } = this.#options;
+  /** Reconciles the head. Does nothing while an execution at or below it runs. */
+  reconcileHead(head: Heads): void {
+    const { pipeline, feed, shape, chain, telemetry } = this.#options;
     const replaced = this.#replaced;
-    if (!replaced || folding.awaits(head.latest.number)) return;
+    if (!replaced || pipeline.awaits(head.latest.number)) return;
     this.#replaced = undefined;
-    const folded = folding.chain();
-    if (folded.base.hash === head.latest.hash) return;
-    const { name, passed, isExecuted } = reconcile(folded, { heads: head, from: replaced, to: [] }, this.#options);
+    const pending = pipeline.chain();
+    if (pending.base.hash === head.latest.hash) return;
+    const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }
-    // Where transactions differ, the sealed block's are asked for first.
+    // If transactions differ, the difference is counted after the sealed block's transactions are read.
     for (const each of passed) if (!each.differences.includes("transactions")) this.countDifferences(each);
     feed.confirm(passed);
-    folding.rebase(head.latest, isExecuted, {
+    pipeline.rebase(head.latest, isExecuted, {
       ...extraBlockFieldsOf(head),
       hasTransactionTimestamp: shape.hasTimestamp,
     });
-    folding.follow(feed.blocks);
-    this.#findVanished(head, passed);
+    pipeline.follow(feed.blocks);
+    this.#findDropped(head, passed);
   }
 
   countDifferences({ differences }: Passed): void {
@@ -64,9 +64,9 @@ export class HeadReconciliation {
     for (const what of differences) telemetry.metrics.pendingMismatches.inc({ chain, what });
   }
 
-  #findVanished(head: Heads, passed: readonly Passed[]): void {
-    const { chain, vanished, telemetry } = this.#options;
-    vanished.settle(head, passed).catch((err: unknown) => {
+  #findDropped(head: Heads, passed: readonly Passed[]): void {
+    const { chain, dropped, telemetry } = this.#options;
+    dropped.resolve(head, passed).catch((err: unknown) => {
       telemetry.log.debug({ chain, err }, "sealed block not compared");
     });
   }

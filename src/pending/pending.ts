@@ -1,4 +1,4 @@
-import type { HeadChange, Heads } from "../core/heads.ts";
+import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { Feed } from "../feed/feedClient.ts";
@@ -11,6 +11,7 @@ import { createExecutionPipeline, type ExecutionPipelineOptions } from "./execut
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation } from "./headReconciliation.ts";
 import { type Backend, needsNode } from "./mode.ts";
+import { PendingBlocks } from "./pendingBlock.ts";
 import type { HeadSource } from "./pendingHeads.ts";
 import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
@@ -32,7 +33,7 @@ export interface PendingOptions {
   /** Opens the chain's feeds; absent where it has none. */
   readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
   /** The result of one read, as JSON value, from the nodes; rejects if none answers. */
-  readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Where there are other replicas: what was sent through them counts too. */
   readonly sharedValues?: SharedValues | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -60,9 +61,9 @@ const QUIET_MS = 500;
 
 type Parts = ReturnType<typeof createParts>;
 
-const createNonces = ({ ask, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
+const createNonces = ({ read, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
   const local = createSubmittedNonces({
-    find: (hashes) => Promise.all(hashes.map((hash) => ask("eth_getTransactionByHash", [hash]))),
+    find: (hashes) => Promise.all(hashes.map((hash) => read("eth_getTransactionByHash", [hash]))),
     head: () => heads.current()?.latest.number ?? 0n,
     now,
     onDropped: (sender, nonce) => shared?.drop(sender, nonce),
@@ -72,18 +73,20 @@ const createNonces = ({ ask, heads, sharedValues, now = () => performance.now() 
 };
 
 /** `onChange`: an execution came, or the node's pending block is known. */
-const createParts = (options: PendingOptions, onChange: { folded(): void; probed(): void }) => {
-  const { chain, heads, executor, ask, telemetry } = options;
+const createParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
+  const { chain, heads, executor, read, telemetry } = options;
   const { log, metrics } = telemetry;
   const now = options.now ?? (() => performance.now());
   const blockTimeMs = (): number => heads.blockTimeMs;
   const nonces = createNonces(options);
-  const vanished = createDroppedTransactions({
-    ask,
-    onVanished: (count, removed) => {
+  const formatted = new PendingBlocks();
+  const dropped = createDroppedTransactions({
+    read,
+    formatted,
+    onDropped: (count, removed) => {
       metrics.pendingVanished.inc({ chain }, count);
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
-      publication.takeBack(removed);
+      publication.publishRemoved(removed);
     },
     onDifference: (passed) => reconciliation.countDifferences(passed),
   });
@@ -96,8 +99,8 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
   /** A prefix is served for a block time at most after the message that follows it has arrived. */
   const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
-  const folding = createExecutionPipeline({ executor, lateAfterMs, onChange: onChange.folded, onExecuted });
-  const probe = createPendingSupportProbe({ ask, now, onChange: onChange.probed });
+  const pipeline = createExecutionPipeline({ executor, lateAfterMs, onChange: onChange.executed, onExecuted });
+  const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
   const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
   const decision = new ServingDecision({
     ...options,
@@ -105,10 +108,10 @@ const createParts = (options: PendingOptions, onChange: { folded(): void; probed
     feed,
     nodeBuilds: probe.nodeBuilds,
   });
-  const shape = createTransactionShape(ask, now);
-  const reconciliation = new HeadReconciliation({ ...options, feed, folding, shape, vanished });
-  const publication = new ViewPublication({ advanceNonce: nonces.local.advance, vanished, now });
-  return { ...nonces, folding, probe, feed, decision, shape, reconciliation, publication };
+  const shape = createTransactionShape(read, now);
+  const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, shape, dropped });
+  const publication = new ViewPublication({ advanceNonce: nonces.local.advance, dropped, formatted, now });
+  return { ...nonces, pipeline, probe, feed, decision, shape, reconciliation, publication };
 };
 
 /** Heads and feed come in, one immutable view after another comes out. */
@@ -122,7 +125,7 @@ class PendingTracker implements Pending {
   constructor(options: PendingOptions) {
     const { heads, openFeed } = options;
     this.#options = options;
-    this.#parts = createParts(options, { folded: () => this.#onFolded(), probed: () => this.#publish() });
+    this.#parts = createParts(options, { executed: () => this.#onExecuted(), probed: () => this.#publish() });
     const first = heads.current();
     if (first) this.#onHead({ heads: first, from: [], to: [] });
     this.#stops.push(heads.subscribe((change) => this.#onHead(change)));
@@ -137,7 +140,7 @@ class PendingTracker implements Pending {
 
   view(): View {
     const { probe, publication } = this.#parts;
-    probe.asked();
+    probe.markUsed();
     if (!publication.current) throw unavailable("no block is known yet");
     return publication.current;
   }
@@ -158,16 +161,16 @@ class PendingTracker implements Pending {
 
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
-    this.#parts.folding.close();
+    this.#parts.pipeline.close();
     clearTimeout(this.#wake);
     await this.#options.executor.close();
   }
 
   #onMessage(message: Flashblock): void {
-    const { feed, folding, reconciliation } = this.#parts;
+    const { feed, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
     if (!head) return;
-    if (feed.receive(message, head.latest) && reconciliation.isSettled) folding.follow(feed.blocks);
+    if (feed.receive(message, head.latest) && reconciliation.isIdle) pipeline.follow(feed.blocks);
     // A message that is held may have shown a gap.
     this.#publish();
   }
@@ -176,7 +179,7 @@ class PendingTracker implements Pending {
     const { feed, reconciliation, shape, local } = this.#parts;
     feed.follow(heads.latest);
     reconciliation.add(from);
-    this.#settle(heads);
+    reconciliation.reconcileHead(heads);
     this.#publish();
     if (this.#options.openFeed !== undefined) {
       shape.learn(heads.latest.hash).catch((err: unknown) => this.#debug({ err }, "no transaction to learn from"));
@@ -184,22 +187,18 @@ class PendingTracker implements Pending {
     local.review().catch((err: unknown) => this.#debug({ err }, "accepted transactions not reviewed"));
   }
 
-  #onFolded(): void {
+  #onExecuted(): void {
     const head = this.#options.heads.current();
-    if (head) this.#settle(head);
+    if (head) this.#parts.reconciliation.reconcileHead(head);
     this.#publish();
   }
 
-  #settle(head: Heads): void {
-    this.#parts.reconciliation.settle(head);
-  }
-
   #publish(): void {
-    const { folding, probe, decision, publication } = this.#parts;
+    const { pipeline, probe, decision, publication } = this.#parts;
     const { chain, heads, telemetry } = this.#options;
     const head = heads.current();
     if (!head) return;
-    const blocks = folding.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
+    const blocks = pipeline.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
     const serving = decision.decide(head, blocks);
     if (needsNode(serving.mode)) probe.refresh(head.latest.number);
     publication.publish(head, blocks, serving);
@@ -223,7 +222,7 @@ class PendingTracker implements Pending {
   #lookIfQuiet(): void {
     const { decision, feed, probe } = this.#parts;
     const isQuiet = (feed.quietMs ?? 0) > QUIET_MS;
-    if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isAsked()) return;
+    if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isInUse()) return;
     this.#options.heads.refresh().catch((err: unknown) => this.#debug({ err }, "heads not refreshed"));
   }
 

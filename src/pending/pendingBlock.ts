@@ -1,127 +1,11 @@
-import type { Body, PendingBlock, PendingLog } from "../core/view.ts";
-import { type BlockHeader, blockSize, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
-import { formatTransaction } from "../ethereum/formatTransaction.ts";
-import { type Address, formatQuantity, type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../ethereum/hex.ts";
-import { parseTransaction } from "../ethereum/parseTransaction.ts";
-import { formatReceipt } from "../ethereum/receipt.ts";
-import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
-import { recoverSender } from "../evm/recoverAddress.ts";
+import type { Body, PendingBlock, PendingEnvironment, PendingLog } from "../core/view.ts";
+import { type BlockHeader, blockSize, formatHeader, hashHeader } from "../ethereum/blockHeader.ts";
+import { formatQuantity, type Hash, parseData, type Quantity, ZERO_HASH } from "../ethereum/hex.ts";
 import type { AppliedTransaction, PendingBlockState } from "./applyFlashblock.ts";
-import { l1Extra } from "./l1Extra.ts";
+import { pendingHeader } from "./pendingHeader.ts";
+import { TransactionFormatter } from "./transactionFormatter.ts";
 
 const encoder = new TextEncoder();
-
-const once = <T>(make: () => T): (() => T) => {
-  let made: { readonly value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
-};
-
-const parsed = new WeakMap<AppliedTransaction, Transaction | undefined>();
-const parseOnce = (folded: AppliedTransaction): Transaction | undefined => {
-  if (parsed.has(folded)) return parsed.get(folded);
-  let transaction: Transaction | undefined;
-  try {
-    transaction = parseTransaction(parseData(folded.raw));
-  } catch (error) {
-    if (!(error instanceof InvalidTransaction)) throw error;
-  }
-  parsed.set(folded, transaction);
-  return transaction;
-};
-
-/** Recovered in the executor, unless that was late. */
-const senderOf = (folded: AppliedTransaction, transaction: Transaction): Address => {
-  if (folded.sender !== undefined) return folded.sender;
-  return (transaction.type === DEPOSIT_TYPE ? transaction.from : recoverSender(transaction)) ?? ZERO_ADDRESS;
-};
-
-/** flashblocks.md 1.4: what the header is, if the block ended with this message. */
-const headerOf = ({ environment, newest, transactionsRoot }: PendingBlockState): BlockHeader => ({
-  parentHash: environment.parentHash,
-  miner: environment.feeRecipient,
-  stateRoot: newest.diff.stateRoot,
-  transactionsRoot,
-  receiptsRoot: newest.diff.receiptsRoot,
-  logsBloom: parseData(newest.diff.logsBloom),
-  number: environment.number,
-  gasLimit: environment.gasLimit,
-  gasUsed: newest.diff.gasUsed,
-  timestamp: environment.timestamp,
-  extraData: environment.extraData,
-  mixHash: environment.prevRandao,
-  baseFeePerGas: environment.baseFeePerGas,
-  withdrawalsRoot: newest.diff.withdrawalsRoot,
-  blobGasUsed: newest.diff.blobGasUsed ?? 0n,
-  excessBlobGas: 0n,
-  parentBeaconBlockRoot: environment.parentBeaconBlockRoot,
-  requestsHash: EMPTY_REQUESTS_HASH,
-});
-
-const transactionTexts = new WeakMap<AppliedTransaction, string>();
-
-/** A transaction does not say its block's hash while that changes, so its text is made once for all messages that follow. */
-const transactionText = (block: PendingBlockState, folded: AppliedTransaction, index: number): string => {
-  const known = transactionTexts.get(folded);
-  if (known !== undefined) return known;
-  const transaction = parseOnce(folded);
-  const { number, timestamp } = block.environment;
-  const timed = block.alsoShown.hasTransactionTimestamp === true;
-  const place = {
-    blockHash: null,
-    blockNumber: number,
-    transactionIndex: index,
-    ...(timed && { blockTimestamp: timestamp }),
-  };
-  const text = JSON.stringify(
-    transaction
-      ? formatTransaction(transaction, {
-          ...place,
-          sender: senderOf(folded, transaction),
-          baseFee: block.environment.baseFeePerGas,
-          ...depositPart(folded),
-        })
-      : // Of a type that is not known here: what every type has.
-        { ...formatPlace(block, index, timed), hash: folded.hash, type: `0x${folded.raw.slice(2, 4)}` },
-  );
-  transactionTexts.set(folded, text);
-  return text;
-};
-
-const formatPlace = (block: PendingBlockState, index: number, timed: boolean) => ({
-  blockHash: null,
-  blockNumber: formatQuantity(block.environment.number),
-  ...(timed && { blockTimestamp: formatQuantity(block.environment.timestamp) }),
-  transactionIndex: formatQuantity(index),
-});
-
-const depositPart = ({ receipt }: AppliedTransaction) => {
-  if (receipt?.depositNonce === undefined) return {};
-  const { depositNonce, depositReceiptVersion } = receipt;
-  return { depositNonce, ...(depositReceiptVersion === undefined ? {} : { depositReceiptVersion }) };
-};
-
-const receiptText = (block: PendingBlockState, blockHash: Hash, folded: AppliedTransaction, index: number) => {
-  const transaction = parseOnce(folded);
-  if (!folded.receipt || !transaction) return undefined;
-  const { number, timestamp, baseFeePerGas } = block.environment;
-  return JSON.stringify(
-    formatReceipt(folded.receipt, {
-      transaction,
-      sender: senderOf(folded, transaction),
-      blockHash,
-      blockNumber: number,
-      blockTimestamp: timestamp,
-      transactionIndex: index,
-      baseFee: baseFeePerGas,
-      gasUsed: folded.gasUsed,
-      firstLogIndex: folded.firstLogIndex,
-      extra: folded.extra ?? l1Extra(block, transaction),
-    }),
-  );
-};
 
 const listLogs = (transactions: readonly AppliedTransaction[], fromTransaction: number): readonly PendingLog[] =>
   transactions.slice(fromTransaction).flatMap(({ hash, receipt, firstLogIndex }, position) =>
@@ -137,86 +21,148 @@ const listLogs = (transactions: readonly AppliedTransaction[], fromTransaction: 
     ),
   );
 
-/** What callers see of a folded block. */
-export const createPendingBlock = (block: PendingBlockState): PendingBlock => {
-  const { environment, newest } = block;
-  const header = once(() => headerOf(block));
-  const transactions = once(() => block.parts.flatMap((part) => part.transactions));
-  const hash = newest.diff.blockHash === ZERO_HASH ? hashHeader(header()) : newest.diff.blockHash;
-  const number = formatQuantity(environment.number);
-  const timestamp = formatQuantity(environment.timestamp);
+/** A block up to one message, in the form that clients get. Everything is formatted on first use. */
+class FormattedBlock implements PendingBlock {
+  readonly number: bigint;
+  readonly hash: Hash;
+  readonly index: number;
+  readonly environment: PendingEnvironment;
+  readonly gasUsed: bigint;
+  readonly blobGasUsed: bigint;
+  readonly #block: PendingBlockState;
+  readonly #formatter: TransactionFormatter;
+  readonly #blockNumber: Quantity;
+  readonly #blockTimestamp: Quantity;
+  #header: BlockHeader | undefined;
+  #transactions: readonly AppliedTransaction[] | undefined;
+  #hashes: readonly Hash[] | undefined;
+  #bodyWithHashes: Body | undefined;
+  #fullBody: Body | undefined;
+  /** `null` if a receipt is missing. */
+  #receipts: Body | null | undefined;
+  #logs: readonly PendingLog[] | undefined;
 
-  const formatBlock = (list: string): Body => {
+  constructor(block: PendingBlockState, formatter: TransactionFormatter) {
+    const { environment, newest } = block;
+    this.#block = block;
+    this.#formatter = formatter;
+    this.#blockNumber = formatQuantity(environment.number);
+    this.#blockTimestamp = formatQuantity(environment.timestamp);
+    this.number = environment.number;
+    this.hash = newest.diff.blockHash === ZERO_HASH ? hashHeader(this.#getHeader()) : newest.diff.blockHash;
+    this.index = newest.index;
+    this.environment = environment;
+    this.gasUsed = newest.diff.gasUsed;
+    this.blobGasUsed = newest.diff.blobGasUsed ?? 0n;
+  }
+
+  get transactionHashes(): readonly Hash[] {
+    this.#hashes ??= this.#getTransactions().map(({ hash }) => hash);
+    return this.#hashes;
+  }
+
+  body(fullTransactions: boolean): Body {
+    return fullTransactions ? this.#getFullBody() : this.#getBodyWithHashes();
+  }
+
+  transaction(index: number): Body | undefined {
+    const applied = this.#getTransactions()[index];
+    return applied && encoder.encode(this.#formatter.transaction(this.#block, applied, index));
+  }
+
+  receipt(index: number): Body | undefined {
+    const applied = this.#getTransactions()[index];
+    const text = applied && this.#formatter.receipt(this.#block, this.hash, applied, index);
+    return text === undefined ? undefined : encoder.encode(text);
+  }
+
+  receipts(): Body | undefined {
+    if (this.#receipts === undefined) this.#receipts = this.#formatReceipts();
+    return this.#receipts ?? undefined;
+  }
+
+  logs(fromTransaction = 0): readonly PendingLog[] {
+    if (fromTransaction > 0) return listLogs(this.#getTransactions(), fromTransaction);
+    this.#logs ??= listLogs(this.#getTransactions(), 0);
+    return this.#logs;
+  }
+
+  formatLog(log: PendingLog, removed = false): Body {
+    return encoder.encode(
+      JSON.stringify({
+        address: log.address,
+        topics: log.topics,
+        data: log.data,
+        blockHash: this.hash,
+        blockNumber: this.#blockNumber,
+        blockTimestamp: this.#blockTimestamp,
+        transactionHash: log.transactionHash,
+        transactionIndex: formatQuantity(log.transactionIndex),
+        logIndex: formatQuantity(log.logIndex),
+        removed,
+      }),
+    );
+  }
+
+  #getHeader(): BlockHeader {
+    this.#header ??= pendingHeader(this.#block);
+    return this.#header;
+  }
+
+  #getTransactions(): readonly AppliedTransaction[] {
+    this.#transactions ??= this.#block.parts.flatMap((part) => part.transactions);
+    return this.#transactions;
+  }
+
+  #getBodyWithHashes(): Body {
+    this.#bodyWithHashes ??= this.#formatBlock(this.transactionHashes.map((hash) => `"${hash}"`));
+    return this.#bodyWithHashes;
+  }
+
+  #getFullBody(): Body {
+    this.#fullBody ??= this.#formatBlock(
+      this.#getTransactions().map((applied, index) => this.#formatter.transaction(this.#block, applied, index)),
+    );
+    return this.#fullBody;
+  }
+
+  #formatBlock(transactions: readonly string[]): Body {
+    const header = this.#getHeader();
     const size = blockSize(
-      header(),
-      transactions().map(({ raw }) => parseData(raw)),
+      header,
+      this.#getTransactions().map(({ raw }) => parseData(raw)),
     );
     const fields = JSON.stringify({
-      ...formatHeader(header(), hash),
-      ...block.alsoShown.block,
+      ...formatHeader(header, this.hash),
+      ...this.#block.extraBlockFields.block,
       size,
       uncles: [],
       withdrawals: [],
     });
-    return encoder.encode(`${fields.slice(0, -1)},"transactions":[${list}]}`);
-  };
-  const hashes = once(() => transactions().map((transaction) => transaction.hash));
-  const body = once(() =>
-    formatBlock(
-      hashes()
-        .map((item) => `"${item}"`)
-        .join(),
-    ),
-  );
-  const fullBody = once(() =>
-    formatBlock(
-      transactions()
-        .map((item, index) => transactionText(block, item, index))
-        .join(),
-    ),
-  );
-  const allReceipts = once(() => {
-    const texts = transactions().map((item, index) => receiptText(block, hash, item, index));
-    return texts.includes(undefined) ? undefined : encoder.encode(`[${texts.join()}]`);
-  });
-  const allLogs = once(() => listLogs(transactions(), 0));
+    return encoder.encode(`${fields.slice(0, -1)},"transactions":[${transactions.join()}]}`);
+  }
 
-  return {
-    number: environment.number,
-    hash,
-    index: newest.index,
-    environment,
-    gasUsed: newest.diff.gasUsed,
-    blobGasUsed: newest.diff.blobGasUsed ?? 0n,
-    get transactionHashes() {
-      return hashes();
-    },
-    body: (fullTransactions) => (fullTransactions ? fullBody() : body()),
-    transaction: (index) => {
-      const item = transactions()[index];
-      return item && encoder.encode(transactionText(block, item, index));
-    },
-    receipt: (index) => {
-      const item = transactions()[index];
-      const text = item && receiptText(block, hash, item, index);
-      return text === undefined ? undefined : encoder.encode(text);
-    },
-    receipts: allReceipts,
-    logs: (fromTransaction = 0) => (fromTransaction === 0 ? allLogs() : listLogs(transactions(), fromTransaction)),
-    formatLog: (log, removed = false) =>
-      encoder.encode(
-        JSON.stringify({
-          address: log.address,
-          topics: log.topics,
-          data: log.data,
-          blockHash: hash,
-          blockNumber: number,
-          blockTimestamp: timestamp,
-          transactionHash: log.transactionHash,
-          transactionIndex: formatQuantity(log.transactionIndex),
-          logIndex: formatQuantity(log.logIndex),
-          removed,
-        }),
-      ),
-  };
-};
+  #formatReceipts(): Body | null {
+    const texts = this.#getTransactions().map((applied, index) =>
+      this.#formatter.receipt(this.#block, this.hash, applied, index),
+    );
+    return texts.includes(undefined) ? null : encoder.encode(`[${texts.join()}]`);
+  }
+}
+
+/** Creates the form of a pending block that clients get. */
+export const createPendingBlock = (block: PendingBlockState, formatter = new TransactionFormatter()): PendingBlock =>
+  new FormattedBlock(block, formatter);
+
+/** The formatted pending blocks of a chain. All views share the bodies of a block. */
+export class PendingBlocks {
+  readonly #formatter = new TransactionFormatter();
+  readonly #formatted = new WeakMap<PendingBlockState, PendingBlock>();
+
+  /** Returns the same object for the same block and message. */
+  format(block: PendingBlockState): PendingBlock {
+    const formatted = this.#formatted.get(block) ?? createPendingBlock(block, this.#formatter);
+    this.#formatted.set(block, formatted);
+    return formatted;
+  }
+}

@@ -1,7 +1,7 @@
 import { isQuantity } from "../ethereum/hex.ts";
 
 export interface NodeProbeOptions {
-  readonly ask: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly onChange: () => void;
@@ -30,24 +30,24 @@ class PendingSupportProbe {
   readonly nodeBuilds = (): boolean => this.#buildsPending;
 
   /** Whether a view was used recently. */
-  isAsked(): boolean {
+  isInUse(): boolean {
     return this.#options.now() - this.#usedAtMs < RECENTLY_USED_MS;
   }
 
   /** Records that a view was used. */
-  asked(): void {
+  markUsed(): void {
     this.#usedAtMs = this.#options.now();
   }
 
   /** Probes once a block, while views are used: an idle chain causes no requests. */
   refresh(head: bigint): void {
-    if (head !== this.#probedHead && this.isAsked()) void this.#probe(head);
+    if (head !== this.#probedHead && this.isInUse()) void this.#probe(head);
   }
 
   async #probe(head: bigint): Promise<void> {
     this.#probedHead = head;
     try {
-      const block = await this.#options.ask("eth_getBlockByNumber", ["pending", false]);
+      const block = await this.#options.read("eth_getBlockByNumber", ["pending", false]);
       const buildsPending = isAbove(block, head);
       if (buildsPending === this.#buildsPending) return;
       this.#buildsPending = buildsPending;

@@ -1,8 +1,8 @@
 import type { BlockId } from "../core/heads.ts";
 import type { PendingBlock, PendingMode, PendingSource, PendingView } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { PendingBlockState, PendingChain } from "./applyFlashblock.ts";
-import { createPendingBlock } from "./pendingBlock.ts";
+import type { PendingChain } from "./applyFlashblock.ts";
+import type { PendingBlocks } from "./pendingBlock.ts";
 import { findAccount, findSlot, stackLayers } from "./stateLayers.ts";
 
 export interface ViewParts {
@@ -10,19 +10,12 @@ export interface ViewParts {
   readonly blocksFrom: PendingSource;
   readonly stateFrom: PendingSource;
   readonly chain: PendingChain;
+  readonly formatted: PendingBlocks;
   /** Returns a pending block by a hash that a client received (recentPendingHashes). */
   readonly byHash: (hash: Hash) => PendingBlock | undefined;
-  /** Advances a nonce past the transactions that were sent through forebay (acceptedNonces). */
+  /** Advances a nonce past the transactions that were sent through forebay (submittedNonces). */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
 }
-
-const shown = new WeakMap<PendingBlockState, PendingBlock>();
-/** Returns the same object for the same flashblock: all views share its formatted bodies. */
-export const showBlock = (block: PendingBlockState): PendingBlock => {
-  const pendingBlock = shown.get(block) ?? createPendingBlock(block);
-  shown.set(block, pendingBlock);
-  return pendingBlock;
-};
 
 const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
   newest ? `${newest.number}-${newest.index}-${newest.hash.slice(2, 18)}` : `${base.number}-${base.hash.slice(2, 18)}`;
@@ -31,7 +24,7 @@ const idOf = (base: BlockId, newest: PendingBlock | undefined): string =>
 export const createView = (parts: ViewParts): PendingView => {
   const { chain, blocksFrom, stateFrom } = parts;
   const states = blocksFrom === "view" ? chain.blocks : [];
-  const blocks = states.map(showBlock);
+  const blocks = states.map((block) => parts.formatted.format(block));
   const newest = blocks.at(-1);
   const layers = stateFrom === "view" ? stackLayers(states) : [];
 

@@ -1,7 +1,7 @@
 import type { Body, PendingBlock, PendingExtension } from "../core/view.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { AppliedTransaction, FlashblockPart, PendingBlockState } from "./applyFlashblock.ts";
-import { showBlock } from "./pendingView.ts";
+import type { PendingBlocks } from "./pendingBlock.ts";
 
 /** A flashblock that was published to subscribers, and the block of which it was the newest part. */
 interface PublishedPart {
@@ -29,7 +29,7 @@ export const removedLogs = (block: PendingBlock, transactions: readonly AppliedT
 };
 
 /** Creates the record of published pre-confirmations: each transaction and log is published once, and removed once. */
-export const createPublishedPreconfirmations = () => {
+export const createPublishedPreconfirmations = (formatted: PendingBlocks) => {
   let published = new Map<Flashblock, PublishedPart>();
 
   const isNew = (part: FlashblockPart): boolean => !published.has(part.message);
@@ -48,7 +48,7 @@ export const createPublishedPreconfirmations = () => {
       const last = parts.at(-1);
       if (!first || !last) return [];
       const toTransaction = last.firstTransaction + last.transactions.length;
-      return [{ block: showBlock(block), fromTransaction: first.firstTransaction, toTransaction, brings }];
+      return [{ block: formatted.format(block), fromTransaction: first.firstTransaction, toTransaction, brings }];
     });
 
   return {
@@ -72,7 +72,7 @@ export const createPublishedPreconfirmations = () => {
       published = current;
       return {
         extended,
-        removed: dropped.flatMap(({ part, block }) => removedLogs(showBlock(block), part.transactions)),
+        removed: dropped.flatMap(({ part, block }) => removedLogs(formatted.format(block), part.transactions)),
         dropped: dropped.map(({ part, block }) => ({ number: block.environment.number, part })),
       };
     },

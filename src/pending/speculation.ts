@@ -1,24 +1,24 @@
 import type { StateKeys, StateReader } from "../core/stateReader.ts";
-import { type Address, formatData, formatQuantity } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/missingState.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
 import { StateOverlay } from "../evm/stateOverlay.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
+import { callOfPrepared, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Turns } from "./turns.ts";
 
-/** One round's guesses stop after this long: what is missing by then is fetched first. */
+/** Time limit for the guesses of one round. Then the round fetches the values that are missing so far. */
 const ROUND_MS = 60;
 /** Values that guesses may fetch for one message. */
 const MAX_GUESSED = 10_000;
-/** Each kind of guess leads past other branches: every so often a run has the other kind. */
+/** Each kind of guess leads to other branches of the code. One round in this number uses the other kind. */
 const LARGE_EVERY = 4;
-/** Calls that a node is asked about at once. */
-const MAX_WISH = 16;
-/** A transaction that runs on guesses pays, but its nonce and its sender's code may be those of a later moment. */
+/** Calls that one request asks a node to trace. */
+const MAX_HINTS = 16;
+/** A transaction on guesses pays for gas, but its nonce and its sender's code may belong to a later state. */
 const CHECKS = { nonce: false, sender: false, freeGas: false };
 
 export interface SpeculationOptions {
@@ -26,120 +26,121 @@ export interface SpeculationOptions {
   readonly turns: Turns;
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
-  /** The block, and its state as far as it is known now; the rest is guessed. */
-  readonly place: (
+  /** Returns the block, and a reader of its state that guesses missing values. */
+  readonly guessedBlock: (
     missing: MissingState,
     guesses: Guesses,
   ) => { readonly reader: StateReader; readonly block: BlockEnvironment };
 }
 
-/** What is to be fetched next, and the calls for which a node may be asked what they read. */
+/** The keys to fetch next, and the calls that a node can trace to report further keys. */
 export interface Round {
   readonly keys: StateKeys;
-  readonly wish: readonly PlainCall[];
-  /** The transactions of `wish`, by position. */
-  readonly wished: readonly number[];
+  readonly hint: readonly PlainCall[];
+  /** The transactions of `hint`, by position. */
+  readonly hinted: readonly number[];
 }
 
-/** Runs each transaction by itself on guesses, to find what it will read. */
-export interface Speculation {
-  /** One round from that transaction on. */
-  next(from: number, isUrgent: boolean): Promise<Round>;
-  /** That transaction is not known to have all that it reads. */
-  isOpen(position: number): boolean;
-  /** What these transactions read was fetched, as far as a node could report it. */
-  close(positions: readonly number[]): void;
-  /** That transaction lacked a value after all. */
-  reopen(position: number): void;
-}
+/** Executes each transaction by itself on guesses, to find the state that it will read. */
+export class Speculation {
+  readonly #options: SpeculationOptions;
+  /** Positions of the transactions that may lack state. */
+  readonly #open: Set<number>;
+  /** Transactions that were part of a hint. */
+  readonly #hinted = new Set<number>();
+  /** Number of rounds of each transaction. */
+  readonly #rounds = new Map<number, number>();
+  #guessed = 0;
 
-export const createSpeculation = (options: SpeculationOptions): Speculation => {
-  const { engine, turns, readSets, transactions, place } = options;
-  const open = new Set(transactions.keys());
-  const wished = new Set<number>();
-  const rounds = new Map<number, number>();
-  let guessed = 0;
+  constructor(options: SpeculationOptions) {
+    this.#options = options;
+    this.#open = new Set(options.transactions.keys());
+  }
 
-  const guess = async (prepared: Prepared, guesses: Guesses): Promise<StateKeys> => {
-    const missing = createMissingState();
-    const { reader, block } = place(missing, guesses);
-    try {
-      await executeTransaction({ engine, state: new StateOverlay(reader), block }, prepared, 0n, CHECKS);
-    } catch {
-      // It came of guesses, or will be seen when the transaction runs in its turn.
+  /** Whether the transaction may lack state. */
+  isOpen(position: number): boolean {
+    return this.#open.has(position);
+  }
+
+  /** The state of these transactions was fetched, as far as a node could report it. */
+  close(positions: readonly number[]): void {
+    for (const position of positions) this.#open.delete(position);
+  }
+
+  /** The transaction lacked a value after all. */
+  reopen(position: number): void {
+    this.#open.add(position);
+  }
+
+  /** One round, for the transactions from that position on. */
+  async next(from: number, isUrgent: boolean): Promise<Round> {
+    const keys = createStateKeySet();
+    const hinted: number[] = [];
+    const hint: PlainCall[] = [];
+    const untilMs = performance.now() + ROUND_MS;
+    if (this.#guessed > MAX_GUESSED) return { keys: keys.keys(), hint, hinted };
+    for (const position of this.#open) {
+      const prepared = this.#transactionAt(position, from);
+      if (!prepared || performance.now() > untilMs) continue;
+      const earlier = this.#rounds.has(position) ? undefined : this.#options.readSets.of(prepared.transaction);
+      const missing = await this.#explore(position, prepared, isUrgent);
+      if (!missing) continue;
+      keys.add(missing);
+      if (earlier) keys.add(earlier);
+      if (hint.length < MAX_HINTS && this.#needsHint(position, prepared, missing)) {
+        this.#hinted.add(position);
+        hinted.push(position);
+        hint.push(callOfPrepared(prepared));
+      }
     }
-    return missing.keys();
-  };
+    this.#guessed += keys.size;
+    return { keys: keys.keys(), hint, hinted };
+  }
 
-  const explore = async (position: number, prepared: Prepared, isUrgent: boolean): Promise<StateKeys | undefined> => {
-    const round = rounds.get(position) ?? 0;
-    rounds.set(position, round + 1);
+  /** Transactions before `from` have run, and are closed here. */
+  #transactionAt(position: number, from: number): Prepared | undefined {
+    const prepared = position < from ? undefined : this.#options.transactions[position];
+    if (!prepared) this.#open.delete(position);
+    return prepared;
+  }
+
+  /** A trace is worth its price if code is missing, or after more than one round. Each transaction is traced once. */
+  #needsHint(position: number, prepared: Prepared, missing: StateKeys): boolean {
+    if (this.#hinted.has(position)) return false;
+    return lacksCode(prepared, missing) || (this.#rounds.get(position) ?? 0) > 1;
+  }
+
+  /** Returns the keys that the transaction lacks, or `undefined` if it lacks none. */
+  async #explore(position: number, prepared: Prepared, isUrgent: boolean): Promise<StateKeys | undefined> {
+    const { turns, readSets } = this.#options;
+    const round = this.#rounds.get(position) ?? 0;
+    this.#rounds.set(position, round + 1);
     const guesses = round % LARGE_EVERY === 0 ? largeGuesses : createLikelyGuesses();
-    const found = await (isUrgent ? turns.urgent : turns.idle)(() => guess(prepared, guesses));
-    if (isNothing(found)) {
-      open.delete(position);
+    const missing = await (isUrgent ? turns.urgent : turns.idle)(() => this.#guess(prepared, guesses));
+    if (isEmptySet(missing)) {
+      this.#open.delete(position);
       return undefined;
     }
-    readSets.learn(prepared.transaction, found);
-    return found;
-  };
+    readSets.learn(prepared.transaction, missing);
+    return missing;
+  }
 
-  const next: Speculation["next"] = async (from, isUrgent) => {
-    const found = createStateKeySet();
-    const asked: number[] = [];
-    const wish: PlainCall[] = [];
-    const untilMs = performance.now() + ROUND_MS;
-    if (guessed > MAX_GUESSED) return { keys: found.keys(), wish, wished: asked };
-    for (const position of open) {
-      const prepared = transactions[position];
-      if (!prepared || position < from) open.delete(position);
-      if (!prepared || position < from || performance.now() > untilMs) continue;
-      const earlier = rounds.has(position) ? undefined : readSets.of(prepared.transaction);
-      const keys = await explore(position, prepared, isUrgent);
-      if (!keys) continue;
-      found.add(keys);
-      if (earlier) found.add(earlier);
-      const isDeep = leadsOn(prepared, keys) || (rounds.get(position) ?? 0) > 1;
-      if (wished.has(position) || wish.length >= MAX_WISH || !isDeep) continue;
-      wished.add(position);
-      asked.push(position);
-      wish.push(callOf(prepared));
+  async #guess(prepared: Prepared, guesses: Guesses): Promise<StateKeys> {
+    const missing = createMissingState();
+    const { reader, block } = this.#options.guessedBlock(missing, guesses);
+    try {
+      const context = { engine: this.#options.engine, state: new StateOverlay(reader), block };
+      await executeTransaction(context, prepared, 0n, CHECKS);
+    } catch {
+      // A guess caused the error, or the transaction reports it when it executes.
     }
-    guessed += found.size;
-    return { keys: found.keys(), wish, wished: asked };
-  };
+    return missing.keys();
+  }
+}
 
-  return {
-    next,
-    isOpen: (position) => open.has(position),
-    close: (positions) => {
-      for (const position of positions) open.delete(position);
-    },
-    reopen: (position) => {
-      open.add(position);
-    },
-  };
-};
-
-const isNothing = ({ accounts, slots, blockHashes }: StateKeys): boolean =>
+const isEmptySet = ({ accounts, slots, blockHashes }: StateKeys): boolean =>
   accounts.length + slots.length + blockHashes.length === 0;
 
-const senderOf = (prepared: Prepared): Address => ("sender" in prepared ? prepared.sender : prepared.transaction.from);
-
-/** A trace is worth its price if code is missing. Where only a sender or slots are, one round brings them. */
-const leadsOn = (prepared: Prepared, { accounts }: StateKeys): boolean =>
+/** If only the sender or slots are missing, one round fetches them. */
+const lacksCode = (prepared: Prepared, { accounts }: StateKeys): boolean =>
   prepared.transaction.input.length > 0 && accounts.some((address) => address !== senderOf(prepared));
-
-/** As a call object, without a price: nodes do not check the balance for gas then. */
-const callOf = (prepared: Prepared): PlainCall => {
-  const { transaction } = prepared;
-  const { to, value, input, gas } = transaction;
-  return {
-    from: senderOf(prepared),
-    ...(to === null ? {} : { to }),
-    gas: formatQuantity(gas),
-    value: formatQuantity(value),
-    data: formatData(input),
-    ...("authorizationList" in transaction ? { authorizationList: transaction.authorizationList } : {}),
-  };
-};

@@ -6,31 +6,31 @@ import { blockOf, layered } from "./blockState.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { UnverifiedReason, Work } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
-import { createSpeculation, type Speculation } from "./speculation.ts";
+import { Speculation } from "./speculation.ts";
 import { standardKeys } from "./standardKeys.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Layer } from "./stateLayers.ts";
 import type { Turns } from "./turns.ts";
 
-/** Values that one message may fetch: a cold slot costs 2,100 gas, so that a block of 100M gas reads fewer. */
+/** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */
 const MAX_FETCHED = 50_000;
-/** For one message. */
+/** Time limit of one message. */
 const TIMEOUT_MS = 30_000;
-/** From then on only what runs asked for is fetched. */
+/** After this number of values, predicted keys are no longer fetched. */
 const MAX_PREDICTED = 2_000;
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
-/** Rounds one after another that found nothing to fetch: another message may have fetched it. */
+/** Successive rounds without a value to fetch. Another message may have fetched it. */
 const MAX_IDLE_ROUNDS = 8;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 400;
 
-/** The state that a message reads could not be fetched. */
+/** The state of a message could not be fetched. */
 export class Unreadable extends Error {
   override readonly name = "Unreadable";
-  readonly what: UnverifiedReason;
-  constructor(what: UnverifiedReason, message: string) {
+  readonly reason: UnverifiedReason;
+  constructor(reason: UnverifiedReason, message: string) {
     super(message);
-    this.what = what;
+    this.reason = reason;
   }
 }
 
@@ -46,7 +46,7 @@ export interface StateRoundsOptions {
   readonly turns: Turns;
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
-  /** What is known to be written below the transactions, newest first. */
+  /** Returns the layers that are known to be below the transactions, newest first. */
   readonly written: () => readonly Layer[];
   readonly onRetry: (error: Error) => void;
   readonly isVoid: () => boolean;
@@ -58,10 +58,11 @@ export interface StateRoundsOptions {
 export class StateRounds {
   readonly #options: StateRoundsOptions;
   #speculation: Speculation;
-  #isTaken = false;
+  /** The transactions run. Before that, rounds may run ahead. */
+  #hasStarted = false;
   #isAhead = false;
-  /** The round that is on its way. */
-  #round: Promise<unknown> | undefined;
+  /** The round ahead whose values are being fetched. */
+  #roundAhead: Promise<Fetched> | undefined;
   #startedMs: number | undefined;
   #fetched = 0;
   #idleRounds = 0;
@@ -76,51 +77,51 @@ export class StateRounds {
     const { base, work, engine, turns, readSets, transactions, written } = this.#options;
     const { environment } = work;
     const parent = new Map([[environment.number - 1n, environment.parentHash]]);
-    return createSpeculation({
+    return new Speculation({
       engine,
       turns,
       readSets,
       transactions,
-      place: (missing, guesses) => {
+      guessedBlock: (missing, guesses) => {
         const reader = layered(base.known.reader(missing, guesses), written());
         return { reader, block: blockOf(environment, parent, reader) };
       },
     });
   }
 
-  /** The known values are gone: what was found out holds no longer. */
+  /** The cached values were discarded, so the search for missing state starts again. */
   restart(): void {
     this.#speculation = this.#speculate();
   }
 
-  /** Fetches what the transactions will read, until they run or nothing is missing. */
+  /** Fetches the state that the transactions will read, until they run or nothing is missing. */
   runAhead(): void {
-    if (this.#isAhead || this.#isTaken) return;
+    if (this.#isAhead || this.#hasStarted) return;
     this.#isAhead = true;
     void this.#loopAhead();
   }
 
   async #loopAhead(): Promise<void> {
     try {
-      while (!this.#isTaken && !this.#options.isVoid()) {
+      while (!this.#hasStarted && !this.#options.isVoid()) {
         const round = this.#next(undefined, 0);
-        this.#round = round;
-        if ((await round).asked === 0) break;
+        this.#roundAhead = round;
+        if ((await round).requested === 0) break;
       }
     } catch {
-      // It is tried again when the transactions run.
+      // The read is retried when the transactions run.
     } finally {
-      this.#round = undefined;
+      this.#roundAhead = undefined;
       this.#isAhead = false;
     }
   }
 
-  /** Returns after one more round. `from`: the transaction that lacks those keys. Throws VoidWork or Unreadable. */
-  async bring(lacking: StateKeys, from: number): Promise<void> {
-    const { isVoid, deadlineMs, onRetry, transactions, readSets } = this.#options;
-    this.#isTaken = true;
+  /** Completes one more round. `from`: the transaction that lacks those keys. Throws VoidWork or Unreadable. */
+  async fetch(lacking: StateKeys, from: number): Promise<void> {
+    const { transactions, readSets } = this.#options;
+    this.#hasStarted = true;
     this.#startedMs ??= performance.now();
-    const ahead = this.#round;
+    const ahead = this.#roundAhead;
     if (ahead) {
       await ahead.catch(() => undefined);
       return;
@@ -128,42 +129,62 @@ export class StateRounds {
     this.#speculation.reopen(from);
     const prepared = transactions[from];
     if (prepared) readSets.learn(prepared.transaction, lacking);
+    await this.#fetchWithRetries(lacking, from, this.#startedMs);
+  }
+
+  async #fetchWithRetries(lacking: StateKeys, from: number, startedMs: number): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS;
-    let last = "";
+    let lastError = "";
     for (;;) {
-      if (isVoid()) throw new VoidWork();
-      const untilMs = Math.min(this.#startedMs + TIMEOUT_MS, deadlineMs() ?? Number.POSITIVE_INFINITY);
-      if (performance.now() > untilMs) throw new Unreadable("unreadable", `its state was not fetched in time${last}`);
+      this.#checkLimits(startedMs, lastError);
       try {
-        const { asked } = await this.#next(lacking, from);
-        this.#idleRounds = asked === 0 ? this.#idleRounds + 1 : 0;
-        if (this.#idleRounds > MAX_IDLE_ROUNDS) throw new Unreadable("failed", "fetched state is still missing");
-        // One more round costs less than a run that will stop again.
-        if (asked === 0 || !this.#speculation.isOpen(from)) return;
+        if (await this.#fetchOnce(lacking, from)) return;
       } catch (error) {
-        if (error instanceof Unreadable) throw error;
-        if (isVoid()) throw new VoidWork();
-        last = `: ${error instanceof Error ? error.message : String(error)}`;
-        onRetry(error instanceof Error ? error : new Error(String(error)));
+        lastError = `: ${this.#reportRetry(error).message}`;
         await wait(pauseMs);
         pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS);
       }
     }
   }
 
+  #checkLimits(startedMs: number, lastError: string): void {
+    const { isVoid, deadlineMs } = this.#options;
+    if (isVoid()) throw new VoidWork();
+    const untilMs = Math.min(startedMs + TIMEOUT_MS, deadlineMs() ?? Number.POSITIVE_INFINITY);
+    if (performance.now() <= untilMs) return;
+    throw new Unreadable("unreadable", `its state was not fetched in time${lastError}`);
+  }
+
+  /** Returns whether the transaction can run. Another round costs less than a run that will stop again. */
+  async #fetchOnce(lacking: StateKeys, from: number): Promise<boolean> {
+    const { requested } = await this.#next(lacking, from);
+    this.#idleRounds = requested === 0 ? this.#idleRounds + 1 : 0;
+    if (this.#idleRounds > MAX_IDLE_ROUNDS) throw new Unreadable("failed", "fetched state is still missing");
+    return requested === 0 || !this.#speculation.isOpen(from);
+  }
+
+  /** Reports an error that a retry may resolve. Throws other errors. */
+  #reportRetry(error: unknown): Error {
+    if (error instanceof Unreadable) throw error;
+    if (this.#options.isVoid()) throw new VoidWork();
+    const cause = error instanceof Error ? error : new Error(String(error));
+    this.#options.onRetry(cause);
+    return cause;
+  }
+
   async #next(lacking: StateKeys | undefined, from: number): Promise<Fetched> {
     const { work, engine } = this.#options;
-    const { keys, wish, wished } = await this.#speculation.next(from, lacking !== undefined);
+    const { keys, hint, hinted } = await this.#speculation.next(from, lacking !== undefined);
     const wanted = createStateKeySet();
     if (this.#fetched === 0) wanted.add(standardKeys(work, engine.rules));
     wanted.add(keys);
     if (wanted.size > 0) wanted.add(this.#predicted);
     if (lacking) wanted.add(lacking);
-    const fetched = await this.#options.base.fetch(wanted.keys(), wish);
-    if (fetched.foreseen > 0) this.#speculation.close(wished);
-    const helps = fetched.foreseen === 0 && this.#fetched < MAX_PREDICTED;
-    this.#predicted = helps ? fetched.predicted : NO_KEYS;
-    this.#fetched += fetched.asked + fetched.foreseen;
+    const fetched = await this.#options.base.fetch(wanted.keys(), hint);
+    if (fetched.traced > 0) this.#speculation.close(hinted);
+    const usesPredictions = fetched.traced === 0 && this.#fetched < MAX_PREDICTED;
+    this.#predicted = usesPredictions ? fetched.predicted : NO_KEYS;
+    this.#fetched += fetched.requested + fetched.traced;
     if (this.#fetched > MAX_FETCHED) {
       throw new Unreadable("tooMuchState", `it reads more than ${MAX_FETCHED} values that have to be fetched`);
     }

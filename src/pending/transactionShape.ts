@@ -12,7 +12,7 @@ const RELEARN_MS = 600_000;
 
 /** Learns from the nodes' own sealed transactions which optional fields they have. */
 export const createTransactionShape = (
-  ask: (method: string, params: readonly unknown[]) => Promise<unknown>,
+  read: (method: string, params: readonly unknown[]) => Promise<unknown>,
   now: () => number,
 ): TransactionShape => {
   let hasTimestamp = false;
@@ -26,7 +26,7 @@ export const createTransactionShape = (
       if (isAsking || now() - learnedAtMs < RELEARN_MS) return;
       isAsking = true;
       try {
-        const transaction = await ask("eth_getTransactionByBlockHashAndIndex", [blockHash, "0x0"]);
+        const transaction = await read("eth_getTransactionByBlockHashAndIndex", [blockHash, "0x0"]);
         // An empty block has none: the next one is asked for.
         if (typeof transaction !== "object" || transaction === null) return;
         hasTimestamp = "blockTimestamp" in transaction && typeof transaction.blockTimestamp === "string";

@@ -1,10 +1,10 @@
 import { setImmediate as turn } from "node:timers/promises";
 
-/** Lets one job at a time run: an engine runs one message at a time. */
+/** Runs one job at a time, because an engine runs one message at a time. */
 export interface Turns {
-  /** Runs before all guesses that wait. */
+  /** Runs the job before all idle jobs that wait. */
   urgent<T>(job: () => Promise<T>): Promise<T>;
-  /** Runs when nothing urgent waits; messages to the thread are received first. */
+  /** Runs the job when no urgent job waits. The thread receives its messages before. */
   idle<T>(job: () => Promise<T>): Promise<T>;
 }
 

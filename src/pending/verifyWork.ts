@@ -6,21 +6,21 @@ import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { UnverifiedReason, Work } from "./execution.ts";
 import type { Layer } from "./stateLayers.ts";
 
-/** A work that was run: what the next one starts from. */
+/** An executed job. The next job starts from it. */
 export interface ExecutedFlashblock {
   readonly id: number;
-  /** Gone where the base has passed it. */
+  /** The job before it. It may be part of the base. */
   readonly before: number | undefined;
   readonly environment: PendingEnvironment;
   readonly raws: readonly Uint8Array[];
   readonly encodedReceipts: readonly Uint8Array[];
   readonly bloom: Uint8Array;
   readonly gasUsed: bigint;
-  /** Undefined where its state is not known: nothing after it can be run. */
+  /** Undefined if the state after it is not known. No job can be executed after it then. */
   readonly layer: Layer | undefined;
 }
 
-/** The block so far, with these transactions and receipts after those of `before`. */
+/** Appends transactions and receipts to those of `before`, if it belongs to the same block. */
 export const extend = (
   work: Work,
   before: ExecutedFlashblock | undefined,
@@ -42,12 +42,12 @@ export const extend = (
   };
 };
 
-/** What differs between the message and what came of running it. */
+/** Returns the first field in which the message and its execution differ, or `undefined`. */
 export const compare = (
   work: Work,
-  ran: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
+  executed: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
 ): UnverifiedReason | undefined => {
-  if (ran.gasUsed !== work.told.gasUsed) return "gas";
-  if (formatData(ran.bloom) !== work.told.logsBloom) return "bloom";
-  return orderedTrieRoot(ran.encodedReceipts) === work.told.receiptsRoot ? undefined : "receiptsRoot";
+  if (executed.gasUsed !== work.told.gasUsed) return "gas";
+  if (formatData(executed.bloom) !== work.told.logsBloom) return "bloom";
+  return orderedTrieRoot(executed.encodedReceipts) === work.told.receiptsRoot ? undefined : "receiptsRoot";
 };

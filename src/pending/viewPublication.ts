@@ -4,15 +4,17 @@ import type { Address } from "../ethereum/hex.ts";
 import type { PendingBlockState } from "./applyFlashblock.ts";
 import type { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { Serving } from "./mode.ts";
+import type { PendingBlocks } from "./pendingBlock.ts";
 import { createView } from "./pendingView.ts";
 import { createPublishedPreconfirmations } from "./publishedPreconfirmations.ts";
 import { createRecentHashes } from "./recentPendingHashes.ts";
 
 export interface ViewPublicationOptions {
-  /** The nonce raised over what was sent through forebay. */
+  /** Advances a nonce past the transactions that were sent through forebay. */
   readonly advanceNonce: (address: Address, nonce: bigint) => bigint;
-  readonly vanished: Pick<ReturnType<typeof createDroppedTransactions>, "suspect" | "clear">;
-  /** Milliseconds of a clock that does not go back. */
+  readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "markMissing" | "unmark">;
+  readonly formatted: PendingBlocks;
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
 
@@ -25,16 +27,17 @@ const isSame = (a: WholeView, b: WholeView): boolean =>
   a.pending.blocksFrom === b.pending.blocksFrom &&
   a.pending.stateFrom === b.pending.stateFrom;
 
-/** Holds the current view, and tells subscribers what each new one brings. */
+/** Publishes the current view, and each difference to its subscribers. */
 export class ViewPublication {
   readonly #options: ViewPublicationOptions;
   readonly #listeners = new Set<(change: PendingChange) => void>();
-  readonly #announced = createPublishedPreconfirmations();
+  readonly #published: ReturnType<typeof createPublishedPreconfirmations>;
   readonly #recent: ReturnType<typeof createRecentHashes>;
   #current: WholeView | undefined;
 
   constructor(options: ViewPublicationOptions) {
     this.#options = options;
+    this.#published = createPublishedPreconfirmations(options.formatted);
     this.#recent = createRecentHashes(options.now);
   }
 
@@ -47,30 +50,30 @@ export class ViewPublication {
     return () => this.#listeners.delete(listener);
   }
 
-  /** `blocks`: folded, above the head. */
+  /** `blocks` are the pending blocks above the head. */
   publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): void {
     const view = this.#build(head, blocks, serving);
     if (this.#current && isSame(view, this.#current)) return;
     this.#current = view;
     for (const block of view.pending.blocks) this.#recent.add(block);
-    const { vanished } = this.#options;
-    const shown = serving.blocksFrom === "view" ? blocks : [];
-    const { extended, removed, dropped } = this.#announced.next(shown, head.latest.number);
-    for (const { number, part } of dropped) vanished.suspect(number, [part]);
-    vanished.clear(shown.flatMap(({ parts }) => parts));
+    const served = serving.blocksFrom === "view" ? blocks : [];
+    const { extended, removed, dropped } = this.#published.next(served, head.latest.number);
+    for (const { number, part } of dropped) this.#options.dropped.markMissing(number, [part]);
+    this.#options.dropped.unmark(served.flatMap(({ parts }) => parts));
     this.#emit({ view, extended, removed });
   }
 
-  /** These logs were announced, and no block holds them. */
-  takeBack(removed: readonly Body[]): void {
+  /** Publishes the removal of logs that no block contains. */
+  publishRemoved(removed: readonly Body[]): void {
     if (this.#current && removed.length > 0) this.#emit({ view: this.#current, extended: [], removed });
   }
 
   #build(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): WholeView {
     const pending = createView({
       ...serving,
-      chain: { base: head.latest, alsoShown: {}, blocks },
-      // Where the last message told the hash that the block was sealed with, the sealed block is meant.
+      formatted: this.#options.formatted,
+      chain: { base: head.latest, extraBlockFields: {}, blocks },
+      // If the hash of the last message is the sealed block's hash, it identifies the sealed block.
       byHash: (hash) => {
         const block = this.#recent.find(hash);
         return block && head.at(block.number)?.hash === hash ? undefined : block;

@@ -130,11 +130,15 @@ const prepare = (input: CallInput, host: Host): Trial => {
       const { state, movedPrecompiles } = prepared(reader);
       const request = accessList === undefined ? call : { ...call, accessList };
       try {
-        return await applyTransaction(engine, state, environment(reader), messageOfCall(request, state, engine, gas), {
-          checks: { nonce: false, sender: false, freeGas: true },
-          movedPrecompiles,
-          tracesAccess: accessList !== undefined,
-        });
+        return await applyTransaction(
+          { engine, state, block: environment(reader) },
+          messageOfCall(request, state, engine, gas),
+          {
+            checks: { nonce: false, sender: false, freeGas: true },
+            movedPrecompiles,
+            tracesAccess: accessList !== undefined,
+          },
+        );
       } catch (error) {
         if (!(error instanceof TransactionError)) throw error;
         throw new RpcError(CODES.SERVER, `err: ${error.message} (supplied gas ${gas})`, { cause: error });

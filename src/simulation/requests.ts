@@ -3,8 +3,7 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import { parseData } from "../ethereum/hex.ts";
 import type { LogEntry } from "../ethereum/receipt.ts";
 import { concatBytes } from "../ethereum/rlp.ts";
-import type { BlockEnvironment, Engine } from "../evm/engine.ts";
-import type { StateOverlay } from "../evm/stateOverlay.ts";
+import type { ExecutionContext } from "../evm/engine.ts";
 import { systemCall } from "../evm/systemCalls.ts";
 
 /** The contract of EIP-7002. */
@@ -23,26 +22,20 @@ const DEPOSIT_FIELDS: readonly (readonly [at: number, bytes: number])[] = [
 ];
 const NOTHING = new Uint8Array(0);
 
-interface RequestsContext {
-  readonly engine: Engine;
-  readonly state: StateOverlay;
-  readonly block: BlockEnvironment;
-}
-
 /**
  * Collects the requests to the consensus layer at the end of a block and returns their hash. Writes `state`.
  * `logs` are those of the whole block. Source: EIP-7685.
  */
 export const runRequests = async (
-  { engine, state, block }: RequestsContext,
+  context: ExecutionContext,
   logs: readonly LogEntry[],
   depositContract: Address | undefined,
 ): Promise<Hash> => {
   const deposits = logs.filter(({ address, topics }) => address === depositContract && topics[0] === DEPOSIT_TOPIC);
   const requests = [
     concatBytes(deposits.map(({ data }) => depositRequest(parseData(data)))),
-    await systemCall(engine, state, block, WITHDRAWALS, NOTHING),
-    await systemCall(engine, state, block, CONSOLIDATIONS, NOTHING),
+    await systemCall(context, WITHDRAWALS, NOTHING),
+    await systemCall(context, CONSOLIDATIONS, NOTHING),
   ];
   const hash = createHash("sha256");
   for (const [type, request] of requests.entries()) {

@@ -105,10 +105,10 @@ const environmentOf = (start: HeaderStart, planned: PlannedBlock, place: BlockPl
 
 /** geth calls the contracts; otherwise only what they write counts, and nothing has to be fetched for them. */
 const beginSystem = async (place: BlockPlace, environment: BlockEnvironment, start: HeaderStart): Promise<void> => {
-  const { engine, state } = place;
+  const context = { engine: place.engine, state: place.state, block: environment };
   const { parentHash, parentBeaconBlockRoot = ZERO_HASH } = start;
-  if (place.profile === "geth") await beginBlock(engine, state, environment, parentHash, parentBeaconBlockRoot);
-  else presetBlock(engine, state, environment, parentHash, parentBeaconBlockRoot);
+  if (place.profile === "geth") await beginBlock(context, { parentHash, parentBeaconBlockRoot });
+  else presetBlock(context, { parentHash, parentBeaconBlockRoot });
 };
 
 const realLogs = (logs: readonly EngineLog[]) => logs.filter(({ isTransfer }) => !isTransfer);

@@ -44,7 +44,7 @@ export const simulateCall = async (call: CallRequest, place: CallPlace, gasUsed:
   const gas = smaller(wanted, budget.left);
   const message = messageOfCall(call, state, engine, gas);
   try {
-    const result = await applyTransaction(engine, state, block, message, {
+    const result = await applyTransaction(place, message, {
       checks: checksOf(place.validates),
       tracesTransfers: place.tracesTransfers,
       movedPrecompiles: place.movedPrecompiles,

@@ -68,8 +68,8 @@ const combinations = (labels: Labels): readonly Readonly<Record<string, LabelVal
   );
 
 /**
- * Declares metrics and registers them. Counters and histograms begin at 0 for all their label values:
- * a rate over events that have not happened yet is then 0, and the first event is an increase.
+ * Declares metrics and registers them. Counters and histograms begin at 0 for all their label values.
+ * A rate over events that have not happened yet is then 0, and the first event is an increase.
  */
 export class MetricFactory {
   readonly #registers: Registry[];

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { LogFilter } from "../ethereum/logFilter.ts";
-import { endOfValue, skipSpace, TOO_DEEP } from "../json/endOfValue.ts";
+import { skipSpace } from "../json/skipSpace.ts";
+import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import { type Finding, failed, passed } from "./findings.ts";
 import { checkHeader } from "./header.ts";
 import { type Fields, isFields, isNumber, isSame } from "./jsonFields.ts";
@@ -39,7 +40,7 @@ const latin1 = (bytes: Uint8Array): string =>
 /** Whether the text is exactly one JSON value (RFC 8259). */
 export const isJson = (bytes: Uint8Array): boolean => {
   if (!isUtf8(bytes)) return false;
-  const end = endOfValue(bytes, skipSpace(bytes, 0), 1);
+  const end = skipValue(bytes, skipSpace(bytes, 0), 1);
   if (end === TOO_DEEP) return parse(bytes) !== undefined;
   return end > 0 && skipSpace(bytes, end) === bytes.length;
 };

@@ -1,7 +1,8 @@
 import type { BlockId } from "../core/heads.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity } from "../ethereum/hex.ts";
-import { asText, elements, members } from "../json/jsonScan.ts";
+import { asText } from "../json/asText.ts";
+import { elements, members } from "../json/members.ts";
 
 const NAMES = {
   hash: { hash: "hash", number: "number" },

@@ -104,7 +104,11 @@ const emptyState = () =>
 
 const deployOurs = async (bytecode: Hex): Promise<{ state: StateOverlay; at: Address }> => {
   const state = emptyState();
-  const result = await applyTransaction(engine, state, BLOCK, freeMessage(ZERO_ADDRESS, null, bytecode), FREE);
+  const result = await applyTransaction(
+    { engine, state, block: BLOCK },
+    freeMessage(ZERO_ADDRESS, null, bytecode),
+    FREE,
+  );
   if (result.created === undefined) throw new Error(`not deployed: ${result.halt}`);
   return { state, at: result.created };
 };
@@ -159,7 +163,7 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
   for (const { address } of accounts) {
     const sender = address.toLowerCase() as Address;
     const mint = encodeFunctionData({ abi: token.abi, functionName: "mint", args: [address, ETHER] });
-    await applyTransaction(engine, state, BLOCK, freeMessage(ZERO_ADDRESS, TOKEN, mint), FREE);
+    await applyTransaction({ engine, state, block: BLOCK }, freeMessage(ZERO_ADDRESS, TOKEN, mint), FREE);
     state.setAccount(sender, 0n, ETHER);
   }
   state.endTransaction(false);
@@ -170,7 +174,7 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
     if (transaction.type === 0x7e) throw new Error("a deposit");
     const sender = recoverSender(transaction);
     if (sender === undefined) throw new Error("no sender");
-    const result = await applyTransaction(engine, state, BLOCK, messageOf(transaction, sender));
+    const result = await applyTransaction({ engine, state, block: BLOCK }, messageOf(transaction, sender));
     gasUsed += result.gasUsed;
     const { logs } = result;
     encodeReceipt({ type: 2, status: true, cumulativeGasUsed: gasUsed, logs, logsBloom: bloomOfLogs(logs) });
@@ -225,7 +229,7 @@ const measureLoops = async (
     const stock: number[] = [];
     for (let run = 0; run < rounds; run++) {
       let start = performance.now();
-      const mine = await applyTransaction(engine, state, BLOCK, freeMessage(ZERO_ADDRESS, at, data), FREE);
+      const mine = await applyTransaction({ engine, state, block: BLOCK }, freeMessage(ZERO_ADDRESS, at, data), FREE);
       if (mine.status !== "success") throw new Error(`${name}: ${mine.halt}`);
       ours.push(Number(mine.gasUsed) / (performance.now() - start) / 1_000);
       start = performance.now();

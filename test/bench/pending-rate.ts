@@ -13,8 +13,8 @@ import { formatData, formatQuantity, type Hash, parseData, ZERO_HASH } from "../
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
-import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
 import type { Work } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
@@ -158,7 +158,7 @@ const genesis = (_: unknown, { accounts: asked, slots, blockHashes }: StateKeys)
     blockHashes: blockHashes.map((number) => [number, ZERO_HASH]),
   });
 
-/** What the executor's thread does with messages: from raw bytes to proven receipts and changes, block after block. */
+/** The work of the executor's thread: from raw bytes to verified receipts and changes, block after block. */
 const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   const base = { number: 0n, hash: ZERO_HASH };
   const runner = createFlashblockExecutor(
@@ -212,7 +212,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     ratio: round(mine / theirs),
     ours: round(mine, 0),
     yardstick: round(theirs, 0),
-    unit: "transactions a second, from raw bytes to proven receipts",
+    unit: "transactions per second, from raw bytes to verified receipts",
     unreadable: Math.max(...yardstick) / Math.min(...yardstick) - 1 > MAX_SPREAD,
     oursMegagasPerSecond: round(mine * megagas),
     yardstickMegagasPerSecond: round(theirs * megagas),

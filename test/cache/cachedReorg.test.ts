@@ -53,7 +53,7 @@ const questionFor = ({ view, number, kind }: Step): RpcRequest => {
   return questionOf({ retention: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
 };
 
-/** The block that a node answers of, by number: its own, whatever the view says. Proven as upstream has it. */
+/** The block that a node answers a request by number from: its own, whatever the view is. Verified as in `nodes/`. */
 const answerFrom = ({ node, number, kind }: Step, question: RpcRequest): RpcResponse => {
   const told = blockOf(kind === "head" ? LATEST : number, forkOf(node, kind === "head" ? LATEST : number));
   const verified = told.hash === question.block?.hash;

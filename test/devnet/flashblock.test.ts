@@ -92,7 +92,7 @@ test("transactions are formatted as the node gives them", async () => {
   };
   for (const [transactionIndex, { blockTimestamp, ...theirs }] of full.transactions.entries()) {
     assert.equal(blockTimestamp, full.timestamp);
-    // anvil's deposits lack gasPrice; ours are held against a real chain's (test/vectors).
+    // Deposits of anvil have no gasPrice. The vector tests compare ours with a real chain's.
     if (theirs.type === "0x7e") continue;
     const parsed = parseTransaction(parseData(await rawOf(devnet, theirs.hash)));
     const ours = formatTransaction(parsed, {

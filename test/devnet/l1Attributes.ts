@@ -74,6 +74,6 @@ export const encodeL1Attributes = (blockNumber: bigint, timestamp: bigint): Uint
   });
 };
 
-/** Domain 1: keccak(1, keccak(L1 hash, sequence number)). The block number keeps it unique while the L1 stands still. */
+/** Domain 1: keccak(1, keccak(L1 hash, sequence number)). The block number makes it unique while the L1 block does not change. */
 const sourceHash = (l1Hash: Uint8Array, sequenceNumber: bigint): Hash =>
   keccak256Hex(concatBytes([bytesOf(1n, 32), keccak256(concatBytes([l1Hash, bytesOf(sequenceNumber, 32)]))]));

@@ -57,7 +57,7 @@ export interface CallFrame {
   readonly calls?: readonly CallFrame[];
 }
 
-/** The logs that stand: those of a frame that failed, and of all below it, do not. */
+/** The logs of successful frames. A failed frame discards its logs and those of its calls. */
 export const logsOf = (frame: CallFrame): LogEntry[] => {
   const standing = (each: CallFrame): readonly (LogEntry & { readonly index: Data })[] =>
     each.error === undefined ? [...(each.logs ?? []), ...(each.calls ?? []).flatMap(standing)] : [];

@@ -18,7 +18,7 @@ test("an empty trie has the known root", () => {
 
 for (const count of [1, 2, 3, 16, 17, 127, 128, 129, 130, 255, 256, 257, 300]) {
   test(`${count} values have the library's root`, async () => {
-    // Lengths around 32 bytes: a node shorter than that stands in its parent.
+    // Lengths around 32 bytes: a shorter node is embedded in its parent.
     const values = Array.from({ length: count }, (_, at) => new Uint8Array(1 + ((at * 7) % 60)).fill(at % 251 || 1));
     assert.equal(orderedTrieRoot(values), await libraryRoot(values));
   });

@@ -47,18 +47,20 @@ const run = async (call: PlainCall): Promise<TransactionResult> => {
     (keys) => source.read(keys, new AbortController().signal),
     (reader) =>
       applyTransaction(
-        engine,
-        new StateOverlay(reader),
         {
-          number: block.number,
-          timestamp: block.timestamp,
-          coinbase: block.miner,
-          gasLimit: block.gasLimit,
-          // Unlike geth it shows the base fee to a call without a price.
-          baseFee: block.baseFeePerGas ?? 0n,
-          prevRandao: block.mixHash,
-          blobBaseFee: 1n,
-          blockHash: (number) => (number === block.number ? block.hash : reader.blockHash(number)),
+          engine,
+          state: new StateOverlay(reader),
+          block: {
+            number: block.number,
+            timestamp: block.timestamp,
+            coinbase: block.miner,
+            gasLimit: block.gasLimit,
+            // Unlike geth it shows the base fee to a call without a price.
+            baseFee: block.baseFeePerGas ?? 0n,
+            prevRandao: block.mixHash,
+            blobBaseFee: 1n,
+            blockHash: (number) => (number === block.number ? block.hash : reader.blockHash(number)),
+          },
         },
         {
           type: 2,

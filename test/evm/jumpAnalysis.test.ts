@@ -9,7 +9,7 @@ import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 const AT: Address = `0x${"aa".repeat(20)}`;
 const NOTHING = new Uint8Array(0);
 
-/** Counts how often the library reads a byte that stands after all that runs: only its analysis does. */
+/** Counts how often the library reads a byte after the executed code. Only its jump analysis does. */
 const watchedCode = (): { readonly code: Uint8Array; readonly reads: () => number } => {
   const bytes = Uint8Array.fromHex("6003565b00fe");
   let reads = 0;

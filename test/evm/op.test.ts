@@ -9,8 +9,9 @@ import { applyDeposit } from "../../src/evm/applyDeposit.ts";
 import { applyTransaction } from "../../src/evm/applyTransaction.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import { l1AttributesOf, opChainFees } from "../../src/evm/opChainFees.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
-import { EMPTY_CODE_HASH, StateOverlay } from "../../src/evm/stateOverlay.ts";
+import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 
 const FROM: Address = `0x${"aa".repeat(20)}`;
@@ -54,7 +55,7 @@ const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
 
 test("a deposit mints, moves, pays nothing, and uses up the nonce", async () => {
   const state = stateWith(0n);
-  const result = await applyDeposit(engineOf("isthmus"), state, BLOCK, deposit({}));
+  const result = await applyDeposit({ engine: engineOf("isthmus"), state, block: BLOCK }, deposit({}));
   assert.deepEqual([result.status, result.gasUsed, result.nonce], ["success", 21_000n, 3n]);
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [60n, 40n, 4n]);
   assert.equal(state.balanceOf(COINBASE), 0n);
@@ -64,7 +65,7 @@ test("a deposit that cannot begin keeps what it minted, and uses all its gas", a
   for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
     const state = stateWith(0n);
     const failing = deposit(fields);
-    const result = await applyDeposit(engineOf("isthmus"), state, BLOCK, failing);
+    const result = await applyDeposit({ engine: engineOf("isthmus"), state, block: BLOCK }, failing);
     assert.deepEqual([result.status, result.gasUsed], ["halt", failing.gas]);
     assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
   }
@@ -74,7 +75,7 @@ test("a deposit whose code fails is undone, but not its mint", async () => {
   const state = stateWith(0n);
   state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
   state.endTransaction(true);
-  const result = await applyDeposit(engineOf("isthmus"), state, BLOCK, deposit({}));
+  const result = await applyDeposit({ engine: engineOf("isthmus"), state, block: BLOCK }, deposit({}));
   assert.equal(result.status, "revert");
   assert.ok(result.gasUsed < 22_000n);
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
@@ -113,7 +114,7 @@ test("a transaction pays L1 and operator fees into their vaults, and the base fe
     authorizationList: [],
   };
   const fees = opChainFees(engine.rules, l1, new Uint8Array(110).fill(7));
-  await applyTransaction(engine, state, BLOCK, message, { fees });
+  await applyTransaction({ engine, state, block: BLOCK }, message, { fees });
   const operator = 21_000n * 2n * 100n + 5n;
   assert.equal(state.balanceOf(L1_FEE_VAULT), fees.fixed);
   assert.ok(fees.fixed > 0n);
@@ -183,7 +184,16 @@ test("Karst caps the gas of a transaction, but not of a deposit", async () => {
     authorizationList: [],
   };
   const rich = () => stateWith(10n ** 18n);
-  await assert.rejects(applyTransaction(engineOf("karst"), rich(), BLOCK, message), /transaction gas limit too high/);
-  assert.equal((await applyTransaction(engineOf("jovian"), rich(), BLOCK, message)).status, "success");
-  assert.equal((await applyDeposit(engineOf("karst"), rich(), BLOCK, deposit({ gas }))).status, "success");
+  await assert.rejects(
+    applyTransaction({ engine: engineOf("karst"), state: rich(), block: BLOCK }, message),
+    /transaction gas limit too high/,
+  );
+  assert.equal(
+    (await applyTransaction({ engine: engineOf("jovian"), state: rich(), block: BLOCK }, message)).status,
+    "success",
+  );
+  assert.equal(
+    (await applyDeposit({ engine: engineOf("karst"), state: rich(), block: BLOCK }, deposit({ gas }))).status,
+    "success",
+  );
 });

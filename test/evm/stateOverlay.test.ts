@@ -5,7 +5,8 @@ import fc from "fast-check";
 import { type Address, formatData, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { LibraryState } from "../../src/evm/libraryState.ts";
-import { EMPTY_CODE_HASH, StateOverlay } from "../../src/evm/stateOverlay.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
+import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { type PlainAccount, type PlainState, readerOf, withChanges } from "../support/stateRoot.ts";
 
 const ADDRESSES = [1, 2, 3].map((digit): Address => `0x${String(digit).repeat(40)}`);

@@ -84,8 +84,11 @@ const replay = async (
         blobBaseFee: 1n,
         blockHash: () => parent.hash,
       };
-      await beginBlock(engine, state, environment, parent.hash, own.parentBeaconBlockRoot);
-      const result = await applyTransaction(engine, state, environment, messageOf(transaction, from));
+      await beginBlock(
+        { engine, state, block: environment },
+        { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot },
+      );
+      const result = await applyTransaction({ engine, state, block: environment }, messageOf(transaction, from));
       // Looked at afterwards, so it has to be there.
       for (const address of WATCHED) state.codeOf(address);
       return { state, result };

@@ -3,14 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
-import {
-  type Decision,
-  emptySequence,
-  follow,
-  isDegraded,
-  receive,
-  type SequenceState,
-} from "../../src/feed/sequence.ts";
+import { follow, isDegraded, receive } from "../../src/feed/sequence.ts";
+import { type Decision, emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
 import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
 
 const LIMITS = { maxDepth: 5 };

@@ -16,7 +16,7 @@ const block = (number: number): SealedBlock => {
 const blocks = (from: number, to: number): SealedBlock[] =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => block(from + index));
 
-/** The same kept as a plain list. */
+/** The same blocks as a plain list. */
 const check = (ring: BlockRing, model: readonly SealedBlock[]): void => {
   const newest = model.length === 0 ? 0n : (model.at(-1)?.block.number ?? 0n);
   assert.equal(ring.length, model.length);

@@ -8,7 +8,7 @@ import { growth, type LongOptions, MAX_GROWTH } from "./support/memory.ts";
 
 const REQUESTS = 100_000;
 const CONCURRENCY = 16;
-/** The heap grows to its working size first: what is told is the time after that. */
+/** The heap first grows to its working size. The report covers the time after that. */
 const WARM_UP = 20_000;
 const SAMPLE_EVERY = 500;
 

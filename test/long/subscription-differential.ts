@@ -65,7 +65,7 @@ interface Watched {
   readonly book: LogBook;
 }
 
-/** What one subscription was told against what its filter matches of all that was ever pending. */
+/** Compares the events of one subscription with the matching logs of all blocks that were ever pending. */
 const differenceOf = ({ filter, book }: Watched, union: ReadonlyMap<string, RpcLog>, from: number, to: number) => {
   const expected = [...union].filter(([, log]) => matchesLog(filter, log)).map(([key]) => key);
   const inside = (keys: Iterable<string>) => keysFrom(keys, from).filter((key) => Number(key.split(":", 1)[0]) <= to);

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { WebSocketServer } from "ws";
 import { createPendingTransactions } from "../../src/nodes/pendingTransactions.ts";
 
-/** A node's WebSocket that takes the subscription, or does not, and tells what the test says. */
+/** A node's WebSocket that accepts or rejects the subscription, and sends what the test provides. */
 const createPool = async (context: TestContext, answer: object = { result: "0x1" }) => {
   const events = new EventEmitter<{ asked: [unknown]; left: [] }>();
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });

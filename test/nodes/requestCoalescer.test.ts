@@ -6,7 +6,7 @@ import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createHeads } from "../support/heads.ts";
 import { createContext, createQuestion } from "../support/upstreamQuestion.ts";
 
-/** Holds every request until it is told what to answer. */
+/** Holds every request until the test provides the response. */
 const createHeld = () => {
   const asked: {
     question: RpcRequest;

@@ -4,7 +4,7 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { AccountState, StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createStrictState } from "../../src/evm/missingState.ts";
-import { EMPTY_CODE_HASH } from "../../src/evm/stateOverlay.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { BaseState } from "../../src/pending/baseState.ts";
 import { layerFromChanges } from "../../src/pending/stateLayers.ts";
 
@@ -69,10 +69,10 @@ test("an account whose code was dropped is fetched again", async () => {
     blockHashes: [],
   });
   const base = new BaseState({ fetch, codes, isNative: () => false }, block(1n));
-  assert.equal((await base.fetch(keysOf(ALICE), [])).asked, 1);
-  assert.equal((await base.fetch(keysOf(ALICE), [])).asked, 0);
+  assert.equal((await base.fetch(keysOf(ALICE), [])).requested, 1);
+  assert.equal((await base.fetch(keysOf(ALICE), [])).requested, 0);
   codes.clear();
-  assert.equal((await base.fetch(keysOf(ALICE), [])).asked, 1);
+  assert.equal((await base.fetch(keysOf(ALICE), [])).requested, 1);
 });
 
 test("a fetched proxy predicts its implementation's account, and the slots that the implementation reads", async () => {

@@ -54,7 +54,7 @@ test("a node that knows a block's hash for some methods only is asked the others
   for (const [method, params, result] of reads) assert.deepEqual((await ask(method, params)).body.result, result);
   const after = fakes.map((node) => node.count(...reads.map(([method]) => method), "eth_getHeaderByHash"));
   assert.deepEqual(after, [(before[0] ?? 0) + reads.length], "the form that it refused is not tried again");
-  // State is still asked by hash, and kept.
+  // State is still requested by hash, and cached.
   await ask("eth_getBalance", [ADDRESS, "latest"]);
   assert.match((await ask("eth_getBalance", [ADDRESS, "latest"])).headers.get("cache-status") ?? "", /hit/);
 });
@@ -101,7 +101,7 @@ test("who polls for a transaction that was sent through here costs each node one
   );
 });
 
-/** A node of two machines: the one that tells the newest block now is a block behind the one that told it before. */
+/** A node of two machines. The machine that reports the head now is one block behind the previous one. */
 const behind = (t: TestContext, handlers: FakeNodeOptions["handlers"]) => {
   let isBehind = false;
   const chain = createFakeChain({ height: 20 });

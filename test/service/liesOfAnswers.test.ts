@@ -84,7 +84,7 @@ after(async () => {
 
 interface Stage {
   readonly service: Service;
-  /** Another replica, without a memory of its own: it tells what is in Redis. */
+  /** Another replica with an empty memory cache: it shows the contents of Redis. */
   readonly replica: Service;
   readonly liar: LyingNode;
 }

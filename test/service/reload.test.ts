@@ -132,7 +132,8 @@ test("under load a node goes, one comes, an invalid file is refused by its path:
   writeFileSync(file, configOf([a, other]).replace("nodeb", "stranger"));
   child.kill("SIGHUP");
   await until(async () => (await reloads(opsUrl, "refused")) === 2, "a node of another chain is refused");
-  assert.match(lines.findLast(({ faults }) => faults !== undefined)?.faults?.join() ?? "", /^chains\[0\]: .*77/);
+  const lastFault = () => lines.findLast(({ faults }) => faults !== undefined)?.faults?.join() ?? "";
+  await until(() => /^chains\[0\]: .*77/.test(lastFault()), "the log names the chain id");
 
   assert.ok(
     !(await (await fetch(`${opsUrl}/metrics`)).text()).includes('upstream_breaker_open{chain="main",node="stranger"'),

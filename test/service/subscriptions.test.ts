@@ -35,7 +35,7 @@ const blockAt = async (number: number | "latest") => {
   return (await devnet.rpc("eth_getBlockByNumber", tag, false)) as Block;
 };
 
-/** Hashes by number, the last one that was told. */
+/** The last hash that was sent, by number. */
 const createChainBook = () => {
   const hashes = new Map<number, string>();
   const doubled: string[] = [];
@@ -72,14 +72,14 @@ test("viem and ethers see each block, event and pending log once, through a rest
   });
   const bookEthers = (log: Log) => {
     books.ethers.add({ ...log, logIndex: log.index });
-    // ethers tells of a log that is taken back only to those who wait for that log.
+    // ethers reports a removed log only to listeners of that log.
     const removed = new Log({ ...log, removed: true }, ethers);
     if (!log.removed) void ethers.once({ orphan: "drop-log", log: removed }, bookEthers);
   };
   await ethers.on({ topics: [] }, bookEthers);
   await ethers.on("block", (number: number) => numbers.push(number));
   try {
-    // All subscriptions stand when the next but one block has come.
+    // All subscriptions are active two blocks later.
     const first = Number((await blockAt("latest")).number) + 2;
     await until(() => blocks.hashes.has(first + 2) && books.pending.keys.size > 0, "blocks");
 

@@ -10,7 +10,7 @@ let service: Service;
 let addresses: readonly string[];
 let token: string;
 
-/** Some blocks with transfers, tokens, creations and reverts, then a chain that stands still. */
+/** Some blocks with transfers, tokens, creations and reverts. After them, the chain has no new blocks. */
 before(async () => {
   devnet = await createDevnet({ manual: true });
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 200 });

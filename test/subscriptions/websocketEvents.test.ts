@@ -221,7 +221,7 @@ test("pendingLogs: each log once, with the message that brought it; the sealed b
     rpcLog(11n, hashOf(11n), "four", 3),
   ]);
   await rig.head(11n);
-  // The feed had not told the last one: it comes with the block.
+  // The feed did not send the last one: it is sent with the block.
   assert.deepEqual(names(logs()), ["one", "three", "four"]);
   rig.close();
 });

@@ -1,7 +1,7 @@
 import type { Lie } from "./lyingNode.ts";
 import type { BlockSummary, ChainCall, SealedChain } from "./sealedChain.ts";
 
-/** One lie about an answer, and the call that it is told to. */
+/** A wrong answer, and the call that gets it. */
 export interface AnswerLie {
   readonly lie: Lie;
   readonly call: ChainCall;
@@ -34,7 +34,7 @@ const withLog = (receipts: readonly Fields[], change: Change): unknown[] => {
   );
 };
 
-/** Blocks are asked by number or by hash, so a lie about one is told in both forms. */
+/** Blocks are requested by number or by hash, so both forms get the wrong answer. */
 export const answerLies = (chain: SealedChain, transferTopic: string): readonly AnswerLie[] => {
   const [final, otherFinal] = chain.final as readonly [BlockSummary, BlockSummary];
   const [recent, otherRecent] = chain.recent.slice(-2) as [BlockSummary, BlockSummary];

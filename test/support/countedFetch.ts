@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { StateFetch } from "../../src/evm/nodeState.ts";
+import type { StateFetch } from "../../src/core/stateReader.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import type { Anvil } from "../devnet/anvil.ts";
 
@@ -22,7 +22,7 @@ interface Response {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
-/** Asks a real node in batches, as far away as told, and counts. */
+/** Requests a real node in batches, with a configured latency, and counts the requests. */
 export const countedFetch = (anvil: Anvil, options: CountedFetchOptions = {}): CountedFetch => {
   const { refused = [], latencyMs = 0 } = options;
   let roundTrips = 0;

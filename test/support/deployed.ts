@@ -19,7 +19,7 @@ interface Receipt {
   readonly status: Hex;
 }
 
-/** `plan`: name, contract and arguments, which may name contracts that stand before. */
+/** `plan`: name, contract and arguments, which may name contracts before it. */
 export const deploy = async (
   anvil: Anvil,
   contracts: ReadonlyMap<string, Contract>,

@@ -18,7 +18,7 @@ const ringBlock = (header: HeaderFields): RingBlock => {
   return { number: BigInt(number), hash, parentHash, timestamp: BigInt(timestamp), logsBloom: parseData(logsBloom) };
 };
 
-/** Heads of a node that a test advances: it looks when it is told to. */
+/** Heads of a node that a test advances: it polls only on request. */
 export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
   const listeners = new Set<(change: HeadChange) => void>();
   let ring: readonly { readonly block: RingBlock; readonly header: HeaderFields }[] = [];
@@ -122,7 +122,7 @@ export const createDevnetPending = async (
             return feed;
           },
         }),
-    ask,
+    read: ask,
     telemetry,
     ...options,
   });

@@ -19,7 +19,7 @@ export interface FakeChainOptions {
   readonly seed?: string;
 }
 
-/** A generated chain that several fake nodes may share; every change is told to listeners with the new blocks. */
+/** A generated chain that several fake nodes may share; listeners get every change with the new blocks. */
 export interface FakeChain {
   readonly chainId: number;
   readonly blocks: readonly FakeBlock[];

@@ -11,7 +11,7 @@ const settle = async (): Promise<void> => {
   }
 };
 
-/** Time that passes only when told to. */
+/** Time that passes only when the test advances it. */
 export const createFakeClock = (): FakeClock => {
   let nowMs = 1_000_000;
   const sleepers = new Set<{ readonly dueMs: number; readonly wake: () => void }>();

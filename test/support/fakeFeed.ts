@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type WebSocket, WebSocketServer } from "ws";
 
-/** A feed that sends what a test tells it to, and no more. */
+/** A feed that sends only the messages of a test. */
 export interface FakeFeed {
   readonly url: string;
   /** Resolves with the next connection. */

@@ -9,7 +9,7 @@ export interface FakeBlock {
   readonly header?: HeaderFields;
 }
 
-/** Heads that go where a test sends them. Block N has hash N, unless told otherwise, and two seconds. */
+/** Heads that go where a test sends them. Block N has hash N, unless the test provides one, and a time two seconds after its parent. */
 export const createFakeHeads = (first: bigint) => {
   const listeners = new Set<(change: HeadChange) => void>();
   const headers = new Map<string, HeaderFields>();
@@ -43,7 +43,7 @@ export const createFakeHeads = (first: bigint) => {
   let looks = 0;
   return {
     blockTimeMs: 2_000,
-    /** What setNative was told. */
+    /** The last argument of `setNative`. */
     native,
     setNative: (value: boolean) => {
       native.push(value);

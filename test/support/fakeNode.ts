@@ -78,7 +78,7 @@ const readBody = async (request: IncomingMessage): Promise<string> => {
   return Buffer.concat(chunks).toString();
 };
 
-/** A JSON-RPC node on port 0 that answers from a generated chain, counts what it is asked, and fails as told. */
+/** A JSON-RPC node on port 0 that answers from a generated chain, counts its calls, and has the configured faults. */
 export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<FakeNode> => {
   const chain = options.chain ?? createFakeChain();
   const faults: Faults = {};
@@ -127,7 +127,7 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
     eth_blockNumber: () => `0x${height().toString(16)}`,
     eth_getBlockByNumber: ([tag]) => byTag(tag)?.json ?? null,
     eth_getBlockByHash: ([hash]) => byHash(hash)?.json ?? null,
-    // Balance and storage tell which block was read.
+    // Balance and storage contain the number of the block that was read.
     eth_getBalance: ([, block]) => `0x${stateBlock(block).number.toString(16)}`,
     eth_getStorageAt: ([, , block]) => stateBlock(block).hash,
     eth_sendRawTransaction: () => `0x${"ab".repeat(32)}`,

@@ -15,7 +15,7 @@ export interface WireOptions {
   readonly timestamp?: bigint;
 }
 
-/** One message as the wire has it; block N stands on hash N - 1, and its payload is N, unless told otherwise. */
+/** One message in wire format. By default the parent of block N has hash N - 1, and its payload id is N. */
 export const wireMessage = (index: number, options: WireOptions = {}): Record<string, unknown> => {
   const number = options.number ?? 101n;
   return {

@@ -74,7 +74,7 @@ export const wrongParent = latestWith("another parent of the newest block", (blo
 export const numberOff = (name: string, offset: bigint): Lie =>
   latestWith(name, (block) => ({ ...block, number: quantity(BigInt(String(block.number)) + offset) }));
 
-/** Tells the truth and the lie in turn. */
+/** Alternates between the right and the wrong head. */
 export const everyOther = (name: string, lie: Lie): Lie => {
   let count = 0;
   return {
@@ -87,7 +87,7 @@ export const everyOther = (name: string, lie: Lie): Lie => {
   };
 };
 
-/** Lies that a chain of any height can be told, e.g. while it reorganises. */
+/** Wrong heads for a chain of any height, for example while it reorganises. */
 export const HEAD_LIES: readonly Lie[] = [
   headAt("2^60", 2n ** 60n),
   headAt("2^256-1", 2n ** 256n - 1n),

@@ -1,7 +1,7 @@
 import type { BlockId, Heads, RingBlock } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 
-/** A hash that tells its number and its fork. */
+/** A hash that contains its number and its fork. */
 export const hashOf = (number: bigint, fork = 0): Hash =>
   `0x${fork.toString(16).padStart(8, "f")}${number.toString(16).padStart(56, "0")}`;
 

@@ -6,10 +6,10 @@ export interface BookedLog {
   readonly removed?: boolean | undefined;
 }
 
-/** What a subscription's events come to: a log is there when it was told and not taken back. */
+/** The result of a subscription's events: logs that were sent and not removed. */
 export interface LogBook {
   readonly keys: ReadonlySet<string>;
-  /** Told twice, or taken back without having been told. */
+  /** Sent twice, or removed before it was sent. */
   readonly faults: readonly string[];
   readonly taken: number;
   add(log: BookedLog): void;

@@ -55,7 +55,7 @@ const increment = (counts: Map<string, number>, key: string): void => {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 };
 
-/** Stands in front of an honest node and changes its answers as the lies say. Ends with the test. */
+/** Forwards requests to an honest node, and changes its answers by the configured lies. Ends with the test. */
 export const startLyingNode = async (t: Lifespan, target: string, lies: readonly Lie[] = []): Promise<LyingNode> => {
   const lied = new Map<string, number>();
   const calls = new Map<string, number>();

@@ -1,7 +1,7 @@
 import { ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 
-/** A sealed block that simulations of tests stand on. */
+/** A sealed block as the base of simulations in tests. */
 export const PARENT: ParentBlock = {
   number: 100n,
   hash: `0x${"ab".repeat(32)}`,

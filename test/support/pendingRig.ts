@@ -38,7 +38,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
             return { connected: () => 1, close: () => {} };
           },
         }),
-    ask: async (method, params) => {
+    read: async (method, params) => {
       asked.push(method);
       return answers.get(`${method} ${params[0]}`) ?? answers.get(method) ?? null;
     },

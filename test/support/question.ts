@@ -3,7 +3,7 @@ import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../../s
 import type { Hash } from "../../src/ethereum/hex.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 
-/** A hash that is easy to tell apart: the number, then the fork. */
+/** A recognisable hash: the number, then the fork. */
 export const hashOf = (number: number | bigint, fork = 0): Hash =>
   `0x${number.toString(16).padStart(32, "0")}${fork.toString(16).padStart(32, "0")}`;
 

@@ -192,7 +192,7 @@ export const startCluster = async (t: Lifespan): Promise<RedisCluster> => {
   await Promise.all(
     masters.map(({ admin }, index) => admin.cluster("ADDSLOTSRANGE", SLOTS[index]?.[0] ?? 0, SLOTS[index]?.[1] ?? 0)),
   );
-  // A node sees a master that it was told of as unsafe to vote for while both are in the same epoch.
+  // A node does not vote for a master that another node announced while both are in the same epoch.
   await Promise.all(masters.map(({ admin }, index) => admin.cluster("SET-CONFIG-EPOCH", index + 1)));
   for (const other of [second, third, replica]) await first.admin.cluster("MEET", HOST, other.port);
   const isWhole = async ({ admin }: RedisServer): Promise<boolean> => {

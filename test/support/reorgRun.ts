@@ -15,12 +15,12 @@ export type ReorgStep =
 
 export interface ReorgRun {
   readonly replicas: readonly RecordedReplica[];
-  /** Does the steps under load, some of the time between two of them, and tells every answer that was not true. */
+  /** Runs the steps under load, with pauses between them, and returns every wrong answer. */
   run(steps: Iterable<ReorgStep>): Promise<readonly Untrue[]>;
 }
 
 const ASKERS_A_REPLICA = 6;
-/** A third node tells another lie this often, and now and then the truth. */
+/** Interval at which the third node changes its fault; sometimes it has none. */
 const LIE_MS = 700;
 const BLOCK_MS = 250;
 /** Below the head, how far questions and reorganisations reach. */
@@ -63,7 +63,7 @@ const createQuestions = (truth: BlockTruth, random: (below: number) => number) =
   };
 };
 
-/** A third node in front of an honest one; it tells one of the lies after the other. */
+/** A third node in front of an honest one, with one fault after the other. */
 const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
   const liar = await startLyingNode(t, target);
   const random = createRandom(seed);

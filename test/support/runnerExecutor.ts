@@ -43,7 +43,7 @@ export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOp
     },
     close: async () => {},
   };
-  /** Everything that was given to it has run, and who waited has been told, but for the delay. */
+  /** Resolves once every job has run and its result is delivered, except for the delay. */
   const idle = async (): Promise<void> => {
     for (let seen: unknown; seen !== queue; ) {
       seen = queue;

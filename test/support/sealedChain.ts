@@ -7,7 +7,7 @@ export interface BlockSummary {
   readonly transactions: readonly string[];
 }
 
-/** A real node whose chain stands still, with blocks that have transactions at both of its ends. */
+/** A real node whose chain has no new blocks, with transactions in its first and last blocks. */
 export interface SealedChain {
   readonly devnet: Devnet;
   readonly token: string;
@@ -122,7 +122,7 @@ export const questionsOf = ({ final, recent, accounts, token }: SealedChain, cou
   for (const call of ONCE) add(call);
   for (const account of accounts) {
     for (const block of [...final, ...recent]) for (const call of callsAt(block, account, token)) add(call);
-    // A trace does not tell its block: it is kept once that is final.
+    // A trace does not contain its block, so it is cached once that block is final.
     for (const { transactions } of final) {
       for (const hash of transactions) {
         add({ method: "debug_traceTransaction", params: [hash] });
@@ -134,7 +134,7 @@ export const questionsOf = ({ final, recent, accounts, token }: SealedChain, cou
   return [...distinct.values()];
 };
 
-/** Kept until the next head, or by no one but the replica itself. */
+/** Cached until the next head, or only in the memory of the replica. */
 const OF_THE_HEAD =
   /^(eth_chainId|net_version|eth_blockNumber|eth_gasPrice|eth_maxPriorityFeePerGas|eth_blobBaseFee|eth_feeHistory)$/;
 const OF_THE_STATE =

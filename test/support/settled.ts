@@ -2,7 +2,7 @@ import { metric, rpc } from "./rpc.ts";
 import type { Service } from "./service.ts";
 import { until } from "./until.ts";
 
-/** Until forebay knows what is final and its ring reaches down to there: before, not everything that may be kept is. */
+/** Waits until forebay knows the finalized head and its ring reaches down to it. Before that, not every cacheable response is cached. */
 export const settled = async (service: Service): Promise<void> => {
   await until(
     async () => (await metric(service.opsUrl, "forebay_head{", 'tag="safe"')) > 0,

@@ -1,8 +1,9 @@
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
+import type { StateFetch } from "../../src/core/stateReader.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
-import { createNodeState, type StateFetch } from "../../src/evm/nodeState.ts";
+import { createNodeState } from "../../src/evm/nodeState.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import { createSimulator, wishOfCall, wishOfPayload } from "../../src/simulation/simulator.ts";
 

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
+import type { StateFetch } from "../../src/core/stateReader.ts";
 import {
   type Address,
   type Data,
@@ -13,7 +14,6 @@ import {
 } from "../../src/ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../../src/ethereum/rules.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
-import type { StateFetch } from "../../src/evm/nodeState.ts";
 import { CODES, RpcError } from "../../src/jsonrpc/rpcError.ts";
 import type { Ask } from "./nodeState.ts";
 import { NotInWitness, type WitnessState } from "./witness.ts";

@@ -3,8 +3,9 @@ import { type Address, type Data, formatData, formatQuantity, type Hash, parseDa
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { applyTransaction } from "../../src/evm/applyTransaction.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
-import { EMPTY_CODE_HASH, StateOverlay } from "../../src/evm/stateOverlay.ts";
+import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 
 /** The fields of a call object that are used here. */
@@ -44,10 +45,14 @@ const messageOf = (call: TracedCall): TransactionMessage => ({
 });
 
 const apply = (tracer: Tracer, state: StateReader, call: TracedCall) =>
-  applyTransaction(engines(tracer.rules), new StateOverlay(state), tracer.block, messageOf(call), {
-    checks: ANY_CALL,
-    tracesAccess: true,
-  });
+  applyTransaction(
+    { engine: engines(tracer.rules), state: new StateOverlay(state), block: tracer.block },
+    messageOf(call),
+    {
+      checks: ANY_CALL,
+      tracesAccess: true,
+    },
+  );
 
 /** What geth's prestateTracer reports of a call: the accounts and slots that it read, as they were before. */
 export const tracePrestate = async (tracer: Tracer, call: TracedCall): Promise<Record<Address, unknown>> => {

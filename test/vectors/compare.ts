@@ -20,7 +20,7 @@ export const shapeOf = (value: unknown): unknown => {
   return value === null ? "null" : typeof value;
 };
 
-/** Equal as parsed JSON, or excepted by a rule (told as a diagnostic); `specOnly` compares shapes. */
+/** Equal as parsed JSON, or excepted by a rule (reported as a diagnostic); `specOnly` compares shapes. */
 export const compare = (t: TestContext, exchange: Exchange, actual: Response, specOnly: boolean): void => {
   const { response } = exchange;
   assert.deepEqual(actual.id, exchange.request.id, "the id is not echoed");

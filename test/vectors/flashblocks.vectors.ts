@@ -6,7 +6,8 @@ import type { Hash } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
-import { type Decision, emptySequence, receive } from "../../src/feed/sequence.ts";
+import { receive } from "../../src/feed/sequence.ts";
+import { type Decision, emptySequence } from "../../src/feed/sequenceState.ts";
 import { applyFlashblock, type PendingChain } from "../../src/pending/applyFlashblock.ts";
 import { decodeOnly } from "../../src/pending/decode.ts";
 import { createPendingBlock } from "../../src/pending/pendingBlock.ts";
@@ -33,7 +34,7 @@ const read = (body: Body | undefined): Record<string, unknown> => {
 const play = (messages: readonly Flashblock[], base: BlockId) => {
   const decisions: Decision[] = [];
   let state = emptySequence;
-  let chain: PendingChain = { base, alsoShown: {}, blocks: [] };
+  let chain: PendingChain = { base, extraBlockFields: {}, blocks: [] };
   const raws: `0x${string}`[] = [];
   for (const message of messages) {
     const step = receive(state, message, base, LIMITS);

@@ -4,7 +4,7 @@ const isRecord = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * A simulated block's hash follows from its state root, which cannot be known here: wherever it stands, its number stands instead.
+ * A simulated block's hash follows from its state root, which cannot be known here: every occurrence is replaced by its number.
  * Transaction hashes stay. Of an error the code and the text count.
  */
 export const maskSimulation = ({ result, error }: Fields): unknown => {

@@ -118,7 +118,7 @@ export const play = async (
       deliver = onMessage;
       return { connected: () => 1, close: () => {} };
     },
-    ask: node.ask,
+    read: node.ask,
     telemetry,
     now: () => nowMs,
   });

@@ -23,7 +23,7 @@ const readXz = (path: string): string => {
 
 export interface RealBlocks {
   readonly forks: ChainForks;
-  /** The block that the first executed one stands on. */
+  /** The parent of the first executed block. */
   readonly parent: WitnessBlock;
   /** Ascending: ancestors that the blocks read, the parent, the executed blocks. */
   readonly blocks: readonly WitnessBlock[];

@@ -135,7 +135,7 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
     assert.equal(blocks.length, entriesOf(exchange).length, basename(file));
     for (const block of blocks) {
       const isOld = !("parentBeaconBlockRoot" in block);
-      // Before those forks there are no such fields (one vector stands on block 1).
+      // Before those forks there are no such fields (one vector is based on block 1).
       if (isOld) continue;
       assert.deepEqual(
         FIELDS.filter((name) => !(name in block)),
@@ -153,7 +153,7 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
   assert.deepEqual(differing, []);
 });
 
-/** Hashes of simulated blocks, wherever they stand. */
+/** Hashes of simulated blocks, in any field. */
 const hidden = (blocks: readonly Block[]): Block[] => {
   let text = JSON.stringify(blocks);
   for (const { hash, number } of blocks) text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);

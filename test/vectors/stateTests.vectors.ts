@@ -115,7 +115,7 @@ const apply = (post: Post, state: StateOverlay, block: BlockEnvironment): Promis
   // Rules of the block, which whoever puts transactions into one holds to.
   if (message.gas > block.gasLimit) throw new TransactionError("blockGasLimit", "gas limit reached");
   if (BigInt(message.blobVersionedHashes.length) > BLOBS.max) throw new TransactionError("blobs", "too many blobs");
-  return applyTransaction(engine, state, block, message);
+  return applyTransaction({ engine, state, block }, message);
 };
 
 const parseState = (pre: StateTest["pre"]): PlainState =>

@@ -97,7 +97,7 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
     }
   }
 
-  /** All logs that any vector tells, filtered: complete for every filter that a vector asks. */
+  /** The logs of all vectors, filtered. Complete for every filter of a vector. */
   const getLogs = (filter: Readonly<Record<string, unknown>>) => {
     const from = numberOf(filter.blockHash ?? filter.fromBlock ?? "latest") ?? 0;
     const to = numberOf(filter.blockHash ?? filter.toBlock ?? "latest") ?? head;

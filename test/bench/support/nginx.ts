@@ -8,7 +8,7 @@ import type { Server } from "./compareServers.ts";
 
 const START_MS = 10_000;
 
-/** As its documentation has it for a reverse proxy with kept connections; one worker, no log. */
+/** The configuration of nginx's documentation for a reverse proxy with keep-alive; one worker, no log. */
 const config = (folder: string, port: number, upstreamPorts: readonly number[]): string => `
 daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr warn;
 events { worker_connections 1024; }

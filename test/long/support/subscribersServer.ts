@@ -5,7 +5,7 @@ import { createPendingBlock } from "../../support/pendingBlock.ts";
 import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
 import { LOGS_A_FLASHBLOCK, PERSONS, personTopic, TOKEN, TRANSFER, timeTopic } from "./subscribersShape.ts";
 
-/** The server of the long run `subscribers`: emits flashblocks when told to, and tells what it holds. */
+/** The server of the long run `subscribers`: emits flashblocks on request, and reports its memory. */
 setFlagsFromString("--expose-gc");
 const collect: () => void = runInNewContext("gc");
 

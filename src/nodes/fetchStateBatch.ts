@@ -1,10 +1,16 @@
+import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
-import type { StateFetch } from "../evm/nodeState.ts";
+import type { StateFetch } from "../core/stateReader.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import { isRetryable } from "../nodes/errorKind.ts";
-import { rankNodes } from "../nodes/nodeSelection.ts";
-import type { Upstreams } from "./upstreams.ts";
+import { isRetryable } from "./errorKind.ts";
+import { rankNodes } from "./nodeSelection.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
+
+export interface StateNodes {
+  readonly nodes: readonly UpstreamNode[];
+  readonly heads: { current(): Heads | undefined };
+}
 
 const decoder = new TextDecoder();
 
@@ -24,7 +30,7 @@ const isRetryableFailure = (outcome: RpcResponse | NodeError): boolean =>
  * It returns one value or error per read, in order. It rejects with RpcError (503) if no node is available.
  */
 export const createStateFetcher =
-  (upstreams: Upstreams, timeoutMs: number): StateFetch =>
+  (upstreams: StateNodes, timeoutMs: number): StateFetch =>
   async (calls) => {
     const reach = { signal: AbortSignal.timeout(timeoutMs), deadlineMs: performance.now() + timeoutMs };
     const heads = upstreams.heads.current();

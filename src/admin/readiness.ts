@@ -1,18 +1,24 @@
-import type { ReadinessReport } from "../admin/opsServer.ts";
-import type { Config } from "../config/schema.ts";
-import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { ReadinessReport } from "./opsServer.ts";
 
-/** What readiness looks at. */
+interface WatchedNode {
+  readonly name: string;
+  readonly available: boolean;
+  readonly identified: boolean;
+  readonly fault?: { readonly kind: string; readonly text: string } | undefined;
+}
+
+/** The parts of a chain that decide its readiness. */
 export interface WatchedChain {
   readonly name: string;
   readonly upstreams: {
-    readonly nodes: readonly Pick<UpstreamNode, "name" | "available" | "identified" | "fault">[];
+    readonly nodes: readonly WatchedNode[];
     readonly heads: { current(): unknown };
   };
 }
 
 export interface ReadinessOptions<C extends WatchedChain> {
-  readonly rule: Config["server"]["readiness"];
+  /** The chains that must be known: all, any, or those of these names. */
+  readonly rule: "all" | "any" | readonly string[];
   chains(): readonly C[];
   /** The chain has its genesis and a first head. */
   isKnown(chain: C): boolean;
@@ -21,7 +27,7 @@ export interface ReadinessOptions<C extends WatchedChain> {
 }
 
 export interface Readiness<C> {
-  /** For the whole process, or for the named chain. */
+  /** Reports for the process, or for the named chain. */
   report(chain: string | undefined): ReadinessReport;
   /** The chain is known and one of its nodes can be asked now. */
   isServing(chain: C): boolean;
@@ -30,7 +36,7 @@ export interface Readiness<C> {
 /** With rule `any`: after this time one known chain is enough. */
 const GRACE_MS = 10_000;
 
-/** Why no node of a chain is used yet: a wrong chain tells more than a node that cannot be reached. */
+/** Returns why no node of a chain is used yet. A wrong chain is more important than a node that cannot be reached. */
 const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
   const kinds = new Set(upstreams.nodes.map(({ fault }) => fault?.kind));
   if (kinds.has("wrongChain")) return "wrong chain id or genesis";
@@ -50,7 +56,7 @@ const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>>
   return Object.fromEntries(nodes.map(({ name, fault }) => [name, fault?.text ?? "no answer yet"]));
 };
 
-/** Whether requests may be sent here. Once ready, the process stays ready until it drains. */
+/** Creates the readiness of the process. A process that was ready once stays ready until it drains. */
 export const createReadiness = <C extends WatchedChain>(options: ReadinessOptions<C>): Readiness<C> => {
   const { rule, isKnown, now = () => performance.now() } = options;
   const startedMs = now();

@@ -12,7 +12,7 @@ interface BlockL1 {
   readonly attributes: L1Attributes;
 }
 
-/** The L1 attributes of the deposit that begins every block of an OP-stack chain; undefined for any other transaction. */
+/** Parses the L1 attributes of a part's first transaction: the deposit at the start of every block of an OP-stack chain. */
 const parseFirst = ({ transactions: [first] }: FlashblockPart): BlockL1 | undefined => {
   if (first === undefined) return undefined;
   try {
@@ -27,20 +27,23 @@ const parseFirst = ({ transactions: [first] }: FlashblockPart): BlockL1 | undefi
   }
 };
 
-const parsed = new WeakMap<FlashblockPart, BlockL1 | undefined>();
-
-const blockL1 = ({ parts: [first] }: PendingBlockState): BlockL1 | undefined => {
-  if (first === undefined) return undefined;
-  if (!parsed.has(first)) parsed.set(first, parseFirst(first));
-  return parsed.get(first);
-};
-
 /**
- * The L1 fields of a receipt that the feed's metadata gives, of a transaction that was not executed here. They follow from the
- * transaction's bytes and the block's first deposit alone. Deposits have none.
+ * Computes the L1 fields of receipts from the feed's metadata, for transactions that were not executed.
+ * The fields follow from the transaction's bytes and the block's first deposit. Deposits have none.
  */
-export const l1Extra = (block: PendingBlockState, transaction: Transaction): ReceiptExtra => {
-  if (transaction.type === DEPOSIT_TYPE) return {};
-  const l1 = blockL1(block);
-  return l1 === undefined ? {} : opReceiptExtra(l1.rules, l1.attributes, transaction.raw);
-};
+export class L1ReceiptFields {
+  /** The parsed attributes by the first part of a block. */
+  readonly #parsed = new WeakMap<FlashblockPart, BlockL1 | undefined>();
+
+  of(block: PendingBlockState, transaction: Transaction): ReceiptExtra {
+    if (transaction.type === DEPOSIT_TYPE) return {};
+    const l1 = this.#parse(block);
+    return l1 === undefined ? {} : opReceiptExtra(l1.rules, l1.attributes, transaction.raw);
+  }
+
+  #parse({ parts: [first] }: PendingBlockState): BlockL1 | undefined {
+    if (first === undefined) return undefined;
+    if (!this.#parsed.has(first)) this.#parsed.set(first, parseFirst(first));
+    return this.#parsed.get(first);
+  }
+}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createReadiness, type ReadinessOptions, type WatchedChain } from "../../src/app/readiness.ts";
+import { createReadiness, type ReadinessOptions, type WatchedChain } from "../../src/admin/readiness.ts";
 import type { IdentityFault } from "../../src/nodes/identityGate.ts";
 
 interface TestChain extends WatchedChain {

@@ -1,0 +1,77 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { ConfigError } from "../config/readConfig.ts";
+import type { ChainConfig } from "../config/schema.ts";
+import type { Endpoint } from "../http/endpoint.ts";
+import { trackInFlight } from "../http/trackInFlight.ts";
+import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
+import type { Shared } from "./shared.ts";
+
+/** An unreachable node is detected after five seconds. */
+const READY_TIMEOUT_MS = 30_000;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A chain with its configuration, from its start to its end. */
+export class ActiveChain {
+  readonly config: ChainConfig;
+  readonly chain: ServedChain;
+  readonly endpoint: Endpoint;
+  readonly #idle: () => Promise<void>;
+  readonly #wrongChain = Promise.withResolvers<never>();
+  #isKnown = false;
+
+  /** `onKnown` is called once, when the chain has its genesis and a first head. */
+  constructor(config: ChainConfig, shared: Omit<Shared, "onWrongChain">, onKnown: (chain: ActiveChain) => void) {
+    // A node of another chain is suspended. The error matters only to `untilReady`.
+    this.#wrongChain.promise.catch(() => undefined);
+    this.config = config;
+    this.chain = createChainRuntime(config, { ...shared, onWrongChain: this.#wrongChain.reject });
+    const { endpoint, idle } = trackInFlight(this.chain.endpoint);
+    this.endpoint = endpoint;
+    this.#idle = idle;
+    this.chain.ready.then(
+      () => {
+        this.#isKnown = true;
+        onKnown(this);
+      },
+      // It was closed before.
+      () => undefined,
+    );
+  }
+
+  /** The chain has its genesis and a first head. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** The chain id that the nodes returned, or else the configured one. */
+  get chainId(): bigint | number | undefined {
+    return this.#isKnown ? this.chain.upstreams.genesis.chainId : this.config.chainId;
+  }
+
+  /** Rejects with ConfigError if a node is of another chain, or if no node responds. `path`: its place in the configuration. */
+  async untilReady(path: string): Promise<void> {
+    const done = new AbortController();
+    const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: done.signal }).then(() => {
+      throw new Error(`no node of it answered within ${READY_TIMEOUT_MS / 1000} s`);
+    });
+    // It rejects when `done` aborts it, and nobody waits for it then.
+    timeout.catch(() => undefined);
+    try {
+      await Promise.race([this.chain.ready, this.#wrongChain.promise, timeout]);
+    } catch (error) {
+      throw new ConfigError([`${path}: ${messageOf(error)}`]);
+    } finally {
+      done.abort();
+    }
+  }
+
+  /** Closes the chain after its last request, or after `drainTimeoutMs`. */
+  async drain(drainTimeoutMs: number): Promise<void> {
+    const idle = new AbortController();
+    const timeout = wait(drainTimeoutMs, undefined, { signal: idle.signal }).catch(() => undefined);
+    await Promise.race([this.#idle(), timeout]);
+    idle.abort();
+    await this.chain.close();
+  }
+}

@@ -1,0 +1,71 @@
+import type { ChainConfig, Config } from "../config/schema.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch.ts";
+import { type Handlers, methodLabel } from "../methods/handlers.ts";
+import type { SocketContext, Subscriptions } from "../subscriptions/subscriptions.ts";
+import { createCallLog } from "../telemetry/callLog.ts";
+import { createCallMetrics } from "../telemetry/callMetrics.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { noHead } from "./createPendingViews.ts";
+
+/** The part of a request context that exists before the first head. */
+export type ClientContext = Pick<RequestContext, "clientId" | "requestId" | "authorize" | "signal">;
+
+/** The JSON-RPC dispatchers of one chain. */
+export interface ChainDispatch {
+  readonly http: Dispatch<RequestContext, RpcResponse>;
+  readonly webSocket: Dispatch<SocketContext, RpcResponse>;
+  /** Rejects each call by its own id, because there is no view yet. */
+  readonly beforeHead: Dispatch<ClientContext, RpcResponse>;
+}
+
+export interface ChainDispatchOptions {
+  readonly config: Pick<ChainConfig, "name">;
+  readonly server: Config["server"];
+  readonly handlers: Handlers;
+  readonly subscriptions: Subscriptions;
+  readonly telemetry: Telemetry;
+}
+
+/** Returns the limit of a response in bytes. */
+export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
+  maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
+
+const createCommonOptions = ({ config: { name }, server, telemetry }: ChainDispatchOptions) => {
+  const count = createCallMetrics(name, methodLabel, telemetry.metrics);
+  const log = createCallLog(name, telemetry.log);
+  return {
+    maxBatch: server.maxBatch,
+    maxResponseBytes: maxResponseBytesOf(server),
+    authorize: ({ method }: Call, { authorize }: ClientContext) => authorize?.(method),
+    onOutcome: (outcome: Outcome<ClientContext, RpcResponse>) => {
+      count(outcome);
+      log(outcome);
+    },
+    onError: (error: unknown, { method }: Call) =>
+      telemetry.log.error({ err: error, chain: name, method }, "a call failed"),
+  };
+};
+
+/** Creates the dispatchers of one chain. */
+export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
+  const { config, handlers, subscriptions } = options;
+  const { lookup, forward } = handlers;
+  const common = createCommonOptions(options);
+  return {
+    http: createDispatch<RequestContext, RpcResponse>({ ...common, lookup, forward }),
+    webSocket: createDispatch<SocketContext, RpcResponse>({
+      ...common,
+      lookup: (method) => subscriptions.lookup(method) ?? lookup(method),
+      forward,
+    }),
+    beforeHead: createDispatch<ClientContext, RpcResponse>({
+      ...common,
+      lookup: () => undefined,
+      forward: async () => {
+        throw noHead(config.name);
+      },
+    }),
+  };
+};

@@ -1,0 +1,36 @@
+import { createMemoryStore } from "../cache/memoryStore.ts";
+import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
+import type { Config } from "../config/schema.ts";
+import { createFairScheduler } from "../limits/fairScheduler.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { VerifyThreads } from "../verification/pool.ts";
+import { createWebSocketServer } from "../websocket/webSocketServer.ts";
+import type { Shared } from "./shared.ts";
+import { workerEntry } from "./workerEntry.ts";
+
+const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"], telemetry: Telemetry) =>
+  url === undefined ? undefined : createRedisStore({ url, timeoutMs, telemetry });
+
+export type ProcessParts = Omit<Shared, "onWrongChain"> & {
+  readonly redis: RedisStore | undefined;
+  readonly verifyPool: VerifyThreads;
+};
+
+/** Creates the parts that all chains share. */
+export const createShared = ({ server, cache }: Config, telemetry: Telemetry): ProcessParts => {
+  const { log, metrics } = telemetry;
+  return {
+    memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
+    redis: createRedis(cache, telemetry),
+    logSlots: createFairScheduler({ maxSpans: server.logSpans }),
+    webSockets: createWebSocketServer({
+      ...server,
+      metrics,
+      onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
+    }),
+    verifyPool: new VerifyThreads(workerEntry("verification")),
+    telemetry,
+    server,
+    bypassHeader: cache.bypassHeader?.toLowerCase(),
+  };
+};

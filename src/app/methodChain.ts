@@ -1,0 +1,77 @@
+import type { ChainConfig, Config } from "../config/schema.ts";
+import { splitLogs } from "../logs/splitLogs.ts";
+import type { Chain } from "../methods/method.ts";
+import { receiptsOf } from "../methods/receiptsOf.ts";
+import { createLocalFilters } from "../subscriptions/localFilters.ts";
+import { createFilters } from "../subscriptions/polledFilters.ts";
+import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
+import { maxResponseBytesOf } from "./chainDispatch.ts";
+import type { PendingViews } from "./createPendingViews.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
+import type { Shared } from "./shared.ts";
+import type { Upstreams } from "./upstreams.ts";
+
+export interface MethodChainOptions {
+  readonly config: ChainConfig;
+  readonly server: Config["server"];
+  readonly shared: Pick<Shared, "logSlots" | "telemetry">;
+  readonly upstreams: Upstreams;
+  readonly pipeline: ReadPipeline;
+  readonly views: PendingViews;
+}
+
+const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
+  splitLogs({
+    chain: config.name,
+    nodes: upstreams.nodes,
+    store: pipeline.store,
+    slots: shared.logSlots,
+    spansPerNode: ({ name: node }) =>
+      config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
+    maxResponseBytes: maxResponseBytesOf(server),
+    verification: { verifier: upstreams.verifier, receiptsOf: receiptsOf(pipeline.reads) },
+    telemetry: shared.telemetry,
+  });
+
+const createChainFilters = (
+  { config, shared, pipeline: { runScript } }: MethodChainOptions,
+  logs: Chain["logs"],
+): Chain["filters"] => {
+  const { maxFilters: maxPerClient } = config.logs;
+  return createFilters({
+    logs,
+    local: createLocalFilters({ maxPerClient }),
+    shared: runScript && createSharedFilters({ maxPerClient, run: runScript }),
+    onLocal: (err) =>
+      shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),
+  });
+};
+
+/** Creates what the methods of one chain use. */
+export const createMethodChain = (options: MethodChainOptions): Chain => {
+  const { config, upstreams, pipeline, views } = options;
+  const { maxBlocks, maxFilters: _, ...logLimits } = config.logs;
+  const logs = createLogs(options);
+  return {
+    get chainId() {
+      return upstreams.genesis.chainId;
+    },
+    reads: pipeline.reads,
+    nodes: upstreams,
+    heads: upstreams.heads,
+    logs,
+    filters: createChainFilters(options, logs),
+    logLimits: { ...logLimits, maxBlocks: maxBlocks === "none" ? undefined : maxBlocks },
+    get execution() {
+      return config.simulate.enabled ? views.execution : undefined;
+    },
+    pendingNumber: config.simulate.pendingNumber,
+    askNodeNonce: config.pending.askNodeNonce,
+    advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
+    subscribe: (listener) => views.subscribe(listener),
+    accepted: (raw) => {
+      const hash = views.recordSubmitted(raw);
+      if (hash) pipeline.absent.expectTransactions([hash]);
+    },
+  };
+};

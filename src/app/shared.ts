@@ -1,0 +1,22 @@
+import type { MemoryStore } from "../cache/memoryStore.ts";
+import type { RedisStore } from "../cache/redisStore.ts";
+import type { Config } from "../config/schema.ts";
+import type { FairScheduler } from "../limits/fairScheduler.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { VerifyPool } from "../verification/pool.ts";
+import type { WebSockets } from "../websocket/webSocketServer.ts";
+
+/** The parts that all chains of the process share. */
+export interface Shared {
+  readonly memory: MemoryStore;
+  readonly redis: RedisStore | undefined;
+  readonly logSlots: FairScheduler;
+  readonly webSockets: WebSockets;
+  /** Threads that verify responses. */
+  readonly verifyPool: VerifyPool;
+  readonly telemetry: Telemetry;
+  readonly server: Config["server"];
+  readonly bypassHeader: string | undefined;
+  /** Called if a node is suspended because it is of another chain. */
+  onWrongChain(error: Error): void;
+}

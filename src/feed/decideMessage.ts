@@ -1,0 +1,93 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Flashblock, FlashblockBase } from "./message.ts";
+import { endsInPause } from "./pace.ts";
+import {
+  type BlockMessages,
+  type Decision,
+  numberOfMessage,
+  type SequenceLimits,
+  type SequenceState,
+} from "./sequenceState.ts";
+
+const MAX_BLOCK_BYTES = 64 * 1024 * 1024;
+
+const isSame = (a: Flashblock, b: Flashblock): boolean =>
+  a.payloadId === b.payloadId &&
+  a.index === b.index &&
+  a.diff.blockHash === b.diff.blockHash &&
+  a.diff.gasUsed === b.diff.gasUsed &&
+  a.diff.transactions.length === b.diff.transactions.length &&
+  a.diff.transactions.every((transaction, index) => transaction === b.diff.transactions[index]);
+
+const isSuperseded = (state: SequenceState, message: Flashblock): boolean =>
+  state.superseded.some((old) => (old.index === 0 ? old.payloadId === message.payloadId : isSame(old, message)));
+
+/**
+ * Whether index 0 of a block above all known blocks is missing. Before the first block it is not:
+ * the connection may have opened in the middle of a block.
+ */
+const isFirstLost = (
+  { hasBegun, buffered, blocks }: SequenceState,
+  { payloadId }: Flashblock,
+  number?: bigint,
+): boolean => {
+  const newest = blocks.at(-1)?.number;
+  if (!hasBegun || (newest !== undefined && number !== undefined && number <= newest)) return false;
+  return !buffered.some(({ message }) => message.index === 0 && message.payloadId === payloadId);
+};
+
+const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
+  state.buffered.some(({ message }) => message.payloadId === block.payloadId && message.index >= block.messages.length);
+
+/** Whether the message names a predecessor in this block that was not received. */
+const lacksPredecessor = (block: BlockMessages, message: Flashblock): boolean => {
+  if (message.previous === undefined) return false;
+  const [number = "", index = ""] = message.previous.split("-");
+  return BigInt(number) === block.number && Number(index) >= block.messages.length;
+};
+
+const decideKnownPayload = (block: BlockMessages, message: Flashblock): Decision => {
+  const received = block.messages[message.index];
+  if (received) return isSame(received, message) ? "duplicate" : "replacement";
+  if (message.index > block.messages.length) return "gap";
+  return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
+};
+
+const decideFirst = (
+  state: SequenceState,
+  message: Flashblock & { readonly base: FlashblockBase },
+  head: BlockId,
+  { usualPauseMs }: SequenceLimits,
+): Decision => {
+  const { blockNumber: number, parentHash } = message.base;
+  const replaced = state.blocks.find((block) => block.number === number);
+  const parent = state.blocks.find((block) => block.number === number - 1n);
+  if (number - 1n === head.number) {
+    if (parentHash !== head.hash) return "wrongParent";
+    return replaced ? "replacement" : "first";
+  }
+  if (!parent) return "early";
+  if (isIncomplete(state, parent) || lacksPredecessor(parent, message)) return "gap";
+  // The next head shows whether the parent is complete. A message that names its predecessor has shown it already.
+  if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) return "unconfirmed";
+  return replaced ? "replacement" : "firstOfNextBlock";
+};
+
+/** Decides the effect of a message on the sequence (docs/reference/flashblocks.md, Order of messages). Changes nothing. */
+export const decideMessage = (
+  state: SequenceState,
+  message: Flashblock,
+  head: BlockId,
+  limits: SequenceLimits,
+): Decision => {
+  const number = numberOfMessage(state, message);
+  if (isSuperseded(state, message) || state.passed.includes(message.payloadId)) return "old";
+  if (number !== undefined && number <= head.number) return "old";
+  if (number !== undefined && number > head.number + BigInt(limits.maxDepth)) return "tooFar";
+  if (state.buffered.some((other) => isSame(other.message, message))) return "duplicate";
+  const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
+  if (block) return decideKnownPayload(block, message);
+  const { base } = message;
+  if (!base) return isFirstLost(state, message, number) ? "gap" : "waiting";
+  return decideFirst(state, { ...message, base }, head, limits);
+};

@@ -1,0 +1,74 @@
+import type { Data, Hash } from "../ethereum/hex.ts";
+import type { Flashblock } from "./message.ts";
+
+/** One pending block with its messages 0, 1, 2 and so on, without gaps. */
+export interface BlockMessages {
+  readonly number: bigint;
+  readonly payloadId: Data;
+  readonly parentHash: Hash;
+  readonly messages: readonly Flashblock[];
+}
+
+/**
+ * The effect of a message (docs/reference/flashblocks.md, Order of messages). It is a label value of the metric.
+ * The first four change `blocks`. The next five are buffered, because they may fit later. The others are discarded.
+ */
+export type Decision =
+  | "first"
+  | "next"
+  | "firstOfNextBlock"
+  | "replacement"
+  | "gap"
+  | "waiting"
+  | "wrongParent"
+  | "early"
+  | "unconfirmed"
+  | "duplicate"
+  | "old"
+  | "tooFar"
+  | "tooLarge";
+
+export interface BufferedMessage {
+  readonly message: Flashblock;
+  readonly decision: Decision;
+}
+
+/** The messages of all connections of one feed, in one order. It is immutable. */
+export interface SequenceState {
+  /** Ascending, without gaps, all above the head. Only the last block grows. */
+  readonly blocks: readonly BlockMessages[];
+  /** Messages that are out of order, too early, or on a parent that is not canonical. */
+  readonly buffered: readonly BufferedMessage[];
+  /** Messages that were replaced. A slower connection must not bring them back. */
+  readonly superseded: readonly Flashblock[];
+  /** Payload ids of the newest blocks at or below the head. */
+  readonly passed: readonly Data[];
+  /** Whether a block has begun. From then on, a block without its index 0 is a gap. */
+  readonly hasBegun: boolean;
+  /** Whether messages too far above the head were discarded since the newest message that was applied. */
+  readonly hasDropped: boolean;
+}
+
+export interface SequenceLimits {
+  /** Limit of blocks above the head. */
+  readonly maxDepth: number;
+  /** The pause that this chain makes before each block. `undefined` if it is no longer than pauses inside blocks. */
+  readonly usualPauseMs?: number | undefined;
+}
+
+export const emptySequence: SequenceState = {
+  blocks: [],
+  buffered: [],
+  superseded: [],
+  passed: [],
+  hasBegun: false,
+  hasDropped: false,
+};
+
+/** Returns a message's block number. Index 0 contains it; for a later index it comes from its payload or its metadata. */
+export const numberOfMessage = (state: SequenceState, message: Flashblock): bigint | undefined =>
+  message.base?.blockNumber ??
+  state.blocks.find((block) => block.payloadId === message.payloadId)?.number ??
+  state.buffered.find((other) => other.message.payloadId === message.payloadId && other.message.base)?.message.base
+    ?.blockNumber ??
+  message.blockNumber;

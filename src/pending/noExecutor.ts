@@ -1,0 +1,8 @@
+import type { Executor } from "./execution.ts";
+
+/** Executes nothing, for a chain whose rules are not known. The view has the feed's data, and the node answers state reads. */
+export const noExecutor: Executor = {
+  execute: () => Promise.reject(new Error("this chain is not executed here")),
+  rebase: () => undefined,
+  close: () => Promise.resolve(),
+};
