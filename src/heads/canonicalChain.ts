@@ -3,7 +3,10 @@ import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import { type BlockRing, createBlockRing } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 
-/** What a node's newest block is to the chain that is served. */
+/**
+ * How a node's newest block relates to the served chain. `unknowable`: it is below the block ring.
+ * `conflict`: the ring has another block at its number.
+ */
 export type HeadCase = "first" | "known" | "higher" | "conflict" | "unknowable";
 
 export const classify = (ring: BlockRing | undefined, { block }: SealedBlock): HeadCase => {
@@ -13,11 +16,11 @@ export const classify = (ring: BlockRing | undefined, { block }: SealedBlock): H
   if (block.number > ring.latest.number) {
     return "higher";
   }
-  const held = ring.at(block.number);
-  if (!held) {
+  const canonical = ring.at(block.number);
+  if (!canonical) {
     return "unknowable";
   }
-  return held.hash === block.hash ? "known" : "conflict";
+  return canonical.hash === block.hash ? "known" : "conflict";
 };
 
 export type Finality = "node" | { readonly depth: number };
@@ -27,13 +30,13 @@ interface Tags {
   readonly finalized: BlockId | undefined;
 }
 
-/** The one canonical chain as it is served: a ring and two tags, swapped whole. */
+/** The canonical chain that is served: a block ring and two tags, replaced as a whole. */
 export interface CanonicalChain {
   readonly ring: BlockRing | undefined;
   readonly heads: Heads | undefined;
-  /** Puts a head on top. Refused (false) where the ring is no longer the one that the path was found for. */
+  /** Adds the path's blocks on top. Returns false if `base`, the ring that the path was found for, was replaced. */
   extend(base: BlockRing | undefined, path: ChainPath): boolean;
-  /** Fills the ring below its oldest block; refused where they do not fit. */
+  /** Adds blocks below the ring's oldest block. Returns false if they are not its ancestors. */
   fill(blocks: readonly SealedBlock[]): boolean;
   setTags(tags: Partial<Tags>): void;
 }
@@ -49,7 +52,7 @@ const snapshot = (ring: BlockRing, { safe, finalized }: Tags): Heads => ({
   header: ring.header,
 });
 
-/** Ascending blocks of `ring` at and above `from`. */
+/** Returns the blocks of `ring` at and above `from`, in ascending order. */
 const above = (ring: BlockRing, from: bigint): RingBlock[] => {
   const blocks: RingBlock[] = [];
   for (let number = from > ring.oldest ? from : ring.oldest; number <= ring.latest.number; number += 1n) {
@@ -61,82 +64,92 @@ const above = (ring: BlockRing, from: bigint): RingBlock[] => {
   return blocks;
 };
 
-export const createCanonicalChain = (finality: Finality, publish: (change: HeadChange) => void): CanonicalChain => {
-  let ring: BlockRing | undefined;
-  let heads: Heads | undefined;
-  let tags: Tags = { safe: undefined, finalized: undefined };
-
-  /** The operator's own depth, where the ring reaches that far. */
-  const byDepth = (current: BlockRing): Tags => {
-    if (finality === "node") {
-      return tags;
-    }
-    const number = current.latest.number - BigInt(finality.depth);
-    const block = current.at(number > 0n ? number : 0n);
-    return block ? { safe: idOf(block), finalized: idOf(block) } : tags;
-  };
-
-  const swap = (next: BlockRing, from: readonly RingBlock[], to: readonly RingBlock[]): void => {
-    ring = next;
-    tags = byDepth(next);
-    heads = snapshot(next, tags);
-    publish({ heads, from, to });
-  };
-
-  /** A tag never goes back, never stands above the head, and never on another branch than the ring's. */
-  const later = (current: BlockRing, before: BlockId | undefined, next: BlockId | undefined): BlockId | undefined => {
-    const held = next && current.at(next.number);
-    const fits = next && next.number <= current.latest.number && (held === undefined || held.hash === next.hash);
-    return fits && (before === undefined || next.number > before.number) ? idOf(next) : before;
-  };
-
-  return {
-    get ring() {
-      return ring;
-    },
-    get heads() {
-      return heads;
-    },
-    extend: (base, { blocks, joined, onto, genesis }) => {
-      const [first] = blocks;
-      if (ring !== base || !first) {
-        return false;
-      }
-      const from = ring ? above(ring, first.block.number) : [];
-      // What was final and is gone was never final: a chain that began anew.
-      const survives = (id: BlockId | undefined) =>
-        id && id.number < first.block.number && genesis === undefined ? id : undefined;
-      if (from.length > 0 || genesis !== undefined) {
-        tags = { safe: survives(tags.safe), finalized: survives(tags.finalized) };
-      }
-      const below = onto ?? ring;
-      const next = below && joined ? below.withTop(blocks) : createBlockRing(blocks);
-      swap(
-        next,
-        from,
-        blocks.map(({ block }) => block),
-      );
-      return true;
-    },
-    fill: (blocks) => {
-      const last = blocks.at(-1)?.block;
-      if (!ring || !last || ring.at(ring.oldest)?.parentHash !== last.hash) {
-        return false;
-      }
-      swap(ring.withBottom(blocks), [], []);
-      return true;
-    },
-    setTags: (next) => {
-      if (!ring) {
-        return;
-      }
-      const safe = later(ring, tags.safe, next.safe);
-      const finalized = later(ring, tags.finalized, next.finalized);
-      if (safe !== tags.safe || finalized !== tags.finalized) {
-        tags = { safe, finalized };
-        heads = snapshot(ring, tags);
-        publish({ heads, from: [], to: [] });
-      }
-    },
-  };
+/** Returns the tag after an update. A tag never moves down, nor above the head, nor to another branch than the ring's. */
+const laterTag = (ring: BlockRing, before: BlockId | undefined, next: BlockId | undefined): BlockId | undefined => {
+  const canonical = next && ring.at(next.number);
+  const isOnBranch =
+    next && next.number <= ring.latest.number && (canonical === undefined || canonical.hash === next.hash);
+  return isOnBranch && (before === undefined || next.number > before.number) ? idOf(next) : before;
 };
+
+/** Returns the tags below `number`. A chain that began again from another genesis has none. */
+const tagsBelow = ({ safe, finalized }: Tags, number: bigint, isReset: boolean): Tags => {
+  const keep = (id: BlockId | undefined) => (id && id.number < number && !isReset ? id : undefined);
+  return { safe: keep(safe), finalized: keep(finalized) };
+};
+
+class ServedCanonicalChain implements CanonicalChain {
+  readonly #finality: Finality;
+  readonly #publish: (change: HeadChange) => void;
+  #ring: BlockRing | undefined;
+  #heads: Heads | undefined;
+  #tags: Tags = { safe: undefined, finalized: undefined };
+
+  constructor(finality: Finality, publish: (change: HeadChange) => void) {
+    this.#finality = finality;
+    this.#publish = publish;
+  }
+
+  get ring(): BlockRing | undefined {
+    return this.#ring;
+  }
+
+  get heads(): Heads | undefined {
+    return this.#heads;
+  }
+
+  extend(base: BlockRing | undefined, { blocks, joined, onto, genesis }: ChainPath): boolean {
+    const [first] = blocks;
+    const ring = this.#ring;
+    if (ring !== base || !first) return false;
+    const { number } = first.block;
+    const from = ring ? above(ring, number) : [];
+    // A final block that was replaced was not final: the chain has begun again.
+    if (from.length > 0 || genesis !== undefined) this.#tags = tagsBelow(this.#tags, number, genesis !== undefined);
+    const below = onto ?? ring;
+    const next = below && joined ? below.withTop(blocks) : createBlockRing(blocks);
+    const to = blocks.map(({ block }) => block);
+    this.#replace(next, from, to);
+    return true;
+  }
+
+  fill(blocks: readonly SealedBlock[]): boolean {
+    const ring = this.#ring;
+    const top = blocks.at(-1)?.block;
+    if (!ring || !top || ring.at(ring.oldest)?.parentHash !== top.hash) return false;
+    this.#replace(ring.withBottom(blocks), [], []);
+    return true;
+  }
+
+  setTags(tags: Partial<Tags>): void {
+    const ring = this.#ring;
+    if (!ring) return;
+    const safe = laterTag(ring, this.#tags.safe, tags.safe);
+    const finalized = laterTag(ring, this.#tags.finalized, tags.finalized);
+    if (safe === this.#tags.safe && finalized === this.#tags.finalized) return;
+    this.#tags = { safe, finalized };
+    const heads = snapshot(ring, this.#tags);
+    this.#heads = heads;
+    this.#publish({ heads, from: [], to: [] });
+  }
+
+  #replace(ring: BlockRing, from: readonly RingBlock[], to: readonly RingBlock[]): void {
+    this.#ring = ring;
+    this.#tags = this.#tagsOf(ring);
+    const heads = snapshot(ring, this.#tags);
+    this.#heads = heads;
+    this.#publish({ heads, from, to });
+  }
+
+  /** Returns the tags at the operator's own depth, if there is one and the ring reaches that far. */
+  #tagsOf(ring: BlockRing): Tags {
+    if (this.#finality === "node") return this.#tags;
+    const number = ring.latest.number - BigInt(this.#finality.depth);
+    const block = ring.at(number > 0n ? number : 0n);
+    return block ? { safe: idOf(block), finalized: idOf(block) } : this.#tags;
+  }
+}
+
+/** Creates an empty chain. `publish` receives each change. */
+export const createCanonicalChain = (finality: Finality, publish: (change: HeadChange) => void): CanonicalChain =>
+  new ServedCanonicalChain(finality, publish);

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { systemClock } from "../core/clock.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { IdentityCase } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
@@ -194,7 +194,7 @@ export class ChainIdentity {
       const forMs =
         watched.suspendedFor !== undefined ? watched.suspendedMs : isUnreached ? UNREACHED_PERIOD_MS : PERIOD_MS;
       if (watched.suspendedFor !== undefined) watched.suspendedMs = Math.min(watched.suspendedMs * 2, PERIOD_MS);
-      await sleep(forMs, undefined, { signal: AbortSignal.any([signal, watched.wake.signal]) }).catch(() => {});
+      await systemClock.sleep(forMs, AbortSignal.any([signal, watched.wake.signal]));
     } while (watched.wake.signal.aborted && !signal.aborted);
   }
 }

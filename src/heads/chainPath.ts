@@ -1,62 +1,66 @@
+import type { RingBlock } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { BlockRing } from "./blockRing.ts";
 
-/** The blocks that lead to a new head, ascending. `joined`: the first one's parent is in the ring. */
+/** The blocks up to a new head, in ascending order. `joined`: the parent of the first one is in the ring. */
 export interface ChainPath {
   readonly blocks: readonly SealedBlock[];
   readonly joined: boolean;
-  /** The ring that they join, if it is not the one that is served. */
+  /** The ring that the blocks join, if it is not the served one. */
   readonly onto?: BlockRing;
-  /** Set where the chain began anew: its other genesis. */
+  /** The other genesis block, if the chain has begun again. */
   readonly genesis?: Hash;
 }
 
-/** Reads blocks downwards from the one with the hash `top`. */
+/** Reads linked blocks in descending order. The block at `to` must have the hash `top`. */
 export type ReadLinked = (range: { from: bigint; to: bigint }, top: Hash) => Promise<readonly SealedBlock[]>;
 
-/** After a longer silence the ring begins anew. */
+/** If a head is further above the ring, the ring is replaced. */
 const MAX_GAP_BLOCKS = 1024n;
 const MAX_STEP_BLOCKS = 256n;
 const FIRST_STEP_BLOCKS = 8n;
 
-/** How `head` hangs together with the ring; undefined where the node's blocks do not fit each other (asked again soon). */
+/** The next blocks to read below `low`: larger steps in the gap above the ring, doubled steps inside the ring. */
+const nextRange = (ring: BlockRing, low: RingBlock, step: bigint): { readonly from: bigint; readonly to: bigint } => {
+  const to = low.number - 1n;
+  const isInGap = to > ring.latest.number;
+  const floor = isInGap ? ring.latest.number + 1n : ring.oldest;
+  const from = to - (isInGap ? MAX_STEP_BLOCKS : step) + 1n;
+  return { from: from > floor ? from : floor, to };
+};
+
+const isJoined = (ring: BlockRing, { number, parentHash }: RingBlock): boolean =>
+  ring.at(number - 1n)?.hash === parentHash;
+
+/** A ring of the head and its parent replaces one that is too far below. */
+const replacingPath = async (head: SealedBlock, readLinked: ReadLinked): Promise<ChainPath | undefined> => {
+  const to = head.block.number - 1n;
+  const parents = await readLinked({ from: to, to }, head.block.parentHash);
+  return parents.length === 0 ? undefined : { blocks: [...parents, head], joined: false };
+};
+
+/** Finds the blocks between the ring and `head`. Returns undefined if the node's blocks are not linked: try again later. */
 export const findChainPath = async (
   ring: BlockRing,
   head: SealedBlock,
   readLinked: ReadLinked,
 ): Promise<ChainPath | undefined> => {
+  if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) return replacingPath(head, readLinked);
   const descending = [head];
   let low = head.block;
   let step = FIRST_STEP_BLOCKS;
-  const isJoined = (): boolean => ring.at(low.number - 1n)?.hash === low.parentHash;
-
-  if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) {
-    const to = low.number - 1n;
-    const read = await readLinked({ from: to, to }, low.parentHash);
-    return read.length === 0 ? undefined : { blocks: [...read, head], joined: false };
-  }
-  while (!isJoined()) {
-    const to = low.number - 1n;
-    if (to < ring.oldest) {
-      return { blocks: descending.reverse(), joined: false };
-    }
-    const inGap = to > ring.latest.number;
-    const floor = inGap ? ring.latest.number + 1n : ring.oldest;
-    const size = inGap ? MAX_STEP_BLOCKS : step;
-    const from = to - size + 1n > floor ? to - size + 1n : floor;
-    const read = await readLinked({ from, to }, low.parentHash);
-    if (read.length === 0) {
-      return undefined;
-    }
-    for (const block of read) {
+  while (!isJoined(ring, low)) {
+    if (low.number <= ring.oldest) return { blocks: descending.reverse(), joined: false };
+    const range = nextRange(ring, low, step);
+    const blocks = await readLinked(range, low.parentHash);
+    if (blocks.length === 0) return undefined;
+    for (const block of blocks) {
       descending.push(block);
       low = block.block;
-      if (isJoined()) {
-        break;
-      }
+      if (isJoined(ring, low)) break;
     }
-    step = inGap || step >= MAX_STEP_BLOCKS ? step : step * 2n;
+    if (range.to <= ring.latest.number && step < MAX_STEP_BLOCKS) step *= 2n;
   }
   return { blocks: descending.reverse(), joined: true };
 };

@@ -11,7 +11,7 @@ export interface HeadLeaderOptions {
   readonly nodes: () => readonly UpstreamNode[];
 }
 
-/** So far below its newest block every node still has blocks. */
+/** Every node still has blocks at this depth below its newest block. */
 const LINKED_BLOCKS = 64n;
 
 /** Whether the node has this block; undefined if it does not answer. */
@@ -21,7 +21,7 @@ export const hasBlock = async (
   signal: AbortSignal,
 ): Promise<boolean | undefined> =>
   readBlock(node, number, signal).then(
-    (found) => found?.block.hash === hash,
+    (block) => block?.block.hash === hash,
     () => undefined,
   );
 
@@ -56,7 +56,7 @@ export class HeadLeader {
     return this.#node === node || !this.node?.available;
   }
 
-  /** The other nodes that can be asked. */
+  /** The other available nodes. */
   others(node = this.#node): readonly UpstreamNode[] {
     return this.#options.nodes().filter((other) => other !== node && other.available);
   }
@@ -84,7 +84,7 @@ export class HeadLeader {
     const below = latest.number - LINKED_BLOCKS;
     if (!node?.available || below <= other.number) return false;
     return readBlock(node, below, this.#options.signal).then(
-      (found) => found === undefined,
+      (block) => block === undefined,
       () => false,
     );
   }

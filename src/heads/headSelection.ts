@@ -21,7 +21,7 @@ export interface HeadSelectionOptions extends HeadLeaderOptions {
   readonly onWithdrawn: (head: RingBlock) => void;
 }
 
-/** While blocks were read, another node's head may have been served: then it is decided again. */
+/** If another node's head was served while blocks were read, the decision is repeated. */
 const TRIES = 3;
 const GENESIS_PERIOD_MS = 60_000;
 /** A node that disagrees with what is served is checked for another chain so often, beside the check of all nodes. */
@@ -30,7 +30,7 @@ const DISAGREEING_PERIOD_MS = 5_000;
 const UNCONFIRMED_MS = 30_000;
 /** A head that did not link may be withdrawn this long; longer if another node contradicts it. */
 const TRIAL_MS = 60_000;
-/** So long its node must lack a head before it is withdrawn: one machine of a node may be behind another. */
+/** A head is withdrawn if its node lacks it for this time: one machine of a node may be behind another. */
 const LOST_MS = 5_000;
 const LOST_ON_TRIAL_MS = 2_000;
 
@@ -41,7 +41,7 @@ interface Trial {
   readonly sinceMs: number;
 }
 
-/** What to serve in place of the ring; `unchanged` for nothing, undefined if it cannot be decided yet. */
+/** The path that replaces the served ring; `unchanged` for none, undefined if it cannot be decided yet. */
 type Decision = ChainPath | "unchanged" | undefined;
 
 const blockOf = (ring: BlockRing, number: bigint): SealedBlock[] => {
@@ -86,7 +86,7 @@ export class HeadSelection {
     const { canonical, clock, identity } = this.#options;
     const [lowest] = path.blocks;
     const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;
-    // First, so that who is told of the new head already keeps under the new chain's keys.
+    // The reset comes first, so that listeners to the new head already use the new chain's cache keys.
     if (genesis) identity.reset(genesis);
     if (!path.joined) this.#trial = genesis ? undefined : { ring: base, sinceMs: clock.nowMs() };
     else if (path.onto) this.#trial = undefined;

@@ -14,15 +14,15 @@ export interface IdentityFault {
   readonly text: string;
 }
 
-/** Whether one node may be asked: it is of the chain, and was not restarted since that was verified. */
+/** Whether one node may be used: it is of the chain, and was not restarted since that was verified. */
 export class IdentityGate {
   readonly #verify: (() => Promise<IdentityCase>) | undefined;
   #isDoubtful = false;
   #verifying: Promise<IdentityCase> | undefined;
-  /** Its chain id and genesis were read and are the chain's. */
+  /** True if the node's chain id and genesis block were read and are the chain's. */
   isIdentified = false;
 
-  /** Without `verify` an identified node is never doubted. */
+  /** Without `verify`, `doubt` has no effect. */
   constructor(verify: (() => Promise<IdentityCase>) | undefined) {
     this.#verify = verify;
   }
@@ -36,7 +36,7 @@ export class IdentityGate {
     this.#isDoubtful = this.#verify !== undefined && this.isIdentified;
   }
 
-  /** Verifies a doubtful node, once for all who wait. Returns whether it may be asked. */
+  /** Verifies a node that is in doubt, once for all concurrent calls. Returns whether the node may be used. */
   async open(): Promise<boolean> {
     if (this.#isDoubtful && this.#verify) {
       this.#verifying ??= this.#verify().finally(() => {

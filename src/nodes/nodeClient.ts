@@ -2,8 +2,8 @@ import { Pool } from "undici";
 import { NodeError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
-import { parseNodeUrl } from "./nodeUrl.ts";
-import { checkJson, createOutcomes, parseRetryAfter } from "./outcome.ts";
+import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
+import { checkJson, createOutcomes, type Outcomes, parseRetryAfter } from "./outcome.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
 
 export interface NodeClientOptions {
@@ -12,11 +12,11 @@ export interface NodeClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly concurrency: number;
   readonly maxResponseBytes: number;
-  /** Whether ids, statuses and error objects are checked; default: they are. */
+  /** Whether ids, statuses and error objects are checked. Default: true. */
   readonly verifies?: boolean;
-  /** The node said when it wants to be asked again. */
+  /** The node sent Retry-After. */
   readonly onRetryAfter?: (seconds: number) => void;
-  /** The node closed a connection, or none could be opened: it may have been restarted. */
+  /** The node closed a connection, or none could be opened: the node may have been restarted. */
   readonly onLost?: () => void;
 }
 
@@ -28,16 +28,16 @@ interface SendOptions {
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
 export interface NodeClient {
-  /** The UTF-8 JSON text of the result. */
+  /** Returns the UTF-8 JSON text of the result. */
   call(call: Call, options: SendOptions): Promise<Uint8Array>;
-  /** Several calls in one HTTP request; one outcome for each, in their order. Rejects where the node answered none of them. */
+  /** Sends several calls in one HTTP request. Returns one outcome per call, in order. Rejects if the node answered no call. */
   batch(calls: readonly Call[], options: SendOptions): Promise<(Uint8Array | NodeError)[]>;
   close(): Promise<void>;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** undici closed the connection itself, e.g. because it was idle. */
-const CLOSED_HERE = "UND_ERR_INFO";
+/** The code of undici's error if undici itself closed the connection, for example because it was idle. */
+const CLOSED_BY_CLIENT = "UND_ERR_INFO";
 const SINGLE_ID = 1;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
@@ -46,78 +46,101 @@ const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from("}"),
 ];
 
-export const createNodeClient = (options: NodeClientOptions): NodeClient => {
-  const { name, maxResponseBytes } = options;
-  const endpoint = parseNodeUrl(options.url, options.headers);
-  const headers = { ...endpoint.headers, "content-type": "application/json" };
-  const pool = new Pool(endpoint.origin, {
-    connections: options.concurrency,
+const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOptions): Pool => {
+  const pool = new Pool(origin, {
+    connections: concurrency,
     pipelining: 1,
     allowH2: false,
     connect: { timeout: CONNECT_TIMEOUT_MS },
-    // Each exchange has its own deadline.
+    // Each request has its own deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-
   pool.on("disconnect", (_origin, _targets, error) => {
-    if (!("code" in error) || error.code !== CLOSED_HERE) options.onLost?.();
+    if (!("code" in error) || error.code !== CLOSED_BY_CLIENT) onLost?.();
   });
+  return pool;
+};
 
-  const verifies = options.verifies ?? true;
-  const { of: outcome, noAnswer } = createOutcomes({ name, endpoint, verifies });
+class HttpNodeClient implements NodeClient {
+  readonly #options: NodeClientOptions;
+  readonly #path: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #verifies: boolean;
+  readonly #outcomes: Outcomes;
+  readonly #pool: Pool;
 
-  /** One answer to a whole batch is an error of all its calls, whatever its id. */
-  const ofWhole = (http: HttpReply): NodeError => {
-    const whole = parseNodeResponse(http.body);
-    const found = outcome(whole && { ...whole, id: `${SINGLE_ID}` }, http, SINGLE_ID);
-    return found instanceof NodeError ? found : noAnswer("invalidAnswer", "the answer to a batch is no list");
-  };
+  constructor(options: NodeClientOptions) {
+    const endpoint = parseNodeUrl(options.url, options.headers);
+    const verifies = options.verifies ?? true;
+    this.#options = options;
+    this.#path = endpoint.path;
+    this.#headers = { ...endpoint.headers, "content-type": "application/json" };
+    this.#verifies = verifies;
+    this.#outcomes = createOutcomes({ name: options.name, endpoint, verifies });
+    this.#pool = createPool(endpoint, options);
+  }
 
-  const post = async (parts: Uint8Array[], { signal, timeoutMs, traceparent }: SendOptions): Promise<HttpReply> => {
+  async call(call: Call, send: SendOptions): Promise<Uint8Array> {
+    const http = await this.#post(encode(call, SINGLE_ID), send);
+    const result = this.#outcomes.of(parseNodeResponse(http.body), http, SINGLE_ID);
+    if (result instanceof NodeError) throw result;
+    return result;
+  }
+
+  async batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
+    const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
+    const http = await this.#post([...items, Buffer.from("]")], send);
+    const responses = parseBatchResponse(http.body);
+    if (!responses) throw this.#batchError(http);
+    const byId = new Map(responses.map((response) => [response?.id, response]));
+    const outcomes = calls.map((_, index) => this.#outcomes.of(byId.get(`${index}`), http, index));
+    const { name } = this.#options;
+    return this.#verifies ? outcomes.map((outcome) => checkJson(name, outcome)) : outcomes;
+  }
+
+  close(): Promise<void> {
+    return this.#pool.destroy();
+  }
+
+  async #post(parts: Uint8Array[], { signal, timeoutMs, traceparent }: SendOptions): Promise<HttpReply> {
     try {
-      const http = await postJson(pool, {
-        path: endpoint.path,
-        headers: traceparent === undefined ? headers : { ...headers, traceparent },
+      const http = await postJson(this.#pool, {
+        path: this.#path,
+        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
         body: Buffer.concat(parts),
         signal,
         timeoutMs,
-        maxBytes: maxResponseBytes,
+        maxBytes: this.#options.maxResponseBytes,
       });
-      const seconds = http.status === 429 || http.status === 503 ? parseRetryAfter(http.retryAfter) : undefined;
-      if (seconds !== undefined) {
-        options.onRetryAfter?.(seconds);
-      }
+      this.#readRetryAfter(http);
       return http;
     } catch (error) {
-      if (!(error instanceof PostError)) {
-        throw noAnswer("unreachable", "no connection");
-      }
-      const kind = error.reason === "network" ? "unreachable" : error.reason === "aborted" ? "other" : error.reason;
-      throw noAnswer(kind, error.message);
+      throw this.#postFailure(error);
     }
-  };
+  }
 
-  return {
-    call: async (call, send) => {
-      const http = await post(encode(call, SINGLE_ID), send);
-      const result = outcome(parseNodeResponse(http.body), http, SINGLE_ID);
-      if (result instanceof NodeError) {
-        throw result;
-      }
-      return result;
-    },
-    batch: async (calls, send) => {
-      const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
-      const http = await post([...items, Buffer.from("]")], send);
-      const answers = parseBatchResponse(http.body);
-      if (!answers) {
-        throw ofWhole(http);
-      }
-      const byId = new Map(answers.map((answer) => [answer?.id, answer]));
-      const outcomes = calls.map((_, index) => outcome(byId.get(`${index}`), http, index));
-      return verifies ? outcomes.map((each) => checkJson(name, each)) : outcomes;
-    },
-    close: () => pool.destroy(),
-  };
-};
+  #readRetryAfter({ status, retryAfter }: HttpReply): void {
+    if (status !== 429 && status !== 503) return;
+    const seconds = parseRetryAfter(retryAfter);
+    if (seconds !== undefined) this.#options.onRetryAfter?.(seconds);
+  }
+
+  #postFailure(error: unknown): NodeError {
+    if (!(error instanceof PostError)) return this.#outcomes.noAnswer("unreachable", "no connection");
+    const { reason, message } = error;
+    const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
+    return this.#outcomes.noAnswer(kind, message);
+  }
+
+  /** A single response to a batch is an error of all its calls, whatever its id. */
+  #batchError(http: HttpReply): NodeError {
+    const response = parseNodeResponse(http.body);
+    const outcome = this.#outcomes.of(response && { ...response, id: `${SINGLE_ID}` }, http, SINGLE_ID);
+    if (outcome instanceof NodeError) return outcome;
+    return this.#outcomes.noAnswer("invalidAnswer", "the answer to a batch is no list");
+  }
+}
+
+/** Creates the client of one node's HTTP endpoint. It must be closed. */
+export const createNodeClient = (options: NodeClientOptions): NodeClient => new HttpNodeClient(options);

@@ -1,4 +1,4 @@
-/** How long a node that gave a wrong answer is asked only where no other node can answer. */
+/** After a wrong response, a node is used only if no other node can be used, for this time. */
 const SUSPENDED_MS = 30_000;
 
 export interface SuspensionOptions {
@@ -6,7 +6,7 @@ export interface SuspensionOptions {
   onChange(isSuspended: boolean): void;
 }
 
-/** Whether a node is suspended; each new reason begins the time again. */
+/** Whether a node is suspended. Each new reason starts the time again. */
 export class Suspension {
   readonly #options: SuspensionOptions;
   #timer: NodeJS.Timeout | undefined;

@@ -129,7 +129,7 @@ class ChainEventHub implements EventHub {
   #createSealedLogs(): (change: HeadChange) => void {
     const { heads, read, telemetry } = this.#options;
     return createSealedLogs({
-      current: heads.current,
+      current: () => heads.current(),
       read,
       events: this.#events,
       isWanted: () => this.#subscribers.wantsSealedLogs,

@@ -56,8 +56,8 @@ export class Evidence {
   }
 
   #record(check: Check): Record {
-    const found = this.#records.get(check);
-    if (found !== undefined) return found;
+    const record = this.#records.get(check);
+    if (record !== undefined) return record;
     const made = { isVerified: false, isOff: false, failedOn: new Set<string>(), uncomputableOn: new Set<string>() };
     this.#records.set(check, made);
     return made;

@@ -3,24 +3,24 @@ import type { Task } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
 import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
 
-/** What a thread found, and the body: it may lie in other memory than before. */
+/** The findings of a thread, and the body, which may be in other memory than before. */
 export interface Verified {
   readonly findings: readonly Finding[];
   readonly body: Uint8Array;
 }
 
-/** Threads that verify answers. */
+/** Threads that verify responses. */
 export interface VerifyPool {
-  /** Rejects where the thread ended, or the answer is too large. */
+  /** Rejects if the thread ends, or if the response is too large. */
   check(body: Uint8Array, task: Task): Promise<Verified>;
   close(): Promise<void>;
 }
 
 const MAX_THREADS = 2;
 const MAX_HEAP_MIB = 512;
-/** A larger answer could not be parsed in that heap. */
+/** A larger response could not be parsed in that heap. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** What an envelope adds to a result: memory that holds no more belongs to this answer alone, and is moved. */
+/** Size of an envelope around a result. A buffer that is not larger belongs to one response only, and is moved. */
 const ENVELOPE_BYTES = 512;
 
 interface Waiting {
@@ -33,17 +33,17 @@ interface Thread {
   readonly waiting: Map<number, Waiting>;
 }
 
-/** The memory to give away; a copy where others hold the same memory. */
+/** Returns the memory to transfer: a copy if the buffer is shared. */
 const movable = (body: Uint8Array): Uint8Array<ArrayBuffer> =>
   body.buffer instanceof ArrayBuffer && body.buffer.byteLength - body.byteLength <= ENVELOPE_BYTES
     ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
     : new Uint8Array(body);
 
-/** As it was received from the node: a Buffer is searched natively. */
+/** Wraps the memory in a Buffer, which is searched natively. */
 const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-/** Started on first use; a thread that ends is replaced by the next answer. */
+/** Starts threads on first use. The next response replaces a thread that has ended. */
 export class VerifyThreads implements VerifyPool {
   readonly #entry: WorkerEntry;
   readonly #threads = new Set<Thread>();
@@ -98,10 +98,10 @@ export class VerifyThreads implements VerifyPool {
   }
 
   #receive({ waiting }: Thread, message: FromVerifier): void {
-    const asked = waiting.get(message.id);
+    const request = waiting.get(message.id);
     waiting.delete(message.id);
-    if (message.kind === "done") asked?.resolve({ findings: message.findings, body: asBuffer(message.body) });
-    else asked?.reject(new Error(message.message));
+    if (message.kind === "done") request?.resolve({ findings: message.findings, body: asBuffer(message.body) });
+    else request?.reject(new Error(message.message));
   }
 
   #lose(thread: Thread, error: Error): void {

@@ -96,7 +96,7 @@ for (const blockMs of [200, 2_000, 12_000]) {
 
 test("a reorganisation is published with what it replaced and what came", async (t) => {
   const setup = await setUp(t, { height: 50 });
-  await run(setup, 4_000, 2_000, setup.heads.markActive);
+  await run(setup, 4_000, 2_000, () => setup.heads.markActive());
   await setup.heads.refresh();
   const before = hashes(setup.chain.blocks.slice(-3));
   setup.chain.reorg(3, 4);
@@ -110,7 +110,7 @@ test("a reorganisation is published with what it replaced and what came", async 
 
 test("a reorganisation at the same height, to a shorter chain, and of everything is followed", async (t) => {
   const setup = await setUp(t, { height: 40, finality: { depth: 5 } });
-  await run(setup, 10_000, 2_000, setup.heads.markActive);
+  await run(setup, 10_000, 2_000, () => setup.heads.markActive());
   for (const [depth, count] of [
     [2, 2],
     [5, 2],
@@ -139,7 +139,7 @@ test("a chain that begins anew far below what is held is followed", async (t) =>
 
 test("a node that lags, is restarted, or answers height 0 does not take the head back", async (t) => {
   const setup = await setUp(t, { height: 30 });
-  await run(setup, 4_000, 2_000, setup.heads.markActive);
+  await run(setup, 4_000, 2_000, () => setup.heads.markActive());
   const { latest } = await setup.heads.refresh();
   for (const height of [29, 12, 0]) {
     setup.node.height = height;
@@ -184,7 +184,7 @@ test("after a silence the blocks between are read; after a long one the ring beg
 
 test("while somebody asks, the ring fills quickly, with whole headers of the newest 256", async (t) => {
   const setup = await setUp(t, { height: 2_000 });
-  await run(setup, 60_000, 2_000, setup.heads.markActive);
+  await run(setup, 60_000, 2_000, () => setup.heads.markActive());
   const heads = setup.heads.current();
   assert.ok(heads);
   assert.equal(heads.oldest, 0n);
@@ -198,23 +198,23 @@ test("while somebody asks, the ring fills quickly, with whole headers of the new
 
 test("safe and finalized come from the node, never go back, and are not guessed", async (t) => {
   const setup = await setUp(t, { height: 30 });
-  await run(setup, 14_000, 2_000, setup.heads.markActive);
+  await run(setup, 14_000, 2_000, () => setup.heads.markActive());
   const { safe, finalized } = setup.heads.current() ?? {};
   assert.ok(safe && finalized && safe.number > finalized.number);
   assert.equal(safe.hash, setup.chain.blocks[Number(safe.number)]?.hash);
   setup.node.lag = 10;
-  await run(setup, 14_000, 100_000, setup.heads.markActive);
+  await run(setup, 14_000, 100_000, () => setup.heads.markActive());
   assert.deepEqual(setup.heads.current()?.finalized, finalized);
   setup.node.down = true;
-  await run(setup, 14_000, 100_000, setup.heads.markActive);
+  await run(setup, 14_000, 100_000, () => setup.heads.markActive());
   assert.deepEqual(setup.heads.current()?.finalized, finalized);
 });
 
 test("an operator's own depth moves with the head, also before the ring reaches it", async (t) => {
   const setup = await setUp(t, { height: 500, finality: { depth: 64 } });
-  await run(setup, 1_000, 100_000, setup.heads.markActive);
+  await run(setup, 1_000, 100_000, () => setup.heads.markActive());
   assert.equal(setup.heads.current()?.finalized?.hash, setup.chain.blocks[500 - 64]?.hash);
-  await run(setup, 20_000, 2_000, setup.heads.markActive);
+  await run(setup, 20_000, 2_000, () => setup.heads.markActive());
   const heads = setup.heads.current();
   assert.equal(heads?.finalized?.number, heads && heads.latest.number - 64n);
 });
@@ -241,14 +241,14 @@ test("refresh is shared and ends after 500 ms; next waits for one change", async
 test("a head far ahead that its node has no more is given up, and its chain is followed again", async (t) => {
   for (const nodes of [1, 2]) {
     const setup = await setUp(t, { height: 30, nodes });
-    await run(setup, 4_000, 2_000, setup.heads.markActive);
+    await run(setup, 4_000, 2_000, () => setup.heads.markActive());
     const ahead = createFakeChain({ height: 30 });
     ahead.mine(3_000);
     setup.node.chain = ahead;
     await setup.heads.refresh();
     assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "nothing speaks against it");
     setup.node.chain = setup.chain;
-    await run(setup, 6_000, 2_000, setup.heads.markActive);
+    await run(setup, 6_000, 2_000, () => setup.heads.markActive());
     await setup.heads.refresh();
     assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${nodes} nodes`);
     assert.equal(setup.heads.current()?.at(7n)?.hash, setup.chain.blocks[7]?.hash);
@@ -260,7 +260,7 @@ test("a first head that was a lie is given up", async (t) => {
     const liar = createFakeChain({ seed: "other", height: 5_000 });
     const setup = await setUp(t, { height: 30, nodes, firstChain: liar });
     setup.node.chain = setup.chain;
-    await run(setup, 6_000, 2_000, setup.heads.markActive);
+    await run(setup, 6_000, 2_000, () => setup.heads.markActive());
     await setup.heads.refresh();
     assert.equal(setup.heads.current()?.latest.hash, setup.chain.latest.hash, `${nodes} nodes`);
   }
@@ -268,7 +268,7 @@ test("a first head that was a lie is given up", async (t) => {
 
 test("a head that its node has no more is given up if another node's head is below it", async (t) => {
   const setup = await setUp(t, { height: 30, nodes: 2 });
-  await run(setup, 4_000, 2_000, setup.heads.markActive);
+  await run(setup, 4_000, 2_000, () => setup.heads.markActive());
   const before = setup.chain.latest;
   const ahead = createFakeChain({ height: Number(before.number) });
   ahead.mine();
@@ -278,7 +278,7 @@ test("a head that its node has no more is given up if another node's head is bel
   setup.node.chain = setup.chain;
   await setup.heads.refresh();
   assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "one machine may be behind another");
-  await run(setup, 20_000, 100_000, setup.heads.markActive);
+  await run(setup, 20_000, 100_000, () => setup.heads.markActive());
   assert.equal(setup.heads.current()?.latest.hash, before.hash);
 });
 

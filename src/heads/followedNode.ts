@@ -1,0 +1,130 @@
+import type { Clock } from "../core/clock.ts";
+import { readBlock } from "../nodes/blockReads.ts";
+import type { SealedBlock } from "../nodes/sealedBlock.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { HeadActivity } from "./headActivity.ts";
+import { followNewHeads, type NewHeadsOptions } from "./newHeadsFeed.ts";
+import { nextPollMs, type PollSchedule } from "./pollSchedule.ts";
+
+/** The WebSocket that pushes a node's heads. */
+export type HeadPush = Pick<NewHeadsOptions, "url" | "headers">;
+
+export interface FollowedNodeOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly activity: HeadActivity;
+  /** Returns the part of the poll schedule that all nodes of the chain share. */
+  readonly schedule: () => Pick<PollSchedule, "blockTimeMs" | "touchedMs" | "native">;
+  /** Offers a node's newest block to the chain. Returns false if the chain could not be extended to it. */
+  readonly offerHead: (node: UpstreamNode, head: SealedBlock) => Promise<boolean>;
+  readonly onPolled: () => void;
+  /** Pushes have begun or ended. */
+  readonly onPushState: (node: UpstreamNode, isPushed: boolean) => void;
+}
+
+/** The pause before the next look at a node that is not identified. */
+const SUSPENDED_STEP_MS = 1_000;
+
+/** Reads the newest blocks of one node: by polls on a schedule, and by pushes if it has a WebSocket. */
+export class FollowedNode {
+  readonly node: UpstreamNode;
+  readonly #options: FollowedNodeOptions;
+  #polledMs = Number.NEGATIVE_INFINITY;
+  #newHeadMs = Number.NEGATIVE_INFINITY;
+  #foundAtOnce = false;
+  #pollsSinceHead = 0;
+  #pushedMs: number | undefined;
+  #isFailing = false;
+
+  constructor(node: UpstreamNode, options: FollowedNodeOptions) {
+    this.node = node;
+    this.#options = options;
+  }
+
+  /** Follows the node until the signal is aborted. */
+  start(push: HeadPush | undefined): void {
+    void this.#pollOnSchedule();
+    if (push) this.#subscribe(push);
+  }
+
+  /** Reads the newest block once. Never rejects. */
+  async poll(): Promise<void> {
+    const { clock, signal, onPolled } = this.#options;
+    this.#polledMs = clock.nowMs();
+    this.#pollsSinceHead += 1;
+    try {
+      const head = await readBlock(this.node, "latest", signal);
+      if (head) await this.#onHead(head);
+      this.#isFailing = head === undefined;
+    } catch {
+      // The node's breaker and metrics have counted the error. The next poll is the retry.
+      this.#isFailing = true;
+    }
+    onPolled();
+  }
+
+  async #pollOnSchedule(): Promise<void> {
+    const { clock, signal, activity } = this.#options;
+    while (!signal.aborted) {
+      const waitMs = this.node.identified ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
+      if (waitMs > 0) await activity.pause(waitMs);
+      else await this.poll();
+    }
+  }
+
+  #nextPollMs(): number {
+    const { clock, schedule } = this.#options;
+    return nextPollMs(
+      {
+        ...schedule(),
+        polledMs: this.#polledMs,
+        newHeadMs: this.#newHeadMs,
+        foundAtOnce: this.#foundAtOnce,
+        pushedMs: this.#pushedMs,
+        failing: this.#isFailing,
+      },
+      clock.nowMs(),
+    );
+  }
+
+  async #onHead(head: SealedBlock): Promise<boolean> {
+    const { node } = this;
+    // A pushed head may be the first message of a node that was restarted.
+    await node.confirm();
+    const isNew = node.head === undefined || head.block.number > node.head;
+    node.announce(head.block);
+    if (isNew) {
+      this.#newHeadMs = this.#options.clock.nowMs();
+      this.#foundAtOnce = this.#pollsSinceHead <= 1;
+      this.#pollsSinceHead = 0;
+    }
+    return this.#options.offerHead(node, head);
+  }
+
+  #subscribe(push: HeadPush): void {
+    const { signal, clock, onPushState } = this.#options;
+    followNewHeads({
+      ...push,
+      signal,
+      onHeader: (header) => {
+        this.#pushedMs = clock.nowMs();
+        this.#onHead(header).then(
+          (joined) => joined || this.#resumePolls(),
+          () => this.#resumePolls(),
+        );
+      },
+      withState: (isPushed) => {
+        onPushState(this.node, isPushed);
+        if (isPushed) return;
+        this.node.doubt();
+        this.#resumePolls();
+      },
+    });
+  }
+
+  /** Polls again although heads were pushed: the pushed header did not extend the chain, or the connection is lost. */
+  #resumePolls(): void {
+    this.#pushedMs = undefined;
+    this.#options.activity.wake();
+  }
+}

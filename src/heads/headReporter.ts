@@ -1,0 +1,63 @@
+import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
+import type { NodeHealth } from "../nodes/upstreamNode.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+
+/** Metrics and log lines of one chain's heads. */
+export class HeadReporter {
+  readonly #chain: string;
+  readonly #log: Telemetry["log"];
+  readonly #metrics: Telemetry["metrics"];
+
+  constructor(chain: string, { log, metrics }: Telemetry) {
+    this.#chain = chain;
+    this.#log = log;
+    this.#metrics = metrics;
+  }
+
+  onChange({ heads, from }: HeadChange, nodes: readonly NodeHealth[]): void {
+    const chain = this.#chain;
+    const metrics = this.#metrics;
+    metrics.head.set({ chain, tag: "latest" }, Number(heads.latest.number));
+    for (const tag of ["safe", "finalized"] as const) {
+      metrics.head.set({ chain, tag }, Number(heads[tag]?.number ?? 0n));
+    }
+    if (from.length > 0) {
+      metrics.reorgs.inc({ chain });
+      metrics.reorgDepth.observe({ chain }, from.length);
+      this.#log.info({ chain, depth: from.length, head: heads.latest.number.toString() }, "reorganisation");
+    }
+    for (const { name, head } of nodes) {
+      const lag = head === undefined ? 0 : Number(heads.latest.number - head);
+      metrics.upstreamLag.set({ chain, node: name }, Math.max(0, lag));
+    }
+  }
+
+  onPolled(heads: Heads | undefined): void {
+    if (heads === undefined) return;
+    const ageSeconds = Date.now() / 1000 - Number(heads.latest.timestamp);
+    this.#metrics.headAgeSeconds.set({ chain: this.#chain }, Math.max(0, ageSeconds));
+  }
+
+  onPushState({ name }: NodeHealth, isPushed: boolean): void {
+    this.#log.info({ chain: this.#chain, node: name }, isPushed ? "new heads are pushed" : "new heads are polled");
+  }
+
+  onUnknowable({ name }: NodeHealth): void {
+    this.#log.warn({ chain: this.#chain, node: name }, "node is far below the served head");
+  }
+
+  onRejected({ name }: NodeHealth, { number, hash }: BlockId): void {
+    const chain = this.#chain;
+    this.#metrics.upstreamRejectedHeads.inc({ chain, node: name });
+    this.#log.debug({ chain, node: name, number: `${number}`, hash }, "node's head is not served: nothing confirms it");
+  }
+
+  onWithdrawn({ number, hash }: BlockId): void {
+    const fields = { chain: this.#chain, number: `${number}`, hash };
+    this.#log.warn(fields, "served head is withdrawn: its node does not have it any more");
+  }
+
+  onListenerError(error: unknown): void {
+    this.#log.error({ chain: this.#chain, err: error }, "a listener to heads failed");
+  }
+}
