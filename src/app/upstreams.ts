@@ -1,14 +1,16 @@
 import type { Clock } from "../core/clock.ts";
 import type { Check } from "../core/node.ts";
+import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
 import { createHeadTracker, type HeadTracker, type HeadTracking } from "../heads/headTracker.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
+import { createUpstreamNode, type NodeOptions } from "../nodes/httpUpstreamNode.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { createNodePool } from "../nodes/nodePool.ts";
-import { createUpstreamNode, type NodeOptions, type UpstreamNode } from "../nodes/upstreamNode.ts";
+import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
 import { type VerifyPool, VerifyThreads } from "../verification/pool.ts";
@@ -53,7 +55,6 @@ export interface Upstreams extends RpcSource {
   close(): Promise<void>;
 }
 
-const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BREAKER = { failures: 5, openMs: 5_000 };
 const DEFAULT_MAX_RESPONSE_BYTES = 150_000_000;
 
@@ -175,7 +176,7 @@ class ChainUpstreams implements Upstreams {
   }
 
   #createPool(): RpcSource {
-    const { chain, attempts = DEFAULT_ATTEMPTS, hedge } = this.#options;
+    const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
     const { metrics } = this.#telemetry;
     return createNodePool(this.nodes, {
       attempts,

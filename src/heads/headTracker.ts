@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { HeadChange, Heads } from "../core/heads.ts";
+import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { readBlock } from "../nodes/blockReads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
@@ -44,7 +45,6 @@ export interface HeadTracking extends HeadTracker {
   follow(node: UpstreamNode, push?: Pick<NewHeadsOptions, "url" | "headers">): void;
 }
 
-const REFRESH_MS = 500;
 /** A suspended node is looked at again after this. */
 const SUSPENDED_STEP_MS = 1_000;
 
@@ -216,7 +216,10 @@ export const createHeadTracker = (
   const refresh = async (): Promise<Heads> => {
     const late = new AbortController();
     const polls = followed.filter(({ node }) => node.available).map(poll);
-    await Promise.race([Promise.all(polls), clock.sleep(REFRESH_MS, AbortSignal.any([signal, late.signal]))]);
+    await Promise.race([
+      Promise.all(polls),
+      clock.sleep(RETRY_LIMITS.view.maxRefreshMs, AbortSignal.any([signal, late.signal])),
+    ]);
     late.abort();
     if (!canonical.heads) {
       throw unavailable("no node has told its newest block yet");

@@ -1,99 +1,74 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, systemClock } from "../core/clock.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
+import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
+import { retryCause } from "../nodes/errorKind.ts";
 import type { Chain } from "./method.ts";
 
-/** Limit of the views in which one request is sent. */
-const MAX_VIEWS = 3;
 const UNAVAILABLE_STATUS = 503;
-/** Successive waits for heads to follow nodes that have left the view's branch. */
-const FOLLOW_DELAYS_MS = [50, 100, 200, 400];
 
-const isOfOtherBranch = (error: unknown): boolean => error instanceof NodeError && error.kind === "otherBranch";
+/** Returns how a request with this error is retried in a view. */
+const viewRetry = (error: unknown): RetryRule["view"] => {
+  const { view } = error instanceof NodeError ? RETRY_RULES[retryCause(error)] : RETRY_RULES.other;
+  const isUnavailable = error instanceof RpcError && error.status === UNAVAILABLE_STATUS;
+  return view === "never" && isUnavailable ? RETRY_RULES.unavailable.view : view;
+};
 
-/** Whether the error may mean that the requested block is not on the node's branch any more. */
-const isMissing = (error: unknown): boolean =>
-  isOfOtherBranch(error) ||
-  (error instanceof NodeError && error.kind === "missingData") ||
-  (error instanceof RpcError && error.status === UNAVAILABLE_STATUS);
-
-const matchesView = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
+/** Whether the response can belong to the view: it is not known to be unverified, nor of a block above the view's head. */
+const isInView = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
   verified !== false && (block === undefined || block.number <= heads.latest.number);
 
 const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
   block !== undefined && heads.at(block.number)?.hash === block.hash;
 
-type Request = (context: RequestContext) => Promise<RpcResponse>;
-type HeadSource = Chain["heads"];
-
-/** A response that does not match the view, or the error of the request. */
-interface Attempt {
-  readonly answer: RpcResponse | undefined;
-  readonly error: unknown;
-}
-
 /**
- * Sends a request in the request's view. If the view has changed, it refreshes the heads and sends it in the new view.
- * A view has changed if the nodes have left its branch, or if a response belongs to a block above its head.
- * So a response is valid in a current view, and the client's next read at `latest` is not older than this one.
- * If heads do not follow the nodes in time, the error of the last request is thrown.
+ * Sends a request in the context's view. If the nodes have left the view's branch, or return a block above it, heads are
+ * refreshed. The request is then retried in the new view. So a response is true in a view that was served while the request
+ * ran, and the client's next request at `latest` does not read an older head. While heads do not follow, a response of another
+ * branch is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
  */
 export const retryOnBranchChange = async (
   { heads }: Pick<Chain, "heads">,
   context: RequestContext,
-  request: Request,
+  request: (context: RequestContext) => Promise<RpcResponse>,
+  clock: Clock = systemClock,
 ): Promise<RpcResponse> => {
-  let answer: RpcResponse | undefined;
-  let failure: unknown;
-  // The first attempt is inline, because a cache hit must not cost a further promise.
-  try {
-    answer = await request(context);
-    if (matchesView(answer, context.view.heads)) return answer;
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    failure = error;
-  }
-  return retryInNewView(heads, context, request, { answer, error: failure });
-};
-
-const retryInNewView = async (
-  heads: HeadSource,
-  context: RequestContext,
-  request: Request,
-  first: Attempt,
-): Promise<RpcResponse> => {
-  const delaysMs = FOLLOW_DELAYS_MS.values();
+  const { maxViews, delaysMs } = RETRY_LIMITS.view;
+  const delays = delaysMs.values();
   let current = context;
-  let last = first;
   for (let views = 1; ; ) {
+    let response: RpcResponse | undefined;
+    let lastError: unknown;
+    try {
+      response = await request(current);
+      if (isInView(response, current.view.heads)) return response;
+    } catch (error) {
+      if (viewRetry(error) === "never") throw error;
+      lastError = error;
+    }
     const next = await heads.refresh().catch(() => undefined);
-    if (last.answer && next && hasBlockOf(next, last.answer)) return last.answer;
-    if (next !== undefined && next.latest.hash !== current.view.heads.latest.hash && views < MAX_VIEWS) {
+    if (response && next && hasBlockOf(next, response)) return response;
+    if (next !== undefined && next.latest.hash !== current.view.heads.latest.hash && views < maxViews) {
       current = { ...context, view: { heads: next } };
       views += 1;
-    } else {
-      if (last.answer) return last.answer;
-      await waitForHeads(last.error, delaysMs.next().value, context);
+      continue;
     }
-    last = await attempt(request, current);
-    if (last.answer && matchesView(last.answer, current.view.heads)) return last.answer;
+    if (response) return response;
+    await waitOrThrow(lastError, delays, context, clock);
   }
 };
 
-const attempt = async (request: Request, context: RequestContext): Promise<Attempt> => {
-  try {
-    return { answer: await request(context), error: undefined };
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    return { answer: undefined, error };
-  }
-};
-
-/** Waits until heads may have followed the nodes. Rethrows errors that waiting does not fix. */
-const waitForHeads = async (error: unknown, delayMs: number | undefined, context: RequestContext): Promise<void> => {
-  const isTooLate = delayMs === undefined || performance.now() + delayMs > context.deadlineMs;
-  if (isTooLate || !isOfOtherBranch(error)) throw error;
-  await sleep(delayMs, undefined, { signal: context.signal });
+/** Waits for the next delay if the error permits that, and if the delay ends before the deadline. Throws the error if not. */
+const waitOrThrow = async (
+  error: unknown,
+  delays: Iterator<number, undefined>,
+  { signal, deadlineMs }: RequestContext,
+  clock: Clock,
+): Promise<void> => {
+  const delayMs = viewRetry(error) === "waitForView" ? delays.next().value : undefined;
+  if (delayMs === undefined || performance.now() + delayMs > deadlineMs) throw error;
+  await clock.sleep(delayMs, signal);
+  signal.throwIfAborted();
 };

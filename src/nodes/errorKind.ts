@@ -1,4 +1,5 @@
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
+import { RETRY_RULES, type RetryCause } from "../core/retryPolicy.ts";
 
 interface Rule {
   readonly kind: NodeErrorKind;
@@ -91,36 +92,28 @@ export const errorKind = (code: number | undefined, message: string, httpStatus:
   return code === -32005 && !/batch/i.test(message) ? "rateLimited" : "other";
 };
 
-/** The same question may go well on another node. What is deterministic (revert, too large, rejected) would only fail again. */
-const RETRYABLE: ReadonlySet<NodeErrorKind> = new Set([
-  "billing",
-  "rateLimited",
-  "tagUnsupported",
-  "missingData",
-  "otherBranch",
-  "timeout",
-  "unsupportedMethod",
-  "unauthorized",
-  "unreachable",
-  "invalidAnswer",
-  "unverified",
-]);
-
-/** The same question may go well on the same node a little later. */
-const PASSING: ReadonlySet<NodeErrorKind> = new Set(["rateLimited", "unreachable", "invalidAnswer"]);
-
 const FAULTS: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "invalidAnswer"]);
 
-export const isRetryable = (kind: NodeErrorKind): boolean => RETRYABLE.has(kind);
-export const isPassing = (kind: NodeErrorKind): boolean => PASSING.has(kind);
-/** The node, not the question, is at fault: counted by its breaker. A node that says "timeout" itself was asked too much. */
+/** Whether the node is at fault, and not the request: its breaker counts the error. A "timeout" that the node itself reports is not. */
 export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) && !(kind === "timeout" && text);
 
 /**
- * The block itself is not there (yet), in contrast to its state or history that was pruned. EIP-1474's "resource not found" is
- * what anvil says of a hash that a reorganisation took away: taken for pruned, a node would lose its reads below that block.
+ * Whether a message says that the block itself is not there (yet), in contrast to pruned state or history. EIP-1474's
+ * "resource not found" is anvil's error for a hash that a reorganisation replaced. It must not count as pruned data.
  */
 export const isMissingBlock = (message: string): boolean =>
   /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
     message,
   );
+
+/** Returns the row of RETRY_RULES for a node's error. */
+export const retryCause = ({ kind, message }: NodeError): RetryCause => {
+  if (kind !== "missingData") return kind;
+  return isMissingBlock(message) ? "missingBlock" : "prunedData";
+};
+
+/** Whether the same request may succeed on another node. */
+export const isRetryable = (error: NodeError): boolean => RETRY_RULES[retryCause(error)].pool !== "never";
+
+/** Whether the same request may succeed on the same node after a delay. */
+export const isTransient = (error: NodeError): boolean => RETRY_RULES[retryCause(error)].pool === "sameNodeLater";

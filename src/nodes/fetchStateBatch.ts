@@ -22,7 +22,7 @@ const parse = (outcome: RpcResponse | NodeError): unknown => {
 };
 
 const isRetryableFailure = (outcome: RpcResponse | NodeError): boolean =>
-  outcome instanceof NodeError && isRetryable(outcome.kind);
+  outcome instanceof NodeError && isRetryable(outcome);
 
 /**
  * Creates the function that reads state in one batch from the best node.

@@ -9,19 +9,19 @@ import { areLogsInBlooms, areLogsOfReceipts } from "./logs.ts";
 import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./receipts.ts";
 import { checkRawTransaction, checkTransactionHash, checkTransactions, fitsTransactionHashes } from "./transactions.ts";
 
-/** Where an answer must be from, as far as the call says it. */
+/** The location that a response must have: the members that the call determines. */
 export interface Place {
   readonly hash?: string;
   readonly number?: bigint;
-  /** Of a transaction in its block. */
+  /** Index of a transaction in its block. */
   readonly index?: bigint;
 }
 
-/** What is to be checked of one answer. Plain data: it goes to a thread. `computes`: also hashes and roots. */
+/** The checks of one response, as plain data for a thread. `computes`: hashes and roots are checked too. */
 export type Task =
   | { readonly kind: "json" }
   | { readonly kind: "block"; readonly place: Place; readonly computes: boolean }
-  /** `hash`: the transaction's, where the call names it. */
+  /** `hash`: the transaction's, if the call contains it. */
   | { readonly kind: "transaction"; readonly hash?: string; readonly place: Place; readonly computes: boolean }
   | { readonly kind: "receipt"; readonly hash: string; readonly computes: boolean }
   | { readonly kind: "raw"; readonly hash: string }
@@ -30,14 +30,14 @@ export type Task =
       readonly kind: "logs";
       readonly filter: LogFilter;
       readonly blooms: ReadonlyMap<string, Uint8Array>;
-      /** JSON text of the block's verified receipts, where the logs are of one block. */
+      /** JSON text of the block's verified receipts, if all logs are of one block. */
       readonly receipts: Uint8Array | undefined;
     };
 
 const latin1 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 
-/** Whether the text is one JSON value (RFC 8259). */
+/** Whether the text is exactly one JSON value (RFC 8259). */
 export const isJson = (bytes: Uint8Array): boolean => {
   if (!isUtf8(bytes)) return false;
   const end = skipValue(bytes, skipSpace(bytes, 0), 1);
@@ -45,7 +45,7 @@ export const isJson = (bytes: Uint8Array): boolean => {
   return end > 0 && skipSpace(bytes, end) === bytes.length;
 };
 
-/** Undefined where the text is no JSON. All that is checked is ASCII: other characters may be misread. */
+/** Returns undefined if the text is not JSON. Decodes as Latin-1, because all checked members are ASCII. */
 const parse = (bytes: Uint8Array): unknown => {
   if (!isUtf8(bytes)) return undefined;
   try {
@@ -55,11 +55,11 @@ const parse = (bytes: Uint8Array): unknown => {
   }
 };
 
-const isAt = ({ hash, number }: Place, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
+const isLocatedAt = ({ hash, number }: Place, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
   (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
 const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }): Finding[] => {
-  const isRight = isAt(place, { hash: block.hash, number: block.number });
+  const isRight = isLocatedAt(place, { hash: block.hash, number: block.number });
   const findings = [isRight ? passed("block") : failed("block")];
   if (!computes) return findings;
   findings.push(checkHeader(block));
@@ -74,20 +74,27 @@ const checkTransaction = (fields: Fields, task: Task & { kind: "transaction" }):
   const { hash, place, computes } = task;
   const isRight =
     (hash === undefined || isSame(fields.hash, hash)) &&
-    isAt(place, { hash: fields.blockHash, number: fields.blockNumber }) &&
+    isLocatedAt(place, { hash: fields.blockHash, number: fields.blockNumber }) &&
     (place.index === undefined || isNumber(fields.transactionIndex, place.index));
   return [isRight ? passed("transaction") : failed("transaction"), ...(computes ? [checkTransactionHash(fields)] : [])];
 };
 
+const checkReceiptOf = (receipt: Fields, { hash, computes }: Task & { kind: "receipt" }): Finding[] => {
+  if (!isSame(receipt.transactionHash, hash)) return [failed("transaction")];
+  // A matching bloom is no evidence for the encoding of receipts, so it is no finding.
+  const isWrong = computes && checkReceipt(receipt).outcome !== "passed";
+  return [passed("transaction"), ...(isWrong ? [failed("receipts")] : [])];
+};
+
 const checkBlockReceipts = (list: readonly unknown[], { place, header }: Task & { kind: "receipts" }): Finding[] => {
   const areRight = list.every(
-    (item) => isFields(item) && isAt(place, { hash: item.blockHash, number: item.blockNumber }),
+    (item) => isFields(item) && isLocatedAt(place, { hash: item.blockHash, number: item.blockNumber }),
   );
   const findings = [areRight ? passed("block") : failed("block")];
   if (header === undefined) return findings;
-  const found = checkReceipts(list, header);
-  // An empty list says nothing of how receipts are encoded.
-  return list.length === 0 && found.outcome === "passed" ? findings : [...findings, found];
+  const finding = checkReceipts(list, header);
+  // An empty list is no evidence for the encoding of receipts.
+  return list.length === 0 && finding.outcome === "passed" ? findings : [...findings, finding];
 };
 
 const checkLogs = (list: readonly unknown[], { filter, blooms, receipts }: Task & { kind: "logs" }): Finding[] => {
@@ -99,18 +106,24 @@ const checkLogs = (list: readonly unknown[], { filter, blooms, receipts }: Task 
   return [areRight ? passed("logs") : failed("logs")];
 };
 
+const checkObject = (fields: Fields, task: Task & { kind: "block" | "transaction" | "receipt" }): Finding[] => {
+  switch (task.kind) {
+    case "block":
+      return checkBlock(fields, task);
+    case "transaction":
+      return checkTransaction(fields, task);
+    case "receipt":
+      return checkReceiptOf(fields, task);
+  }
+};
+
 const checkValue = (value: unknown, task: Exclude<Task, { kind: "json" }>): Finding[] => {
   switch (task.kind) {
     case "block":
-      return isFields(value) ? checkBlock(value, task) : [failed("block")];
+      return isFields(value) ? checkObject(value, task) : [failed("block")];
     case "transaction":
-      return isFields(value) ? checkTransaction(value, task) : [failed("transaction")];
-    case "receipt": {
-      if (!isFields(value) || !isSame(value.transactionHash, task.hash)) return [failed("transaction")];
-      // Its bloom alone says nothing of how receipts are encoded.
-      const isWrong = task.computes && checkReceipt(value).outcome !== "passed";
-      return [passed("transaction"), ...(isWrong ? [failed("receipts")] : [])];
-    }
+    case "receipt":
+      return isFields(value) ? checkObject(value, task) : [failed("transaction")];
     case "raw":
       return typeof value === "string" ? [checkRawTransaction(value, task.hash)] : [failed("transaction")];
     case "receipts":
@@ -120,7 +133,7 @@ const checkValue = (value: unknown, task: Exclude<Task, { kind: "json" }>): Find
   }
 };
 
-/** What is found of an answer's JSON text. `null` is no answer, and nothing is found of it. */
+/** Returns the findings for a response's JSON text. There are none for `null`. */
 export const checkBody = (body: Uint8Array, task: Task): readonly Finding[] => {
   if (task.kind === "json") return [isJson(body) ? passed("json") : failed("json")];
   const value = parse(body);

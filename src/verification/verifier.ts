@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { type Check, NodeError, UnverifiedError } from "../core/node.ts";
@@ -9,51 +8,57 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import { checkBody, isJson, type Place, type Task } from "./checkBody.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
-import type { VerifyPool } from "./pool.ts";
+import type { Verified, VerifyPool } from "./pool.ts";
 import type { ReceiptsHeader } from "./receipts.ts";
-import { readReceiptsHeader } from "./receiptsHeader.ts";
 import { readResponseBlock } from "./responseBlock.ts";
 import { taskOf } from "./tasks.ts";
+import { VerifiedHeaders } from "./verifiedHeaders.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
 
-/** The node that gave an answer. */
+/** The node that returned a response. */
 export interface VerifiedNode {
   readonly name: string;
   send(call: Call, reach: Pick<RequestContext, "signal" | "deadlineMs">): Promise<Uint8Array>;
+}
+
+/** A call to a node whose response is verified. */
+export interface VerifiedCall {
+  readonly node: VerifiedNode;
+  /** The form of `request` that the node received. */
+  readonly call: Call;
+  readonly request: RpcRequest;
+  readonly context: RequestContext;
 }
 
 export interface VerifierOptions {
   readonly level: VerifyLevel;
   readonly evidence: Evidence;
   readonly pool: VerifyPool;
-  /** A check of an answer that is served could not be computed. */
+  /** A response is served although this check could not be computed. */
   onUncomputable(check: Check): void;
 }
 
 export interface Verifier {
   readonly level: VerifyLevel;
-  /** The bloom in hex of a block whose header has that hash; undefined where that is not known. */
+  /** Returns the bloom in hex of the block whose header has that hash; undefined if the header is not known. */
   bloomOf(block: BlockId, heads: Heads): string | undefined;
-  /** Whether block receipts that are served make their block's root. */
+  /** Whether the receipts root of block receipts that are served is verified. */
   provesReceipts(): boolean;
-  /** The body, perhaps in other memory. Throws or rejects with UnverifiedError; a plain value where nothing takes long. */
-  verify(
-    node: VerifiedNode,
-    call: Call,
-    question: RpcRequest,
-    body: Uint8Array,
-    context: RequestContext,
-  ): Uint8Array | Promise<Uint8Array>;
-  /** The same for a task made elsewhere. */
+  /**
+   * Returns the body, which may be in other memory; a plain value if the verification is fast.
+   * Throws or rejects with UnverifiedError.
+   */
+  verify(call: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array>;
+  /** Does the same for a task of the caller. */
   check(node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array>;
 }
 
-/** Above this, to parse and to hash takes about 1 ms: a thread does it. */
-const MAX_HERE_BYTES = 24 * 1024;
-/** The same for a scan alone. */
+/** Parsing and hashing of larger responses takes more than about 1 ms, so a thread does it. */
+const MAX_PARSED_BYTES = 24 * 1024;
+/** The same limit for a scan alone. */
 const MAX_SCANNED_BYTES = 128 * 1024;
-/** What could not be verified where the thread failed. */
+/** The check that a response has not passed if the thread failed. */
 const CHECK_OF: Readonly<Record<Task["kind"], Check>> = {
   json: "json",
   block: "block",
@@ -63,117 +68,98 @@ const CHECK_OF: Readonly<Record<Task["kind"], Check>> = {
   receipts: "receipts",
   logs: "logs",
 };
-const MAX_HEADERS = 1_024;
 
-export const createVerifier = ({ level, evidence, pool, onUncomputable }: VerifierOptions): Verifier => {
-  /** Headers whose hash was computed, by that hash. */
-  const headers = new LRUCache<string, ReceiptsHeader>({ max: MAX_HEADERS });
+class ResponseVerifier implements Verifier {
+  readonly level: VerifyLevel;
+  readonly #evidence: Evidence;
+  readonly #pool: VerifyPool;
+  readonly #onUncomputable: (check: Check) => void;
+  readonly #headers: VerifiedHeaders;
 
-  const judge = (findings: readonly Finding[], node: string): void => {
-    for (const finding of findings) {
-      const judgement = evidence.judge(finding, node);
-      if (judgement === "lie" || judgement === "doubtful") {
-        throw new UnverifiedError(node, finding.check, judgement === "lie");
-      }
-      if (judgement === "accepted") onUncomputable(finding.check);
-    }
-  };
+  constructor({ level, evidence, pool, onUncomputable }: VerifierOptions) {
+    this.level = level;
+    this.#evidence = evidence;
+    this.#pool = pool;
+    this.#onUncomputable = onUncomputable;
+    this.#headers = new VerifiedHeaders(evidence);
+  }
 
-  const checkInThread = async (node: string, body: Uint8Array, task: Task): Promise<Uint8Array> => {
-    let verified: Awaited<ReturnType<VerifyPool["check"]>>;
+  bloomOf(block: BlockId, heads: Heads): string | undefined {
+    if (this.level !== "full" || this.#evidence.isOff("header")) return undefined;
+    return this.#headers.find(block, heads)?.logsBloom;
+  }
+
+  provesReceipts(): boolean {
+    const needed: readonly Check[] = ["header", "receipts", "depositReceipts"];
+    return this.level === "full" && !needed.some((check) => this.#evidence.isOff(check));
+  }
+
+  verify(verifiedCall: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
+    const { level } = this;
+    const { node, call, request } = verifiedCall;
+    if (level === "off") return body;
+    if (request.write) return this.check(node.name, body, { kind: "json" });
+    if (level === "full" && call.method === "eth_getBlockReceipts") return this.#verifyReceipts(verifiedCall, body);
+    return this.check(node.name, body, taskOf(call, request, level === "full"));
+  }
+
+  check(node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array> {
+    const maxBytes = task.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
+    const bytes = body.byteLength + (task.kind === "logs" ? (task.receipts?.byteLength ?? 0) : 0);
+    if (bytes > maxBytes) return this.#checkInThread(node, body, task);
+    if (task.kind === "json" && isJson(body)) return body;
+    this.#judge(checkBody(body, task), node);
+    return body;
+  }
+
+  async #checkInThread(node: string, body: Uint8Array, task: Task): Promise<Uint8Array> {
+    let verified: Verified;
     try {
-      verified = await pool.check(body, task);
+      verified = await this.#pool.check(body, task);
     } catch (cause) {
       throw new UnverifiedError(node, CHECK_OF[task.kind], false, { cause });
     }
-    judge(verified.findings, node);
+    this.#judge(verified.findings, node);
     return verified.body;
-  };
+  }
 
-  const check = (node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array> => {
-    const maxBytes = task.kind === "json" ? MAX_SCANNED_BYTES : MAX_HERE_BYTES;
-    const bytes = body.byteLength + (task.kind === "logs" ? (task.receipts?.byteLength ?? 0) : 0);
-    if (bytes > maxBytes) return checkInThread(node, body, task);
-    if (task.kind === "json" && isJson(body)) return body;
-    judge(checkBody(body, task), node);
-    return body;
-  };
+  #judge(findings: readonly Finding[], node: string): void {
+    for (const finding of findings) {
+      const judgement = this.#evidence.judge(finding, node);
+      if (judgement === "lie" || judgement === "doubtful") {
+        throw new UnverifiedError(node, finding.check, judgement === "lie");
+      }
+      if (judgement === "accepted") this.#onUncomputable(finding.check);
+    }
+  }
 
-  /** The header that the receipts of a block must fit; undefined where it is not to be had. */
-  const headerOf = async (
-    node: VerifiedNode,
-    place: Place,
-    context: RequestContext,
-  ): Promise<ReceiptsHeader | undefined> => {
+  async #verifyReceipts({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
+    const task = taskOf(call, request, true);
+    if (task.kind !== "receipts" || isNull({ body })) return this.check(node.name, body, task);
+    const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? task.place.hash;
+    const place = { ...task.place, ...(hash !== undefined && { hash }) };
+    const header = await this.#readHeader(node, place, context);
+    if (header === undefined) {
+      const message = `header not found: ${node.name} has receipts alone`;
+      throw new NodeError("missingData", node.name, message, { code: CODES.SERVER });
+    }
+    return this.check(node.name, body, { ...task, header });
+  }
+
+  /** Returns the header that a block's receipts must match; undefined if it is not available. */
+  async #readHeader(node: VerifiedNode, place: Place, context: RequestContext): Promise<ReceiptsHeader | undefined> {
     const { hash, number } = place;
-    const known = hash === undefined ? undefined : (headers.get(hash) ?? fromRing(hash, number, context.view.heads));
-    if (known !== undefined) return known;
+    const header = hash === undefined ? undefined : this.#headers.find({ ...place, hash }, context.view.heads);
+    if (header !== undefined) return header;
     if (hash === undefined && number === undefined) return undefined;
     const call =
       hash === undefined
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])
         : createCall("eth_getBlockByHash", [hash, false]);
-    const text = await node.send(call, context);
-    return remember(await check(node.name, text, { kind: "block", place, computes: true }));
-  };
+    const block = await node.send(call, context);
+    return this.#headers.add(await this.check(node.name, block, { kind: "block", place, computes: true }));
+  }
+}
 
-  const fromRing = (hash: string, number: bigint | undefined, heads: Heads): ReceiptsHeader | undefined => {
-    if (number === undefined || heads.at(number)?.hash !== hash) return undefined;
-    const fields = heads.header(number);
-    if (fields === undefined) return undefined;
-    const body = Buffer.from(JSON.stringify({ ...fields, hash }));
-    // What a node said of its head was not computed: a header that has another hash is read again.
-    const findings = checkBody(body, { kind: "block", place: { hash, number }, computes: true });
-    return findings.every(({ outcome }) => outcome === "passed") || evidence.isOff("header")
-      ? remember(body)
-      : undefined;
-  };
-
-  const remember = (body: Uint8Array): ReceiptsHeader | undefined => {
-    const header = readReceiptsHeader(body);
-    if (header !== undefined) headers.set(header.hash, header);
-    return header;
-  };
-
-  const verifyReceipts = async (
-    node: VerifiedNode,
-    call: Call,
-    question: RpcRequest,
-    body: Uint8Array,
-    context: RequestContext,
-  ): Promise<Uint8Array> => {
-    const task = taskOf(call, question, true);
-    if (task.kind !== "receipts" || isNull({ body })) return check(node.name, body, task);
-    const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? question.block?.hash ?? task.place.hash;
-    const place = { ...task.place, ...(hash !== undefined && { hash }) };
-    const header = await headerOf(node, place, context);
-    if (header === undefined) {
-      throw new NodeError("missingData", node.name, `header not found: ${node.name} has receipts alone`, {
-        code: CODES.SERVER,
-      });
-    }
-    return check(node.name, body, { ...task, header });
-  };
-
-  return {
-    level,
-    bloomOf: ({ number, hash }, heads) =>
-      level === "full" && !evidence.isOff("header")
-        ? (headers.get(hash) ?? fromRing(hash, number, heads))?.logsBloom
-        : undefined,
-    provesReceipts: () =>
-      level === "full" &&
-      !evidence.isOff("header") &&
-      !evidence.isOff("receipts") &&
-      !evidence.isOff("depositReceipts"),
-    check,
-    verify: (node, call, question, body, context) => {
-      if (level === "off") return body;
-      if (question.write) return check(node.name, body, { kind: "json" });
-      if (level === "full" && call.method === "eth_getBlockReceipts") {
-        return verifyReceipts(node, call, question, body, context);
-      }
-      return check(node.name, body, taskOf(call, question, level === "full"));
-    },
-  };
-};
+/** Creates the verifier of one chain's responses. */
+export const createVerifier = (options: VerifierOptions): Verifier => new ResponseVerifier(options);

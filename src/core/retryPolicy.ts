@@ -1,0 +1,109 @@
+import type { NodeErrorKind } from "./node.ts";
+
+/**
+ * The cause of a retry: the kind of a node's error, or a response that is not usable.
+ * `missingData` is two causes: a block that is not there (yet), or data that the node has pruned.
+ */
+export type RetryCause =
+  | Exclude<NodeErrorKind, "missingData">
+  | "missingBlock"
+  | "prunedData"
+  | "unexpectedNull"
+  | "outsideView"
+  | "unavailable";
+
+/** `sameNode`: the same node again after a delay, if it announced the block. */
+type NodeRetry = "never" | "sameNode";
+/** `sameNodeLater`: another node that was not tried yet; if there is none, the best node again after a delay. */
+type PoolRetry = "never" | "otherNode" | "sameNodeLater";
+/** `newView`: in the view of refreshed heads, if they have changed. `waitForView`: also after a delay, until they change. */
+type ViewRetry = "never" | "newView" | "waitForView";
+
+export interface RetryRule {
+  /** What the cause means, as docs/retries.md shows it. */
+  readonly meaning: string;
+  readonly node: NodeRetry;
+  readonly pool: PoolRetry;
+  readonly view: ViewRetry;
+}
+
+/**
+ * Who retries what. Three policies are nested: the view's contains the pool's, and the pool's contains the node's.
+ * The view also retries every error with the status 503 as `unavailable`.
+ */
+export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
+  missingBlock: {
+    meaning: "the node does not have the block, or has its header but not its data",
+    node: "sameNode",
+    pool: "otherNode",
+    view: "newView",
+  },
+  unexpectedNull: {
+    meaning: "`null` for an object that must exist",
+    node: "sameNode",
+    pool: "otherNode",
+    view: "never",
+  },
+  outsideView: {
+    meaning: "an empty response of a node that is behind, or a response that cannot be matched with the view",
+    node: "never",
+    pool: "otherNode",
+    view: "newView",
+  },
+  otherBranch: {
+    meaning: "the response belongs to another branch than the view",
+    node: "never",
+    pool: "otherNode",
+    view: "waitForView",
+  },
+  prunedData: {
+    meaning: "the node has pruned the state or history",
+    node: "never",
+    pool: "otherNode",
+    view: "newView",
+  },
+  unverified: { meaning: "the response failed verification", node: "never", pool: "otherNode", view: "never" },
+  unreachable: { meaning: "no connection, or HTTP status 5xx", node: "never", pool: "sameNodeLater", view: "never" },
+  invalidAnswer: {
+    meaning: "the response is not JSON-RPC",
+    node: "never",
+    pool: "sameNodeLater",
+    view: "never",
+  },
+  rateLimited: {
+    meaning: "the node limits the rate, or its budget is exhausted",
+    node: "never",
+    pool: "sameNodeLater",
+    view: "never",
+  },
+  timeout: { meaning: "the node did not respond in time", node: "never", pool: "otherNode", view: "never" },
+  billing: { meaning: "the provider's plan is exhausted", node: "never", pool: "otherNode", view: "never" },
+  unauthorized: { meaning: "the node rejects the credentials", node: "never", pool: "otherNode", view: "never" },
+  tagUnsupported: {
+    meaning: "the node does not support the block parameter",
+    node: "never",
+    pool: "otherNode",
+    view: "never",
+  },
+  unsupportedMethod: {
+    meaning: "the node does not support the method",
+    node: "never",
+    pool: "otherNode",
+    view: "never",
+  },
+  unavailable: { meaning: "any error with the status 503", node: "never", pool: "never", view: "newView" },
+  tooLarge: { meaning: "the range or the response is too large", node: "never", pool: "never", view: "never" },
+  revert: { meaning: "the execution reverted", node: "never", pool: "never", view: "never" },
+  rejected: { meaning: "the node rejected a transaction", node: "never", pool: "never", view: "never" },
+  other: { meaning: "any other error of the node", node: "never", pool: "never", view: "never" },
+};
+
+/** How often, and after which delays. The deadline of the request ends every wait earlier. */
+export const RETRY_LIMITS = {
+  /** One node: one retry after each of these delays, shared by all forms of one request. */
+  node: { delaysMs: [50, 100, 200] },
+  /** All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles. */
+  pool: { defaultAttempts: 3, firstDelayMs: 100 },
+  /** One request of a client: in this many views; each of the delays once, for `waitForView`. Each retry refreshes heads. */
+  view: { maxViews: 3, delaysMs: [50, 100, 200, 400], maxRefreshMs: 500 },
+} as const;

@@ -1,0 +1,221 @@
+import type { BlockId } from "../core/heads.ts";
+import { NodeError, type Reach, UnverifiedError } from "../core/node.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Verifier } from "../verification/verifier.ts";
+import type { BreakerOptions } from "./breaker.ts";
+import { type IdentityCase, type IdentityFault, IdentityGate } from "./identityGate.ts";
+import { type Batches, createBatches } from "./nodeBatches.ts";
+import { NodeSender } from "./nodeSender.ts";
+import { ObservedHealth } from "./observedHealth.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
+import { VerifiedRequests } from "./verifiedRequests.ts";
+import { WrongAnswers } from "./wrongAnswers.ts";
+
+export interface NodeOptions {
+  readonly name?: string | undefined;
+  readonly url: string;
+  readonly wsUrl?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly requestsPerSecond?: number | undefined;
+  readonly concurrency?: number;
+}
+
+export interface UpstreamNodeOptions extends NodeOptions {
+  readonly name: string;
+  readonly chain: string;
+  readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
+  readonly maxResponseBytes: number;
+  /** The metric label of a method, from a closed set. */
+  readonly methodLabel: (method: string) => string;
+  /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
+  /** Verifies responses. Default: no verification. */
+  readonly verifier?: Verifier;
+  /** Whether another node can be used. If not, this node is used even while it is suspended. */
+  readonly hasOther?: () => boolean;
+}
+
+/** A node that is reached over HTTP. */
+class HttpUpstreamNode implements UpstreamNode {
+  readonly name: string;
+  readonly requestsPerSecond: number | undefined;
+  fault: IdentityFault | undefined;
+  readonly #options: UpstreamNodeOptions;
+  readonly #telemetry: Telemetry;
+  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #health = new ObservedHealth();
+  readonly #wrongAnswers: WrongAnswers;
+  readonly #gate: IdentityGate;
+  readonly #sender: NodeSender;
+  readonly #batches: Batches;
+  readonly #verified: VerifiedRequests;
+
+  constructor(options: UpstreamNodeOptions, telemetry: Telemetry) {
+    const { name, chain, verifyIdentity, verifier } = options;
+    const wrongAnswers = new WrongAnswers(options, telemetry);
+    const gate = new IdentityGate(verifyIdentity && (() => verifyIdentity(this)));
+    const sender = new NodeSender(
+      {
+        ...options,
+        requestsPerSecond: options.requestsPerSecond,
+        concurrency: options.concurrency,
+        verifies: verifier !== undefined && verifier.level !== "off",
+        health: this.#health,
+        onLost: () => gate.doubt(),
+        onError: (error, method) => wrongAnswers.record(error, method),
+      },
+      telemetry,
+    );
+    this.name = name;
+    this.requestsPerSecond = options.requestsPerSecond;
+    this.#options = options;
+    this.#telemetry = telemetry;
+    this.#labels = { chain, node: name };
+    this.#wrongAnswers = wrongAnswers;
+    this.#gate = gate;
+    this.#sender = sender;
+    this.#batches = createBatches({
+      name,
+      send: (call, reach) => sender.call(call, reach),
+      sendBatch: (calls, reach) => sender.batch(calls, reach),
+    });
+    this.#verified = new VerifiedRequests(this, verifier);
+  }
+
+  get identified(): boolean {
+    return this.#gate.isIdentified;
+  }
+
+  set identified(value: boolean) {
+    this.#gate.isIdentified = value;
+  }
+
+  get head(): bigint | undefined {
+    return this.#health.head;
+  }
+
+  get headHash(): Hash | undefined {
+    return this.#health.headHash;
+  }
+
+  get announced(): bigint | undefined {
+    return this.#health.announced;
+  }
+
+  get oldest(): bigint {
+    return this.#health.oldest;
+  }
+
+  get latencyMs(): number {
+    return this.#health.latencyMs;
+  }
+
+  get errorShare(): number {
+    return this.#health.errorShare;
+  }
+
+  get inFlight(): number {
+    return this.#health.inFlight;
+  }
+
+  get suspended(): boolean {
+    return this.#wrongAnswers.isSuspended;
+  }
+
+  get reachable(): boolean {
+    return this.#gate.isOpen && this.#sender.isReady;
+  }
+
+  get available(): boolean {
+    return this.reachable && !(this.suspended && (this.#options.hasOther?.() ?? false));
+  }
+
+  recordWrongAnswer(error: UnverifiedError): void {
+    this.#wrongAnswers.record(error);
+  }
+
+  recordPruned(number: bigint): void {
+    this.#health.recordPruned(number);
+  }
+
+  announce(head: BlockId): void {
+    this.#health.recordHead(head);
+    this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
+  }
+
+  send(call: Call, reach: Reach): Promise<Uint8Array> {
+    return this.#gate.isOpen ? this.#sender.call(call, reach) : this.#sendConfirmed(call, reach);
+  }
+
+  async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
+    const outcomes = await this.#batches.send(calls, reach);
+    for (const [index, outcome] of outcomes.entries()) this.#wrongAnswers.record(outcome, calls[index]?.method);
+    return outcomes.map((outcome) =>
+      outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: this.name },
+    );
+  }
+
+  async batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
+    try {
+      if (!this.#gate.isOpen) await this.confirm();
+      const outcomes = await this.probe(calls, reach);
+      // If the node was suspended during the request, its responses may be another chain's.
+      return this.identified ? outcomes : calls.map(() => this.#unknownChain());
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      return calls.map(() => error);
+    }
+  }
+
+  async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    let response: RpcResponse;
+    try {
+      response = await this.#verified.request(request, context);
+    } catch (error) {
+      this.#recordRejected(error, request.method);
+      throw error;
+    }
+    if (!this.identified) throw this.#unknownChain();
+    return response;
+  }
+
+  doubt(): void {
+    this.#gate.doubt();
+  }
+
+  async confirm(): Promise<void> {
+    if (!(await this.#gate.open())) throw this.#unknownChain();
+  }
+
+  close(): Promise<void> {
+    this.#wrongAnswers.close();
+    return this.#sender.close();
+  }
+
+  async #sendConfirmed(call: Call, reach: Reach): Promise<Uint8Array> {
+    await this.confirm();
+    return this.#sender.call(call, reach);
+  }
+
+  /** Counts a response that arrived, and was counted as such, but that is not usable. */
+  #recordRejected(error: unknown, method: string): void {
+    const isUncounted = error instanceof UnverifiedError && !this.#wrongAnswers.isCounted(error);
+    if (error instanceof NodeError && (error.kind === "otherBranch" || isUncounted)) {
+      this.#telemetry.metrics.upstreamRequests.inc({ ...this.#labels, outcome: error.kind });
+    }
+    this.#wrongAnswers.record(error, method);
+  }
+
+  #unknownChain(): NodeError {
+    return new NodeError("unreachable", this.name, `${this.name}: the node is not known to be of this chain`, {
+      status: 503,
+      retryAfterSeconds: 1,
+    });
+  }
+}
+
+export const createUpstreamNode = (options: UpstreamNodeOptions, telemetry: Telemetry): UpstreamNode =>
+  new HttpUpstreamNode(options, telemetry);

@@ -1,0 +1,53 @@
+import { isNull } from "../core/isNull.ts";
+import { NodeError } from "../core/node.ts";
+import { RETRY_RULES } from "../core/retryPolicy.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import type { Call } from "../jsonrpc/call.ts";
+import { readResponseBlock } from "../verification/responseBlock.ts";
+import type { Verifier } from "../verification/verifier.ts";
+import { lacksReceipts } from "./branchCheck.ts";
+import { retryCause } from "./errorKind.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
+
+/** The outcome of one sending that may be repeated: a response, or the error of a missing block. */
+export interface NodeAttempt {
+  readonly response?: RpcResponse;
+  readonly error?: NodeError;
+  /** The node does not have the requested object. */
+  readonly isMissing: boolean;
+  /** Number of the block that the node lacks, if `isMissing`. */
+  readonly block?: bigint | undefined;
+}
+
+const createResponse = (node: UpstreamNode, body: Uint8Array, request: RpcRequest): RpcResponse => {
+  const block = readResponseBlock(body, request.blockField);
+  const status = { fwd: request.write ? "method" : "miss" } as const;
+  return block ? { body, node: node.name, status, block } : { body, node: node.name, status };
+};
+
+/**
+ * Sends `call`, one form of `request`, to the node once, and verifies the response.
+ * It rejects with any error but that of a missing block.
+ */
+export const attemptOnNode = async (
+  { node, verifier }: { readonly node: UpstreamNode; readonly verifier: Verifier | undefined },
+  call: Call,
+  request: RpcRequest,
+  context: RequestContext,
+): Promise<NodeAttempt> => {
+  const { heads } = context.view;
+  try {
+    const received = await node.send(call, context);
+    const isChecked = verifier !== undefined && verifier.level !== "off";
+    const verified = isChecked ? verifier.verify({ node, call, request, context }, received) : received;
+    const body = verified instanceof Uint8Array ? verified : await verified;
+    const isMissing = request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads));
+    const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
+    return { response: createResponse(node, body, request), isMissing, block };
+  } catch (error) {
+    if (error instanceof NodeError && RETRY_RULES[retryCause(error)].node === "sameNode") {
+      return { error, isMissing: true, block: request.block?.number };
+    }
+    throw error;
+  }
+};

@@ -1,0 +1,72 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { createPruneHorizon } from "./pruneHorizon.ts";
+
+/** The longest time that one machine of a node may be behind another. */
+const ANNOUNCED_MS = 10_000;
+const AVERAGE_WEIGHT = 0.1;
+
+/** The facts about one node that the selection between nodes uses: its heads, its prune horizon, latency, faults, load. */
+export class ObservedHealth {
+  readonly #horizon = createPruneHorizon();
+  #head: BlockId | undefined;
+  #highestHead: { readonly number: bigint; readonly atMs: number } | undefined;
+  #latencyMs = 0;
+  #errorShare = 0;
+  #inFlight = 0;
+
+  get head(): bigint | undefined {
+    return this.#head?.number;
+  }
+
+  get headHash(): Hash | undefined {
+    return this.#head?.hash;
+  }
+
+  /** The highest head that was reported within ANNOUNCED_MS. */
+  get announced(): bigint | undefined {
+    const highest = this.#highestHead;
+    return highest && performance.now() - highest.atMs <= ANNOUNCED_MS ? highest.number : this.head;
+  }
+
+  get oldest(): bigint {
+    return this.#horizon.oldest(this.head);
+  }
+
+  get latencyMs(): number {
+    return this.#latencyMs;
+  }
+
+  get errorShare(): number {
+    return this.#errorShare;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  recordHead({ number, hash }: BlockId): void {
+    const { announced } = this;
+    if (announced === undefined || number >= announced) this.#highestHead = { number, atMs: performance.now() };
+    this.#head = { number, hash };
+  }
+
+  recordPruned(number: bigint): void {
+    this.#horizon.recordPruned(number, this.head);
+  }
+
+  recordStart(): void {
+    this.#inFlight += 1;
+  }
+
+  recordEnd(): void {
+    this.#inFlight -= 1;
+  }
+
+  /** Updates the averages. Durations of faults do not count: a timeout says nothing about the usual latency. */
+  recordOutcome(durationMs: number, isFault: boolean): void {
+    this.#errorShare += AVERAGE_WEIGHT * ((isFault ? 1 : 0) - this.#errorShare);
+    if (isFault || durationMs <= 0) return;
+    this.#latencyMs += (this.#latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (durationMs - this.#latencyMs);
+  }
+}

@@ -1,0 +1,87 @@
+import { isNull } from "../core/isNull.ts";
+import { NodeError } from "../core/node.ts";
+import type { RetryCause } from "../core/retryPolicy.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
+import { unavailable } from "../jsonrpc/rpcError.ts";
+import { isEmpty } from "../verification/responseBlock.ts";
+import { isRetryable, isTransient, retryCause } from "./errorKind.ts";
+import { hasBlock, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
+
+export interface NodeChoice {
+  readonly node: UpstreamNode;
+  /** The node that may be tried after `node`, or hedged with. */
+  readonly next: UpstreamNode | undefined;
+  /** `node` was tried before. */
+  readonly isRepeated: boolean;
+}
+
+/** The decisions of one read: which node is tried next, and whether its outcome ends the read. */
+export class PoolRead {
+  readonly #request: RpcRequest;
+  readonly #context: RequestContext;
+  readonly #tried = new Set<UpstreamNode>();
+  #lastError: NodeError | undefined;
+  /** The first response that is not usable: it is returned if no node has a better one. */
+  #fallback: RpcResponse | undefined;
+
+  constructor(request: RpcRequest, context: RequestContext) {
+    this.#request = request;
+    this.#context = context;
+  }
+
+  /**
+   * Selects the best node that was not tried. A tried node is selected again only after a transient error.
+   * Returns undefined if no node can be tried. Throws if there is no node at all.
+   */
+  choose(ranked: readonly UpstreamNode[]): NodeChoice | undefined {
+    const tried = this.#tried;
+    const [node, next] = tried.size === 0 ? ranked : ranked.filter((each) => !tried.has(each));
+    if (node) {
+      tried.add(node);
+      return { node, next, isRepeated: false };
+    }
+    if (this.#fallback || (this.#lastError && !isTransient(this.#lastError))) return undefined;
+    const [best] = ranked;
+    if (!best) throw unavailable("no node has answered yet");
+    return { node: best, next: undefined, isRepeated: true };
+  }
+
+  /** Returns whether the response ends the read. */
+  accept(node: UpstreamNode, response: RpcResponse): boolean {
+    const cause = this.#rejectionOf(node, response);
+    if (cause === undefined) return true;
+    // The first response is of the best node. Later ones may be of nodes on other branches.
+    this.#fallback ??= cause === "outsideView" ? { ...response, verified: false } : response;
+    return false;
+  }
+
+  /** Records an error after which the read is retried. Throws any other error. */
+  recordError(node: UpstreamNode, error: unknown): void {
+    if (!(error instanceof NodeError) || !isRetryable(error) || this.#context.signal.aborted) throw error;
+    const { block } = this.#request;
+    if (block && retryCause(error) === "prunedData") node.recordPruned(block.number);
+    // An error that a node returned is more useful to the client than the lack of a response.
+    if (!this.#lastError?.text || error.text) this.#lastError = error;
+  }
+
+  /** Returns the best response so far, or throws the last error. */
+  finish(): RpcResponse {
+    if (this.#fallback) return this.#fallback;
+    throw this.#lastError ?? unavailable("no node has answered");
+  }
+
+  /** Returns why the response is not usable; undefined if it is. */
+  #rejectionOf(node: UpstreamNode, response: RpcResponse): RetryCause | undefined {
+    if (this.#isOutsideView(node, response)) return "outsideView";
+    return this.#request.nullIsError === true && isNull(response) ? "unexpectedNull" : undefined;
+  }
+
+  /** Whether the node is on another branch, or is behind: then an empty response is no evidence. */
+  #isOutsideView(node: UpstreamNode, { body, verified }: RpcResponse): boolean {
+    if (verified !== undefined) return !verified;
+    if (!(body instanceof Uint8Array && isEmpty(body))) return false;
+    const { heads } = this.#context.view;
+    return !hasBlock(node, neededBlock(this.#request, heads)) || !isOnSameBranch(node, heads);
+  }
+}

@@ -1,0 +1,52 @@
+import { UnverifiedError } from "../core/node.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { Suspension } from "./suspension.ts";
+
+export interface WrongAnswersOptions {
+  readonly chain: string;
+  /** The node's name. */
+  readonly name: string;
+}
+
+/** Counts the responses of one node that failed verification, and suspends the node. */
+export class WrongAnswers {
+  readonly #labels: { readonly chain: string; readonly node: string };
+  readonly #telemetry: Telemetry;
+  readonly #suspension: Suspension;
+  readonly #counted = new WeakSet<UnverifiedError>();
+
+  constructor({ chain, name }: WrongAnswersOptions, telemetry: Telemetry) {
+    this.#labels = { chain, node: name };
+    this.#telemetry = telemetry;
+    this.#suspension = new Suspension({ onChange: (isSuspended) => this.#onSuspension(isSuspended) });
+  }
+
+  get isSuspended(): boolean {
+    return this.#suspension.isActive;
+  }
+
+  /** Records an error that shows a wrong response. Other errors, and an error that was counted before, have no effect. */
+  record(error: unknown, method?: string): void {
+    if (!(error instanceof UnverifiedError) || !error.isLie || this.#counted.has(error)) return;
+    this.#counted.add(error);
+    const { check } = error;
+    const { log, metrics } = this.#telemetry;
+    metrics.verifyFailures.inc({ ...this.#labels, check });
+    if (!this.isSuspended) log.warn({ ...this.#labels, check, method }, "node is suspended: its response was wrong");
+    this.#suspension.begin();
+  }
+
+  isCounted(error: UnverifiedError): boolean {
+    return this.#counted.has(error);
+  }
+
+  close(): void {
+    this.#suspension.close();
+  }
+
+  #onSuspension(isSuspended: boolean): void {
+    const { log, metrics } = this.#telemetry;
+    metrics.upstreamSuspended.set(this.#labels, isSuspended ? 1 : 0);
+    if (!isSuspended) log.info(this.#labels, "node is used again after its wrong response");
+  }
+}

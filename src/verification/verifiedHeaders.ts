@@ -1,0 +1,44 @@
+import { LRUCache } from "lru-cache";
+import type { BlockId, Heads } from "../core/heads.ts";
+import { checkBody } from "./checkBody.ts";
+import type { Evidence } from "./evidence.ts";
+import type { ReceiptsHeader } from "./receipts.ts";
+import { readReceiptsHeader } from "./receiptsHeader.ts";
+
+const MAX_HEADERS = 1_024;
+
+/** Headers whose hash was computed, by that hash. */
+export class VerifiedHeaders {
+  readonly #headers = new LRUCache<string, ReceiptsHeader>({ max: MAX_HEADERS });
+  readonly #evidence: Evidence;
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence;
+  }
+
+  /** Returns the header of a block; undefined if neither this cache nor the block ring has it. */
+  find(
+    { hash, number }: Partial<Pick<BlockId, "number">> & { hash: string },
+    heads: Heads,
+  ): ReceiptsHeader | undefined {
+    return this.#headers.get(hash) ?? this.#readRing(hash, number, heads);
+  }
+
+  /** Caches the header of a verified block, given as JSON text. */
+  add(block: Uint8Array): ReceiptsHeader | undefined {
+    const header = readReceiptsHeader(block);
+    if (header !== undefined) this.#headers.set(header.hash, header);
+    return header;
+  }
+
+  #readRing(hash: string, number: bigint | undefined, heads: Heads): ReceiptsHeader | undefined {
+    if (number === undefined || heads.at(number)?.hash !== hash) return undefined;
+    const fields = heads.header(number);
+    if (fields === undefined) return undefined;
+    const block = Buffer.from(JSON.stringify({ ...fields, hash }));
+    // The hash of a header in the ring was not computed. If it is wrong, the header is read from a node.
+    const findings = checkBody(block, { kind: "block", place: { hash, number }, computes: true });
+    const isVerified = findings.every(({ outcome }) => outcome === "passed");
+    return isVerified || this.#evidence.isOff("header") ? this.add(block) : undefined;
+  }
+}

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { readOptions } from "../../docs/configurationTable.ts";
+import { longestWaitsMs } from "../../docs/retriesTable.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
+import { RETRY_LIMITS } from "../../src/core/retryPolicy.ts";
+import type { RequestContext, RpcRequest, RpcSource } from "../../src/core/rpcSource.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
+import { createNodePool } from "../../src/nodes/nodePool.ts";
+import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
+import { VerifiedRequests } from "../../src/nodes/verifiedRequests.ts";
+import { createChainNode } from "../support/chainNode.ts";
+import { createFakeChain } from "../support/fakeChain.ts";
+import { createFakeHeads } from "../support/fakeHeads.ts";
+import { createContext, createQuestion } from "../support/upstreamQuestion.ts";
+
+/** The outcomes that a policy may retry; `null` is a response. */
+const OUTCOMES = [
+  "missingBlock",
+  "prunedData",
+  "otherBranch",
+  "unreachable",
+  "rateLimited",
+  "timeout",
+  "tagUnsupported",
+  "null",
+] as const;
+type Outcome = (typeof OUTCOMES)[number];
+
+const MESSAGES: Partial<Record<Outcome, string>> = {
+  missingBlock: "header not found",
+  prunedData: "missing trie node",
+};
+const NULL = Buffer.from("null");
+
+const fail = (outcome: Exclude<Outcome, "null">): NodeError => {
+  const kind: NodeErrorKind = outcome === "missingBlock" || outcome === "prunedData" ? "missingData" : outcome;
+  const text = Buffer.from("{}");
+  return new NodeError(kind, "node", MESSAGES[outcome] ?? outcome, outcome === "rateLimited" ? { text } : {});
+};
+
+/** A clock that counts the time of all delays. None of them takes any. */
+const createCountingClock = () => {
+  const clock = {
+    sleptMs: 0,
+    nowMs: () => clock.sleptMs,
+    sleep: async (forMs: number) => {
+      clock.sleptMs += forMs;
+    },
+  };
+  return clock satisfies Clock;
+};
+
+interface Script {
+  /** The outcomes of all requests in turn, from the start again at the end. */
+  readonly outcomes: readonly Outcome[];
+  /** Whether each refresh finds a new head. */
+  readonly moves: readonly boolean[];
+  readonly nodes: number;
+  readonly attempts: number;
+  readonly byHash: boolean;
+}
+
+const LATEST = 10n;
+
+const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
+  const clock = createCountingClock();
+  const heads = createFakeHeads(LATEST);
+  const { latest } = heads.current();
+  let sent = 0;
+  let refreshes = 0;
+  const send = async (): Promise<Uint8Array> => {
+    const outcome = outcomes[sent % outcomes.length] ?? "null";
+    sent += 1;
+    if (outcome === "null") return NULL;
+    throw fail(outcome);
+  };
+  const chainNodes = Array.from({ length: nodes }, (_, index): UpstreamNode => {
+    const node = createChainNode(`node${index}`, createFakeChain({ height: 1 }));
+    node.announce(latest);
+    node.send = send;
+    const verified = new VerifiedRequests(node, undefined, clock);
+    node.request = (request, context) => verified.request(request, context);
+    return node;
+  });
+  const pool = createNodePool(chainNodes, { attempts, clock, onRetry: () => undefined, onHedge: () => undefined });
+  const chain = {
+    heads: {
+      ...heads,
+      refresh: async () => {
+        await clock.sleep(RETRY_LIMITS.view.maxRefreshMs);
+        if (moves[refreshes++ % moves.length]) heads.move({ number: heads.current().latest.number + 1n });
+        return heads.current();
+      },
+    },
+  };
+  const request: RpcRequest = createQuestion("eth_getBlockReceipts", ["0xa"], {
+    nullIsError: true,
+    block: { number: latest.number, hash: latest.hash },
+    ...(byHash && { byHash: createCall("byHash", [latest.hash]) }),
+  });
+  const context: RequestContext = createContext({
+    view: { heads: heads.current() },
+    deadlineMs: Number.POSITIVE_INFINITY,
+  });
+  return { clock, chain, request, context, pool, node: chainNodes[0] as RpcSource };
+};
+
+const ignore = () => undefined;
+
+/** The total of all delays of each policy, each run alone with the script. */
+const sleptMs = async (script: Script): Promise<{ node: number; pool: number; view: number }> => {
+  const node = start(script);
+  await node.node.request(node.request, node.context).catch(ignore);
+  const pool = start(script);
+  await pool.pool.request(pool.request, pool.context).catch(ignore);
+  const view = start(script);
+  const request = (context: RequestContext) => view.pool.request(view.request, context);
+  await retryOnBranchChange(view.chain, view.context, request, view.clock).catch(ignore);
+  return { node: node.clock.sleptMs, pool: pool.clock.sleptMs, view: view.clock.sleptMs };
+};
+
+const one = (outcome: Outcome): Script => ({
+  outcomes: [outcome],
+  moves: [false],
+  nodes: 1,
+  attempts: RETRY_LIMITS.pool.defaultAttempts,
+  byHash: false,
+});
+
+const waits = longestWaitsMs(RETRY_LIMITS.pool.defaultAttempts);
+
+test("the table has the default of the option", () => {
+  const option = readOptions().find(({ path }) => path === "chains[].upstream.attempts");
+  assert.equal(option?.fallback, `\`${RETRY_LIMITS.pool.defaultAttempts}\``);
+});
+
+test("a node that lacks an announced block is asked again for the node's longest wait", async () => {
+  for (const byHash of [false, true]) {
+    assert.equal((await sleptMs({ ...one("missingBlock"), byHash })).node, waits.node);
+  }
+});
+
+test("a pool waits longest if every attempt waits for a block, or backs off", async () => {
+  assert.equal((await sleptMs({ ...one("missingBlock"), nodes: 3 })).pool, 3 * waits.node);
+  assert.equal((await sleptMs(one("unreachable"))).pool, waits.pool - 3 * waits.node);
+});
+
+test("a view waits for heads while the nodes are on another branch", async () => {
+  const { delaysMs, maxRefreshMs } = RETRY_LIMITS.view;
+  const delays = delaysMs.reduce((total, delayMs) => total + delayMs, 0);
+  assert.equal((await sleptMs(one("otherBranch"))).view, (delaysMs.length + 1) * maxRefreshMs + delays);
+});
+
+test("no sequence of outcomes waits longer than the table says", async () => {
+  const script = fc.record({
+    outcomes: fc.array(fc.constantFrom(...OUTCOMES), { minLength: 1, maxLength: 12 }),
+    moves: fc.array(fc.boolean(), { minLength: 1, maxLength: 8 }),
+    nodes: fc.integer({ min: 1, max: 4 }),
+    attempts: fc.integer({ min: 1, max: 4 }),
+    byHash: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(script, async (each) => {
+      const slept = await sleptMs(each);
+      const longest = longestWaitsMs(each.attempts);
+      for (const policy of ["node", "pool", "view"] as const) {
+        assert.ok(slept[policy] <= longest[policy], `${policy}: ${slept[policy]} ms`);
+      }
+    }),
+  );
+});
