@@ -15,7 +15,7 @@ import type { SharedValues } from "../pending/sharedNonces.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 
-/** The prefix of one chain's keys, made anew only where the chain began anew. */
+/** The key prefix of one chain. It is built again only after a reset of the chain. */
 const createPrefixes = () => {
   let last: { readonly hash: Hash; readonly prefix: string } = { hash: ZERO_HASH, prefix: "" };
   return ({ chainId, hash }: Upstreams["genesis"]): string => {

@@ -42,8 +42,8 @@ export class EvmWorkers {
   }
 
   /**
-   * Rejects with RpcError (503 if too many runs wait, the deadline, or the run's own error), with MustForwardError,
-   * with the error of `source`, or with the signal's reason.
+   * Runs one task in a worker. It rejects with the error of `source`, the signal's reason, MustForwardError or RpcError.
+   * An RpcError is the run's own error, the deadline, or 503 if too many runs wait.
    */
   async run({ name, input, source, nativeContracts, timeoutMs, signal }: RunRequest): Promise<RunOutcome> {
     const run: EvmRun = { name, stateId: source.id, nativeContracts, input };

@@ -12,7 +12,7 @@ const P256_VERIFY = address("0100");
 /** RIP-7212, as the OP stack had it from Fjord until Osaka's price. */
 const FJORD_P256_GAS = 3450n;
 
-/** Bytes of input at most. OP stack, specs/protocol: granite, isthmus, jovian and karst exec engine; the newest fork first. */
+/** Limits of the input in bytes. OP stack, specs/protocol: granite, isthmus, jovian and karst exec engine; the newest fork first. */
 const LIMITS: readonly (readonly [OpFork, ReadonlyMap<string, number>])[] = [
   ["karst", new Map([[PAIRING, 57_600]])],
   [

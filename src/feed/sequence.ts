@@ -63,8 +63,8 @@ const BUFFERED: ReadonlySet<Decision> = new Set(["gap", "waiting", "wrongParent"
 const isBuffered = (decision: Decision): boolean => BUFFERED.has(decision);
 
 /**
- * Buffers a message. A message without a number counts as one of the block after the newest known block,
- * so that it is evicted when the head passes that number.
+ * Buffers a message. A message without a number counts as one of the block after the newest known block.
+ * It is evicted when the head passes that number.
  */
 const buffer = (state: SequenceState, message: Flashblock, decision: Decision, head: BlockId): SequenceState => {
   const blockNumber = numberOfMessage(state, message) ?? (state.blocks.at(-1) ?? head).number + 1n;

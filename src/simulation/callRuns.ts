@@ -66,7 +66,7 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
     const created = trial.created(reader);
     for (;;) {
       const result = await trial.run(reader, trial.gas, accessList);
-      // What is on the list is warm, and what is warm is not told again.
+      // Entries of the access list are warm, and `accessed` does not contain warm entries.
       const found = union(accessList, trial.listed(result.accessed ?? [], created));
       if (sizeOf(found) === sizeOf(accessList)) {
         const error = result.status === "success" ? {} : { error: failure(result).message };

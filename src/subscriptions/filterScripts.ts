@@ -35,8 +35,12 @@ export const READ_BLOCKS = `return redis.call('HMGET', KEYS[1], 'version', 'bloc
 export const READ_LOGS = `return redis.call('HMGET', KEYS[1], unpack(ARGV))`;
 
 /**
- * Stores the step of one poll. ARGV: the version at its start, the next version, the number of entries that stay, the entries
- * that are added, the lowest number that is still needed, then pairs of entry and logs.
+ * Stores the step of one poll. ARGV, in order:
+ * - the version at its start, and the next version;
+ * - the number of entries that stay, and the entries that are added;
+ * - the lowest number that is still needed;
+ * - pairs of entry and logs.
+ *
  * Returns 1 if the filter has the next version now, also if it had it before. Otherwise 0.
  */
 export const ADVANCE_FILTER = `
