@@ -9,8 +9,9 @@ interface Rule {
 }
 
 /**
- * How nodes word their failures; the first rule that holds names the kind. The order matters, as codes are used for several
- * things: -32005 is a rate limit or too many results, -32602 malformed params or too wide a range. Sources: peers.md 6.2, 6.3.
+ * Error texts and codes of nodes. The first rule that matches names the kind. The order matters, because a code has several
+ * meanings. Code -32005 is a rate limit or too many results. Code -32602 is malformed params or a range that is too wide.
+ * Source: docs/reference/providers.md.
  */
 const RULES: readonly Rule[] = [
   // A contract words its own reason, and a caller a method's name: neither may pass for what the node says of itself.

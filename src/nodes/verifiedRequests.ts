@@ -19,8 +19,8 @@ type Delays = Iterator<number, undefined>;
 
 /**
  * Sends requests to one node so that the response can be verified: by block hash if the node supports it.
- * A response by number is compared with the view's branch. A block that is missing although the node announced it is
- * requested again: one machine of a node may have it, and another one not yet.
+ * A response by number is compared with the view's branch. A missing block is requested again if the node
+ * announced it: one machine of a node may have the block before another one.
  */
 export class VerifiedRequests {
   readonly #node: UpstreamNode;

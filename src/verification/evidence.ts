@@ -28,8 +28,8 @@ export interface EvidenceOptions {
 }
 
 /**
- * What is known of a chain's encodings. A computed check that no node ever passed, and that every node failed, is off: one
- * node alone can switch a check off only where it is the only one.
+ * Results of the computed checks of one chain. A check is off if every node failed it and no node ever passed it.
+ * One node can therefore turn a check off only if it is the only node of the chain.
  */
 export class Evidence {
   readonly #records = new Map<Check, Record>();

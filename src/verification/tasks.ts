@@ -62,6 +62,6 @@ const TASKS = new Map<string, MakeTask>([
   ["debug_getRawTransaction", raw],
 ]);
 
-/** What is to be checked of the answer to a call; every answer must be JSON. */
+/** The checks of the response to a call. Every response must be JSON. */
 export const taskOf = (call: Call, question: RpcRequest, computes: boolean): Task =>
   TASKS.get(call.method)?.(call, question, computes) ?? JSON_ALONE;

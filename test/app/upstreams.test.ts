@@ -6,7 +6,8 @@ import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createFakeChain } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
+import { createContext, createRequest } from "../support/request.ts";
+import { silent } from "../support/silent.ts";
 
 const text = ({ body }: RpcResponse): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
 
@@ -30,13 +31,14 @@ const two = async (options: FakeNodeOptions = {}): Promise<[FakeNode, FakeNode]>
   return [await createFakeNode({ ...options, chain }), await createFakeNode({ ...options, chain })];
 };
 
-const balance = (block: string, more = {}) => createQuestion("eth_getBalance", [`0x${"11".repeat(20)}`, block], more);
+const balance = (block: string, more = {}) =>
+  createRequest({ method: "eth_getBalance", params: [`0x${"11".repeat(20)}`, block], ...more });
 
 test("a call goes to the node with its own params text and comes back as bytes", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
   const { upstreams } = await start(t, [fake]);
   const paramsText = Buffer.from('[ 1.0,  "\\u00e9" ]');
-  const answer = await upstreams.request({ ...createQuestion("echo"), paramsText }, createContext());
+  const answer = await upstreams.request(createRequest({ method: "echo", paramsText }), createContext());
   assert.equal(text(answer), '[1,"é"]');
   assert.equal(answer.node, "node1");
   assert.ok(fake.requests.at(-1)?.body.includes(paramsText.toString()));
@@ -74,7 +76,7 @@ test("a write is sent once, whatever happens", async (t) => {
   const { upstreams } = await start(t, [first, second]);
   first.faults.answer = 503;
   second.faults.answer = 503;
-  const write = createQuestion("eth_sendRawTransaction", ["0x01"], { write: true, retention: "never" });
+  const write = createRequest({ method: "eth_sendRawTransaction", params: ["0x01"], write: true, retention: "never" });
   await assert.rejects(upstreams.request(write, createContext()), { kind: "unreachable" });
   assert.equal(first.count("eth_sendRawTransaction") + second.count("eth_sendRawTransaction"), 1);
 });
@@ -83,7 +85,9 @@ test("a deterministic error is not asked again", async (t) => {
   const [first, second] = await two();
   const { upstreams } = await start(t, [first, second]);
   first.faults.error = second.faults.error = { code: -32_602, message: "query exceeds max results 20000" };
-  await assert.rejects(upstreams.request(createQuestion("eth_getLogs", [{}]), createContext()), { kind: "tooLarge" });
+  await assert.rejects(upstreams.request(createRequest({ method: "eth_getLogs", params: [{}] }), createContext()), {
+    kind: "tooLarge",
+  });
   assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 1);
 });
 
@@ -132,13 +136,13 @@ test("Retry-After of a 429 is honoured: the node is not asked until then", async
   const fake = await createFakeNode();
   const { upstreams } = await start(t, [fake]);
   fake.faults.answer = 429;
-  fake.faults.retryAfter = 30;
+  fake.faults.retryAfter = 60;
   fake.faults.methods = ["eth_getBalance"];
   await assert.rejects(upstreams.request(balance("0x5"), createContext()), { status: 429, kind: "rateLimited" });
   const asked = fake.count("eth_getBalance");
   await assert.rejects(
     upstreams.request(balance("0x5"), createContext()),
-    (error) => error instanceof NodeError && error.status === 429 && (error.retryAfterSeconds ?? 0) > 25,
+    (error) => error instanceof NodeError && error.status === 429 && (error.retryAfterSeconds ?? 0) > 55,
   );
   assert.equal(asked, 1);
   assert.equal(fake.count("eth_getBalance"), 1);
@@ -166,13 +170,19 @@ test("an empty answer of a node that has not got the block is no answer", async 
   const [first, second] = await two();
   first.faults.lag = 5;
   const { upstreams } = await start(t, [first, second]);
-  const question = createQuestion("eth_getBlockByNumber", ["0xa", false], {
+  const question = createRequest({
+    method: "eth_getBlockByNumber",
+    params: ["0xa", false],
     block: { number: 10n },
     nullIsError: true,
   });
   assert.notEqual(text(await upstreams.request(question, createContext())), "null");
   assert.equal((await upstreams.request(question, createContext())).node, "node2");
-  const ahead = createQuestion("eth_getLogs", [{ fromBlock: "0x64", toBlock: "0x64" }], { block: { number: 100n } });
+  const ahead = createRequest({
+    method: "eth_getLogs",
+    params: [{ fromBlock: "0x64", toBlock: "0x64" }],
+    block: { number: 100n },
+  });
   const answer = await upstreams.request(ahead, createContext());
   assert.deepEqual([text(answer), answer.verified], ["[]", false]);
   assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 2);
@@ -187,9 +197,11 @@ test("a block that is missing though it was announced is asked again on that nod
   });
   const { upstreams } = await start(t, [fake]);
   const { number, hash } = chain.latest;
-  const question = createQuestion("eth_getBlockByNumber", ["0xa", false], {
+  const question = createRequest({
+    method: "eth_getBlockByNumber",
+    params: ["0xa", false],
     block: { number, hash },
-    byHash: createQuestion("eth_getBlockByHash", [hash, false]),
+    byHash: createRequest({ method: "eth_getBlockByHash", params: [hash, false] }),
     nullIsError: true,
     blockField: "hash",
   });
@@ -209,9 +221,14 @@ test("state is asked by hash where the node can, which is tried once", async (t)
     const { upstreams } = await start(t, [fake]);
     const { hash, number } = fake.chain.latest;
     const address = `0x${"11".repeat(20)}`;
-    const question = createQuestion("eth_getStorageAt", [address, "0x0", "0xa"], {
+    const question = createRequest({
+      method: "eth_getStorageAt",
+      params: [address, "0x0", "0xa"],
       block: { number, hash },
-      byHash: createQuestion("eth_getStorageAt", [address, "0x0", { blockHash: hash, requireCanonical: false }]),
+      byHash: createRequest({
+        method: "eth_getStorageAt",
+        params: [address, "0x0", { blockHash: hash, requireCanonical: false }],
+      }),
     });
     for (let read = 0; read < 3; read += 1) {
       const answer = await upstreams.request(question, createContext());
@@ -242,7 +259,7 @@ test("a filter's poll goes to the node that made it, and to no other", async (t)
   const { upstreams } = await start(t, [first, second]);
   const poll = (filterOwner: string) =>
     upstreams.request(
-      createQuestion("eth_getFilterChanges", ["0x1"], { write: true, retention: "never", filterOwner }),
+      createRequest({ method: "eth_getFilterChanges", params: ["0x1"], write: true, retention: "never", filterOwner }),
       createContext(),
     );
   for (const name of ["node1", "node2", "node1"]) assert.equal((await poll(name)).node, name);
@@ -256,7 +273,7 @@ test("a batch is one request, in order, and falls back to single calls", async (
     fake.faults.refusesBatches = refusesBatches;
     const before = fake.requests.length;
     const outcomes = await upstreams.nodes[0]?.batch(
-      [balance("0x1"), createQuestion("eth_nothing"), balance("0x3")],
+      [balance("0x1"), createRequest({ method: "eth_nothing" }), balance("0x3")],
       createContext(),
     );
     const [one, error, three] = outcomes ?? [];
@@ -373,7 +390,7 @@ test("a node that comes up late and is of another chain is suspended", async (t)
 test("a response over the limit is a clear error, and what is no JSON-RPC too", async (t) => {
   const fake = await createFakeNode({ handlers: { big: () => "x".repeat(20_000) } });
   const { upstreams } = await start(t, [fake], { maxResponseBytes: 10_000 });
-  await assert.rejects(upstreams.request(createQuestion("big"), createContext()), {
+  await assert.rejects(upstreams.request(createRequest({ method: "big" }), createContext()), {
     kind: "tooLarge",
     code: -32_003,
     message: "node1: response exceeds the limit of 10000 bytes",
@@ -409,7 +426,7 @@ test("callers that leave while the node's budget makes them wait are no fault of
   const { upstreams } = await start(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
   const clientId = new AbortController();
   const calls = Array.from({ length: 30 }, () =>
-    upstreams.request(createQuestion("echo"), createContext({ signal: clientId.signal })),
+    upstreams.request(createRequest({ method: "echo" }), createContext({ signal: clientId.signal })),
   );
   clientId.abort();
   for (const outcome of await Promise.allSettled(calls)) {

@@ -5,15 +5,16 @@ import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
 import { canonicalSet, formatCanonical } from "../../src/cache/canonicalJson.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
-import { hashOf, headsOf, questionOf } from "../support/question.ts";
+import { createHeads, hashOf } from "../support/heads.ts";
+import { createRequest } from "../support/request.ts";
 
 const PREFIX = createKeyPrefix(8453, hashOf(1, 2));
-const HEADS = headsOf({ latest: 1_000_000, finalized: 1_000_000 });
+const HEADS = createHeads({ latest: 1_000_000, finalized: 1_000_000 });
 
 test("a key begins with format version, chain id and the first 8 bytes of the genesis hash", () => {
   const prefix = createKeyPrefix(8453n, `0xF712aa9241cc2436${"0".repeat(48)}`);
   assert.equal(prefix, "forebay1:8453:f712aa9241cc2436:");
-  const question = questionOf({
+  const question = createRequest({
     retention: "final",
     block: { number: 16n },
     canonicalParams: '["eth_getBlockReceipts"]',
@@ -22,7 +23,7 @@ test("a key begins with format version, chain id and the first 8 bytes of the ge
 });
 
 test("a long subject is replaced by its SHA-256", () => {
-  const key = requestKey(PREFIX, questionOf({ retention: "byHash", canonicalParams: "x".repeat(1_000) }), HEADS);
+  const key = requestKey(PREFIX, createRequest({ retention: "byHash", canonicalParams: "x".repeat(1_000) }), HEADS);
   assert.match(key ?? "", /:byHash#[0-9a-f]{64}$/);
 });
 
@@ -112,7 +113,7 @@ const asked: fc.Arbitrary<Asked> = fc.record({
 });
 
 const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRequest =>
-  questionOf({
+  createRequest({
     retention,
     block: { number, hash: hashOf(number, fork) },
     canonicalParams: formatCanonical(canonicalParams),
@@ -159,6 +160,6 @@ test("chains, and a chain begun anew, never meet", () => {
     createKeyPrefix(1, `0x01${"0".repeat(62)}`),
     createKeyPrefix(1, `0x02${"0".repeat(62)}`),
   ];
-  const keys = prefixes.map((prefix) => requestKey(prefix, questionOf({ retention: "constant" }), HEADS));
+  const keys = prefixes.map((prefix) => requestKey(prefix, createRequest({ retention: "constant" }), HEADS));
   assert.equal(new Set(keys).size, prefixes.length);
 });

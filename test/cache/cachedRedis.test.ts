@@ -9,11 +9,12 @@ import { createTieredStore } from "../../src/cache/tieredStore.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+import { blockOf, createHeads, hashOf } from "../support/heads.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
 import { until } from "../support/until.ts";
 
-const HEADS = headsOf({ latest: 1_000, finalized: 900 });
+const HEADS = createHeads({ latest: 1_000, finalized: 900 });
 const DAYS = 86_400;
 
 interface ReplicaOptions {
@@ -39,16 +40,19 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
 };
 
 const atFinal = (number: number): RpcRequest =>
-  questionOf({ retention: "final", block: { number: BigInt(number) }, method: "eth_getBlockReceipts" });
+  createRequest({ retention: "final", block: { number: BigInt(number) }, method: "eth_getBlockReceipts" });
 
 const recent = (number: number, fork = 0): RpcRequest =>
-  questionOf({ retention: "recent", block: { number: BigInt(number), hash: hashOf(number, fork) } });
+  createRequest({ retention: "recent", block: { number: BigInt(number), hash: hashOf(number, fork) } });
 
 const textOf = ({ body }: RpcResponse): string =>
   body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
 const numbered = () =>
   countingSource(({ block, retention }) =>
-    answerOf(JSON.stringify(`${retention}${block?.number}`), { verified: true, block: blockOf(block?.number ?? 950) }),
+    createResponse(JSON.stringify(`${retention}${block?.number}`), {
+      verified: true,
+      block: blockOf(block?.number ?? 950),
+    }),
   );
 
 const stored = (server: RedisServer, keys: number): Promise<void> =>
@@ -58,19 +62,19 @@ test("a new replica with empty memory answers from Redis, then from memory", asy
   const server = await startRedis(t);
   const first = await startReplica(t, server, { source: numbered() });
   const questions = [
-    questionOf({ retention: "byHash" }),
-    questionOf({ retention: "byTransaction", params: [hashOf(7)] }),
+    createRequest({ retention: "byHash" }),
+    createRequest({ retention: "byTransaction", params: [hashOf(7)] }),
     atFinal(800),
     recent(950),
   ];
-  for (const question of questions) await first.source.request(question, contextOf(HEADS));
+  for (const question of questions) await first.source.request(question, createContext({ heads: HEADS }));
   await stored(server, questions.length);
 
   const node = numbered();
   const second = await startReplica(t, server, { source: node });
   for (const hit of ["redis", "memory"]) {
     for (const question of questions) {
-      assert.deepEqual((await second.source.request(question, contextOf(HEADS))).status, { hit });
+      assert.deepEqual((await second.source.request(question, createContext({ heads: HEADS }))).status, { hit });
     }
   }
   assert.equal(node.requests, 0);
@@ -79,14 +83,14 @@ test("a new replica with empty memory answers from Redis, then from memory", asy
 test("lifetimes in Redis: seven days for what is final or by hash, an hour for the rest; state stays in memory", async (t) => {
   const server = await startRedis(t);
   const { source } = await startReplica(t, server, { source: numbered() });
-  const ask = (question: RpcRequest) => source.request(question, contextOf(HEADS));
-  await ask(questionOf({ retention: "constant" }));
-  await ask(questionOf({ retention: "head" }));
+  const ask = (question: RpcRequest) => source.request(question, createContext({ heads: HEADS }));
+  await ask(createRequest({ retention: "constant" }));
+  await ask(createRequest({ retention: "head" }));
   await ask({ ...recent(950), retention: "recentState" });
-  await ask(questionOf({ retention: "byHash" }));
+  await ask(createRequest({ retention: "byHash" }));
   await ask(atFinal(800));
   await ask(recent(950));
-  await ask(questionOf({ retention: "byTransaction", params: [hashOf(7)] }));
+  await ask(createRequest({ retention: "byTransaction", params: [hashOf(7)] }));
   await stored(server, 4);
   const keys = (await server.admin.keys("forebay*")).sort();
   const classes = keys.map((key) => key.split(/[:#]/)[3]);
@@ -100,19 +104,19 @@ test("lifetimes in Redis: seven days for what is final or by hash, an hour for t
 
 test("replicas on different forks share one Redis and are never told the other's answer", async (t) => {
   const server = await startRedis(t);
-  const forked = headsOf({ latest: 1_000, finalized: 900, fork: { id: 1, since: 940 } });
+  const forked = createHeads({ latest: 1_000, finalized: 900, fork: 1, forkedAt: 940 });
   const nodeOf = (fork: number) =>
     countingSource(({ retention }) =>
-      answerOf(String(fork), retention === "recent" ? { verified: true } : { block: blockOf(950, fork) }),
+      createResponse(String(fork), retention === "recent" ? { verified: true } : { block: blockOf(950, fork) }),
     );
   const replicas = await Promise.all(
     [0, 1].map((fork) => startReplica(t, server, { source: nodeOf(fork), memoryBytes: 0 })),
   );
-  const transaction = questionOf({ retention: "byTransaction", params: [hashOf(7)] });
+  const transaction = createRequest({ retention: "byTransaction", params: [hashOf(7)] });
   for (let round = 0; round < 20; round++) {
     for (const [fork, heads] of [HEADS, forked].entries()) {
       for (const question of [recent(950, fork), transaction]) {
-        const answer = await replicas[fork]?.source.request(question, contextOf(heads));
+        const answer = await replicas[fork]?.source.request(question, createContext({ heads }));
         assert.equal(answer && textOf(answer), String(fork));
       }
     }
@@ -122,11 +126,11 @@ test("replicas on different forks share one Redis and are never told the other's
 test("a chain begun anew on the same Redis is never served the old one", async (t) => {
   const server = await startRedis(t);
   const first = await startReplica(t, server, { source: numbered() });
-  await first.source.request(atFinal(1), contextOf(HEADS));
+  await first.source.request(atFinal(1), createContext({ heads: HEADS }));
   await stored(server, 1);
   const node = numbered();
   const second = await startReplica(t, server, { source: node, genesis: `0x01${ZERO_HASH.slice(4)}` });
-  await second.source.request(atFinal(1), contextOf(HEADS));
+  await second.source.request(atFinal(1), createContext({ heads: HEADS }));
   assert.equal(node.requests, 1);
 });
 
@@ -134,7 +138,7 @@ test("concurrent misses of one key look into Redis once", async (t) => {
   const server = await startRedis(t);
   const { source } = await startReplica(t, server, { source: numbered(), memoryBytes: 0 });
   await server.admin.config("RESETSTAT");
-  await Promise.all(Array.from({ length: 50 }, () => source.request(atFinal(1), contextOf(HEADS))));
+  await Promise.all(Array.from({ length: 50 }, () => source.request(atFinal(1), createContext({ heads: HEADS }))));
   const stats = await server.admin.info("commandstats");
   const lookUps = /cmdstat_m?get:calls=(\d+)/.exec(stats)?.[1];
   assert.equal(lookUps, "1");
@@ -178,7 +182,9 @@ for (const [name, fault] of Object.entries(FAULTS)) {
     const { source } = await startReplica(t, server, { source: numbered(), memoryBytes: 0 });
     const round = async (): Promise<number> => {
       const numbers = Array.from({ length: 40 }, (_, index) => index);
-      const answers = await Promise.all(numbers.map((number) => source.request(atFinal(number), contextOf(HEADS))));
+      const answers = await Promise.all(
+        numbers.map((number) => source.request(atFinal(number), createContext({ heads: HEADS }))),
+      );
       assert.deepEqual(
         answers.map(textOf),
         numbers.map((number) => `"final${number}"`),

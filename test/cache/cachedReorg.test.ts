@@ -9,7 +9,8 @@ import type { RedisStore } from "../../src/cache/redisStore.ts";
 import type { Heads } from "../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { answerOf, blockOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+import { blockOf, createHeads, hashOf } from "../support/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const FINALIZED = 4;
@@ -17,17 +18,17 @@ const LATEST = 12;
 
 /** Block `number` of a chain that leaves the first one at `since`. */
 interface Fork {
-  readonly id: number;
-  readonly since: number;
+  readonly fork: number;
+  readonly forkedAt: number;
 }
 
 const fork: fc.Arbitrary<Fork> = fc.record({
-  id: fc.integer({ min: 0, max: 2 }),
-  since: fc.integer({ min: FINALIZED + 1, max: LATEST }),
+  fork: fc.integer({ min: 0, max: 2 }),
+  forkedAt: fc.integer({ min: FINALIZED + 1, max: LATEST }),
 });
 
-const headsAt = (at: Fork): Heads => headsOf({ latest: LATEST, finalized: FINALIZED, oldest: 2, fork: at });
-const forkOf = (at: Fork, number: number): number => (number >= at.since ? at.id : 0);
+const headsAt = (at: Fork): Heads => createHeads({ latest: LATEST, finalized: FINALIZED, oldest: 2, ...at });
+const forkOf = (at: Fork, number: number): number => (number >= at.forkedAt ? at.fork : 0);
 
 interface Step {
   readonly replica: number;
@@ -48,16 +49,16 @@ const step: fc.Arbitrary<Step> = fc.record({
 
 const questionFor = ({ view, number, kind }: Step): RpcRequest => {
   const block = { number: BigInt(number), hash: hashOf(number, forkOf(view, number)) };
-  if (kind === "byTransaction") return questionOf({ retention: kind, params: [hashOf(number, 99)] });
-  if (kind === "head") return questionOf({ retention: kind });
-  return questionOf({ retention: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
+  if (kind === "byTransaction") return createRequest({ retention: kind, params: [hashOf(number, 99)] });
+  if (kind === "head") return createRequest({ retention: kind });
+  return createRequest({ retention: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
 };
 
 /** The block that a node answers a request by number from: its own, whatever the view is. Verified as in `nodes/`. */
 const answerFrom = ({ node, number, kind }: Step, question: RpcRequest): RpcResponse => {
   const told = blockOf(kind === "head" ? LATEST : number, forkOf(node, kind === "head" ? LATEST : number));
   const verified = told.hash === question.block?.hash;
-  return answerOf(JSON.stringify(told.hash), { block: told, ...(verified && { verified }) });
+  return createResponse(JSON.stringify(told.hash), { block: told, ...(verified && { verified }) });
 };
 
 /** Shared by both replicas, and never failing: what it holds may come from either. */
@@ -91,7 +92,7 @@ test("two replicas, nodes on other forks, one Redis: every hit is true of the vi
       for (const asked of steps) {
         current = asked;
         const question = questionFor(asked);
-        const answer = await replicas[asked.replica]?.request(question, contextOf(headsAt(asked.view)));
+        const answer = await replicas[asked.replica]?.request(question, createContext({ heads: headsAt(asked.view) }));
         if (answer?.status.hit === undefined || asked.kind === "head") continue;
         const expected = hashOf(asked.number, forkOf(asked.view, asked.number));
         assert.equal(Buffer.from(answer.body as Uint8Array).toString(), JSON.stringify(expected));

@@ -4,17 +4,18 @@ import { prefetched } from "../../src/cache/headPrefetch.ts";
 import type { HeadChange, Heads } from "../../src/core/heads.ts";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { answerOf, blockOf, contextOf, countingSource, headsOf, questionOf } from "../support/question.ts";
+import { blockOf, createHeads } from "../support/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
 
 const { log } = createTelemetry({ level: "silent" });
 
 const requestsOf = ({ latest }: Heads) => {
   const at = (canonicalParams: string, blockField: RpcRequest["blockField"]) =>
-    questionOf({ retention: "recent", block: latest, canonicalParams, ...(blockField && { blockField }) });
+    createRequest({ retention: "recent", block: latest, canonicalParams, ...(blockField && { blockField }) });
   return { receipts: at("receipts", "firstBlockHash"), block: at("block", "hash"), fullBlock: at("full", "hash") };
 };
 
-const changeTo = (latest: number): HeadChange => ({ heads: headsOf({ latest }), from: [], to: [blockOf(latest)] });
+const changeTo = (latest: number): HeadChange => ({ heads: createHeads({ latest }), from: [], to: [blockOf(latest)] });
 
 /** The parts of block 11 that are prefetched if `asked` was requested at block 10, `agoMs` before. */
 const fetchedAfter = (
@@ -28,11 +29,11 @@ const fetchedAfter = (
   const source = countingSource(({ canonicalParams }) => {
     fetched.push(canonicalParams);
     if (fetched.length === 1) throw new Error("the first fails, the others go on");
-    return answerOf("{}");
+    return createResponse("{}");
   });
-  const heads = headsOf({ latest: 10 });
-  const warm = prefetched(source, { requestsOf, contextOf, log });
-  for (const name of asked) warm.request(requestsOf(heads)[name], contextOf(heads)).catch(() => {});
+  const heads = createHeads({ latest: 10 });
+  const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
+  for (const name of asked) warm.request(requestsOf(heads)[name], createContext({ heads })).catch(() => {});
   fetched.length = 0;
   nowMs += agoMs;
   warm.onChange({ ...changeTo(10), to: [] });

@@ -4,7 +4,7 @@ import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import type { RedisTls } from "../../src/cache/redisClient.ts";
 import { createRedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { hashOf } from "../support/question.ts";
+import { hashOf } from "../support/heads.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 

@@ -5,7 +5,8 @@ import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createNegativeCache } from "../../src/cache/negativeCache.ts";
 import { scanTransactionHashes } from "../../src/cache/scanTransactionHashes.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { answerOf, contextOf, countingSource, hashOf, headsOf, questionOf } from "../support/question.ts";
+import { createHeads, hashOf } from "../support/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
 
 const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];
 const find = (value: unknown): Set<string> => scanTransactionHashes(Buffer.from(JSON.stringify(value)));
@@ -19,20 +20,20 @@ test("the transactions of a block with hashes, of one with whole transactions, a
 
 test("a null is not kept for a transaction that a block held here lists", async () => {
   const telemetry = createTelemetry({ level: "silent" });
-  const heads = headsOf({ latest: 10 });
+  const heads = createHeads({ latest: 10 });
   const absent = createNegativeCache();
   const block = { number: 10n, hash: hashOf(10) };
   const node = countingSource(({ retention }) =>
     retention === "recent"
-      ? answerOf(JSON.stringify({ transactions: HASHES }), { verified: true, block })
-      : answerOf("null"),
+      ? createResponse(JSON.stringify({ transactions: HASHES }), { verified: true, block })
+      : createResponse("null"),
   );
   const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
   const source = cached(node, { chain: "test", prefix: "", memory, absent, telemetry });
-  await source.request(questionOf({ retention: "recent", block, blockField: "hash" }), contextOf(heads));
+  await source.request(createRequest({ retention: "recent", block, blockField: "hash" }), createContext({ heads }));
   const { status } = await source.request(
-    questionOf({ retention: "byTransaction", params: [HASHES[1]] }),
-    contextOf(heads),
+    createRequest({ retention: "byTransaction", params: [HASHES[1]] }),
+    createContext({ heads }),
   );
   assert.equal(status.stored, false);
   assert.equal(absent.isExpected(HASHES[1] ?? "", heads), true);

@@ -15,7 +15,7 @@ import { VerifiedRequests } from "../../src/nodes/verifiedRequests.ts";
 import { createChainNode } from "../support/chainNode.ts";
 import { createFakeChain } from "../support/fakeChain.ts";
 import { createFakeHeads } from "../support/fakeHeads.ts";
-import { createContext, createQuestion } from "../support/upstreamQuestion.ts";
+import { createContext, createRequest } from "../support/request.ts";
 
 /** The outcomes that a policy may retry; `null` is a response. */
 const OUTCOMES = [
@@ -97,13 +97,15 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
       },
     },
   };
-  const request: RpcRequest = createQuestion("eth_getBlockReceipts", ["0xa"], {
+  const request: RpcRequest = createRequest({
+    method: "eth_getBlockReceipts",
+    params: ["0xa"],
     nullIsError: true,
     block: { number: latest.number, hash: latest.hash },
     ...(byHash && { byHash: createCall("byHash", [latest.hash]) }),
   });
   const context: RequestContext = createContext({
-    view: { heads: heads.current() },
+    heads: heads.current(),
     deadlineMs: Number.POSITIVE_INFINITY,
   });
   return { clock, chain, request, context, pool, node: chainNodes[0] as RpcSource };

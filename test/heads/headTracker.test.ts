@@ -7,7 +7,7 @@ import { createHeadTracker } from "../../src/heads/headTracker.ts";
 import { type ChainNode, createChainNode } from "../support/chainNode.ts";
 import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakeChain.ts";
 import { createFakeClock } from "../support/fakeClock.ts";
-import { silent } from "../support/upstreamQuestion.ts";
+import { silent } from "../support/silent.ts";
 
 interface Setup extends FakeChainOptions {
   readonly nodes?: number;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createUpstreams } from "../../src/app/upstreams.ts";
 import type { HeadChange } from "../../src/core/heads.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { silent } from "../support/upstreamQuestion.ts";
+import { silent } from "../support/silent.ts";
 
 test("new heads come over the WebSocket without a call each, and again after it was lost", async (t) => {
   const fake = await createFakeNode();

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFairScheduler, type Lease } from "../../src/limits/fairScheduler.ts";
-import { ANY, contextOf, createSplit, range } from "../logs/askLogs.ts";
+import { ANY, createSplit, range } from "../logs/askLogs.ts";
 import { createFakeChain, fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
+import { createContext } from "../support/request.ts";
 
 const node = createFakeLogNode({ chain: createFakeChain([[]]) });
 const asker = (clientId: string, query: object = {}) => ({ clientId, query, signal: new AbortController().signal });
@@ -55,10 +56,10 @@ test("spans in flight stay within what a node and the process allow, and a small
   const split = createSplit([slow], { spansPerNode: () => 4, slots: createFairScheduler({ maxSpans: 3 }) });
   const heads = fakeHeads(chain, { finalized: 59_999, ring: 1 });
   let isWideDone = false;
-  const wide = split.request(ANY, range(0, 59_999), contextOf(heads, { clientId: "wide" })).then(() => {
+  const wide = split.request(ANY, range(0, 59_999), createContext({ heads, clientId: "wide" })).then(() => {
     isWideDone = true;
   });
-  await split.request(ANY, range(500, 509), contextOf(heads, { clientId: "narrow" }));
+  await split.request(ANY, range(500, 509), createContext({ heads, clientId: "narrow" }));
   assert.equal(isWideDone, false);
   await wide;
   assert.ok(slow.mostInFlight() <= 3, `${slow.mostInFlight()} in flight`);

@@ -1,6 +1,5 @@
-import type { Heads } from "../../src/core/heads.ts";
 import type { Node } from "../../src/core/node.ts";
-import type { RequestContext, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
 import { createFairScheduler } from "../../src/limits/fairScheduler.ts";
 import { type SplitLogs, type SplitLogsOptions, splitLogs } from "../../src/logs/splitLogs.ts";
@@ -19,15 +18,6 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     telemetry: createTelemetry({ level: "silent" }),
     ...options,
   });
-
-export const contextOf = (heads: Heads, more: Partial<RequestContext> = {}): RequestContext => ({
-  view: { heads },
-  signal: new AbortController().signal,
-  deadlineMs: performance.now() + 30_000,
-  clientId: "caller",
-  bypassCache: false,
-  ...more,
-});
 
 const readText = async ({ body }: RpcResponse): Promise<string> => {
   if (body instanceof Uint8Array) return Buffer.from(body).toString();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ANY, contextOf, createSplit, range, readLogs } from "./askLogs.ts";
+import { createContext } from "../support/request.ts";
+import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, fakeAddress, fakeHeads, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, type LogsRequest, nodeError } from "./fakeLogNode.ts";
 
@@ -94,7 +95,7 @@ for (const dialect of DIALECTS) {
           : undefined,
     });
     const split = createSplit([node], { spansPerNode: () => 2 });
-    const context = contextOf(fakeHeads(chain, { finalized: BLOCKS - 1, ring: 1 }));
+    const context = createContext({ heads: fakeHeads(chain, { finalized: BLOCKS - 1, ring: 1 }) });
     const taught = await split.request(ANY, range(0, HALF - 1), context);
     assert.deepEqual(await readLogs(taught), plainScan(chain, ANY, range(0, HALF - 1)));
     const before = node.logsRequests.length;

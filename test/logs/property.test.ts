@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { contextOf, createSplit, range, readLogs } from "./askLogs.ts";
+import { createContext } from "../support/request.ts";
+import { createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";
 
@@ -104,7 +105,7 @@ test("an answer equals a plain scan of the view's chain, or is an error, never a
       for (const { filter: which, bounds, fork } of queries) {
         const view: readonly FakeBlock[] = fork ? other : chain;
         const asked = range(Math.min(...bounds), Math.max(...bounds));
-        const context = contextOf(fakeHeads(view, { finalized, ring: ringBlocks }));
+        const context = createContext({ heads: fakeHeads(view, { finalized, ring: ringBlocks }) });
         const wanted = filters[which === 0 ? 0 : 1];
         try {
           const answer = await readLogs(await split.request(wanted, asked, context));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ANY, contextOf, createSplit, range, readLogs } from "./askLogs.ts";
+import { createContext } from "../support/request.ts";
+import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";
 import { createMemoryStore } from "./memoryStore.ts";
@@ -16,7 +17,7 @@ test("a range wider than a node takes is fetched in spans of 15 segments, and fo
   const chain = chainOf(10_000);
   const node = createFakeLogNode({ chain });
   const split = createSplit([node]);
-  const context = contextOf(fakeHeads(chain, { finalized: 9_999 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 9_999 }) });
   const answer = await split.request(ANY, range(0, 9_999), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 9_999)));
   assert.deepEqual(answer.status, { fwd: "miss", detail: "0/79 segments", stored: true });
@@ -33,7 +34,7 @@ test("only the missing segments are fetched", async () => {
   const chain = chainOf(2_000);
   const node = createFakeLogNode({ chain });
   const split = createSplit([node]);
-  const context = contextOf(fakeHeads(chain, { finalized: 1_999 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 1_999 }) });
   await split.request(ANY, range(0, 895), context);
   const answer = await split.request(ANY, range(100, 1_151), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 1_151)));
@@ -56,7 +57,7 @@ test("a node that told an older head last, being several machines, is waited for
       return looked++ < 3 ? 398 : 399;
     },
   });
-  const context = contextOf(fakeHeads(chain, { finalized: 100 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
   const answer = await createSplit([node]).request(ANY, range(390, 399), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(390, 399)));
   assert.ok(looked > 3);
@@ -65,7 +66,7 @@ test("a node that told an older head last, being several machines, is waited for
 test("blockTimestamp is filled in where a node leaves it out", async () => {
   const chain = chainOf(1_000);
   const node = createFakeLogNode({ chain, timestamps: false });
-  const context = contextOf(fakeHeads(chain, { finalized: 990, ring: 100 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 990, ring: 100 }) });
   const answer = await createSplit([node]).request(ANY, range(0, 999), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 999)));
 });
@@ -77,7 +78,7 @@ test("empty positions at the end count, also where a node ignores them, and have
       { address: fakeAddress(1), topics: topics.slice(0, at % 5), data: "0x22" as const },
     ]),
   );
-  const context = contextOf(fakeHeads(chain, { finalized: 200 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 200 }) });
   for (const ignoresWildcards of [false, true]) {
     const node = createFakeLogNode({ chain, ignoresWildcards });
     const split = createSplit([node]);
@@ -101,7 +102,7 @@ test("recent blocks whose bloom admits logs with too few topics are asked again 
   const chain = createFakeChain(Array.from({ length: 100 }, (_, at) => (at % 50 === 7 ? [unique] : [fungible])));
   const node = createFakeLogNode({ chain });
   const filter = { addresses: [], topics: [[transfer], [], [], []] };
-  const context = contextOf(fakeHeads(chain, { finalized: 0 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 0 }) });
   const answer = await createSplit([node]).request(filter, range(1, 99), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(1, 99)));
   assert.equal(node.logsRequests.length, 2);
@@ -125,7 +126,7 @@ test("a recent segment is kept by its last block's hash, and not found after a r
   const node = createFakeLogNode(options);
   const store = createMemoryStore();
   const split = createSplit([node], { store });
-  await split.request(ANY, range(0, 399), contextOf(fakeHeads(before, { finalized: 100 })));
+  await split.request(ANY, range(0, 399), createContext({ heads: fakeHeads(before, { finalized: 100 }) }));
   assert.deepEqual([...store.entries.values()].map(({ retention }) => retention).sort(), [
     "final",
     "recent",
@@ -134,7 +135,11 @@ test("a recent segment is kept by its last block's hash, and not found after a r
     "recent",
   ]);
   node.options.chain = after;
-  const answer = await split.request(ANY, range(0, 399), contextOf(fakeHeads(after, { finalized: 100 })));
+  const answer = await split.request(
+    ANY,
+    range(0, 399),
+    createContext({ heads: fakeHeads(after, { finalized: 100 }) }),
+  );
   assert.deepEqual(await readLogs(answer), plainScan(after, ANY, range(0, 399)));
 });
 
@@ -146,7 +151,7 @@ test("logs of a node on another chain than the view's are never given", async ()
   );
   const lost = createFakeLogNode({ chain: other, name: "lost" });
   const good = createFakeLogNode({ chain, name: "good" });
-  const context = contextOf(fakeHeads(chain, { finalized: 100 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
   const answer = await createSplit([lost, good]).request(ANY, range(0, 299), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 299)));
   await assert.rejects(createSplit([lost]).request(ANY, range(0, 299), context), { code: -32603, status: 503 });
@@ -158,7 +163,7 @@ test("silent recent blocks whose bloom admits a log are asked again by hash", as
     chain,
     change: (logs, { byHash }) => (byHash ? logs : logs.slice(0, Math.floor(logs.length / 2))),
   });
-  const context = contextOf(fakeHeads(chain, { finalized: 99 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 99 }) });
   const answer = await createSplit([node]).request(ANY, range(100, 299), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
 });
@@ -167,7 +172,7 @@ test("a node that answers [] below its pruning point is recognised and not asked
   const chain = chainOf(20_000, 50);
   const pruned = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
   const archive = createFakeLogNode({ chain, name: "archive" });
-  const context = contextOf(fakeHeads(chain, { finalized: 19_900 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 19_900 }) });
   const answer = await createSplit([pruned, archive]).request(ANY, range(1, 12_000), context);
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(1, 12_000)));
   const alone = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
@@ -186,19 +191,26 @@ test("one block that is too large is halved by addresses, then by topics", async
     onLogs: ({ results }) => (results > 2 ? nodeError("query returned more than 2 results", -32005) : undefined),
   });
   const filter = { addresses, topics: [topics] };
-  const answer = await createSplit([node]).request(filter, range(0, 2), contextOf(fakeHeads(chain, { finalized: 2 })));
+  const answer = await createSplit([node]).request(
+    filter,
+    range(0, 2),
+    createContext({ heads: fakeHeads(chain, { finalized: 2 }) }),
+  );
   assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(0, 2)));
-  await assert.rejects(createSplit([node]).request(ANY, range(0, 2), contextOf(fakeHeads(chain, { finalized: 2 }))), {
-    code: -32005,
-    message: "query returned more than 2 results",
-  });
+  await assert.rejects(
+    createSplit([node]).request(ANY, range(0, 2), createContext({ heads: fakeHeads(chain, { finalized: 2 }) })),
+    {
+      code: -32005,
+      message: "query returned more than 2 results",
+    },
+  );
 });
 
 test("an answer over its limit is an error before the first byte and broken after it", async () => {
   const data = `0x${"ab".repeat(40_000)}` as const;
   const chain = createFakeChain(Array.from({ length: 300 }, () => [{ address: fakeAddress(1), topics: [], data }]));
   const node = createFakeLogNode({ chain });
-  const context = contextOf(fakeHeads(chain, { finalized: 299 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 299 }) });
   await assert.rejects(createSplit([node], { maxResponseBytes: 5_000_000 }).request(ANY, range(0, 299), context), {
     code: -32003,
   });
@@ -216,7 +228,7 @@ test("what was fetched is kept when the whole fails", async () => {
     onLogs: ({ to }) => (options.broken && to >= 4_000 ? nodeError("boom", -32000) : undefined),
   });
   const split = createSplit([node]);
-  const context = contextOf(fakeHeads(chain, { finalized: 5_999 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 5_999 }) });
   await assert.rejects(split.request(ANY, range(0, 5_999), context), { message: "boom" });
   options.broken = false;
   const answer = await split.request(ANY, range(0, 5_999), context);
@@ -228,7 +240,7 @@ test("logs by block hash: found, empty, unknown", async () => {
   const chain = chainOf(10);
   const node = createFakeLogNode({ chain });
   const split = createSplit([node]);
-  const context = contextOf(fakeHeads(chain, { finalized: 5 }));
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 5 }) });
   for (const at of [3, 4]) {
     const blockHash = chain[at]?.hash ?? "0x";
     const answer = await split.request(ANY, { blockHash }, context);
@@ -248,7 +260,7 @@ test("a span that memory has no room for is made smaller, down to parts of a seg
   const answer = await createSplit([node]).request(
     ANY,
     range(0, 1_919),
-    contextOf(fakeHeads(chain, { finalized: 1_919 })),
+    createContext({ heads: fakeHeads(chain, { finalized: 1_919 }) }),
   );
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 1_919)));
   const sizes = node.logsRequests.map(({ from, to }) => to - from + 1);
@@ -269,9 +281,9 @@ test("a caller who leaves is not served, and what it had fetched is kept", async
   });
   const split = createSplit([node], { spansPerNode: () => 1 });
   const heads = fakeHeads(chain, { finalized: 7_999 });
-  const left = contextOf(heads, { signal: leaver.signal });
+  const left = createContext({ heads, signal: leaver.signal });
   await assert.rejects(split.request(ANY, range(0, 7_999), left), { message: "left" });
-  const answer = await split.request(ANY, range(0, 7_999), contextOf(heads));
+  const answer = await split.request(ANY, range(0, 7_999), createContext({ heads }));
   assert.equal(answer.status.fwd, "partial");
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 7_999)));
 });
@@ -279,7 +291,7 @@ test("a caller who leaves is not served, and what it had fetched is kept", async
 test("an answer that takes too long is a timeout", async () => {
   const chain = chainOf(500);
   const node = createFakeLogNode({ chain, available: () => false });
-  const context = contextOf(fakeHeads(chain, { finalized: 499 }), { deadlineMs: performance.now() + 20 });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 499 }), deadlineMs: performance.now() + 20 });
   await assert.rejects(createSplit([node]).request(ANY, range(0, 499), context), { code: -32603, status: 504 });
 });
 
@@ -289,8 +301,8 @@ test("equal questions at the same time are one request; one who leaves does not 
   const split = createSplit([node]);
   const heads = fakeHeads(chain, { finalized: 300 });
   const leaver = new AbortController();
-  const first = split.request(ANY, range(490, 499), contextOf(heads, { signal: leaver.signal }));
-  const others = Array.from({ length: 20 }, () => split.request(ANY, range(490, 499), contextOf(heads)));
+  const first = split.request(ANY, range(490, 499), createContext({ heads, signal: leaver.signal }));
+  const others = Array.from({ length: 20 }, () => split.request(ANY, range(490, 499), createContext({ heads })));
   setImmediate(() => leaver.abort(new Error("left")));
   await assert.rejects(first, { message: "left" });
   for (const answer of await Promise.all(others)) {

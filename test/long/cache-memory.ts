@@ -2,7 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { hashOf, headsOf, questionOf } from "../support/question.ts";
+import { createHeads, hashOf } from "../support/heads.ts";
+import { createRequest } from "../support/request.ts";
 
 const KEYS = 10_000_000;
 const MIB = 1024 * 1024;
@@ -16,7 +17,7 @@ const TURNS_A_SAMPLE = 2_500;
 const MAX_GROWTH = 1.05;
 
 const prefix = createKeyPrefix(8453, hashOf(0));
-const heads = headsOf({ latest: KEYS, finalized: KEYS });
+const heads = createHeads({ latest: KEYS, finalized: KEYS });
 
 /** Ten million distinct questions through a cache of 256 MiB: what the process holds stays in bounds, and flat. In a shorter run only the limit is looked at. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
@@ -27,7 +28,7 @@ export const long = async ({ seconds }: { readonly seconds: number | undefined }
   for (; turn * KEYS_A_TURN < KEYS && performance.now() < endMs; turn++) {
     for (let item = 0; item < KEYS_A_TURN; item++) {
       const number = turn * KEYS_A_TURN + item;
-      const question = questionOf({ retention: "final", block: { number: BigInt(number) } });
+      const question = createRequest({ retention: "final", block: { number: BigInt(number) } });
       const bytes = MIN_VALUE_BYTES + ((number * 7919) % (MAX_VALUE_BYTES - MIN_VALUE_BYTES + 1));
       const body = new Uint8Array(bytes + 40).subarray(39, 39 + bytes);
       memory.set(requestKey(prefix, question, heads) ?? "", { body, final: true, storedAtMs: Date.now() });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
+import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { isRefusedMethod } from "../../src/methods/refusedMethods.ts";
@@ -8,17 +8,12 @@ import { table } from "../../src/methods/table.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createHeads, hashOf } from "../support/heads.ts";
+import { createContext } from "../support/request.ts";
 
 const A = `0x${"Aa".repeat(20)}`;
 const a = A.toLowerCase();
 const heads = createHeads({ latest: 100n, finalized: 50n, oldest: 40n });
-const context: RequestContext = {
-  view: { heads },
-  signal: new AbortController().signal,
-  deadlineMs: Infinity,
-  clientId: "test",
-  bypassCache: false,
-};
+const context = createContext({ heads });
 
 /** The question that a call becomes, and how often heads were refreshed. */
 const ask = async (name: string, params: readonly unknown[], refreshed = heads) => {

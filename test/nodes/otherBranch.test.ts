@@ -5,7 +5,8 @@ import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpc
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
 import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
+import { createContext, createRequest } from "../support/request.ts";
+import { silent } from "../support/silent.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;
@@ -37,11 +38,17 @@ const start = async (t: TestContext, served: FakeNodeOptions["handlers"], other:
 const contextIn = (upstreams: Upstreams): RequestContext => {
   const heads = upstreams.heads.current();
   assert.ok(heads);
-  return createContext({ view: { heads } });
+  return createContext({ heads });
 };
 
 const receipt = (more: Partial<RpcRequest> = {}): RpcRequest =>
-  createQuestion("eth_getTransactionReceipt", [HASH], { retention: "byTransaction", blockField: "blockHash", ...more });
+  createRequest({
+    method: "eth_getTransactionReceipt",
+    params: [HASH],
+    retention: "byTransaction",
+    blockField: "blockHash",
+    ...more,
+  });
 
 const inBlock = ({ number, hash }: { readonly number: bigint; readonly hash: string }) => ({
   blockHash: hash,
@@ -52,7 +59,7 @@ test("who is on another branch is asked last", async (t) => {
   const { upstreams, nodes } = await start(t, { eth_gasPrice: () => "0x1" }, { eth_gasPrice: () => "0x2" });
   for (let read = 0; read < 5; read++) {
     const answer = await upstreams.request(
-      createQuestion("eth_gasPrice", [], { retention: "head" }),
+      createRequest({ method: "eth_gasPrice", retention: "head" }),
       contextIn(upstreams),
     );
     assert.deepEqual([text(answer), answer.node], ['"0x1"', "served"]);
@@ -88,7 +95,12 @@ test("an absence, and what depends on the head, is proven by the node still havi
   const { upstreams, chain, nodes } = await start(t, handlers, handlers);
   const context = contextIn(upstreams);
   const { number, hash } = chain.latest;
-  const fees = createQuestion("eth_feeHistory", ["0x1", "0x14", []], { retention: "head", block: { number, hash } });
+  const fees = createRequest({
+    method: "eth_feeHistory",
+    params: ["0x1", "0x14", []],
+    retention: "head",
+    block: { number, hash },
+  });
   assert.equal((await upstreams.request(receipt(), context)).verified, true);
   assert.equal((await upstreams.request(fees, context)).verified, true);
   const reads = nodes[1].count("eth_getBlockByNumber");
@@ -104,7 +116,9 @@ test("a block that a reorganisation took away is not waited for", async (t) => {
   const context = contextIn(upstreams);
   const { number, hash } = chain.latest;
   const params = [ADDRESS, "0x0"] as const;
-  const question = createQuestion("eth_getStorageAt", [...params, "0x14"], {
+  const question = createRequest({
+    method: "eth_getStorageAt",
+    params: [...params, "0x14"],
     retention: "recentState",
     block: { number, hash },
     byHash: createCall("eth_getStorageAt", [...params, { blockHash: hash }]),
@@ -131,7 +145,9 @@ test("what a node says before it comes to the view's branch is not believed, tho
   nodes[1].faults.answer = 503;
   nodes[1].faults.methods = ["eth_getStorageAt"];
   const { number, hash } = chain.blocks[19] ?? chain.latest;
-  const question = createQuestion("eth_getStorageAt", [HASH, "0x0", "0x13"], {
+  const question = createRequest({
+    method: "eth_getStorageAt",
+    params: [HASH, "0x0", "0x13"],
     retention: "recentState",
     block: { number, hash },
   });

@@ -4,7 +4,7 @@ import { NodeError } from "../../src/core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createHeads } from "../support/heads.ts";
-import { createContext, createQuestion } from "../support/upstreamQuestion.ts";
+import { createContext, createRequest } from "../support/request.ts";
 
 /** Holds every request until the test provides the response. */
 const createHeld = () => {
@@ -34,7 +34,7 @@ const createHeld = () => {
   return { asked, answerAll, source: coalesced(source) };
 };
 
-const question = createQuestion("eth_getBalance", ["0x01", "0x5"]);
+const question = createRequest({ method: "eth_getBalance", params: ["0x01", "0x5"] });
 
 test("equal reads under way are asked once, and followers are told", async () => {
   const { asked, answerAll, source } = createHeld();
@@ -54,8 +54,8 @@ test("other params, another block hash, writes, fresh and unkept reads are not s
   const block = (digit: string) => ({ block: { number: 5n, hash: `0x${digit.repeat(64)}` as const } });
   const different = [
     question,
-    createQuestion("eth_getBalance", ["0x02", "0x5"]),
-    createQuestion("eth_getCode", ["0x01", "0x5"]),
+    createRequest({ method: "eth_getBalance", params: ["0x02", "0x5"] }),
+    createRequest({ method: "eth_getCode", params: ["0x01", "0x5"] }),
     { ...question, ...block("1") },
     { ...question, ...block("2") },
   ];
@@ -121,7 +121,7 @@ test("what depends on the head, and an absence, is shared only by those who have
     const heads = [1, 1, 2].map((number) => createHeads({ latest: BigInt(number) }));
     const answers = heads.map((each) =>
       source.request(
-        createQuestion("eth_getTransactionReceipt", ["0x01"], { retention }),
+        createRequest({ method: "eth_getTransactionReceipt", params: ["0x01"], retention }),
         createContext({ view: { heads: each } }),
       ),
     );
@@ -133,7 +133,7 @@ test("what depends on the head, and an absence, is shared only by those who have
 
 test("who asks for a transaction after it was sent does not share the absence that another asks for before", async () => {
   const { asked, source } = createHeld();
-  const early = createQuestion("eth_getTransactionByHash", ["0x01"], { retention: "byTransaction" });
+  const early = createRequest({ method: "eth_getTransactionByHash", params: ["0x01"], retention: "byTransaction" });
   const answers = [early, { ...early, nullIsError: true }].map((each) => source.request(each, createContext()));
   asked[0]?.answer("null");
   asked[1]?.answer("{}");

@@ -5,7 +5,8 @@ import { pino } from "pino";
 import { createUpstreams } from "../../src/app/upstreams.ts";
 import { NodeError } from "../../src/core/node.ts";
 import { createFakeNode } from "../support/fakeNode.ts";
-import { createContext, createQuestion, silent } from "../support/upstreamQuestion.ts";
+import { createContext, createRequest } from "../support/request.ts";
+import { silent } from "../support/silent.ts";
 
 const KEY = "k3y0123456789abcdef";
 const PASSWORD = "pa55w0rd";
@@ -38,7 +39,7 @@ test("credentials go to the node and nowhere else: not into logs, errors or metr
   const seen: string[] = [];
   const fail = async (): Promise<void> => {
     try {
-      await upstreams.request(createQuestion("eth_getBalance", ["0x", "0x1"]), createContext());
+      await upstreams.request(createRequest({ method: "eth_getBalance", params: ["0x", "0x1"] }), createContext());
       assert.fail("it was answered");
     } catch (error) {
       assert.ok(error instanceof NodeError);

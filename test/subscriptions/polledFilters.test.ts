@@ -7,10 +7,11 @@ import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../../src/subscriptions/sharedFilters.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { ANY, contextOf, createSplit, range, readLogs } from "../logs/askLogs.ts";
+import { ANY, createSplit, range, readLogs } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { startRedis } from "../support/redis.ts";
+import { createContext } from "../support/request.ts";
 import { until } from "../support/until.ts";
 
 const logs = Array.from({ length: 60 }, (_, at) =>
@@ -20,7 +21,7 @@ const chain = createFakeChain(logs);
 const fork = createFakeChain(logs.slice(48), { base: chain.slice(0, 48), fork: "other" });
 
 const at = (blocks: readonly FakeBlock[], latest: number) =>
-  contextOf(fakeHeads(blocks, { latest, finalized: 40 }), { clientId: "client" });
+  createContext({ heads: fakeHeads(blocks, { latest, finalized: 40 }), clientId: "client" });
 const query = (value: object = {}) => parseLogQuery(value, { maxAddresses: 10, maxTopics: 10 });
 const missing = { code: -32000, message: "filter not found" };
 const REPLICA = "1234abcd";

@@ -2,34 +2,38 @@ import type { BlockId, Heads, RingBlock } from "../../src/core/heads.ts";
 import type { Hash } from "../../src/ethereum/hex.ts";
 
 /** A hash that contains its number and its fork. */
-export const hashOf = (number: bigint, fork = 0): Hash =>
-  `0x${fork.toString(16).padStart(8, "f")}${number.toString(16).padStart(56, "0")}`;
+export const hashOf = (number: number | bigint, fork = 0): Hash =>
+  `0x${number.toString(16).padStart(32, "0")}${fork.toString(16).padStart(32, "0")}`;
+
+/** A block of a chain with two seconds per block and empty blooms. Its parent is on fork 0, unless `parentFork` names another. */
+export const blockOf = (number: number | bigint, fork = 0, parentFork = 0): RingBlock => ({
+  number: BigInt(number),
+  hash: hashOf(number, fork),
+  parentHash: hashOf(BigInt(number) - 1n, parentFork),
+  timestamp: BigInt(number) * 2n,
+  logsBloom: new Uint8Array(256),
+});
 
 export interface ChainOptions {
-  readonly latest: bigint;
-  readonly finalized?: bigint;
-  readonly oldest?: bigint;
+  readonly latest: number | bigint;
+  readonly finalized?: number | bigint | undefined;
+  readonly oldest?: number | bigint;
   readonly fork?: number;
-  /** Blocks at and above this one are of the fork; all by default. */
-  readonly forkedAt?: bigint;
+  /** The first block of the fork; by default all blocks are on it. */
+  readonly forkedAt?: number | bigint;
 }
 
-/** Heads as a ring would give them, with empty blooms. */
-export const createHeads = ({ latest, finalized, oldest = 0n, fork = 0, forkedAt = 0n }: ChainOptions): Heads => {
-  const forkOf = (number: bigint) => (number >= forkedAt ? fork : 0);
-  const block = (number: bigint): RingBlock => ({
-    number,
-    hash: hashOf(number, forkOf(number)),
-    parentHash: hashOf(number - 1n, forkOf(number - 1n)),
-    timestamp: number * 2n,
-    logsBloom: new Uint8Array(256),
-  });
-  const id = (number: bigint | undefined): BlockId | undefined => (number === undefined ? undefined : block(number));
+/** Heads as a ring returns them, with empty blooms. */
+export const createHeads = ({ latest, finalized, oldest = 0, fork = 0, forkedAt = 0 }: ChainOptions): Heads => {
+  const forkOf = (number: bigint): number => (number >= forkedAt ? fork : 0);
+  const block = (number: bigint): RingBlock => blockOf(number, forkOf(number), forkOf(number - 1n));
+  const id = (number: number | bigint | undefined): BlockId | undefined =>
+    number === undefined ? undefined : { number: BigInt(number), hash: block(BigInt(number)).hash };
   return {
-    latest: block(latest),
+    latest: block(BigInt(latest)),
     safe: id(finalized),
     finalized: id(finalized),
-    oldest,
+    oldest: BigInt(oldest),
     at: (number) => (number >= oldest && number <= latest ? block(number) : undefined),
     header: () => undefined,
   };
