@@ -26,7 +26,7 @@ const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
 /**
  * Sends a request in the context's view. If the nodes have left the view's branch, or return a block above it, heads are
  * refreshed. The request is then retried in the new view. So a response is true in a view that was served while the request
- * ran, and the client's next request at `latest` does not read an older head. While heads do not follow, a response of another
+ * ran. The client's next request at `latest` does not read an older head. While heads do not follow, a response of another
  * branch is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
  */
 export const retryOnBranchChange = async (
