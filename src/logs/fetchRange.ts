@@ -5,15 +5,15 @@ import type { LogFilter } from "../ethereum/logFilter.ts";
 import { splitRange } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
 
-/** One request for logs, or what becomes of it when it is too large for one. */
+/** The blocks and the filter of one request for logs, or a part of it. */
 export interface FetchRange extends BlockRange {
   readonly filter: LogFilter;
   readonly final: boolean;
-  /** Set where one block is asked for by its hash; `from` and `to` are then its number. */
+  /** Set for one block by its hash; `from` and `to` are its number. */
   readonly blockHash?: Hash;
-  /** The block was asked for as part of a range: it is not verified alone. */
+  /** The block was requested as part of a range, and is fetched again: its receipts are not read. */
   readonly isRecheck?: true;
-  /** The only node to ask. */
+  /** The only node for the request. */
   readonly node?: Node;
 }
 
@@ -25,19 +25,19 @@ const chunk = <T>(values: readonly T[], maxLength: number): T[][] => {
   return Array.from({ length: count }, (_, part) => values.slice(at(part), at(part + 1)));
 };
 
-const cutAddresses = (job: FetchRange, max: number): FetchRange[] =>
-  job.filter.addresses.length <= max
-    ? [job]
-    : chunk(job.filter.addresses, max).map((addresses) => ({ ...job, filter: { ...job.filter, addresses } }));
+const cutAddresses = (range: FetchRange, max: number): FetchRange[] =>
+  range.filter.addresses.length <= max
+    ? [range]
+    : chunk(range.filter.addresses, max).map((addresses) => ({ ...range, filter: { ...range.filter, addresses } }));
 
 /** Cuts the first position that has more topics than `max`. */
-const cutTopics = (job: FetchRange, max: number): FetchRange[] => {
-  const position = job.filter.topics.findIndex(({ length }) => length > max);
-  const topics = job.filter.topics[position];
-  if (topics === undefined) return [job];
+const cutTopics = (range: FetchRange, max: number): FetchRange[] => {
+  const position = range.filter.topics.findIndex(({ length }) => length > max);
+  const topics = range.filter.topics[position];
+  if (topics === undefined) return [range];
   return chunk(topics, max).map((part) => ({
-    ...job,
-    filter: { ...job.filter, topics: job.filter.topics.with(position, part) },
+    ...range,
+    filter: { ...range.filter, topics: range.filter.topics.with(position, part) },
   }));
 };
 
@@ -47,28 +47,28 @@ export interface FetchRangeLimits {
   readonly topics: number;
 }
 
-/** The parts of a job that fit a node's learned limits; the job itself where it does. */
+/** Splits a range into parts that fit a node's learned limits. Returns only the range itself if it fits. */
 export const fitFetchRange = (
-  job: FetchRange,
+  range: FetchRange,
   { blocks, addresses, topics }: FetchRangeLimits,
 ): readonly FetchRange[] => {
-  if (job.blockHash === undefined && blocksOf(job) > blocks) {
-    return splitRange(job, blocks).map((range) => ({ ...job, ...range }));
+  if (range.blockHash === undefined && blocksOf(range) > blocks) {
+    return splitRange(range, blocks).map((part) => ({ ...range, ...part }));
   }
-  const parts = cutAddresses(job, addresses);
-  return parts.length > 1 ? parts : cutTopics(job, topics);
+  const parts = cutAddresses(range, addresses);
+  return parts.length > 1 ? parts : cutTopics(range, topics);
 };
 
 export type Dimension = "blocks" | "addresses" | "topics";
 
 const halveLists = (
-  job: FetchRange,
+  range: FetchRange,
   first: "addresses" | "topics",
 ): readonly [Dimension, readonly FetchRange[]] | undefined => {
-  const addresses = job.filter.addresses.length;
-  const longest = Math.max(0, ...job.filter.topics.map(({ length }) => length));
-  const byAddresses = () => addresses > 1 && (["addresses", cutAddresses(job, Math.ceil(addresses / 2))] as const);
-  const byTopics = () => longest > 1 && (["topics", cutTopics(job, Math.ceil(longest / 2))] as const);
+  const addresses = range.filter.addresses.length;
+  const longest = Math.max(0, ...range.filter.topics.map(({ length }) => length));
+  const byAddresses = () => addresses > 1 && (["addresses", cutAddresses(range, Math.ceil(addresses / 2))] as const);
+  const byTopics = () => longest > 1 && (["topics", cutTopics(range, Math.ceil(longest / 2))] as const);
   const found = first === "addresses" ? byAddresses() || byTopics() : byTopics() || byAddresses();
   return found || undefined;
 };
@@ -79,26 +79,26 @@ const halveLists = (
  * Returns `undefined` if the range cannot be split.
  */
 export const halveFetchRange = (
-  job: FetchRange,
-  { what, limit, range }: TooLarge,
+  range: FetchRange,
+  { what, limit, range: suggested }: TooLarge,
 ): readonly [Dimension, readonly FetchRange[]] | undefined => {
   if (what === "addresses" || what === "topics") {
-    if (limit !== undefined && limit < job.filter[what].length && what === "addresses") {
-      return [what, cutAddresses(job, limit)];
+    if (limit !== undefined && limit < range.filter[what].length && what === "addresses") {
+      return [what, cutAddresses(range, limit)];
     }
-    return halveLists(job, what);
+    return halveLists(range, what);
   }
-  const blocks = blocksOf(job);
-  if (blocks === 1 || job.blockHash !== undefined) return halveLists(job, "addresses");
-  if (range !== undefined && range.from === job.from && range.to >= job.from && range.to < job.to) {
+  const blocks = blocksOf(range);
+  if (blocks === 1 || range.blockHash !== undefined) return halveLists(range, "addresses");
+  if (suggested?.from === range.from && suggested.to >= range.from && suggested.to < range.to) {
     return [
       "blocks",
       [
-        { ...job, to: range.to },
-        { ...job, from: range.to + 1n },
+        { ...range, to: suggested.to },
+        { ...range, from: suggested.to + 1n },
       ],
     ];
   }
   const maxBlocks = what === "blocks" && limit !== undefined && limit < blocks ? limit : Math.ceil(blocks / 2);
-  return ["blocks", splitRange(job, maxBlocks).map((part) => ({ ...job, ...part }))];
+  return ["blocks", splitRange(range, maxBlocks).map((part) => ({ ...range, ...part }))];
 };

@@ -4,7 +4,7 @@ import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
-import type { Piece } from "./plan.ts";
+import type { SegmentRange } from "./plan.ts";
 import type { FetchContext } from "./requestLogs.ts";
 import type { SegmentStore } from "./segments.ts";
 import { type ClaimedRange, createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
@@ -68,11 +68,11 @@ class OrderedLogCollector implements LogCollector {
   #changed = Promise.withResolvers<void>();
   readonly chunks = this.#send();
 
-  constructor(pieces: readonly Piece[], query: LogQuery, context: RequestContext, options: CollectOptions) {
+  constructor(ranges: readonly SegmentRange[], query: LogQuery, context: RequestContext, options: CollectOptions) {
     this.#query = query;
     this.#context = context;
     this.#options = options;
-    this.#segments = createSegmentTracker(pieces, query.filterHash, context.view.heads, options.store);
+    this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, options.store);
     this.#signal = AbortSignal.any([context.signal, this.#closing.signal]);
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });
@@ -229,8 +229,8 @@ class OrderedLogCollector implements LogCollector {
 
 /** Collects the logs of one query's segments, in ascending order. */
 export const collectLogs = (
-  pieces: readonly Piece[],
+  ranges: readonly SegmentRange[],
   query: LogQuery,
   context: RequestContext,
   options: CollectOptions,
-): LogCollector => new OrderedLogCollector(pieces, query, context, options);
+): LogCollector => new OrderedLogCollector(ranges, query, context, options);

@@ -34,15 +34,15 @@ export const coversRange = ({ from, to }: FetchRange, { oldest, latest }: Heads)
  * Finds blocks without logs whose bloom admits one; newest first.
  * In a recent range it checks all blocks, in a final range the blocks after the last log.
  */
-export const findBlocksWithMissingLogs = (job: FetchRange, logs: readonly ScannedLog[], heads: Heads): bigint[] => {
+export const findBlocksWithMissingLogs = (range: FetchRange, logs: readonly ScannedLog[], heads: Heads): bigint[] => {
   const missing: bigint[] = [];
   const hasLogs = new Set(logs.map(({ block }) => block));
   const lastWithLogs = logs.at(-1)?.block ?? -1;
-  for (let number = job.to; number >= job.from && number >= heads.oldest; number--) {
-    if (job.final && (Number(number) <= lastWithLogs || missing.length >= MAX_FINAL_RECHECKS)) break;
+  for (let number = range.to; number >= range.from && number >= heads.oldest; number--) {
+    if (range.final && (Number(number) <= lastWithLogs || missing.length >= MAX_FINAL_RECHECKS)) break;
     if (hasLogs.has(Number(number))) continue;
     const block = heads.at(number);
-    if (block !== undefined && admitsLogs(block.logsBloom, job.filter)) missing.push(number);
+    if (block !== undefined && admitsLogs(block.logsBloom, range.filter)) missing.push(number);
   }
   return missing;
 };

@@ -56,11 +56,11 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestCo
 export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
   const fetchVerified = async (hash: Hash, filter: LogFilter, context: FetchContext): Promise<Fetched> => {
     const { number, logsBloom } = await findHeader(nodes, hash, context);
-    const job = { from: number, to: number, blockHash: hash, filter, final: false };
-    const fetched = await fetchLogs(job, context);
+    const range = { from: number, to: number, blockHash: hash, filter, final: false };
+    const fetched = await fetchLogs(range, context);
     if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) return fetched;
     // The bloom admits a log: accept the empty list if it is returned twice.
-    return fetchLogs(job, context);
+    return fetchLogs(range, context);
   };
 
   const fetchBlock = async (

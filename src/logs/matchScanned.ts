@@ -1,17 +1,17 @@
 import type { LogFilter } from "../ethereum/logFilter.ts";
+import { QUOTE } from "../json/jsonBytes.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
-const QUOTE = 0x22;
 const ADDRESS_LENGTH = 42;
 const TOPIC_LENGTH = 66;
-/** A topic with its quotes and the comma behind it. */
+/** A topic with its quotes and the comma after it. */
 const TOPIC_STEP = TOPIC_LENGTH + 3;
 
-/** A hex string of that length whose opening quote is at `at`; undefined where there is none. */
+/** Returns the hex string of that length whose opening quote is at `at`, or undefined. */
 const readHex = ({ text }: ScannedLog, at: number, length: number): string | undefined =>
   text[at] === QUOTE && text[at + length + 1] === QUOTE ? text.toString("latin1", at + 1, at + 1 + length) : undefined;
 
-/** The topics as compact JSON has them; undefined where the list is written in another way. */
+/** Reads the topics of compact JSON. Returns undefined if the list has another format. */
 const readCompactTopics = (log: ScannedLog, count: number): string[] | undefined => {
   const topics: string[] = [];
   for (let index = 0; index < count; index++) {
@@ -33,7 +33,7 @@ const readTopics = (log: ScannedLog, count: number): readonly unknown[] => {
 const holds = (wanted: ReadonlySet<string>, value: unknown): boolean =>
   typeof value === "string" && (wanted.has(value) || wanted.has(value.toLowerCase()));
 
-/** Whether scanned logs match a filter; only what the filter names is read. */
+/** Creates the test whether a scanned log matches a filter. It reads only the members that the filter restricts. */
 export const createMatch = ({ addresses, topics }: LogFilter): ((log: ScannedLog) => boolean) => {
   const wantedAddresses = new Set<string>(addresses);
   const positions = topics.map((position) => new Set<string>(position));

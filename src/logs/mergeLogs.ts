@@ -1,6 +1,5 @@
+import { COMMA } from "../json/jsonBytes.ts";
 import type { ScannedLog } from "./scanLogs.ts";
-
-const COMMA = 0x2c;
 
 const compare = (left: ScannedLog, right: ScannedLog): number => left.block - right.block || left.index - right.index;
 

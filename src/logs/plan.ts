@@ -7,7 +7,7 @@ const SEGMENTS_PER_SPAN = 15;
 export const MAX_SPAN_BLOCKS: number = Number(SEGMENT_BLOCKS) * SEGMENTS_PER_SPAN;
 
 /** The cached unit of logs: a whole segment, or the part of a segment at an end of the query. */
-export interface Piece extends BlockRange {
+export interface SegmentRange extends BlockRange {
   readonly final: boolean;
 }
 
@@ -19,8 +19,8 @@ export const segmentOf = (number: bigint): BlockRange => {
 };
 
 /** Splits a query's range at segment boundaries and after the finalized block: no segment is half final. */
-export const cutPieces = ({ from, to }: BlockRange, finalized: bigint | undefined): Piece[] => {
-  const segments: Piece[] = [];
+export const splitIntoSegments = ({ from, to }: BlockRange, finalized: bigint | undefined): SegmentRange[] => {
+  const segments: SegmentRange[] = [];
   for (let first = from; first <= to; ) {
     const final = finalized !== undefined && first <= finalized;
     let last = lastOfSegment(first);
@@ -60,7 +60,11 @@ export const spanBlocks = (limit: number): number => {
  * Counts the segments from `first` that form the next fetch range, at least one.
  * They are adjacent and missing, all final or none, and span up to `maxBlocks` blocks.
  */
-export const spanLength = (missing: (index: number) => Piece | undefined, first: number, maxBlocks: number): number => {
+export const spanLength = (
+  missing: (index: number) => SegmentRange | undefined,
+  first: number,
+  maxBlocks: number,
+): number => {
   const start = missing(first);
   let length = 1;
   for (let segment = missing(first + length); segment && start; segment = missing(first + length)) {

@@ -3,8 +3,16 @@ import type { BlockRange } from "../core/logRange.ts";
 import type { Fetched } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import { joinLogs } from "./mergeLogs.ts";
-import { type Piece, spanLength, splitRange } from "./plan.ts";
-import { cutSegment, findRange, keyOf, type Place, placesOf, type Segment, type SegmentStore } from "./segments.ts";
+import { type SegmentRange, spanLength, splitRange } from "./plan.ts";
+import {
+  cutSegment,
+  findRange,
+  keyOf,
+  type Segment,
+  type SegmentLocation,
+  type SegmentStore,
+  segmentLocations,
+} from "./segments.ts";
 
 /** Buffers cached segments up to this size. Segments above it are looked up again when their turn comes. */
 const MAX_BUFFERED_FROM_STORE_BYTES = 12 * 1024 * 1024;
@@ -20,7 +28,7 @@ type State =
   | { readonly kind: "sent" };
 
 interface Entry {
-  readonly piece: Piece;
+  readonly range: SegmentRange;
   /** False for a part of a segment that is too large for memory. */
   readonly isSegment: boolean;
   state: State;
@@ -70,9 +78,9 @@ export interface SegmentTracker {
 const MISSING: State = { kind: "missing" };
 
 /** Splits a segment with too many logs for memory into parts. Parts are not cached. */
-const splitEntry = ({ piece }: Entry, maxBlocks: number): Entry[] =>
-  splitRange(piece, maxBlocks).map((range) => ({
-    piece: { ...range, final: piece.final },
+const splitEntry = ({ range }: Entry, maxBlocks: number): Entry[] =>
+  splitRange(range, maxBlocks).map((part) => ({
+    range: { ...part, final: range.final },
     isSegment: false,
     state: MISSING,
   }));
@@ -87,11 +95,11 @@ class StoredSegmentTracker implements SegmentTracker {
   #isStored = true;
   #heldBytes = 0;
 
-  constructor(pieces: readonly Piece[], filterHash: string, heads: Heads, store: SegmentStore) {
+  constructor(ranges: readonly SegmentRange[], filterHash: string, heads: Heads, store: SegmentStore) {
     this.#filterHash = filterHash;
     this.#heads = heads;
     this.#store = store;
-    this.#entries = pieces.map((piece) => ({ piece, isSegment: true, state: MISSING }));
+    this.#entries = ranges.map((range) => ({ range, isSegment: true, state: MISSING }));
   }
 
   get found(): SegmentTracker["found"] {
@@ -115,7 +123,7 @@ class StoredSegmentTracker implements SegmentTracker {
   }
 
   firstRecent(): number {
-    return this.#entries.findIndex(({ piece }) => !piece.final);
+    return this.#entries.findIndex(({ range }) => !range.final);
   }
 
   nextMissing(start: number): number {
@@ -126,8 +134,8 @@ class StoredSegmentTracker implements SegmentTracker {
     this.#splitLarge(index, memoryBlocks);
     const length = spanLength((at) => this.#missingAt(at), index, Math.min(memoryBlocks, spanBlocks));
     const claimed = this.#entries.slice(index, index + length);
-    const first = claimed[0]?.piece;
-    const last = claimed.at(-1)?.piece;
+    const first = claimed[0]?.range;
+    const last = claimed.at(-1)?.range;
     if (first === undefined || last === undefined) return undefined;
     const mark = (kind: "missing" | "fetching") => {
       for (const entry of claimed) entry.state = { kind };
@@ -163,22 +171,22 @@ class StoredSegmentTracker implements SegmentTracker {
 
   evictBefore(index: number): void {
     for (const entry of this.#entries.slice(index + 1)) {
-      const { state, piece, isSegment } = entry;
+      const { state, range, isSegment } = entry;
       if (state.kind !== "buffered" || !isSegment) continue;
-      if (keyOf(this.#filterHash, piece, this.#heads) === undefined) continue;
+      if (keyOf(this.#filterHash, range, this.#heads) === undefined) continue;
       this.#heldBytes -= state.bytes.length;
       entry.state = { kind: "stored" };
     }
   }
 
-  #missingAt(index: number): Piece | undefined {
+  #missingAt(index: number): SegmentRange | undefined {
     const entry = this.#entries[index];
-    return entry?.state.kind === "missing" ? entry.piece : undefined;
+    return entry?.state.kind === "missing" ? entry.range : undefined;
   }
 
   #splitLarge(index: number, maxBlocks: number): void {
     const entry = this.#entries[index];
-    if (entry === undefined || blocksOf(entry.piece) <= maxBlocks) return;
+    if (entry === undefined || blocksOf(entry.range) <= maxBlocks) return;
     this.#entries.splice(index, 1, ...splitEntry(entry, maxBlocks));
   }
 
@@ -189,22 +197,22 @@ class StoredSegmentTracker implements SegmentTracker {
 
   #complete(claimed: readonly Entry[], { logs, timestamps, verified }: Fetched): void {
     for (const entry of claimed) {
-      const bytes = joinLogs(logs.slice(...findRange(logs, entry.piece)), timestamps);
+      const bytes = joinLogs(logs.slice(...findRange(logs, entry.range)), timestamps);
       this.#buffer(entry, bytes);
-      if (entry.isSegment) this.#cache(entry.piece, bytes, verified);
+      if (entry.isSegment) this.#cache(entry.range, bytes, verified);
       else this.#isStored = false;
     }
   }
 
-  #cache(piece: Piece, bytes: Uint8Array, isVerified: boolean): void {
-    const key = isVerified ? keyOf(this.#filterHash, piece, this.#heads) : undefined;
+  #cache(range: SegmentRange, bytes: Uint8Array, isVerified: boolean): void {
+    const key = isVerified ? keyOf(this.#filterHash, range, this.#heads) : undefined;
     if (key === undefined) this.#isStored = false;
-    else this.#store.set(key, bytes, piece.final ? "final" : "recent", this.#heads.at(piece.to));
+    else this.#store.set(key, bytes, range.final ? "final" : "recent", this.#heads.at(range.to));
   }
 
   /** Reads all possible locations of these segments with one request to the store. */
   async #lookUpEntries(entries: readonly Entry[]): Promise<void> {
-    const locations = entries.map(({ piece }) => placesOf(this.#filterHash, piece, this.#heads));
+    const locations = entries.map(({ range }) => segmentLocations(this.#filterHash, range, this.#heads));
     const segments = await this.#store.get(locations.flat().map(({ key }) => key));
     let offset = 0;
     entries.forEach((entry, index) => {
@@ -218,9 +226,9 @@ class StoredSegmentTracker implements SegmentTracker {
   }
 
   /** Buffers a cached segment. Without room only `isFirst` is buffered, because it is sent next. */
-  #useCached(entry: Entry, segment: Segment, location: Place | undefined, isFirst: boolean): void {
+  #useCached(entry: Entry, segment: Segment, location: SegmentLocation | undefined, isFirst: boolean): void {
     this.#sources.add(segment.from);
-    const bytes = location?.isWider ? cutSegment(segment.bytes, entry.piece) : segment.bytes;
+    const bytes = location?.isWider ? cutSegment(segment.bytes, entry.range) : segment.bytes;
     const hasRoom = this.#heldBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
     if (hasRoom || isFirst) this.#buffer(entry, bytes);
     else entry.state = { kind: "stored" };
@@ -229,8 +237,8 @@ class StoredSegmentTracker implements SegmentTracker {
 
 /** Tracks the segments of one query: missing, being fetched, stored, buffered or sent. */
 export const createSegmentTracker = (
-  pieces: readonly Piece[],
+  ranges: readonly SegmentRange[],
   filterHash: string,
   heads: Heads,
   store: SegmentStore,
-): SegmentTracker => new StoredSegmentTracker(pieces, filterHash, heads, store);
+): SegmentTracker => new StoredSegmentTracker(ranges, filterHash, heads, store);

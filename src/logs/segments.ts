@@ -3,7 +3,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RetentionClass } from "../core/retention.ts";
 import { joinLogs } from "./mergeLogs.ts";
-import type { Piece } from "./plan.ts";
+import type { SegmentRange } from "./plan.ts";
 import { segmentOf } from "./plan.ts";
 import { type ScannedLog, scanLogs } from "./scanLogs.ts";
 
@@ -35,13 +35,13 @@ export const blockKey = (filterHash: string, hash: string): string => `logs:${fi
  * Returns the key of a fetched segment; the key of a recent segment contains the hash of its last block.
  * Returns undefined if the block ring does not have that block.
  */
-export const keyOf = (filterHash: string, piece: Piece, heads: Heads): string | undefined => {
-  if (piece.final) return finalKey(filterHash, piece);
-  const last = heads.at(piece.to);
-  return last && recentKey(filterHash, piece, last.hash);
+export const keyOf = (filterHash: string, range: SegmentRange, heads: Heads): string | undefined => {
+  if (range.final) return finalKey(filterHash, range);
+  const last = heads.at(range.to);
+  return last && recentKey(filterHash, range, last.hash);
 };
 
-export interface Place {
+export interface SegmentLocation {
   readonly key: string;
   /** The value has more blocks than the segment; the segment must be cut out of it. */
   readonly isWider: boolean;
@@ -51,16 +51,18 @@ export interface Place {
  * Returns all keys that may have the segment, best first: its own, and that of the whole segment.
  * Each of them has a second key, under which it was cached before it became final.
  */
-export const placesOf = (filterHash: string, piece: Piece, heads: Heads): Place[] => {
-  const whole = segmentOf(piece.from);
-  const ranges = whole.from === piece.from && whole.to === piece.to ? [whole] : [piece, whole];
+export const segmentLocations = (filterHash: string, range: SegmentRange, heads: Heads): SegmentLocation[] => {
+  const whole = segmentOf(range.from);
+  const candidates = whole.from === range.from && whole.to === range.to ? [whole] : [range, whole];
   const finalized = heads.finalized?.number;
-  return ranges.flatMap((range) => {
-    const isWider = range.to - range.from > piece.to - piece.from;
-    const last = heads.at(range.to);
+  return candidates.flatMap((candidate) => {
+    const isWider = candidate.to - candidate.from > range.to - range.from;
+    const last = heads.at(candidate.to);
     return [
-      ...(finalized !== undefined && range.to <= finalized ? [{ key: finalKey(filterHash, range), isWider }] : []),
-      ...(last === undefined ? [] : [{ key: recentKey(filterHash, range, last.hash), isWider }]),
+      ...(finalized !== undefined && candidate.to <= finalized
+        ? [{ key: finalKey(filterHash, candidate), isWider }]
+        : []),
+      ...(last === undefined ? [] : [{ key: recentKey(filterHash, candidate, last.hash), isWider }]),
     ];
   });
 };

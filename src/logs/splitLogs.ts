@@ -13,7 +13,7 @@ import { collectLogs, type LogCollector } from "./logCollector.ts";
 import { createLogResponse } from "./logResponse.ts";
 import { createLogsOfBlock, type LogsOfBlock } from "./logsOfBlock.ts";
 import { createNodeLimits, type NodeLimits } from "./nodeLimits.ts";
-import { cutPieces, MAX_SPAN_BLOCKS, spanBlocks } from "./plan.ts";
+import { MAX_SPAN_BLOCKS, spanBlocks, splitIntoSegments } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
 import { shareFetches } from "./shareFetches.ts";
 import type { LogVerification } from "./verifyLogs.ts";
@@ -92,9 +92,9 @@ class SegmentedLogs implements SplitLogs {
   async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
     const { chain, nodes, store, telemetry, spansPerNode = spansOfAnyNode } = this.#options;
     telemetry.metrics.logRangeBlocks.observe({ chain }, Number(range.to - range.from) + 1);
-    const pieces = cutPieces(range, context.view.heads.finalized?.number);
+    const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
-    const collector = collectLogs(pieces, query, context, {
+    const collector = collectLogs(ranges, query, context, {
       store,
       fetchLogs: this.#fetchLogs,
       limits: this.#limits,
@@ -105,7 +105,7 @@ class SegmentedLogs implements SplitLogs {
     const onLate = () => collector.close(upstreamTimeout("The logs took too long; the fetched part is cached"));
     const timer = setTimeout(onLate, Math.max(0, context.deadlineMs - performance.now()));
     try {
-      return await this.#respond(collector, pieces.length, context);
+      return await this.#respond(collector, ranges.length, context);
     } catch (error) {
       collector.close(error);
       throw error;

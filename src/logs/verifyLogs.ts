@@ -7,7 +7,7 @@ import type { FetchRange } from "./fetchRange.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
-/** The block whose receipts are wanted: `hash` where it is known. */
+/** Reads a block's verified receipts; `hash` is set if it is known. Returns undefined if no node has them. */
 export type ReceiptsOf = (
   block: { readonly number: bigint; readonly hash?: Hash },
   context: RequestContext,
@@ -15,29 +15,28 @@ export type ReceiptsOf = (
 
 export interface LogVerification {
   readonly verifier: Pick<Verifier, "level" | "check" | "bloomOf" | "provesReceipts">;
-  /** Verified receipts of a block; undefined where no node gives them. */
   readonly receiptsOf: ReceiptsOf;
 }
 
-/** Rejects with UnverifiedError where the logs are not those of their blocks. */
+/** Rejects with UnverifiedError if the logs are not those of their blocks. */
 export type VerifyLogs = (
   node: Node,
-  job: FetchRange,
+  range: FetchRange,
   logs: readonly ScannedLog[],
   context: RequestContext,
 ) => Promise<void>;
 
-/** The node's logs are wrong: it is suspended, and the caller throws the error. */
+/** Records that the node's logs are wrong, which suspends it. Returns the error for the caller to throw. */
 export const wrongLogs = (node: Node): UnverifiedError => {
   const error = new UnverifiedError(node.name, "logs", true);
   node.recordWrongAnswer?.(error);
   return error;
 };
 
-/** Blocks of one answer whose blooms are looked at: a header that is not known yet is hashed first. */
+/** Limit of the blocks whose blooms one response is compared with: a new header is hashed first. */
 const MAX_BLOOMS = 64;
 
-/** The blooms of blocks that have logs here, as far as their headers are known, by the text of their hashes. */
+/** Returns the blooms of blocks with logs, by block hash. Blocks outside the block ring are left out. */
 const bloomsOf = (
   logs: readonly ScannedLog[],
   verifier: Pick<Verifier, "bloomOf">,
@@ -49,9 +48,9 @@ const bloomsOf = (
   for (const { block, hash } of logs) {
     if (hash === last) continue;
     last = hash;
-    const known = view.heads.at(BigInt(block));
-    if (known?.hash !== hash.toLowerCase() || blocks++ >= MAX_BLOOMS) continue;
-    const bloom = verifier.bloomOf(known, view.heads);
+    const header = view.heads.at(BigInt(block));
+    if (header?.hash !== hash.toLowerCase() || blocks++ >= MAX_BLOOMS) continue;
+    const bloom = verifier.bloomOf(header, view.heads);
     if (isData(bloom)) blooms.set(hash, parseData(bloom));
   }
   return blooms;
@@ -65,19 +64,19 @@ const blockOf = (
   return hash === undefined ? { number: from } : { number: from, hash };
 };
 
-/** Logs of one block are held against its receipts; those of a range against the blooms of the blocks that the ring has. */
+/** Creates the check of one block's logs against its receipts, and of a range's logs against the blooms in the block ring. */
 export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): VerifyLogs => {
-  const receiptsFor = (job: FetchRange, context: RequestContext): Promise<Uint8Array | undefined> | undefined =>
-    job.from === job.to && job.isRecheck !== true && verifier.provesReceipts()
-      ? receiptsOf(blockOf(job, context), context)
+  const receiptsFor = (range: FetchRange, context: RequestContext): Promise<Uint8Array | undefined> | undefined =>
+    range.from === range.to && range.isRecheck !== true && verifier.provesReceipts()
+      ? receiptsOf(blockOf(range, context), context)
       : undefined;
 
-  return async (node, job, logs, context) => {
+  return async (node, range, logs, context) => {
     if (verifier.level !== "full") return;
-    const receipts = await receiptsFor(job, context);
+    const receipts = await receiptsFor(range, context);
     const blooms = bloomsOf(logs, verifier, context);
     if (receipts === undefined && blooms.size === 0) return;
-    const task = { kind: "logs", filter: job.filter, blooms, receipts } as const;
+    const task = { kind: "logs", filter: range.filter, blooms, receipts } as const;
     try {
       await verifier.check(node.name, formatList([joinLogs(logs)]), task);
     } catch (error) {

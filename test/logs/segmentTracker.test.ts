@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cutPieces } from "../../src/logs/plan.ts";
+import { splitIntoSegments } from "../../src/logs/plan.ts";
 import { scanLogs } from "../../src/logs/scanLogs.ts";
 import { createSegmentTracker } from "../../src/logs/segmentTracker.ts";
 import { createHeads } from "../support/heads.ts";
@@ -26,7 +26,7 @@ const answer = (...blocks: readonly number[]) => ({
 /** Blocks 0 to 511: four segments, the first three of them final. */
 const track = (store = createMemoryStore()) => ({
   store,
-  pieces: createSegmentTracker(cutPieces({ from: 0n, to: 511n }, 383n), "filter", HEADS, store),
+  pieces: createSegmentTracker(splitIntoSegments({ from: 0n, to: 511n }, 383n), "filter", HEADS, store),
 });
 
 const states = ({ pieces }: ReturnType<typeof track>) =>
