@@ -6,11 +6,11 @@ import { createDevnet } from "../test/devnet/devnet.ts";
 import { devAccounts, startTraffic } from "../test/devnet/traffic.ts";
 import { drawPanels } from "../test/grafana/drawPanels.ts";
 import { startPrometheus } from "../test/grafana/prometheusServer.ts";
-import { CHROMIUM_FLAGS } from "../test/support/chromium.ts";
-import { startRedis } from "../test/support/redis.ts";
-import { rpc } from "../test/support/rpc.ts";
-import { createService } from "../test/support/service.ts";
-import { connectSocket } from "../test/support/socketClient.ts";
+import { rpc } from "../test/support/clients/rpc.ts";
+import { connectSocket } from "../test/support/clients/socketClient.ts";
+import { CHROMIUM_FLAGS } from "../test/support/servers/chromium.ts";
+import { startRedis } from "../test/support/servers/redis.ts";
+import { createService } from "../test/support/servers/service.ts";
 
 /** `npm run pictures` draws the PNGs of this folder. It needs prometheus, chromium and redis-server, and takes four minutes. */
 

@@ -9,7 +9,7 @@ import { createRateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
+import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const json = { "content-type": "application/json" };
 const call = (method: string, id = 1) => ({ jsonrpc: "2.0", id, method, params: [] });

@@ -5,8 +5,8 @@ import { createRedisClient } from "../../src/cache/redisClient.ts";
 import { parseRedisUrl } from "../../src/cache/redisUrl.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { startRedis } from "../support/redis.ts";
-import { until } from "../support/until.ts";
+import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
 
 const LIMIT = { calls: 3, seconds: 60 };
 

@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { chromium } from "playwright-core";
 import type { Status } from "../../src/admin/status.ts";
 import { statusPage } from "../../src/admin/statusPage.ts";
-import { CHROMIUM_FLAGS } from "../support/chromium.ts";
+import { CHROMIUM_FLAGS } from "../support/servers/chromium.ts";
 
 const BROWSER = spawnSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).stdout.trim();
 const FLASHBLOCKS = 10;

@@ -4,10 +4,10 @@ import { createUpstreams, type UpstreamsOptions } from "../../src/app/upstreams.
 import { NodeError } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { createContext, createRequest } from "../support/request.ts";
-import { silent } from "../support/silent.ts";
+import { createContext, createRequest } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
 
 const text = ({ body }: RpcResponse): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
 

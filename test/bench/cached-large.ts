@@ -1,4 +1,4 @@
-import type { FakeBlock } from "../support/fakeChain.ts";
+import type { FakeBlock } from "../support/fakes/fakeChain.ts";
 import { type CachedShape, compareCached } from "./support/compareCached.ts";
 import type { BenchOptions, BenchResult } from "./support/result.ts";
 

@@ -1,4 +1,4 @@
-import { startRedis } from "../support/redis.ts";
+import { startRedis } from "../support/servers/redis.ts";
 import { compareCached, oneBlock } from "./support/compareCached.ts";
 import type { BenchOptions, BenchResult } from "./support/result.ts";
 

@@ -20,7 +20,7 @@ import { recoverSender } from "../../src/evm/recoverAddress.ts";
 import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { messageOf, type TransactionMessage } from "../../src/evm/transactionMessage.ts";
-import { type Contract, compile } from "../support/compile.ts";
+import { type Contract, compile } from "../support/builders/compile.ts";
 
 const CLAIM = "Whole signed token transfers, from raw bytes to encoded receipt, against the stock library";
 const GAS_PRICE = 1_000_000_000n;

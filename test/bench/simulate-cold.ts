@@ -3,9 +3,9 @@ import { createCall } from "../../src/jsonrpc/call.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
-import { countedFetch } from "../support/countedFetch.ts";
-import { deployProxiedToken } from "../support/proxiedToken.ts";
-import { createSimulationRig } from "../support/simulationRig.ts";
+import { countedFetch } from "../support/fakes/countedFetch.ts";
+import { createSimulationRig } from "../support/fakes/simulationRig.ts";
+import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
 
 const CLAIM = "A proxied token transfer on state that has to be fetched, 20 ms away, against one request a field";
 const LATENCY_MS = 20;

@@ -1,7 +1,7 @@
 import { startAnvil } from "../devnet/anvil.ts";
-import { countedFetch } from "../support/countedFetch.ts";
-import { deployProxiedToken } from "../support/proxiedToken.ts";
-import { createSimulationRig } from "../support/simulationRig.ts";
+import { countedFetch } from "../support/fakes/countedFetch.ts";
+import { createSimulationRig } from "../support/fakes/simulationRig.ts";
+import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
 
 const CLAIM =
   "A proxied token transfer simulated again on the same block, against the same call sent to anvil over loopback";

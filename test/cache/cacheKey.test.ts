@@ -5,8 +5,8 @@ import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
 import { canonicalSet, formatCanonical } from "../../src/cache/canonicalJson.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
-import { createHeads, hashOf } from "../support/heads.ts";
-import { createRequest } from "../support/request.ts";
+import { createHeads, hashOf } from "../support/builders/heads.ts";
+import { createRequest } from "../support/builders/request.ts";
 
 const PREFIX = createKeyPrefix(8453, hashOf(1, 2));
 const HEADS = createHeads({ latest: 1_000_000, finalized: 1_000_000 });

@@ -7,8 +7,8 @@ import { createNegativeCache } from "../../src/cache/negativeCache.ts";
 import type { RetentionClass } from "../../src/core/retention.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { blockOf, createHeads, hashOf } from "../support/heads.ts";
-import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
+import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const HEADS = createHeads({ latest: 100, finalized: 50 });

@@ -9,10 +9,10 @@ import { createTieredStore } from "../../src/cache/tieredStore.ts";
 import type { RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { blockOf, createHeads, hashOf } from "../support/heads.ts";
-import { type RedisServer, startRedis } from "../support/redis.ts";
-import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
-import { until } from "../support/until.ts";
+import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
+import { until } from "../support/clients/until.ts";
+import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 
 const HEADS = createHeads({ latest: 1_000, finalized: 900 });
 const DAYS = 86_400;

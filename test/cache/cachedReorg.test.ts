@@ -9,8 +9,8 @@ import type { RedisStore } from "../../src/cache/redisStore.ts";
 import type { Heads } from "../../src/core/heads.ts";
 import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { blockOf, createHeads, hashOf } from "../support/heads.ts";
-import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
+import { blockOf, createHeads, hashOf } from "../support/builders/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
 
 const telemetry = createTelemetry({ level: "silent" });
 const FINALIZED = 4;

@@ -4,8 +4,8 @@ import { prefetched } from "../../src/cache/headPrefetch.ts";
 import type { HeadChange, Heads } from "../../src/core/heads.ts";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { blockOf, createHeads } from "../support/heads.ts";
-import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
+import { blockOf, createHeads } from "../support/builders/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
 
 const { log } = createTelemetry({ level: "silent" });
 

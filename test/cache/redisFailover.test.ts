@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createRedisStore, type RedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { startCluster, startSentinels } from "../support/redis.ts";
-import { until } from "../support/until.ts";
+import { until } from "../support/clients/until.ts";
+import { startCluster, startSentinels } from "../support/servers/redis.ts";
 
 const TIMEOUT_MS = 50;
 /** What a loaded machine may add to a timer. */

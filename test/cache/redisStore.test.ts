@@ -4,9 +4,9 @@ import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import type { RedisTls } from "../../src/cache/redisClient.ts";
 import { createRedisStore } from "../../src/cache/redisStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { hashOf } from "../support/heads.ts";
-import { startRedis } from "../support/redis.ts";
-import { until } from "../support/until.ts";
+import { hashOf } from "../support/builders/heads.ts";
+import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
 
 const TIMEOUT_MS = 50;
 /** What a loaded machine may add to a timer. */

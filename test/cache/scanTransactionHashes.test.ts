@@ -5,8 +5,8 @@ import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createNegativeCache } from "../../src/cache/negativeCache.ts";
 import { scanTransactionHashes } from "../../src/cache/scanTransactionHashes.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createHeads, hashOf } from "../support/heads.ts";
-import { countingSource, createContext, createRequest, createResponse } from "../support/request.ts";
+import { createHeads, hashOf } from "../support/builders/heads.ts";
+import { countingSource, createContext, createRequest, createResponse } from "../support/builders/request.ts";
 
 const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];
 const find = (value: unknown): Set<string> => scanTransactionHashes(Buffer.from(JSON.stringify(value)));

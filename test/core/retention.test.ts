@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { RETENTION, type RetentionClass } from "../../src/core/retention.ts";
-import { headsOf } from "../support/question.ts";
+import { createHeads } from "../support/builders/heads.ts";
 
 const src = new URL("../../src/", import.meta.url);
 const classes = Object.keys(RETENTION) as RetentionClass[];
@@ -26,7 +26,7 @@ test("replicas share only responses whose key or entry names the block", () => {
 });
 
 test("a response that is never cached has no key, and is not coalesced", () => {
-  const heads = headsOf({ latest: 5, finalized: 5 });
+  const heads = createHeads({ latest: 5, finalized: 5 });
   for (const name of classes) {
     const { isCached, isCoalesced, keyAnchor } = RETENTION[name];
     assert.equal(keyAnchor(heads.latest, heads) !== undefined, isCached, name);

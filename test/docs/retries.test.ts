@@ -12,10 +12,10 @@ import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
 import { createNodePool } from "../../src/nodes/nodePool.ts";
 import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { VerifiedRequests } from "../../src/nodes/verifiedRequests.ts";
-import { createChainNode } from "../support/chainNode.ts";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeHeads } from "../support/fakeHeads.ts";
-import { createContext, createRequest } from "../support/request.ts";
+import { createContext, createRequest } from "../support/builders/request.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { createChainNode } from "../support/servers/chainNode.ts";
 
 /** The outcomes that a policy may retry; `null` is a response. */
 const OUTCOMES = [

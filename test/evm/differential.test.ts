@@ -12,8 +12,8 @@ import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
-import { createCallWorld, type PlainCall } from "../support/callWorld.ts";
-import { createRandom } from "../support/randomValues.ts";
+import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
+import { createRandom } from "../support/builders/randomValues.ts";
 
 const CALLS = 500;
 const SEED = 20_261_120;

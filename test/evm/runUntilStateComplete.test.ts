@@ -4,7 +4,7 @@ import type { StateKeys } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
-import { plainSource } from "../support/plainSource.ts";
+import { plainSource } from "../support/fakes/plainSource.ts";
 
 const create = () => createKnownState({ codes: new Map(), isNative: () => false });
 const source = plainSource("nothing", new Map());

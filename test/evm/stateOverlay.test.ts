@@ -7,7 +7,7 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { LibraryState } from "../../src/evm/libraryState.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
-import { type PlainAccount, type PlainState, readerOf, withChanges } from "../support/stateRoot.ts";
+import { type PlainAccount, type PlainState, readerOf, withChanges } from "../support/builders/stateRoot.ts";
 
 const ADDRESSES = [1, 2, 3].map((digit): Address => `0x${String(digit).repeat(40)}`);
 const SLOTS = [1, 2].map((digit): Hash => `0x${"0".repeat(63)}${digit}`);

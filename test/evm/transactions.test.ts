@@ -20,9 +20,9 @@ import { beginBlock } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
-import { compile } from "../support/compile.ts";
-import { countedFetch } from "../support/countedFetch.ts";
-import { deploy } from "../support/deployed.ts";
+import { compile } from "../support/builders/compile.ts";
+import { countedFetch } from "../support/fakes/countedFetch.ts";
+import { deploy } from "../support/servers/deployed.ts";
 
 const CHAIN_ID = 31_337;
 /** anvil's first two accounts, and one that it does not know. */

@@ -4,9 +4,9 @@ import { brotliCompressSync } from "node:zlib";
 import { backoffMs, createFeed, idleDeadlineMs } from "../../src/feed/feedClient.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createFakeFeed } from "../support/fakeFeed.ts";
-import { wireMessage } from "../support/flashblocks.ts";
-import { until } from "../support/until.ts";
+import { wireMessage } from "../support/builders/flashblocks.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
 
 const open = async (t: TestContext, count: number) => {
   const fakes = await Promise.all(Array.from({ length: count }, () => createFakeFeed()));

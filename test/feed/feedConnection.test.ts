@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
 import { connectFeed, type FeedConnectionOptions } from "../../src/feed/feedConnection.ts";
-import { createFakeFeed, type FakeFeed, type FakeFeedOptions } from "../support/fakeFeed.ts";
+import { createFakeFeed, type FakeFeed, type FakeFeedOptions } from "../support/fakes/fakeFeed.ts";
 
 const start = async (t: TestContext, options: FakeFeedOptions = {}): Promise<FakeFeed> => {
   const feed = await createFakeFeed(options);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
-import { hashOf, wireMessage } from "../support/flashblocks.ts";
+import { hashOf, wireMessage } from "../support/builders/flashblocks.ts";
 
 const parse = (value: unknown): Flashblock => {
   const parsed = parseMessage(JSON.stringify(value));

@@ -5,7 +5,7 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
 import { follow, isDegraded, receive } from "../../src/feed/sequence.ts";
 import { type Decision, emptySequence, type SequenceState } from "../../src/feed/sequenceState.ts";
-import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
+import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
 
 const LIMITS = { maxDepth: 5 };
 const head = (number: bigint): BlockId => ({ number, hash: hashOf(number) });

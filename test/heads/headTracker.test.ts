@@ -4,10 +4,10 @@ import type { HeadChange } from "../../src/core/heads.ts";
 import type { Finality } from "../../src/heads/canonicalChain.ts";
 import { ChainIdentity } from "../../src/heads/chainIdentity.ts";
 import { createHeadTracker } from "../../src/heads/headTracker.ts";
-import { type ChainNode, createChainNode } from "../support/chainNode.ts";
-import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakeChain.ts";
-import { createFakeClock } from "../support/fakeClock.ts";
-import { silent } from "../support/silent.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakes/fakeChain.ts";
+import { createFakeClock } from "../support/fakes/fakeClock.ts";
+import { type ChainNode, createChainNode } from "../support/servers/chainNode.ts";
 
 interface Setup extends FakeChainOptions {
   readonly nodes?: number;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createUpstreams } from "../../src/app/upstreams.ts";
 import type { HeadChange } from "../../src/core/heads.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { silent } from "../support/silent.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 test("new heads come over the WebSocket without a call each, and again after it was lost", async (t) => {
   const fake = await createFakeNode();

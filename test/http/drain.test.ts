@@ -7,8 +7,8 @@ import { Agent, request } from "undici";
 import { createOpsServer } from "../../src/admin/opsServer.ts";
 import { drain } from "../../src/http/drain.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
-import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
-import { until } from "../support/until.ts";
+import { until } from "../support/clients/until.ts";
+import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const body = '{"jsonrpc":"2.0","id":1,"method":"m"}';
 const post = { method: "POST", headers: { "content-type": "application/json" }, body } as const;

@@ -8,7 +8,7 @@ import { request as send } from "undici";
 import type { EndpointRequest } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
+import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const json = { "content-type": "application/json" };
 const call = (method: string, params: unknown[] = []): string =>

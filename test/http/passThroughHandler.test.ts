@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { request } from "undici";
 import { WebSocket, WebSocketServer } from "ws";
 import { createPassThroughHandler } from "../../src/http/passThroughHandler.ts";
-import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
+import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const startTarget = async () => {
   const server = createServer((asked, response) => {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { readChunks } from "../support/readChunks.ts";
+import { readChunks } from "../support/clients/readChunks.ts";
 
 const folder = new URL("../transcripts/jsonrpc/", import.meta.url);
 

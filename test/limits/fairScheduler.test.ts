@@ -4,7 +4,7 @@ import { createFairScheduler, type Lease } from "../../src/limits/fairScheduler.
 import { ANY, createSplit, range } from "../logs/askLogs.ts";
 import { createFakeChain, fakeHeads } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
-import { createContext } from "../support/request.ts";
+import { createContext } from "../support/builders/request.ts";
 
 const node = createFakeLogNode({ chain: createFakeChain([[]]) });
 const asker = (clientId: string, query: object = {}) => ({ clientId, query, signal: new AbortController().signal });

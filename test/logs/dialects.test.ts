@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createContext } from "../support/request.ts";
+import { createContext } from "../support/builders/request.ts";
 import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, fakeAddress, fakeHeads, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, type LogsRequest, nodeError } from "./fakeLogNode.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { createContext } from "../support/request.ts";
+import { createContext } from "../support/builders/request.ts";
 import { createSplit, range, readLogs } from "./askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { splitIntoSegments } from "../../src/logs/plan.ts";
 import { scanLogs } from "../../src/logs/scanLogs.ts";
 import { createSegmentTracker } from "../../src/logs/segmentTracker.ts";
-import { createHeads } from "../support/heads.ts";
+import { createHeads } from "../support/builders/heads.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 const HEADS = createHeads({ latest: 600n, finalized: 383n });

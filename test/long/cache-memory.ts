@@ -2,8 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { createKeyPrefix, requestKey } from "../../src/cache/cacheKey.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createHeads, hashOf } from "../support/heads.ts";
-import { createRequest } from "../support/request.ts";
+import { createHeads, hashOf } from "../support/builders/heads.ts";
+import { createRequest } from "../support/builders/request.ts";
 
 const KEYS = 10_000_000;
 const MIB = 1024 * 1024;

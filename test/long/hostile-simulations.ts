@@ -10,9 +10,9 @@ import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
-import { PARENT } from "../support/parentBlock.ts";
-import { plainSource } from "../support/plainSource.ts";
-import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
+import { PARENT } from "../support/builders/parentBlock.ts";
+import { plainSource } from "../support/fakes/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
 
 /** Hostile payloads, one after another. Each must end by its deadline, and other requests must stay fast. */
 const TIMEOUT_MS = 5_000;

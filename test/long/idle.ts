@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { createService } from "../support/service.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 const BLOCK_MS = 2_000;
 const MAX_CALLS_A_MINUTE = 50;

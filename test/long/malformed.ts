@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Agent, request } from "undici";
-import { MALFORMED_REQUESTS } from "../support/malformedRequests.ts";
+import { MALFORMED_REQUESTS } from "../support/builders/malformedRequests.ts";
 import { growth, type LongOptions, MAX_GROWTH } from "./support/memory.ts";
 
 const REQUESTS = 100_000;

@@ -1,7 +1,7 @@
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 const LIMIT_MS = 1_000;
 const ASK_EVERY_MS = 50;

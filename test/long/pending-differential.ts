@@ -14,9 +14,9 @@ import {
   readPending,
   type Watched,
   watchTraffic,
-} from "../support/comparePending.ts";
-import { createHeldNode } from "../support/heldNode.ts";
-import { createService, type Service } from "../support/service.ts";
+} from "../support/clients/comparePending.ts";
+import { createHeldNode } from "../support/fakes/heldNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const RATE = 30;
 const WHOLE_SECONDS = 240;

@@ -1,11 +1,11 @@
-import { type Asked, askAll, isHit } from "../support/askAll.ts";
-import { startLoad } from "../support/load.ts";
-import { startRedis } from "../support/redis.ts";
-import { redisFaults } from "../support/redisFaults.ts";
-import { createSealedChain, sharedQuestionsOf } from "../support/sealedChain.ts";
-import { createService } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { type Asked, askAll, isHit } from "../support/clients/askAll.ts";
+import { startLoad } from "../support/clients/load.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { redisFaults } from "../support/servers/redisFaults.ts";
+import { createSealedChain, sharedQuestionsOf } from "../support/servers/sealedChain.ts";
+import { createService } from "../support/servers/service.ts";
 
 const DEFAULT_SECONDS = 100;
 const REQUESTS = 300;

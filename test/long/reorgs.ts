@@ -1,6 +1,6 @@
-import { HEAD_LIES } from "../support/headLies.ts";
-import type { Untrue } from "../support/recordedReplica.ts";
-import { createRandom, type ReorgStep, startReorgRun } from "../support/reorgRun.ts";
+import { HEAD_LIES } from "../support/fakes/headLies.ts";
+import type { Untrue } from "../support/servers/recordedReplica.ts";
+import { createRandom, type ReorgStep, startReorgRun } from "../support/servers/reorgRun.ts";
 
 const DEFAULT_SECONDS = 300;
 /** `SEED=n` tries other steps. */

@@ -3,9 +3,9 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { freePort, hasNginx, startNginx } from "../bench/support/nginx.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { type Replica, startReplica } from "../support/replica.ts";
-import { createSlowFront, SLOW_METHOD } from "../support/slowFront.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createSlowFront, SLOW_METHOD } from "../support/fakes/slowFront.ts";
+import { type Replica, startReplica } from "../support/servers/replica.ts";
 
 interface RollingOptions {
   readonly seconds?: number | undefined;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomInt } from "node:crypto";
 import { Agent, request } from "undici";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { createService } from "../support/service.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 interface SeriesOptions {
   readonly seconds?: number | undefined;

@@ -5,10 +5,10 @@ import { createDevnet, type Devnet, type DevnetOptions } from "../devnet/devnet.
 import type { Flashblock } from "../devnet/flashblock.ts";
 import type { SealedBlock } from "../devnet/sequencer.ts";
 import { startTraffic } from "../devnet/traffic.ts";
-import { type BookedLog, createLogBook, keysFrom, type LogBook, logKey } from "../support/logBook.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
-import { connectSocket } from "../support/socketClient.ts";
+import { type BookedLog, createLogBook, keysFrom, type LogBook, logKey } from "../support/clients/logBook.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const FILTERS = 200;
 const RATE = 30;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { createService } from "../support/service.ts";
+import { createService } from "../support/servers/service.ts";
 
 const WHOLE_SECONDS = 120;
 const MESSAGES_A_BLOCK = 10;

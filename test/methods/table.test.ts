@@ -7,8 +7,8 @@ import { isRefusedMethod } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
-import { createHeads, hashOf } from "../support/heads.ts";
-import { createContext } from "../support/request.ts";
+import { createHeads, hashOf } from "../support/builders/heads.ts";
+import { createContext } from "../support/builders/request.ts";
 
 const A = `0x${"Aa".repeat(20)}`;
 const a = A.toLowerCase();

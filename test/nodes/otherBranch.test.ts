@@ -3,10 +3,10 @@ import { type TestContext, test } from "node:test";
 import { createUpstreams, type Upstreams } from "../../src/app/upstreams.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
-import { createFakeChain, type FakeBlock } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { createContext, createRequest } from "../support/request.ts";
-import { silent } from "../support/silent.ts";
+import { createContext, createRequest } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeChain, type FakeBlock } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;

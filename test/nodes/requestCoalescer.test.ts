@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
-import { createHeads } from "../support/heads.ts";
-import { createContext, createRequest } from "../support/request.ts";
+import { createHeads } from "../support/builders/heads.ts";
+import { createContext, createRequest } from "../support/builders/request.ts";
 
 /** Holds every request until the test provides the response. */
 const createHeld = () => {

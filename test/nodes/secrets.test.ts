@@ -4,9 +4,9 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { createUpstreams } from "../../src/app/upstreams.ts";
 import { NodeError } from "../../src/core/node.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { createContext, createRequest } from "../support/request.ts";
-import { silent } from "../support/silent.ts";
+import { createContext, createRequest } from "../support/builders/request.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 const KEY = "k3y0123456789abcdef";
 const PASSWORD = "pa55w0rd";

@@ -3,9 +3,9 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
-import { rootOf } from "../support/fakeExecutor.ts";
-import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
-import { createRig } from "../support/pendingRig.ts";
+import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
+import { rootOf } from "../support/fakes/fakeExecutor.ts";
+import { createRig } from "../support/fakes/pendingRig.ts";
 
 const ALICE: Address = `0x${"aa".repeat(20)}`;
 const raw = (value: number): `0x${string}` => `0x02${value.toString(16).padStart(12, "0")}`;

@@ -12,7 +12,7 @@ import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import type { Work } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
-import { until } from "../support/until.ts";
+import { until } from "../support/clients/until.ts";
 
 const CHAIN_ID = 7;
 const RULES: Rules = { chainId: BigInt(CHAIN_ID), fork: "prague" };

@@ -7,8 +7,8 @@ import { parseL1Attributes } from "../../src/ethereum/opFees.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { opReceiptExtra } from "../../src/pending/opReceipt.ts";
 import { encodeL1Attributes } from "../devnet/l1Attributes.ts";
-import { flashblock, hashOf } from "../support/flashblocks.ts";
-import { createRig } from "../support/pendingRig.ts";
+import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
+import { createRig } from "../support/fakes/pendingRig.ts";
 
 const CHAIN_ID = 196;
 const account = privateKeyToAccount(`0x${"22".repeat(32)}`);

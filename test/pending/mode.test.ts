@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decideBackend, decideServing, type ServingFacts } from "../../src/pending/mode.ts";
-import { flashblock } from "../support/flashblocks.ts";
-import { createRig } from "../support/pendingRig.ts";
+import { flashblock } from "../support/builders/flashblocks.ts";
+import { createRig } from "../support/fakes/pendingRig.ts";
 
 const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, hasSubSecondBlocks: false } as const;
 

@@ -4,9 +4,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { Flashblock } from "../../src/feed/message.ts";
-import { rootOf } from "../support/fakeExecutor.ts";
-import { flashblock, hashOf, payloadOf } from "../support/flashblocks.ts";
-import { createRig } from "../support/pendingRig.ts";
+import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
+import { rootOf } from "../support/fakes/fakeExecutor.ts";
+import { createRig } from "../support/fakes/pendingRig.ts";
 
 const ALICE: Address = `0x${"aa".repeat(20)}`;
 const SLOT = hashOf(1);

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import type { AccountState, StateKeys, StateSource } from "../../src/core/stateReader.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { pendingState } from "../../src/pending/pendingState.ts";
-import { flashblock, hashOf } from "../support/flashblocks.ts";
-import { createRig } from "../support/pendingRig.ts";
+import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
+import { createRig } from "../support/fakes/pendingRig.ts";
 
 const WRITTEN: Address = `0x${"aa".repeat(20)}`;
 const CREATED: Address = `0x${"bb".repeat(20)}`;

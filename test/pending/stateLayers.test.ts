@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { AccountChange } from "../../src/core/stateReader.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { findAccount, findSlot, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
-import { hashOf } from "../support/flashblocks.ts";
+import { hashOf } from "../support/builders/flashblocks.ts";
 
 const address: Address = `0x${"aa".repeat(20)}`;
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { startRedis } from "../support/redis.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { createService } from "../support/servers/service.ts";
 
 const KEY = "a-key-that-nobody-knows";
 const sha256 = createHash("sha256").update(KEY).digest("hex");

@@ -4,10 +4,10 @@ import { after, before, test } from "node:test";
 import { encodeDeployData, encodeFunctionData } from "viem";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { compile } from "../support/compile.ts";
-import { createRandom } from "../support/randomValues.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
+import { compile } from "../support/builders/compile.ts";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const BLOCKS = 5_000;
 const LOGS = 50_000;

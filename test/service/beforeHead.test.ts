@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { createForebay } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { connectSocket } from "../support/socketClient.ts";
-import { until } from "../support/until.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 const REFUSED = { code: -32603, message: 'chain "down": no upstream node has reported a head yet' };
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { keccak256 } from "viem";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, FakeError, type FakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { settled } from "../support/clients/settled.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, FakeError, type FakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const RAW = `0x02${"c0".repeat(10)}` as const;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { askAll, isHit } from "../support/askAll.ts";
-import { type CountingProxy, createCountingProxy } from "../support/countingProxy.ts";
-import { type ChainCall, createSealedChain, questionsOf, type SealedChain } from "../support/sealedChain.ts";
-import { createService, type Service } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { askAll, isHit } from "../support/clients/askAll.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { type CountingProxy, createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { type ChainCall, createSealedChain, questionsOf, type SealedChain } from "../support/servers/sealedChain.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 1_000;
 const MIN_METHODS = 25;

@@ -5,7 +5,7 @@ import { createPublicClient, createWalletClient, defineChain, erc20Abi, http, pa
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { createService, type Service } from "../support/service.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 let devnet: Devnet;
 let service: Service;

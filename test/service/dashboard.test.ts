@@ -7,10 +7,10 @@ import { ROWS } from "../../grafana/rows.ts";
 import { rulesFile } from "../../grafana/rulesFile.ts";
 import { createDevnet } from "../devnet/devnet.ts";
 import { startPrometheus } from "../grafana/prometheusServer.ts";
-import { startRedis } from "../support/redis.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { createService } from "../support/servers/service.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const chain = createFakeChain({ height: 100 });
 const handlers = { eth_getBalance: () => "0x1" };

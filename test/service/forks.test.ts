@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNodeOptions } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 const UNICHAIN = 130;
 const SEPOLIA = 11_155_111;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type AnswerLie, answerLies } from "../support/answerLies.ts";
-import { type LyingNode, startLyingNode } from "../support/lyingNode.ts";
-import { type Lifespan, type RedisServer, startRedis } from "../support/redis.ts";
-import { metric } from "../support/rpc.ts";
-import { type ChainCall, createSealedChain, type SealedChain } from "../support/sealedChain.ts";
-import { createService, type Service } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { metric } from "../support/clients/rpc.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { type AnswerLie, answerLies } from "../support/fakes/answerLies.ts";
+import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { type Lifespan, type RedisServer, startRedis } from "../support/servers/redis.ts";
+import { type ChainCall, createSealedChain, type SealedChain } from "../support/servers/sealedChain.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const BYPASS = "x-fresh";
 const MAX_HEALTH_MS = 100;

@@ -1,14 +1,22 @@
 import assert from "node:assert/strict";
 import { after, before, describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createFakeChain, type FakeChain } from "../support/fakeChain.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { everyOther, headAhead, headAt, headBehind, latestWith, numberOff, wrongParent } from "../support/headLies.ts";
-import { type Lie, type LyingNode, startLyingNode } from "../support/lyingNode.ts";
-import type { Lifespan } from "../support/redis.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import {
+  everyOther,
+  headAhead,
+  headAt,
+  headBehind,
+  latestWith,
+  numberOff,
+  wrongParent,
+} from "../support/fakes/headLies.ts";
+import { type Lie, type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import type { Lifespan } from "../support/servers/redis.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const HEIGHT = 210;
 const BLOCK_MS = 250;

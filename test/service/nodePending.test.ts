@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
-import { type RpcAnswer, rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const hash = (byte: string) => `0x${byte.repeat(32)}`;
 const quantity = (value: number | bigint) => `0x${value.toString(16)}`;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakeChain.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain, type FakeBlock, type FakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;

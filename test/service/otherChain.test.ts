@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createFakeChain, type FakeChain } from "../support/fakeChain.ts";
-import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
-import { type LyingNode, startLyingNode } from "../support/lyingNode.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService, type Service, startService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain, type FakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { type LyingNode, startLyingNode } from "../support/fakes/lyingNode.ts";
+import { createService, type Service, startService } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const HEIGHT = 60;

@@ -4,8 +4,8 @@ import { encodeFunctionData } from "viem";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
 import { TOKEN_ABI } from "../devnet/token.ts";
 import { devAccounts, startTraffic } from "../devnet/traffic.ts";
-import { type RpcAnswer, rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
+import { type RpcAnswer, rpc } from "../support/clients/rpc.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 let devnet: Devnet;
 let service: Service;

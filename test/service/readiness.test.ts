@@ -3,9 +3,9 @@ import { type TestContext, test } from "node:test";
 import { createForebay } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { until } from "../support/until.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 
 interface Readyz {
   readonly status: number;

@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import { type Asked, askAll, isHit } from "../support/askAll.ts";
-import { startCluster, startRedis, startSentinels } from "../support/redis.ts";
-import { type ChainCall, createSealedChain, type SealedChain, sharedQuestionsOf } from "../support/sealedChain.ts";
-import { createService, type Service } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { type Asked, askAll, isHit } from "../support/clients/askAll.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
+import {
+  type ChainCall,
+  createSealedChain,
+  type SealedChain,
+  sharedQuestionsOf,
+} from "../support/servers/sealedChain.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 300;
 /** The tests show sharing, not speed: two busy cores may need more than the default of 50 ms. */

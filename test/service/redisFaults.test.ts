@@ -1,14 +1,19 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { askAll, isHit } from "../support/askAll.ts";
-import { startLoad } from "../support/load.ts";
-import { type RedisServer, startRedis } from "../support/redis.ts";
-import { redisFaults } from "../support/redisFaults.ts";
-import { metric } from "../support/rpc.ts";
-import { type ChainCall, createSealedChain, type SealedChain, sharedQuestionsOf } from "../support/sealedChain.ts";
-import { createService, type Service } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { askAll, isHit } from "../support/clients/askAll.ts";
+import { startLoad } from "../support/clients/load.ts";
+import { metric } from "../support/clients/rpc.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { type RedisServer, startRedis } from "../support/servers/redis.ts";
+import { redisFaults } from "../support/servers/redisFaults.ts";
+import {
+  type ChainCall,
+  createSealedChain,
+  type SealedChain,
+  sharedQuestionsOf,
+} from "../support/servers/sealedChain.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 150;
 const AT_ONCE = 8;

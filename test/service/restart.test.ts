@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { after, type TestContext, test } from "node:test";
 import { type Anvil, startAnvil } from "../devnet/anvil.ts";
-import { type Asked, ask, askAll, isHit } from "../support/askAll.ts";
-import { type CountingProxy, createCountingProxy } from "../support/countingProxy.ts";
-import { startRedis } from "../support/redis.ts";
-import type { ChainCall } from "../support/sealedChain.ts";
-import { createService, type Service } from "../support/service.ts";
-import { settled } from "../support/settled.ts";
-import { until } from "../support/until.ts";
+import { type Asked, ask, askAll, isHit } from "../support/clients/askAll.ts";
+import { settled } from "../support/clients/settled.ts";
+import { until } from "../support/clients/until.ts";
+import { type CountingProxy, createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import type { ChainCall } from "../support/servers/sealedChain.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 /** anvil calls final what is 64 below its head. */
 const BLOCKS = 100;

@@ -4,12 +4,12 @@ import { createPublicClient, createWalletClient, defineChain, type Hex, http, ty
 import { startAnvil } from "../devnet/anvil.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { devAccounts } from "../devnet/traffic.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { startFront } from "../support/front.ts";
-import { startCluster, startRedis, startSentinels } from "../support/redis.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startFront } from "../support/fakes/front.ts";
+import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const CHAIN_ID = 31_337;
 const EVENTS = 20;

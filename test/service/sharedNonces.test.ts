@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256 } from "viem";
 import { mnemonicToAccount } from "viem/accounts";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { startRedis } from "../support/redis.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { createService } from "../support/servers/service.ts";
 
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
 const NONCE = 5;

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
-import { until } from "../support/until.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
 const BIN = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { after, before, test } from "node:test";
 import type { Status } from "../../src/admin/status.ts";
-import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 const SECRET = "s3cret";
 let node: FakeNode;

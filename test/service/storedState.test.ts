@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
-import { createCountingProxy } from "../support/countingProxy.ts";
-import { deployProxiedToken } from "../support/proxiedToken.ts";
-import { startRedis } from "../support/redis.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createCountingProxy } from "../support/fakes/countingProxy.ts";
+import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
+import { startRedis } from "../support/servers/redis.ts";
+import { createService } from "../support/servers/service.ts";
 
 const VALUES = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
 /** anvil calls final what is 64 below its head. */

@@ -5,9 +5,9 @@ import { Log, WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
 import { startTraffic } from "../devnet/traffic.ts";
-import { type BookedLog, createLogBook, keysFrom, logKey } from "../support/logBook.ts";
-import { createService, type Service } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { type BookedLog, createLogBook, keysFrom, logKey } from "../support/clients/logBook.ts";
+import { until } from "../support/clients/until.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 let devnet: Devnet;
 let service: Service;

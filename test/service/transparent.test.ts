@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
 import { devAccounts, startTraffic } from "../devnet/traffic.ts";
-import { resultText, rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
+import { resultText, rpc } from "../support/clients/rpc.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 let devnet: Devnet;
 let service: Service;

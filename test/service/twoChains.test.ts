@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createDevnet, type Devnet } from "../devnet/devnet.ts";
-import { createFakeChain } from "../support/fakeChain.ts";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 let main: Devnet;
 let trial: Devnet;

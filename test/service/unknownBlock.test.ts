@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { createService } from "../support/servers/service.ts";
 
 const ADDRESS = `0x${"11".repeat(20)}`;
 const NO_BLOCK = `0x${"22".repeat(32)}`;

@@ -3,10 +3,10 @@ import { after, test } from "node:test";
 import type { HeaderFields } from "../../src/core/heads.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
-import { createCallWorld, type PlainCall } from "../support/callWorld.ts";
-import { countedFetch } from "../support/countedFetch.ts";
-import { createRandom } from "../support/randomValues.ts";
-import { createSimulationRig } from "../support/simulationRig.ts";
+import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { countedFetch } from "../support/fakes/countedFetch.ts";
+import { createSimulationRig } from "../support/fakes/simulationRig.ts";
 
 const PAYLOADS = 40;
 const BLOCKS = 3;

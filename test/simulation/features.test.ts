@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
-import { simulateOne as one, simulate } from "../support/plainSimulation.ts";
+import { simulateOne as one, simulate } from "../support/builders/plainSimulation.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const CODE: Address = `0x${"cc".repeat(20)}`;

@@ -5,8 +5,8 @@ import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import type { SimulationInput } from "../../src/simulation/runSimulation.ts";
-import { PARENT } from "../support/parentBlock.ts";
-import { simulateOne } from "../support/plainSimulation.ts";
+import { PARENT } from "../support/builders/parentBlock.ts";
+import { simulateOne } from "../support/builders/plainSimulation.ts";
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const CODE: Address = `0x${"cc".repeat(20)}`;

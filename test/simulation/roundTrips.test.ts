@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startAnvil } from "../devnet/anvil.ts";
-import { countedFetch } from "../support/countedFetch.ts";
-import { deployProxiedToken } from "../support/proxiedToken.ts";
-import { createSimulationRig } from "../support/simulationRig.ts";
+import { countedFetch } from "../support/fakes/countedFetch.ts";
+import { createSimulationRig } from "../support/fakes/simulationRig.ts";
+import { deployProxiedToken } from "../support/servers/proxiedToken.ts";
 
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
 after(() => anvil.close());

@@ -9,10 +9,10 @@ import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { EvmWorkers, MustForwardError } from "../../src/evm/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSimulator, type RunBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
-import { PARENT } from "../support/parentBlock.ts";
-import { plainSource } from "../support/plainSource.ts";
-import { SIMULATOR_OPTIONS } from "../support/simulationRig.ts";
-import type { PlainAccount } from "../support/stateRoot.ts";
+import { PARENT } from "../support/builders/parentBlock.ts";
+import type { PlainAccount } from "../support/builders/stateRoot.ts";
+import { plainSource } from "../support/fakes/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
 
 const NATIVE: Address = `0x${"b2".repeat(20)}`;
 const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, maxWaiting: 2 });

@@ -6,10 +6,10 @@ import { foundry } from "viem/chains";
 import type { HeaderFields } from "../../src/core/heads.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
-import { compile } from "../support/compile.ts";
-import { countedFetch } from "../support/countedFetch.ts";
-import { deploy } from "../support/deployed.ts";
-import { createSimulationRig } from "../support/simulationRig.ts";
+import { compile } from "../support/builders/compile.ts";
+import { countedFetch } from "../support/fakes/countedFetch.ts";
+import { createSimulationRig } from "../support/fakes/simulationRig.ts";
+import { deploy } from "../support/servers/deployed.ts";
 
 const anvil = await startAnvil(["--hardfork", "prague", "--no-mining"]);
 const contracts = compile(join(import.meta.dirname, "../evm/Contracts.sol"), "prague");

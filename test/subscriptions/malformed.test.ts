@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { request } from "undici";
-import { createTestEndpoint, startHttpServer } from "../support/httpServer.ts";
-import { MALFORMED_LIMITS, MALFORMED_REQUESTS } from "../support/malformedRequests.ts";
+import { MALFORMED_LIMITS, MALFORMED_REQUESTS } from "../support/builders/malformedRequests.ts";
+import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const { maxBodyBytes, maxBatch } = MALFORMED_LIMITS;
 const server = await startHttpServer(createTestEndpoint({ methods: {}, maxBatch }), { maxBodyBytes });

@@ -10,9 +10,9 @@ import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { ANY, createSplit, range, readLogs } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "../logs/fakeChain.ts";
 import { createFakeLogNode } from "../logs/fakeLogNode.ts";
-import { startRedis } from "../support/redis.ts";
-import { createContext } from "../support/request.ts";
-import { until } from "../support/until.ts";
+import { createContext } from "../support/builders/request.ts";
+import { until } from "../support/clients/until.ts";
+import { startRedis } from "../support/servers/redis.ts";
 
 const logs = Array.from({ length: 60 }, (_, at) =>
   at % 2 === 0 ? [{ address: fakeAddress(at % 3), topics: [fakeTopic(at)], data: "0x" as const }] : [],

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
-import { createFakeNode, type FakeNode } from "../support/fakeNode.ts";
-import { rpc } from "../support/rpc.ts";
-import { createService, type Service } from "../support/service.ts";
-import { connectSocket } from "../support/socketClient.ts";
+import { rpc } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 
 let node: FakeNode;
 let service: Service;

@@ -9,8 +9,13 @@ import { unavailable } from "../../src/jsonrpc/rpcError.ts";
 import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
 import { createSubscriptions } from "../../src/subscriptions/subscriptions.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createHeads, hashOf } from "../support/heads.ts";
-import { createPendingBlock, createPendingSource, type FakeTransaction, hashOfName } from "../support/pendingBlock.ts";
+import { createHeads, hashOf } from "../support/builders/heads.ts";
+import {
+  createPendingBlock,
+  createPendingSource,
+  type FakeTransaction,
+  hashOfName,
+} from "../support/builders/pendingBlock.ts";
 
 const TOKEN: Address = `0x${"aa".repeat(20)}`;
 const OTHER: Address = `0x${"bb".repeat(20)}`;

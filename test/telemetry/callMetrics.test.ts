@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFakeNode } from "../support/fakeNode.ts";
-import { metric } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { until } from "../support/until.ts";
+import { metric } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
 
 test("a caller who leaves before the answer is counted as such, and not as a node's error", async (t) => {
   const node = await createFakeNode();

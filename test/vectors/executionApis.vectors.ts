@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createService, type Service } from "../support/service.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 import { compare } from "./compare.ts";
 import { readVectorChain } from "./vectorChain.ts";
 import { type Exchange, readVectors } from "./vectorFolder.ts";

@@ -7,9 +7,9 @@ import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { createPending } from "../../src/pending/pending.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
-import { createFakeHeads } from "../support/fakeHeads.ts";
-import { createRunnerExecutor } from "../support/runnerExecutor.ts";
-import { createWitnessNode, type WitnessBlock } from "../support/witnessNode.ts";
+import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
+import { createRunnerExecutor } from "../support/fakes/runnerExecutor.ts";
+import { createWitnessNode, type WitnessBlock } from "../support/fakes/witnessNode.ts";
 import type { readRecordedBuilder } from "./realBlocks.ts";
 
 export type Recording = ReturnType<typeof readRecordedBuilder>;

@@ -13,7 +13,7 @@ import type { Execution, Work } from "../../src/pending/execution.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
-import { createWitnessNode, type WitnessNodeOptions } from "../support/witnessNode.ts";
+import { createWitnessNode, type WitnessNodeOptions } from "../support/fakes/witnessNode.ts";
 import { type RealBlocks, readBaseSepolia, readRecordedBuilder } from "./realBlocks.ts";
 
 const MAX_BYTES = 64 * 1024 * 1024;

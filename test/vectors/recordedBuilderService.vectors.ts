@@ -4,11 +4,11 @@ import { setTimeout as wait } from "node:timers/promises";
 import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import type { Address } from "../../src/ethereum/hex.ts";
 import { ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createFakeFeed } from "../support/fakeFeed.ts";
-import { metric, rpc } from "../support/rpc.ts";
-import { createService } from "../support/service.ts";
-import { until } from "../support/until.ts";
-import { createWitnessNode, type WitnessBlock } from "../support/witnessNode.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeFeed } from "../support/fakes/fakeFeed.ts";
+import { createWitnessNode, type WitnessBlock } from "../support/fakes/witnessNode.ts";
+import { createService } from "../support/servers/service.ts";
 import { createWitnessFetch, findTruth, framesOf, hashesOf, headTimes, positionOf, type Truth } from "./playBuilder.ts";
 import { readRecordedBuilder } from "./realBlocks.ts";
 

@@ -7,9 +7,9 @@ import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createEngines } from "../../src/evm/referenceEngine.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
-import { readConformanceChain } from "../support/conformanceChain.ts";
-import { readerOf } from "../support/stateRoot.ts";
-import { type Exchange, readExchange } from "../support/vectorFile.ts";
+import { readConformanceChain } from "../support/builders/conformanceChain.ts";
+import { readerOf } from "../support/builders/stateRoot.ts";
+import { type Exchange, readExchange } from "../support/builders/vectorFile.ts";
 import { maskSimulation } from "./maskSimulation.ts";
 import { vectorFolder } from "./vectorFolder.ts";
 

@@ -18,7 +18,7 @@ import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { StateOverlay, stripZeros } from "../../src/evm/stateOverlay.ts";
 import { TransactionError } from "../../src/evm/transactionError.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
-import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/stateRoot.ts";
+import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/builders/stateRoot.ts";
 import { vectorFolder } from "./vectorFolder.ts";
 
 /** One case in so many; 1 for all of them. */

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { createService } from "../../support/service.ts";
+import { createService } from "../../support/servers/service.ts";
 import { startBareServer } from "./bareServer.ts";
 
 /** What the server is to be. */

@@ -1,7 +1,7 @@
-import { createFakeChain, type FakeChain } from "../../support/fakeChain.ts";
-import { createFakeNode, type FakeNodeOptions } from "../../support/fakeNode.ts";
-import { resultText, rpc } from "../../support/rpc.ts";
-import { until } from "../../support/until.ts";
+import { resultText, rpc } from "../../support/clients/rpc.ts";
+import { until } from "../../support/clients/until.ts";
+import { createFakeChain, type FakeChain } from "../../support/fakes/fakeChain.ts";
+import { createFakeNode, type FakeNodeOptions } from "../../support/fakes/fakeNode.ts";
 import type { CachedServerOptions } from "./cachedServer.ts";
 import { type Child, startChild } from "./child.ts";
 import { alternate, medianOf, type Server, spread } from "./compareServers.ts";

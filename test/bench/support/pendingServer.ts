@@ -1,4 +1,4 @@
-import { createService } from "../../support/service.ts";
+import { createService } from "../../support/servers/service.ts";
 
 /** Forebay in front of a devnet, in a process of its own. */
 const [url = "", feed = ""] = process.argv.slice(2);

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocketServer } from "ws";
 import type { PendingBlock } from "../../../src/core/view.ts";
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
-import { createPendingBlock, hashOfName } from "../../support/pendingBlock.ts";
-import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
+import { createPendingBlock, hashOfName } from "../../support/builders/pendingBlock.ts";
+import { createSubscriptionServer } from "../../support/servers/subscriptionServer.ts";
 
 /** Sends flashblocks of logs to all who have connected, as fast as they read: `ours` by subscriptions, `bare` by a loop over ws. */
 const [, , which, logs] = process.argv;

@@ -1,4 +1,4 @@
-import { createService } from "../../support/service.ts";
+import { createService } from "../../support/servers/service.ts";
 
 export interface VerifyServerOptions {
   readonly nodeUrl: string;

@@ -1,5 +1,5 @@
-import { createTestEndpoint, startHttpServer } from "../../support/httpServer.ts";
-import { MALFORMED_LIMITS } from "../../support/malformedRequests.ts";
+import { MALFORMED_LIMITS } from "../../support/builders/malformedRequests.ts";
+import { createTestEndpoint, startHttpServer } from "../../support/servers/httpServer.ts";
 
 const { maxBodyBytes, maxBatch } = MALFORMED_LIMITS;
 const server = await startHttpServer(createTestEndpoint({ methods: {}, maxBatch }), { maxBodyBytes });

@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Hash } from "../../../src/ethereum/hex.ts";
-import { createPendingBlock } from "../../support/pendingBlock.ts";
-import { createSubscriptionServer } from "../../support/subscriptionServer.ts";
+import { createPendingBlock } from "../../support/builders/pendingBlock.ts";
+import { createSubscriptionServer } from "../../support/servers/subscriptionServer.ts";
 import { LOGS_A_FLASHBLOCK, PERSONS, personTopic, TOKEN, TRANSFER, timeTopic } from "./subscribersShape.ts";
 
 /** The server of the long run `subscribers`: emits flashblocks on request, and reports its memory. */

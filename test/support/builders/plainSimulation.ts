@@ -1,0 +1,57 @@
+import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { createEngines } from "../../../src/evm/referenceEngine.ts";
+import { runSimulation, type SimulationInput } from "../../../src/simulation/runSimulation.ts";
+import { PARENT } from "./parentBlock.ts";
+import { type PlainState, readerOf } from "./stateRoot.ts";
+
+const engine = createEngines();
+const EMPTY: PlainState = new Map();
+
+/** On a block of a chain with no accounts. */
+const INPUT: Omit<SimulationInput, "paramsText"> = {
+  parent: PARENT,
+  forks: fixedForks(1n, "prague"),
+  profile: "geth",
+  errorShape: "object",
+  timeStep: 12n,
+  maxBlocks: 256,
+  maxCalls: 5_000,
+  gasCap: 50_000_000n,
+};
+
+export interface SimulatedBlock {
+  readonly [name: string]: unknown;
+  readonly calls: readonly {
+    readonly status: string;
+    readonly returnData: string;
+    readonly logs: readonly {
+      readonly address: string;
+      readonly topics: readonly string[];
+      readonly data: string;
+      readonly logIndex: string;
+    }[];
+    readonly gasUsed: string;
+    readonly error?: { readonly message: string; readonly code: number };
+  }[];
+}
+
+export const simulate = async (
+  payload: object,
+  options: Partial<SimulationInput> = {},
+): Promise<readonly SimulatedBlock[]> => {
+  const paramsText = new TextEncoder().encode(JSON.stringify([payload]));
+  const reader = readerOf(EMPTY, () => ZERO_HASH);
+  const text = await runSimulation({ ...INPUT, ...options, paramsText }, { engine, withState: (run) => run(reader) });
+  return JSON.parse(new TextDecoder().decode(text));
+};
+/** The only block of a simulation. */
+export const simulateOne = async (
+  blockStateCalls: object,
+  rest: object = {},
+  options: Partial<SimulationInput> = {},
+): Promise<SimulatedBlock> => {
+  const [block] = await simulate({ blockStateCalls: [blockStateCalls], ...rest }, options);
+  if (block === undefined) throw new Error("no block");
+  return block;
+};

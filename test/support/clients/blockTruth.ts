@@ -1,0 +1,173 @@
+import type { Heads } from "../../../src/core/heads.ts";
+import { type ForkingNode, recipient, sender, token } from "../fakes/forkingNode.ts";
+import type { ChainCall } from "../servers/sealedChain.ts";
+import { resultText } from "./rpc.ts";
+
+const SLOT = `0x${"00".repeat(32)}`;
+const BALANCE_OF = `0x70a08231${recipient.slice(2).padStart(64, "0")}`;
+
+/** The reads at a block, with `at` as their block parameter. */
+const READS: readonly ((at: string) => ChainCall)[] = [
+  (at) => ({ method: "eth_getBalance", params: [recipient, at] }),
+  (at) => ({ method: "eth_getTransactionCount", params: [sender, at] }),
+  (at) => ({ method: "eth_getStorageAt", params: [token, SLOT, at] }),
+  (at) => ({ method: "eth_call", params: [{ from: sender, to: token, data: BALANCE_OF }, at] }),
+  (at) => ({ method: "eth_getProof", params: [recipient, [], at] }),
+  (at) => ({ method: "eth_getBlockByNumber", params: [at, false] }),
+  (at) => ({ method: "eth_getBlockByNumber", params: [at, true] }),
+  (at) => ({ method: "eth_getBlockTransactionCountByNumber", params: [at] }),
+  (at) => ({ method: "eth_getTransactionByBlockNumberAndIndex", params: [at, "0x1"] }),
+  (at) => ({ method: "eth_getBlockReceipts", params: [at] }),
+  (at) => ({ method: "eth_feeHistory", params: ["0x1", at, []] }),
+];
+
+/** A question whose answer depends on what is canonical. */
+export type ViewQuestion =
+  | { readonly kind: "head" }
+  /** `read` is an index; without a number it is asked at `latest`. */
+  | { readonly kind: "block"; readonly read: number; readonly number: bigint | undefined }
+  | { readonly kind: "logs"; readonly from: bigint; readonly to: bigint }
+  | {
+      readonly kind: "transaction";
+      readonly method: "eth_getTransactionByHash" | "eth_getTransactionReceipt";
+      readonly hash: string;
+    };
+
+export const READ_KINDS = READS.length;
+
+const quantity = (number: bigint): string => `0x${number.toString(16)}`;
+
+export const callOf = (question: ViewQuestion): ChainCall => {
+  switch (question.kind) {
+    case "head":
+      return { method: "eth_blockNumber", params: [] };
+    case "block": {
+      const { read, number } = question;
+      return (
+        READS[read % READS.length]?.(number === undefined ? "latest" : quantity(number)) ?? callOf({ kind: "head" })
+      );
+    }
+    case "logs":
+      return {
+        method: "eth_getLogs",
+        params: [{ address: token, fromBlock: quantity(question.from), toBlock: quantity(question.to) }],
+      };
+    case "transaction":
+      return { method: question.method, params: [question.hash] };
+  }
+};
+
+interface Recorded {
+  readonly number: bigint;
+  /** In the order of `READS`. */
+  readonly reads: readonly string[];
+  readonly logs: readonly string[];
+}
+
+interface RecordedTransaction {
+  readonly number: bigint;
+  readonly blockHash: string;
+  readonly answers: Readonly<Record<string, string>>;
+}
+
+/** What nodes said of each block while it was theirs, by its hash. */
+export interface BlockTruth {
+  /** Reads every block of the node that is not known yet; nothing may change that node meanwhile. */
+  record(node: ForkingNode): Promise<void>;
+  /** Transactions of the newest blocks that were recorded, on whatever branch. */
+  readonly transactions: readonly string[];
+  /** The answer that is true in a view; undefined where the view has no such block. */
+  answer(question: ViewQuestion, heads: Heads): string | undefined;
+}
+
+const MAX_TRANSACTIONS = 60;
+
+/** Below the ring lies what was final when it began. */
+const isCanonical = ({ number, blockHash }: RecordedTransaction, heads: Heads): boolean => {
+  const known = heads.at(number);
+  return known === undefined ? number < heads.oldest : known.hash === blockHash;
+};
+
+/** forebay adds the time where a node's log has none: compared without, as values. */
+const comparable = (logs: readonly Readonly<Record<string, unknown>>[]): string[] =>
+  logs.map(({ blockTimestamp: _, ...log }) => JSON.stringify(Object.entries(log).toSorted()));
+
+export const comparableLogs = (text: string): string => JSON.stringify(comparable(JSON.parse(text)));
+
+/** The fee of the block behind the newest one is foretold until that block is there: not compared. */
+export const comparableFees = (text: string): string => {
+  const { baseFeePerGas, baseFeePerBlobGas, ...rest } = JSON.parse(text);
+  return JSON.stringify({ ...rest, baseFeePerGas: baseFeePerGas.slice(0, -1) });
+};
+
+export const createBlockTruth = (): BlockTruth => {
+  const blocks = new Map<string, Recorded>();
+  const byTransaction = new Map<string, RecordedTransaction[]>();
+  const newest: string[] = [];
+
+  const ask = async (node: ForkingNode, { method, params }: ChainCall): Promise<string> =>
+    resultText(await node.anvil.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })));
+
+  const recordBlock = async (node: ForkingNode, number: bigint, hash: string, transactions: readonly string[]) => {
+    const reads = await Promise.all(
+      READS.map(async (read) => {
+        const call = read(quantity(number));
+        const text = await ask(node, call);
+        return call.method === "eth_feeHistory" ? comparableFees(text) : text;
+      }),
+    );
+    const logs = await ask(node, callOf({ kind: "logs", from: number, to: number }));
+    blocks.set(hash, { number, reads, logs: comparable(JSON.parse(logs)) });
+    for (const transaction of transactions) {
+      const methods = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
+      const texts = await Promise.all(methods.map((method) => ask(node, { method, params: [transaction] })));
+      const answers = Object.fromEntries(methods.map((method, index) => [method, texts[index] ?? ""]));
+      const places = byTransaction.get(transaction) ?? [];
+      byTransaction.set(transaction, [...places, { number, blockHash: hash, answers }]);
+      newest.push(transaction);
+    }
+    newest.splice(0, newest.length - MAX_TRANSACTIONS);
+  };
+
+  const answerLogs = (from: bigint, to: bigint, heads: Heads): string | undefined => {
+    const all: string[] = [];
+    for (let number = from; number <= to; number++) {
+      const block = blocks.get(heads.at(number)?.hash ?? "");
+      if (block === undefined) return undefined;
+      all.push(...block.logs);
+    }
+    return JSON.stringify(all);
+  };
+
+  return {
+    transactions: newest,
+    record: async (node) => {
+      let { number, hash } = await node.latest();
+      while (!blocks.has(hash) && BigInt(number) >= 0n) {
+        const text = await ask(node, { method: "eth_getBlockByNumber", params: [number, false] });
+        const { parentHash, transactions } = JSON.parse(text);
+        await recordBlock(node, BigInt(number), hash, transactions);
+        if (BigInt(number) === 0n) return;
+        number = `0x${(BigInt(number) - 1n).toString(16)}`;
+        hash = parentHash;
+      }
+    },
+    answer: (question, heads) => {
+      switch (question.kind) {
+        case "head":
+          return JSON.stringify(quantity(heads.latest.number));
+        case "block":
+          return blocks.get(heads.at(question.number ?? heads.latest.number)?.hash ?? "")?.reads[
+            question.read % READS.length
+          ];
+        case "logs":
+          return question.to > heads.latest.number ? undefined : answerLogs(question.from, question.to, heads);
+        case "transaction": {
+          const places = byTransaction.get(question.hash) ?? [];
+          const place = places.find((each) => isCanonical(each, heads));
+          return place?.answers[question.method] ?? "null";
+        }
+      }
+    },
+  };
+};

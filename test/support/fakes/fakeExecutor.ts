@@ -1,0 +1,79 @@
+import type { BlockId } from "../../../src/core/heads.ts";
+import type { AccountChange } from "../../../src/core/stateReader.ts";
+import { createBloom } from "../../../src/ethereum/bloom.ts";
+import { type Address, type Hash, parseData } from "../../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
+import type { LogEntry } from "../../../src/ethereum/receipt.ts";
+import type { Execution, Executor, Work } from "../../../src/pending/execution.ts";
+
+export interface FakeRun {
+  readonly logs?: readonly LogEntry[];
+  readonly changes?: readonly (readonly [Address, AccountChange])[];
+  readonly unverified?: Execution["unverified"];
+}
+
+/** Runs nothing: each message gives what the test says of it, at once or when the test lets it go. */
+export const createFakeExecutor = () => {
+  const works: Work[] = [];
+  const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
+  const runs = new Map<string, FakeRun>();
+  const roots = new Map<number, readonly `0x${string}`[]>();
+  let gate: Promise<void> = Promise.resolve();
+
+  const run = (work: Work): Execution => {
+    const { logs = [], changes = [], unverified } = runs.get(`${work.environment.number}-${work.index}`) ?? {};
+    const before = work.index === 0 ? [] : (roots.get(work.before ?? -1) ?? []);
+    const all = [...before, ...work.transactions];
+    roots.set(work.id, all);
+    return {
+      transactions: work.transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: SENDER })),
+      transactionsRoot: orderedTrieRoot(all.map(parseData)),
+      unverified,
+      outcome: unverified
+        ? undefined
+        : {
+            receipts: work.transactions.map((_, position) => ({
+              type: 2,
+              status: true,
+              cumulativeGasUsed: BigInt(position + 1) * 21_000n,
+              logs: position === 0 ? logs : [],
+              logsBloom: createBloom(),
+            })),
+            extras: work.transactions.map(() => ({})),
+            changes: new Map(changes),
+          },
+    };
+  };
+
+  const executor: Executor = {
+    execute: async (work) => {
+      works.push(work);
+      const execution = run(work);
+      await gate;
+      return execution;
+    },
+    rebase: (base, through) => rebased.push({ base, through }),
+    close: async () => {},
+  };
+  return {
+    executor,
+    works,
+    rebased,
+    /** What running the message `<block>-<index>` gives. */
+    say: (id: string, fake: FakeRun) => runs.set(id, fake),
+    /** From now on nothing ends; returns what lets all go on. */
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      gate = promise;
+      return () => {
+        gate = Promise.resolve();
+        resolve();
+      };
+    },
+  };
+};
+
+const SENDER: Address = `0x${"11".repeat(20)}`;
+
+export const rootOf = (raws: readonly `0x${string}`[]): Hash => orderedTrieRoot(raws.map(parseData));

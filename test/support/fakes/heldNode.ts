@@ -1,0 +1,34 @@
+import type { Devnet } from "../../devnet/devnet.ts";
+import { type Front, startFront } from "./front.ts";
+
+/** A node that lags: its `latest` is the devnet's of `delayMs` ago. It forwards all other requests. */
+export const createHeldNode = async (devnet: Devnet, delayMs: number): Promise<Front> => {
+  let told = BigInt(String(await devnet.rpc("eth_blockNumber")));
+  const timers = new Set<NodeJS.Timeout>();
+  devnet.events.on("sealed", ({ number }) => {
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      told = number;
+    }, delayMs);
+    timers.add(timer);
+  });
+  const hold = (call: { method: string; params?: unknown[] }) => {
+    const params = call.params?.map((param) => (param === "latest" ? `0x${told.toString(16)}` : param));
+    return { ...call, ...(params && { params }) };
+  };
+  const forward = async (body: string): Promise<string> => {
+    const calls: unknown = JSON.parse(body);
+    const held = Array.isArray(calls) ? calls.map(hold) : hold(calls as { method: string });
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(devnet.url, { method: "POST", headers, body: JSON.stringify(held) });
+    return response.text();
+  };
+  const front = await startFront(forward);
+  return {
+    url: front.url,
+    close: () => {
+      for (const timer of timers) clearTimeout(timer);
+      return front.close();
+    },
+  };
+};

@@ -1,0 +1,141 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { request } from "undici";
+import type { Lifespan } from "../servers/redis.ts";
+
+export interface LieCall {
+  readonly id: unknown;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** One JSON-RPC response: `result` or `error`, with its id. */
+export type LieResponse = Readonly<Record<string, unknown>>;
+
+/** Sends a call to the honest node and returns the result; throws on an error. */
+export type AskTruth = (method: string, params: readonly unknown[]) => Promise<unknown>;
+
+/** The HTTP response as it is sent. */
+export interface LieHttp {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** How a node lies. Every function returns its first argument if it does not lie there. */
+export interface Lie {
+  readonly name: string;
+  /** Methods that it concerns; all by default. */
+  readonly methods?: readonly string[];
+  /** Changes the result of one call. */
+  readonly result?: (result: unknown, call: LieCall, truth: AskTruth) => unknown;
+  /** Changes the whole response to one call, e.g. its id. After `result`. */
+  readonly response?: (response: LieResponse, call: LieCall, truth: AskTruth) => unknown;
+  /** Changes the HTTP response, e.g. its status or its JSON text. After `response`; called if one of the calls is concerned. */
+  readonly http?: (http: LieHttp, calls: readonly LieCall[]) => LieHttp;
+}
+
+export interface LyingNode {
+  readonly url: string;
+  /** The honest node behind it; can be replaced. */
+  target: string;
+  /** What it lies about; can be replaced. Empty: it is honest. Lies apply in their order. */
+  lies: readonly Lie[];
+  /** Calls and HTTP responses that a lie has changed, by the name of the lie. */
+  readonly lied: ReadonlyMap<string, number>;
+  /** Calls by method; batch items count singly. */
+  readonly calls: ReadonlyMap<string, number>;
+  /** Closes all connections, as a node does that is restarted. */
+  disconnect(): void;
+  close(): Promise<void>;
+}
+
+const concerns = ({ methods }: Lie, { method }: LieCall): boolean => methods === undefined || methods.includes(method);
+
+const increment = (counts: Map<string, number>, key: string): void => {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+};
+
+/** Forwards requests to an honest node, and changes its answers by the configured lies. Ends with the test. */
+export const startLyingNode = async (t: Lifespan, target: string, lies: readonly Lie[] = []): Promise<LyingNode> => {
+  const lied = new Map<string, number>();
+  const calls = new Map<string, number>();
+
+  const post = async (body: string): Promise<LieHttp> => {
+    const headers = { "content-type": "application/json" };
+    const answer = await request(node.target, { method: "POST", headers, body });
+    return { status: answer.statusCode, text: await answer.body.text() };
+  };
+
+  const askTruth: AskTruth = async (method, params) => {
+    const { text } = await post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+    const { result, error } = JSON.parse(text);
+    if (error) throw new Error(`${method}: ${error.message}`);
+    return result;
+  };
+
+  const tell = async (truth: LieResponse, call: LieCall, active: readonly Lie[]): Promise<unknown> => {
+    let response: unknown = truth;
+    for (const lie of active.filter((each) => concerns(each, call))) {
+      let next: unknown = response;
+      const told = Object(next);
+      if (lie.result && "result" in told) {
+        const result = await lie.result(told.result, call, askTruth);
+        if (result !== told.result) next = { ...told, result };
+      }
+      if (lie.response) next = await lie.response(Object(next), call, askTruth);
+      if (next !== response) increment(lied, lie.name);
+      response = next;
+    }
+    return response;
+  };
+
+  const answer = async (body: string): Promise<LieHttp> => {
+    const parsed: unknown = JSON.parse(body);
+    const asked = [parsed].flat() as LieCall[];
+    for (const { method } of asked) increment(calls, method);
+    const active = node.lies;
+    const truth = await post(body);
+    if (active.length === 0) return truth;
+    const responses = [JSON.parse(truth.text)].flat() as LieResponse[];
+    const told = await Promise.all(
+      responses.map((response) => {
+        const call = asked.find(({ id }) => id === response.id);
+        return call ? tell(response, { ...call, params: call.params ?? [] }, active) : response;
+      }),
+    );
+    let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? told : told[0]) };
+    for (const lie of active.filter((each) => asked.some((call) => concerns(each, call)))) {
+      const next = lie.http?.(http, asked) ?? http;
+      if (next !== http) increment(lied, lie.name);
+      http = next;
+    }
+    return http;
+  };
+
+  const server = createServer(async (incoming, response) => {
+    try {
+      const chunks: Buffer[] = [];
+      for await (const chunk of incoming) chunks.push(chunk);
+      const { status, text } = await answer(Buffer.concat(chunks).toString());
+      response.writeHead(status, { "content-type": "application/json" }).end(text);
+    } catch {
+      response.destroy();
+    }
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = server.address();
+  const node: LyingNode = {
+    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/`,
+    target,
+    lies,
+    lied,
+    calls,
+    disconnect: () => server.closeAllConnections(),
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  t.after(() => node.close());
+  return node;
+};

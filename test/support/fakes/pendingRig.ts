@@ -1,0 +1,95 @@
+import type { TestContext } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import type { PendingChange, PendingView } from "../../../src/core/view.ts";
+import type { Flashblock } from "../../../src/feed/message.ts";
+import { createPending, type PendingOptions } from "../../../src/pending/pending.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+import { createFakeExecutor } from "./fakeExecutor.ts";
+import { createFakeHeads } from "./fakeHeads.ts";
+
+export interface RigOptions extends Partial<Omit<PendingOptions, "heads" | "executor" | "telemetry">> {
+  readonly head?: bigint;
+  readonly hasFeed?: boolean;
+}
+
+/** The pending room, on a clock that the test moves, between fake heads, a fake executor and messages that the test sends. */
+export const createRig = (t: TestContext, options: RigOptions = {}) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  let nowMs = 1_000;
+  const heads = createFakeHeads(options.head ?? 100n);
+  const fake = createFakeExecutor();
+  const telemetry = createTelemetry({ level: "silent" });
+  const changes: PendingChange[] = [];
+  const asked: string[] = [];
+  const answers = new Map<string, unknown>();
+  let deliver: (message: Flashblock) => void = () => {};
+  const pending = createPending({
+    chain: "test",
+    mode: "auto",
+    maxDepth: 5,
+    ignoresReceiptsRoot: false,
+    heads,
+    executor: fake.executor,
+    ...(options.hasFeed === false
+      ? {}
+      : {
+          openFeed: (onMessage) => {
+            deliver = onMessage;
+            return { connected: () => 1, close: () => {} };
+          },
+        }),
+    read: async (method, params) => {
+      asked.push(method);
+      return answers.get(`${method} ${params[0]}`) ?? answers.get(method) ?? null;
+    },
+    telemetry,
+    now: () => nowMs,
+    ...options,
+  });
+  pending.subscribe((change) => changes.push(change));
+  t.after(() => pending.close());
+
+  const view = (): PendingView => {
+    const { pending: shown } = pending.view();
+    if (!shown) throw new Error("no pending view");
+    return shown;
+  };
+  return {
+    pending,
+    heads,
+    fake,
+    changes,
+    asked,
+    answers,
+    view,
+    /** `101-3`, or the mode where nothing is pending. */
+    shown: () => {
+      const { newest, mode, blocksFrom } = view();
+      return newest ? `${newest.number}-${newest.index}` : `${mode} ${blocksFrom}`;
+    },
+    /** Lets so much time pass. */
+    pass: async (ms: number) => {
+      for (let left = ms; left > 0; left -= 50) {
+        nowMs += Math.min(left, 50);
+        t.mock.timers.tick(Math.min(left, 50));
+      }
+      await turn();
+    },
+    /** Sends messages and lets what they start come to its end. */
+    send: async (...messages: readonly Flashblock[]) => {
+      for (const message of messages) deliver(message);
+      await turn();
+    },
+    counted: async (
+      name: "feedMessages" | "pendingMismatches" | "pendingUnverified" | "pendingVanished" | "feedGaps",
+    ) => {
+      const { values } = await telemetry.metrics[name].get();
+      return Object.fromEntries(
+        values.map(({ labels, value }) => [
+          Object.entries(labels).find(([label]) => label !== "chain")?.[1] ?? name,
+          value,
+        ]),
+      );
+    },
+  };
+};

@@ -1,0 +1,55 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { type ChainForks, rulesAt } from "../../../src/ethereum/rules.ts";
+import { createEngines } from "../../../src/evm/referenceEngine.ts";
+import type { Execution, Executor, Work } from "../../../src/pending/execution.ts";
+import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../../src/pending/flashblockExecutor.ts";
+
+export interface RunnerExecutorOptions {
+  readonly forks: ChainForks;
+  readonly fetch: FlashblockExecutorOptions["fetch"];
+  /** Delay between the end of an execution and its result. */
+  readonly delayMs: number;
+}
+
+/** Executes in this thread, so that a test can wait until nothing is left to run before it lets time pass. */
+export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOptions) => {
+  const runner = createFlashblockExecutor(
+    { fetch, engine: createEngines(), codes: new Map(), isNative: () => false },
+    { number: 0n, hash: "0x" },
+  );
+  let queue: Promise<unknown> = Promise.resolve();
+  let lastId = 0;
+  let voidThrough = 0;
+  const inOrder = <T>(act: () => Promise<T> | T): Promise<T> => {
+    const done = queue.then(act);
+    queue = done.catch(() => {});
+    return done;
+  };
+  const run = (work: Work): Promise<Execution> => {
+    const { number, timestamp } = work.environment;
+    if (work.id <= voidThrough) throw new Error("the base is another one");
+    return runner.run(work, rulesAt(forks, number, timestamp));
+  };
+  const executor: Executor = {
+    execute: async (work) => {
+      lastId = work.id;
+      const execution = await inOrder(() => run(work));
+      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+      return execution;
+    },
+    rebase: (base, through) => {
+      if (through === undefined) voidThrough = lastId;
+      inOrder(() => runner.rebase(base, through)).catch(() => {});
+    },
+    close: async () => {},
+  };
+  /** Resolves once every job has run and its result is delivered, except for the delay. */
+  const idle = async (): Promise<void> => {
+    for (let seen: unknown; seen !== queue; ) {
+      seen = queue;
+      await queue;
+      await turn();
+    }
+  };
+  return { executor, idle };
+};

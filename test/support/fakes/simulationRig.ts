@@ -1,0 +1,58 @@
+import { workerEntry } from "../../../src/app/workerEntry.ts";
+import type { RpcResponse } from "../../../src/core/rpcSource.ts";
+import type { StateFetch } from "../../../src/core/stateReader.ts";
+import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import { EvmWorkers } from "../../../src/evm/evmWorkers.ts";
+import { createNodeState } from "../../../src/evm/nodeState.ts";
+import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/prefetchHints.ts";
+import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
+import { createSimulator } from "../../../src/simulation/simulator.ts";
+
+export interface SimulationRig {
+  /** The answer's JSON value. */
+  simulate(params: readonly unknown[], on?: ParentBlock): Promise<unknown>;
+  call(params: readonly unknown[]): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** What simulations of tests are limited to. */
+export const SIMULATOR_OPTIONS = {
+  profile: "contract",
+  errorShape: "object",
+  maxBlocks: 256,
+  maxCalls: 5_000,
+  gasCap: 50_000_000n,
+  timeoutMs: 5_000,
+  blockTimeMs: () => 2_000,
+} as const;
+
+const MAX_BYTES = 16 * 1024 * 1024;
+
+/** A simulator on a development chain's block, with one worker and nothing known. */
+export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): SimulationRig => {
+  const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
+  const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
+  const simulator = createSimulator({
+    ...SIMULATOR_OPTIONS,
+    workers,
+    forks: () => fixedForks(31_337n, "prague"),
+    nativesAt: () => [],
+  });
+  const { signal } = new AbortController();
+  const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
+  const decode = ({ body }: RpcResponse): unknown => {
+    if (!(body instanceof Uint8Array)) throw new Error("a simulation answers in one piece");
+    return JSON.parse(new TextDecoder().decode(body));
+  };
+  return {
+    simulate: async (params, on = block) => {
+      const source = nodeState.at(on, prefetchHintOfPayload(params));
+      return decode(await simulator.simulate(encode(params), { block: on, source }, signal));
+    },
+    call: async (params) => {
+      const source = nodeState.at(block, prefetchHintOfCall(params));
+      return decode(await simulator.call(encode(params), { block, source }, signal));
+    },
+    close: () => workers.close(),
+  };
+};

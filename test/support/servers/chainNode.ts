@@ -1,0 +1,88 @@
+import type { BlockId } from "../../../src/core/heads.ts";
+import { NodeError } from "../../../src/core/node.ts";
+import type { UpstreamNode } from "../../../src/nodes/upstreamNode.ts";
+import type { FakeBlock, FakeChain } from "../fakes/fakeChain.ts";
+
+export interface ChainNode extends UpstreamNode {
+  /** Calls in all; batch items count singly. */
+  calls: number;
+  /** The chain that it answers from; can be replaced. */
+  chain: FakeChain;
+  /** Blocks behind the chain's end. */
+  lag: number;
+  height: number | undefined;
+  down: boolean;
+  available: boolean;
+}
+
+const encoder = new TextEncoder();
+
+/** A node without a network: answers eth_getBlockByNumber from a fake chain at once. For tests with a clock of their own. */
+export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
+  let head: BlockId | undefined;
+  const top = (): number => Math.max(0, node.height ?? node.chain.blocks.length - 1 - node.lag);
+  const block = (tag: unknown): FakeBlock | undefined => {
+    const depths: Record<string, number> = { latest: 0, safe: 4, finalized: 8 };
+    const depth = depths[String(tag)];
+    const number = depth === undefined ? Number(tag) : Math.max(0, top() - depth);
+    return number <= top() ? node.chain.blocks[number] : undefined;
+  };
+
+  const node: ChainNode = {
+    name,
+    chain,
+    calls: 0,
+    lag: 0,
+    height: undefined,
+    down: false,
+    available: true,
+    identified: true,
+    fault: undefined,
+    suspended: false,
+    reachable: true,
+    recordWrongAnswer: () => undefined,
+    requestsPerSecond: undefined,
+    oldest: 0n,
+    latencyMs: 1,
+    errorShare: 0,
+    inFlight: 0,
+    get head() {
+      return head?.number;
+    },
+    get announced() {
+      return head?.number;
+    },
+    get headHash() {
+      return head?.hash;
+    },
+    announce: ({ number, hash }) => {
+      head = { number, hash };
+    },
+    recordPruned: () => undefined,
+    send: async ({ method, params: [tag] }) => {
+      node.calls += 1;
+      if (node.down) {
+        throw new NodeError("unreachable", name, "down");
+      }
+      if (method === "eth_chainId") {
+        return encoder.encode(JSON.stringify(`0x${node.chain.chainId.toString(16)}`));
+      }
+      return encoder.encode(JSON.stringify(block(tag)?.json ?? null));
+    },
+    probe: (calls, reach) => node.batch(calls, reach),
+    doubt: () => undefined,
+    confirm: async () => undefined,
+    batch: (calls, reach) =>
+      Promise.all(
+        calls.map((call) =>
+          node.send(call, reach).then(
+            (body) => ({ body, status: {} }),
+            (error: NodeError) => error,
+          ),
+        ),
+      ),
+    request: async (question, context) => ({ body: await node.send(question, context), status: {} }),
+    close: async () => undefined,
+  };
+  return node;
+};

@@ -1,0 +1,54 @@
+import type { Endpoint, EndpointRequest } from "../../../src/http/endpoint.ts";
+import { createHttpServer, type HttpServerOptions } from "../../../src/http/httpServer.ts";
+import type { Reply } from "../../../src/jsonrpc/call.ts";
+import { createDispatch, type Handler } from "../../../src/jsonrpc/dispatch.ts";
+import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
+
+type TestHandler = Handler<EndpointRequest, Reply>;
+
+export interface EndpointOptions {
+  readonly methods: Readonly<Record<string, TestHandler>>;
+  readonly maxBatch?: number;
+  readonly maxResponseBytes?: number;
+}
+
+/** An endpoint of the real dispatch over a few methods; others are answered with their name. */
+export const createTestEndpoint = ({
+  methods,
+  maxBatch = 1_000,
+  maxResponseBytes = 1_000_000,
+}: EndpointOptions): Endpoint => {
+  const dispatch = createDispatch<EndpointRequest, Reply>({
+    lookup: (method) => (Object.hasOwn(methods, method) ? methods[method] : undefined),
+    forward: async ({ method }) => ({ body: Buffer.from(JSON.stringify(`forwarded ${method}`)) }),
+    authorize: ({ method }, { authorize }) => authorize?.(method),
+    maxBatch,
+    maxResponseBytes,
+    onError: () => {},
+  });
+  return {
+    handle: async (body, request) => ({
+      ...(await dispatch(body, request)),
+      cacheStatus: "forebay; hit; detail=local",
+    }),
+  };
+};
+
+/** A real server on a free port. */
+export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpServerOptions> = {}) => {
+  const { metrics, registry } = createTelemetry({ level: "silent" });
+  const errors: unknown[] = [];
+  const server = await createHttpServer({
+    routes: new Map(["/", "/base", "/8453"].map((path) => [path, endpoint])),
+    host: "127.0.0.1",
+    port: 0,
+    keepAliveMs: 75_000,
+    maxBodyBytes: 10_000,
+    corsOrigins: "*",
+    about: () => '{"name":"forebay"}',
+    metrics,
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  return { ...server, url: `http://127.0.0.1:${server.port}`, registry, errors };
+};

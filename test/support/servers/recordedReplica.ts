@@ -1,0 +1,101 @@
+import type { Heads } from "../../../src/core/heads.ts";
+import { ask } from "../clients/askAll.ts";
+import { type BlockTruth, callOf, comparableFees, comparableLogs, type ViewQuestion } from "../clients/blockTruth.ts";
+import type { Service } from "./service.ts";
+
+interface HeldView {
+  readonly fromMs: number;
+  readonly heads: Heads;
+}
+
+interface RecordedAnswer {
+  readonly question: ViewQuestion;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly result: string | undefined;
+  readonly text: string;
+  readonly cacheStatus: string;
+}
+
+/** An answer that was true of no view that the replica held while it was asked. */
+export interface Untrue {
+  readonly question: string;
+  readonly cacheStatus: string;
+  readonly text: string;
+  readonly expected: readonly (string | undefined)[];
+}
+
+/** One forebay, every view that it held, and every answer that it gave. */
+export interface RecordedReplica {
+  readonly latest: Heads["latest"];
+  readonly answers: number;
+  readonly hits: number;
+  readonly views: number;
+  ask(question: ViewQuestion): Promise<void>;
+  /** The answers since the last check that no view makes true. */
+  check(truth: BlockTruth): readonly Untrue[];
+}
+
+/** Longer than any request takes. */
+const KEPT_MS = 60_000;
+
+const comparable = (question: ViewQuestion, result: string): string => {
+  if (question.kind === "logs") return comparableLogs(result);
+  return callOf(question).method === "eth_feeHistory" ? comparableFees(result) : result;
+};
+
+export const recordReplica = (service: Service): RecordedReplica => {
+  const heads = service.chains[0]?.upstreams.heads;
+  const first = heads?.current();
+  if (heads === undefined || first === undefined) throw new Error("a forebay without heads");
+  let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
+  let answers: RecordedAnswer[] = [];
+  let [count, hits, viewCount] = [0, 0, 1];
+  heads.subscribe((change) => {
+    views.push({ fromMs: performance.now(), heads: change.heads });
+    viewCount++;
+  });
+  const newest = (): Heads => views.at(-1)?.heads ?? first;
+
+  const heldWhile = ({ startMs, endMs }: RecordedAnswer): Heads[] =>
+    views
+      .filter(({ fromMs }, index) => fromMs <= endMs && (views[index + 1]?.fromMs ?? Infinity) >= startMs)
+      .map((view) => view.heads);
+
+  return {
+    get latest() {
+      return newest().latest;
+    },
+    get answers() {
+      return count;
+    },
+    get hits() {
+      return hits;
+    },
+    get views() {
+      return viewCount;
+    },
+    ask: async (question) => {
+      const startMs = performance.now();
+      const { result, text, cacheStatus } = await ask(service.url, callOf(question));
+      answers.push({ question, startMs, endMs: performance.now(), result, text, cacheStatus });
+      count++;
+      if (cacheStatus.startsWith("forebay; hit")) hits++;
+    },
+    check: (truth) => {
+      const untrue = answers.flatMap((answer): Untrue[] => {
+        const { question, result, text, cacheStatus } = answer;
+        const given = result === undefined ? undefined : comparable(question, result);
+        const expected = heldWhile(answer).map((view) => truth.answer(question, view));
+        if (given !== undefined && expected.includes(given)) return [];
+        const { method, params } = callOf(question);
+        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected }];
+      });
+      answers = [];
+      // Those who are still waiting began in views of the last seconds.
+      const keptFromMs = performance.now() - KEPT_MS;
+      views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= keptFromMs);
+      return untrue;
+    },
+  };
+};

@@ -1,0 +1,45 @@
+import type { z } from "zod";
+import { createForebay, type Forebay } from "../../../src/app/main.ts";
+import { configSchema } from "../../../src/config/schema.ts";
+import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
+
+type Input = z.input<typeof configSchema>;
+
+/** A whole forebay in this process, on free ports. */
+export interface Service {
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly telemetry: Telemetry;
+  readonly chains: Forebay["chains"];
+  close(): Promise<void>;
+}
+
+export type ServiceChain = Omit<Input["chains"][number], "name"> & { readonly name?: string };
+
+/** As createService, but settles before the chains are known; `ready` settles once they are. */
+export const startService = async (
+  chains: ServiceChain | readonly ServiceChain[],
+  rest: Omit<Input, "chains"> = {},
+): Promise<Service & { readonly ready: Promise<void> }> => {
+  const list = Array.isArray(chains) ? chains : [chains];
+  const config = configSchema.parse({
+    ...rest,
+    chains: list.map((chain: ServiceChain, index) => ({
+      name: list.length === 1 ? "chain" : `chain${index + 1}`,
+      ...chain,
+    })),
+    server: { port: 0, opsPort: 0, drainDelayMs: 0, ...rest.server },
+    log: { level: "silent", ...rest.log },
+  });
+  const telemetry = createTelemetry({ level: config.log.level });
+  const forebay = await createForebay(config, telemetry);
+  const { url, opsUrl, ready } = forebay;
+  return { url, opsUrl, ready, telemetry, chains: forebay.chains, close: () => forebay.close() };
+};
+
+/** Settles once every chain has its genesis and a first head. `chains` is one chain or several. */
+export const createService = async (...args: Parameters<typeof startService>): Promise<Service> => {
+  const service = await startService(...args);
+  await service.ready;
+  return service;
+};

@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { RpcResponse } from "../../../src/core/rpcSource.ts";
+import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
+import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
+import { createSubscriptions, type SocketContext } from "../../../src/subscriptions/subscriptions.ts";
+import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
+import { createWebSocketServer } from "../../../src/websocket/webSocketServer.ts";
+import { createHeads } from "../builders/heads.ts";
+import { createPendingSource } from "../builders/pendingBlock.ts";
+
+export interface SubscriptionServer {
+  readonly server: Server;
+  readonly port: number;
+  readonly telemetry: Telemetry;
+  readonly pending: ReturnType<typeof createPendingSource>;
+}
+
+/** WebSockets and subscriptions alone, with a pending room in the caller's hand and no node: for benches and long runs. */
+export const createSubscriptionServer = async (): Promise<SubscriptionServer> => {
+  const pending = createPendingSource();
+  const heads = createHeads({ latest: 10n });
+  const telemetry = createTelemetry({ level: "silent" });
+  const failures: unknown[] = [];
+  const onError = (error: unknown) => failures.push(error);
+  const refuse = async (): Promise<never> => {
+    throw new RpcError(CODES.METHOD_NOT_FOUND, "there is no node");
+  };
+  const webSockets = createWebSocketServer({
+    maxBodyBytes: 10_000,
+    maxWebSockets: 10_000,
+    webSocketBufferBytes: 1024 * 1024,
+    webSocketPingMs: 30_000,
+    webSocketIdleMs: 3_600_000,
+    corsOrigins: "*",
+    metrics: telemetry.metrics,
+    onError,
+  });
+  const subscriptions = createSubscriptions({
+    chain: "chain",
+    heads: { current: () => heads, markActive: () => {}, subscribe: () => () => {} },
+    pending,
+    pool: { subscribe: refuse },
+    read: refuse,
+    limits: { maxAddresses: 1_000, maxTopics: 1_000 },
+    maxSubscriptions: 1_000,
+    telemetry,
+  });
+  const dispatch = createDispatch<SocketContext, RpcResponse>({
+    lookup: subscriptions.lookup,
+    forward: refuse,
+    maxBatch: 100,
+    maxResponseBytes: 1_000_000,
+    onError,
+  });
+  const server = createServer();
+  server.on("upgrade", (request, socket, head) =>
+    webSockets.accept(request, socket, head, (body, { subscriber, onAnswered, signal, clientId }) =>
+      dispatch(body, { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId }),
+    ),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { server, port: (server.address() as AddressInfo).port, telemetry, pending };
+};
