@@ -61,7 +61,7 @@ export class HeadLeader {
     return this.#options.nodes().filter((other) => other !== node && other.available);
   }
 
-  /** Whether the leader has lacked this block for so long and no other node has it. A node that has it leads from now on. */
+  /** Whether the leader has lacked this block for that time, and no other node has it. A node that has it leads from now on. */
   async isLost(block: BlockId, forMs: number): Promise<boolean> {
     const { clock, signal } = this.#options;
     const { node } = this;

@@ -36,7 +36,7 @@ const LOST_ON_TRIAL_MS = 2_000;
 
 /** A head that was served although it does not link to the ring before it. */
 interface Trial {
-  /** What was served before; undefined if nothing was. */
+  /** The chain that was served before. `undefined` if there was none. */
   readonly ring: BlockRing | undefined;
   readonly sinceMs: number;
 }
@@ -211,7 +211,7 @@ export class HeadSelection {
     return clock.nowMs() - this.#unconfirmedSinceMs < UNCONFIRMED_MS ? this.#reject(node, head) : path;
   }
 
-  /** What was served before, if what is served now did not link to it and its node does not have it any more. */
+  /** The chain that was served before, if the present one did not link to it and its node no longer has it. */
   async #fallBack(node: UpstreamNode, head: SealedBlock, { latest }: BlockRing): Promise<Decision> {
     const { clock, onWithdrawn } = this.#options;
     const trial = this.#trial;

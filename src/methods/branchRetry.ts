@@ -23,6 +23,9 @@ const isInView = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
 const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
   block !== undefined && heads.at(block.number)?.hash === block.hash;
 
+const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is Heads =>
+  next !== undefined && next.latest.hash !== view.heads.latest.hash;
+
 /**
  * Sends a request in the context's view. If the nodes have left the view's branch, or return a block above it, heads are
  * refreshed. The request is then retried in the new view. So a response is true in a view that was served while the request
@@ -50,7 +53,7 @@ export const retryOnBranchChange = async (
     }
     const next = await heads.refresh().catch(() => undefined);
     if (response && next && hasBlockOf(next, response)) return response;
-    if (next !== undefined && next.latest.hash !== current.view.heads.latest.hash && views < maxViews) {
+    if (views < maxViews && isOtherHead(next, current)) {
       current = { ...context, view: { heads: next } };
       views += 1;
       continue;

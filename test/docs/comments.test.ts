@@ -9,12 +9,9 @@ const MAX_WORDS = 25;
 const MAX_SUPPRESSIONS = 10;
 const SUPPRESSION = /(?:biome-ignore(?:-\w+)?|@ts-(?:expect-error|ignore|nocheck)|node:coverage)\b(.*)/g;
 
-/** Folders whose comments are not read yet. This list only shrinks. */
-const UNREAD_FOLDERS = ["src/heads/", "src/pending/", "src/methods/"];
-
 const SOURCES = repositoryFiles().filter((path) => path.endsWith(".ts"));
 
-const SENTENCES = SOURCES.filter((path) => !UNREAD_FOLDERS.some((folder) => path.startsWith(folder))).flatMap((path) =>
+const SENTENCES = SOURCES.flatMap((path) =>
   readComments(readRepositoryFile(path)).flatMap(({ line, text }) =>
     commentSentences(text).map((sentence) => ({ place: `${path}:${line}`, sentence })),
   ),

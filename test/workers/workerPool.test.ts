@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { WorkerPool } from "../../src/workers/workerPool.ts";
 
-const ENTRY = { url: new URL("../support/jobs.worker.ts", import.meta.url), task: "jobs" };
+const ENTRY = { url: new URL("../support/fakes/jobs.worker.ts", import.meta.url), task: "jobs" };
 
 const createPool = (t: TestContext, maxWaiting = 8) => {
   const failures: string[] = [];
