@@ -31,10 +31,14 @@ export const pack = (folder: string): string => {
   const published = { ...kept, bin: { forebay: "lib/cli/bin.js" }, files: ["lib"] };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   for (const name of DOCUMENTS) {
-    if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(folder, name));
+    if (existsSync(join(ROOT, name))) {
+      cpSync(join(ROOT, name), join(folder, name));
+    }
   }
   execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: folder });
   return join(folder, `${kept.name}-${kept.version}.tgz`);
 };
 
-if (import.meta.main) process.stdout.write(`${pack(resolve(argv[2] ?? join(ROOT, "dist")))}\n`);
+if (import.meta.main) {
+  process.stdout.write(`${pack(resolve(argv[2] ?? join(ROOT, "dist")))}\n`);
+}

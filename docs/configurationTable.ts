@@ -18,28 +18,48 @@ const itemsOf = ({ items }: Schema): Schema | undefined =>
   isSchema(items) && !Array.isArray(items) ? items : undefined;
 
 const formatType = (schema: Schema): string => {
-  if (schema.const !== undefined) return `\`${String(schema.const)}\``;
-  if (schema.enum !== undefined) return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
-  if (schema.anyOf !== undefined) return schema.anyOf.filter(isSchema).map(formatType).join(" or ");
-  if (isObject(schema)) return `{${Object.keys(schema.properties ?? {}).join(", ")}}`;
-  if (schema.type === "array") return `list of ${formatType(itemsOf(schema) ?? {})}`;
-  if (schema.type === "object") return "mapping";
+  if (schema.const !== undefined) {
+    return `\`${String(schema.const)}\``;
+  }
+  if (schema.enum !== undefined) {
+    return schema.enum.map((value) => `\`${String(value)}\``).join(", ");
+  }
+  if (schema.anyOf !== undefined) {
+    return schema.anyOf.filter(isSchema).map(formatType).join(" or ");
+  }
+  if (isObject(schema)) {
+    return `{${Object.keys(schema.properties ?? {}).join(", ")}}`;
+  }
+  if (schema.type === "array") {
+    return `list of ${formatType(itemsOf(schema) ?? {})}`;
+  }
+  if (schema.type === "object") {
+    return "mapping";
+  }
   return typeof schema.type === "string" ? schema.type : "any";
 };
 
 const formatFallback = (schema: Schema, required: boolean): string => {
-  if (required) return "required";
+  if (required) {
+    return "required";
+  }
   return schema.default === undefined ? "" : `\`${JSON.stringify(schema.default)}\``;
 };
 
 const optionsOf = (schema: Schema, prefix: string): Option[] => {
   const required = new Set(schema.required);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
-    if (!isSchema(property)) return [];
+    if (!isSchema(property)) {
+      return [];
+    }
     const path = `${prefix}${name}`;
     const items = itemsOf(property);
-    if (isObject(property)) return optionsOf(property, `${path}.`);
-    if (items !== undefined && isObject(items)) return optionsOf(items, `${path}[].`);
+    if (isObject(property)) {
+      return optionsOf(property, `${path}.`);
+    }
+    if (items !== undefined && isObject(items)) {
+      return optionsOf(items, `${path}[].`);
+    }
     return [
       {
         path,

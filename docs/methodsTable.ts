@@ -29,7 +29,9 @@ const formatRow = (
   methods: readonly Method[],
 ): readonly string[] => {
   const names = methods.filter((method) => method.retention === retention && method.atPending === atPending);
-  if (names.length === 0) return [];
+  if (names.length === 0) {
+    return [];
+  }
   return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${RETENTION[retention]} | ${PENDING[atPending]} |`];
 };
 

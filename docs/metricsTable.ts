@@ -23,7 +23,9 @@ export const readMetrics = (): readonly MetricRow[] => {
   const { registry } = createTelemetry({ level: "silent" });
   return registry.getMetricsAsArray().flatMap(({ name }) => {
     const metric = registry.getSingleMetric(name);
-    if (metric === undefined) return [];
+    if (metric === undefined) {
+      return [];
+    }
     const kind = metric instanceof Histogram ? "histogram" : metric instanceof Counter ? "counter" : "gauge";
     return [{ name, kind, labels: labelsOf(metric), help: textOf(metric, "help") }];
   });

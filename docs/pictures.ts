@@ -45,7 +45,9 @@ const { url, opsUrl, ...service } = await createService(
 const prometheus = await startPrometheus(new URL(opsUrl).host);
 const traffic = await startTraffic({ url, chainId: devnet.chainId, rate: 8 });
 const socket = await connectSocket(url);
-for (const kind of ["newHeads", "newPendingTransactions"]) await socket.subscribe(kind);
+for (const kind of ["newHeads", "newPendingTransactions"]) {
+  await socket.subscribe(kind);
+}
 await socket.subscribe("logs", {});
 
 const owners = devAccounts.map(({ address }) => address);
@@ -82,7 +84,9 @@ await page.goto(url);
 await page.locator("td.bar").first().waitFor();
 await sleep(10_000);
 await page.screenshot({ path: picture("status.png"), fullPage: true });
-for (const { file, rows } of PICTURES) await drawPanels(browser, prometheus.url, rows, picture(file));
+for (const { file, rows } of PICTURES) {
+  await drawPanels(browser, prometheus.url, rows, picture(file));
+}
 
 await browser.close();
 await socket.close();
@@ -90,5 +94,7 @@ await traffic.stop();
 await prometheus.close();
 await service.close();
 await devnet.close();
-for (const end of ends.reverse()) await end();
+for (const end of ends.reverse()) {
+  await end();
+}
 process.exit(0);

@@ -12,7 +12,9 @@ const END = "<!-- /generated -->";
 export const withTable = (page: string, table: string): string => {
   const begin = page.indexOf(BEGIN);
   const end = page.indexOf(END);
-  if (begin < 0 || end < begin) throw new Error(`the page has no ${BEGIN} ... ${END}`);
+  if (begin < 0 || end < begin) {
+    throw new Error(`the page has no ${BEGIN} ... ${END}`);
+  }
   return `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`;
 };
 
@@ -25,5 +27,7 @@ export const TABLES = [
 ];
 
 if (import.meta.main) {
-  for (const { file, format } of TABLES) writeFileSync(file, withTable(readFileSync(file, "utf8"), format()));
+  for (const { file, format } of TABLES) {
+    writeFileSync(file, withTable(readFileSync(file, "utf8"), format()));
+  }
 }

@@ -108,4 +108,6 @@ export const formatDashboard = (): string => {
   return `${JSON.stringify(dashboard, null, 2)}\n`;
 };
 
-if (import.meta.main) writeFileSync(new URL("dashboard.json", import.meta.url), formatDashboard());
+if (import.meta.main) {
+  writeFileSync(new URL("dashboard.json", import.meta.url), formatDashboard());
+}

@@ -16,4 +16,8 @@ export const FILES = [
   { file: new URL("files/alerts.yaml", import.meta.url), format: formatAlerts },
 ];
 
-if (import.meta.main) for (const { file, format } of FILES) writeFileSync(file, format());
+if (import.meta.main) {
+  for (const { file, format } of FILES) {
+    writeFileSync(file, format());
+  }
+}

@@ -16,8 +16,12 @@ const startsPrograms = (path: string): boolean => {
   const reached = new Set([path]);
   for (const file of reached) {
     const text = readFileSync(file, "utf8");
-    if (text.includes(STARTS_PROGRAMS)) return true;
-    for (const target of importsOf(file, text)) reached.add(target);
+    if (text.includes(STARTS_PROGRAMS)) {
+      return true;
+    }
+    for (const target of importsOf(file, text)) {
+      reached.add(target);
+    }
   }
   return false;
 };

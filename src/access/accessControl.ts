@@ -53,7 +53,9 @@ interface KeyedTarget {
 
 /** Returns the address to count calls by. An IPv6 /64 counts as one client. */
 const limitedAddress = (address: string): string => {
-  if (!isIPv6(address)) return address;
+  if (!isIPv6(address)) {
+    return address;
+  }
   const [head = "", tail] = address.split("::");
   const groups = head === "" ? [] : head.split(":");
   const after = tail === undefined || tail === "" ? [] : tail.split(":");
@@ -79,7 +81,9 @@ const findKeyInPath = (keys: ApiKeys<ApiKey>, target: string): KeyedTarget | und
   for (const index of [2, 1]) {
     const part = parts[index];
     const key = part === undefined || part === "" ? undefined : keys.find(part);
-    if (key === undefined) continue;
+    if (key === undefined) {
+      continue;
+    }
     const rest = parts.toSpliced(index, 1).join("/");
     return { key, target: [rest === "" ? "/" : rest, ...query].join("?") };
   }
@@ -125,16 +129,24 @@ export const createAccess = (options: AccessOptions): Access => {
     const keyLimit = key && (key.limit ?? options.limitPerKey);
     const countCall = async (): Promise<void> => {
       try {
-        if (limitPerAddress) await limits.take("address", limitedAddress(address), limitPerAddress);
-        if (key && keyLimit) await limits.take("key", key.name, keyLimit);
+        if (limitPerAddress) {
+          await limits.take("address", limitedAddress(address), limitPerAddress);
+        }
+        if (key && keyLimit) {
+          await limits.take("key", key.name, keyLimit);
+        }
       } catch (error) {
         throw error instanceof RpcError ? reject("rate", error) : error;
       }
     };
     const isLimited = limitPerAddress !== undefined || keyLimit !== undefined;
-    if (!isAllowed && !isAllowedByKey && !isLimited) return undefined;
+    if (!isAllowed && !isAllowedByKey && !isLimited) {
+      return undefined;
+    }
     return (method) => {
-      if (isAllowed?.(method) === false || isAllowedByKey?.(method) === false) throw notAllowed(method);
+      if (isAllowed?.(method) === false || isAllowedByKey?.(method) === false) {
+        throw notAllowed(method);
+      }
       return isLimited ? countCall() : undefined;
     };
   };
@@ -146,10 +158,13 @@ export const createAccess = (options: AccessOptions): Access => {
         request.socket.remoteAddress ?? "unknown",
         typeof forwarded === "string" ? forwarded : undefined,
       );
-      if (keys.length === 0)
+      if (keys.length === 0) {
         return { clientId: address, target: request.url ?? "/", authorize: createPermit(address, undefined) };
+      }
       const keyed = takeKey(apiKeys, request);
-      if (keyed === undefined) throw reject("key", unauthorized());
+      if (keyed === undefined) {
+        throw reject("key", unauthorized());
+      }
       return { clientId: keyed.key.name, target: keyed.target, authorize: createPermit(address, keyed.key) };
     },
   };

@@ -15,7 +15,11 @@ export const createApiKeys = <K extends { readonly sha256: string }>(keys: reado
     find: (text) => {
       const textDigest = hash("sha256", text, "buffer");
       let match: K | undefined;
-      for (const { key, digest } of digests) if (timingSafeEqual(textDigest, digest)) match = key;
+      for (const { key, digest } of digests) {
+        if (timingSafeEqual(textDigest, digest)) {
+          match = key;
+        }
+      }
       return match;
     },
   };

@@ -14,7 +14,9 @@ const createMatch = (patterns: readonly string[]): ((method: string) => boolean)
 
 /** Creates the check of one method name. Undefined if every method is allowed. */
 export const createMethodRules = ({ allow, deny = [] }: MethodRules): ((method: string) => boolean) | undefined => {
-  if (allow === undefined && deny.length === 0) return undefined;
+  if (allow === undefined && deny.length === 0) {
+    return undefined;
+  }
   const isAllowed = allow === undefined ? () => true : createMatch(allow);
   const isDenied = createMatch(deny);
   return (method) => isAllowed(method) && !isDenied(method);

@@ -56,7 +56,9 @@ class StoredLimits implements RateLimits {
       await this.#consume(this.#limiterOf(by, limit), id);
       this.#recordSuccess();
     } catch (error) {
-      if (!isExceeded(error)) return this.#recordFailure(error);
+      if (!isExceeded(error)) {
+        return this.#recordFailure(error);
+      }
       this.#recordSuccess();
       throw exceeded(limit, error);
     }
@@ -71,7 +73,9 @@ class StoredLimits implements RateLimits {
 
   #createLimiter(name: string, { calls, seconds }: Limit): RateLimiterAbstract {
     const options = { keyPrefix: `forebay:limit:${name}`, points: calls, duration: seconds };
-    if (this.#redis === undefined) return new RateLimiterMemory(options);
+    if (this.#redis === undefined) {
+      return new RateLimiterMemory(options);
+    }
     return new RateLimiterRedis({
       ...options,
       storeClient: this.#redis.client,
@@ -103,13 +107,17 @@ class StoredLimits implements RateLimits {
   #recordFailure(err: unknown): void {
     const { log, metrics } = this.#telemetry;
     metrics.limiterFailures.inc();
-    if (!this.#isFailing) log.warn({ err }, "rate limits are not applied: their store failed");
+    if (!this.#isFailing) {
+      log.warn({ err }, "rate limits are not applied: their store failed");
+    }
     this.#isFailing = true;
     this.#pausedUntilMs = performance.now() + PAUSE_MS;
   }
 
   #recordSuccess(): void {
-    if (this.#isFailing) this.#telemetry.log.info("rate limits are applied again");
+    if (this.#isFailing) {
+      this.#telemetry.log.info("rate limits are applied again");
+    }
     this.#isFailing = false;
   }
 }

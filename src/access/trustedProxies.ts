@@ -26,9 +26,13 @@ interface Network {
 export const parseNetwork = (text: string): Network | undefined => {
   const [address = "", prefix, ...rest] = text.split("/");
   const version = isIP(address);
-  if ((version !== 4 && version !== 6) || rest.length > 0) return undefined;
+  if ((version !== 4 && version !== 6) || rest.length > 0) {
+    return undefined;
+  }
   const length = prefix === undefined ? MAX_PREFIX[version] : Number(prefix);
-  if ((prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || length > MAX_PREFIX[version]) return undefined;
+  if ((prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || length > MAX_PREFIX[version]) {
+    return undefined;
+  }
   return { address, prefix: length, family: `ipv${version}` };
 };
 
@@ -42,18 +46,26 @@ export const createTrustedProxies = (
 ): ((remote: string, forwarded: string | undefined) => string) => {
   const trusted = new BlockList();
   for (const network of networks.map(parseNetwork)) {
-    if (network !== undefined) trusted.addSubnet(network.address, network.prefix, network.family);
+    if (network !== undefined) {
+      trusted.addSubnet(network.address, network.prefix, network.family);
+    }
   }
   const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
   return (remote, forwarded) => {
     // Hot path: the operating system's address needs no parsing, except for the IPv4-mapped form.
     let address = remote.startsWith(MAPPED) ? remote.slice(MAPPED.length) : remote.toLowerCase();
-    if (networks.length === 0 || forwarded === undefined) return address;
+    if (networks.length === 0 || forwarded === undefined) {
+      return address;
+    }
     for (const entry of forwarded.split(",").reverse()) {
-      if (!isTrusted(address)) return address;
+      if (!isTrusted(address)) {
+        return address;
+      }
       const before = normalize(entry);
-      if (before === undefined) return address;
+      if (before === undefined) {
+        return address;
+      }
       address = before;
     }
     return address;

@@ -39,15 +39,23 @@ const GRACE_MS = 10_000;
 /** Returns why no node of a chain is used yet. A wrong chain is more important than a node that cannot be reached. */
 const reasonOfFaults = ({ upstreams }: WatchedChain): string => {
   const kinds = new Set(upstreams.nodes.map(({ fault }) => fault?.kind));
-  if (kinds.has("wrongChain")) return "wrong chain id or genesis";
-  if (kinds.has("noGenesis")) return "genesis missing";
+  if (kinds.has("wrongChain")) {
+    return "wrong chain id or genesis";
+  }
+  if (kinds.has("noGenesis")) {
+    return "genesis missing";
+  }
   return "no node reachable";
 };
 
 const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
   const { nodes, heads } = chain.upstreams;
-  if (isKnown) return "no node can be asked now";
-  if (!nodes.some(({ identified }) => identified)) return reasonOfFaults(chain);
+  if (isKnown) {
+    return "no node can be asked now";
+  }
+  if (!nodes.some(({ identified }) => identified)) {
+    return reasonOfFaults(chain);
+  }
   return heads.current() === undefined ? "no head yet" : "rules not read yet";
 };
 
@@ -66,8 +74,12 @@ export const createReadiness = <C extends WatchedChain>(options: ReadinessOption
 
   const decide = (): boolean => {
     const chains = options.chains();
-    if (typeof rule !== "string") return chains.filter(({ name }) => rule.includes(name)).every(isKnown);
-    if (rule === "any" && now() - startedMs >= GRACE_MS) return chains.some(isKnown);
+    if (typeof rule !== "string") {
+      return chains.filter(({ name }) => rule.includes(name)).every(isKnown);
+    }
+    if (rule === "any" && now() - startedMs >= GRACE_MS) {
+      return chains.some(isKnown);
+    }
     return chains.every(isKnown);
   };
   const isReady = (): boolean => {
@@ -97,9 +109,13 @@ export const createReadiness = <C extends WatchedChain>(options: ReadinessOption
     isServing,
     report: (name) => {
       const chains = options.chains();
-      if (name === undefined) return report(isReady(), chains);
+      if (name === undefined) {
+        return report(isReady(), chains);
+      }
       const chain = chains.find((each) => each.name === name);
-      if (chain !== undefined) return report(isKnown(chain), [chain]);
+      if (chain !== undefined) {
+        return report(isKnown(chain), [chain]);
+      }
       return { status: 404, body: { error: "no such chain", chains: chains.map((each) => each.name) } };
     },
   };

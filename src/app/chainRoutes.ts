@@ -19,15 +19,22 @@ export const createChainRoutes = <C extends RoutedChain>(chains: readonly C[]): 
   const routes = new Map<string, Endpoint>();
   const shadowed: { chain: C; path: string }[] = [];
   for (const { config, endpoint } of chains) {
-    if (chains.length === 1) routes.set("/", endpoint);
+    if (chains.length === 1) {
+      routes.set("/", endpoint);
+    }
     routes.set(`/${config.name}`, endpoint);
   }
   for (const chain of chains) {
-    if (chain.chainId === undefined) continue;
+    if (chain.chainId === undefined) {
+      continue;
+    }
     const path = `/${chain.chainId}`;
     const existing = routes.get(path);
-    if (existing === undefined) routes.set(path, chain.endpoint);
-    else if (existing !== chain.endpoint) shadowed.push({ chain, path });
+    if (existing === undefined) {
+      routes.set(path, chain.endpoint);
+    } else if (existing !== chain.endpoint) {
+      shadowed.push({ chain, path });
+    }
   }
   return { routes, shadowed };
 };

@@ -78,10 +78,14 @@ class ReplaceableChains implements Chains {
       await this.#discard(started);
       throw error;
     }
-    if (this.#isClosed) return this.#discard(started);
+    if (this.#isClosed) {
+      return this.#discard(started);
+    }
     this.#active = next;
     this.#publish();
-    for (const active of before.filter((each) => !next.includes(each))) this.#retire(active);
+    for (const active of before.filter((each) => !next.includes(each))) {
+      this.#retire(active);
+    }
   }
 
   async close(): Promise<void> {
@@ -92,20 +96,28 @@ class ReplaceableChains implements Chains {
 
   #start(config: ChainConfig): ActiveChain {
     return new ActiveChain(config, this.#options.shared, (active) => {
-      if (this.#active.includes(active)) this.#publish();
+      if (this.#active.includes(active)) {
+        this.#publish();
+      }
     });
   }
 
   #publish(): void {
     const { routes, shadowed } = createChainRoutes(this.#active);
-    for (const { chain, path } of shadowed) this.#logShadowed(chain, path);
+    for (const { chain, path } of shadowed) {
+      this.#logShadowed(chain, path);
+    }
     this.#routes = routes;
     this.#options.onRoutes(routes);
-    if (this.#active.every(({ isKnown }) => isKnown)) this.#ready.resolve();
+    if (this.#active.every(({ isKnown }) => isKnown)) {
+      this.#ready.resolve();
+    }
   }
 
   #logShadowed(chain: ActiveChain, path: string): void {
-    if (!chain.isKnown || this.#loggedShadowed.has(chain)) return;
+    if (!chain.isKnown || this.#loggedShadowed.has(chain)) {
+      return;
+    }
     this.#loggedShadowed.add(chain);
     this.#options.shared.telemetry.log.warn(
       { chain: chain.config.name, path },
@@ -115,7 +127,9 @@ class ReplaceableChains implements Chains {
 
   async #discard(chains: readonly ActiveChain[]): Promise<void> {
     await Promise.all(chains.map(({ chain }) => chain.close()));
-    for (const chain of chains) await this.#removeMetrics(chain);
+    for (const chain of chains) {
+      await this.#removeMetrics(chain);
+    }
   }
 
   #retire(active: ActiveChain): void {
@@ -131,10 +145,14 @@ class ReplaceableChains implements Chains {
   async #removeMetrics({ config }: ActiveChain): Promise<void> {
     const { registry } = this.#options.shared.telemetry;
     const successor = this.#active.find(({ chain }) => chain.name === config.name);
-    if (successor === undefined) return removeMetricSeries(registry, config.name);
+    if (successor === undefined) {
+      return removeMetricSeries(registry, config.name);
+    }
     const names = new Set(successor.chain.upstreams.nodes.map(({ name }) => name));
     for (const name of config.nodes.map(nodeName)) {
-      if (!names.has(name)) await removeMetricSeries(registry, config.name, name);
+      if (!names.has(name)) {
+        await removeMetricSeries(registry, config.name, name);
+      }
     }
   }
 }

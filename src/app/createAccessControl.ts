@@ -29,7 +29,9 @@ export const createAccessControl = ({ access: first, cache }: Config, telemetry:
     return { limits: createRateLimits({ redis, telemetry }), close: () => client.disconnect() };
   };
   const limitsOf = ({ limitStore }: Config["access"]): RateLimits => {
-    if (limitStore === "memory" || cache.redis === undefined) return inMemory;
+    if (limitStore === "memory" || cache.redis === undefined) {
+      return inMemory;
+    }
     shared ??= connect(cache.redis);
     return shared.limits;
   };

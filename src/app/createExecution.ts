@@ -95,7 +95,9 @@ const createChainSimulator = (
     onRun: (kind, { outcome, rounds, seconds }) => {
       metrics.simulateRuns.inc({ chain, kind, outcome });
       metrics.simulateSeconds.observe({ chain, kind }, seconds);
-      if (rounds !== undefined) metrics.simulateRounds.observe({ chain }, rounds);
+      if (rounds !== undefined) {
+        metrics.simulateRounds.observe({ chain }, rounds);
+      }
       metrics.workersBusy.set({ chain }, workers.busy);
     },
   });

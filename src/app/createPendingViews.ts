@@ -95,7 +95,9 @@ class ChainViews implements PendingViews {
   #sealedView(): View {
     const { config, upstreams } = this.#options;
     const heads = upstreams.heads.current();
-    if (heads === undefined) throw noHead(config.name);
+    if (heads === undefined) {
+      throw noHead(config.name);
+    }
     return { heads };
   }
 
@@ -111,7 +113,9 @@ class ChainViews implements PendingViews {
     this.#execution = rules && createExecution({ config, rules, upstreams, store: pipeline.store, telemetry });
     this.#pending = this.#createPending();
     this.#pending.subscribe((change) => {
-      for (const listener of this.#listeners) listener(change);
+      for (const listener of this.#listeners) {
+        listener(change);
+      }
     });
   }
 

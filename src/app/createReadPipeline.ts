@@ -19,7 +19,9 @@ import type { Upstreams } from "./upstreams.ts";
 const createPrefixes = () => {
   let last: { readonly hash: Hash; readonly prefix: string } = { hash: ZERO_HASH, prefix: "" };
   return ({ chainId, hash }: Upstreams["genesis"]): string => {
-    if (last.hash !== hash) last = { hash, prefix: createKeyPrefix(chainId, hash) };
+    if (last.hash !== hash) {
+      last = { hash, prefix: createKeyPrefix(chainId, hash) };
+    }
     return last.prefix;
   };
 };

@@ -23,6 +23,8 @@ export const directNodeCall =
       { ...createCall(method, params), retention: "never", canonicalParams: "" },
       context,
     );
-    if (!(body instanceof Uint8Array)) throw new Error(`the response to ${method} is a stream`);
+    if (!(body instanceof Uint8Array)) {
+      throw new Error(`the response to ${method} is a stream`);
+    }
     return JSON.parse(decoder.decode(body));
   };

@@ -23,8 +23,9 @@ export const internalCall =
   ({ handlers, view, atPending, timeoutMs, signal }: InternalCallOptions) =>
   async (method: string, params: readonly unknown[]): Promise<Uint8Array> => {
     const handle = handlers.lookup(method);
-    if (handle === undefined)
+    if (handle === undefined) {
       throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not in the method table`);
+    }
     const { body } = await handle(createCall(method, params), {
       view: atPending ? view() : { heads: view().heads },
       deadlineMs: performance.now() + timeoutMs,
@@ -32,8 +33,12 @@ export const internalCall =
       bypassCache: false,
       signal,
     });
-    if (!isStream(body)) return body;
+    if (!isStream(body)) {
+      return body;
+    }
     const chunks: Uint8Array[] = [];
-    for await (const chunk of body) chunks.push(chunk);
+    for await (const chunk of body) {
+      chunks.push(chunk);
+    }
     return Buffer.concat(chunks);
   };

@@ -46,7 +46,9 @@ const formatAbout = ({ current, isKnown }: Pick<Chains, "current" | "isKnown">):
   });
 
 const opened = <T>(server: T | undefined): T => {
-  if (server === undefined) throw new Error("the ports are not open yet");
+  if (server === undefined) {
+    throw new Error("the ports are not open yet");
+  }
   return server;
 };
 
@@ -108,7 +110,9 @@ class RunningForebay implements Forebay {
     const { log } = this.#telemetry;
     const { server, cache } = this.#config;
     const options = changedFixedOptions(this.#config, next);
-    if (options.length > 0) log.warn({ options }, "these options change with a restart alone");
+    if (options.length > 0) {
+      log.warn({ options }, "these options change with a restart alone");
+    }
     await this.#chains.replace(next.chains);
     this.#access.setRules(next.access);
     log.level = next.log.level;
@@ -181,7 +185,9 @@ class RunningForebay implements Forebay {
       const { name: chain, upstreams } = served;
       metrics.chainServing.set({ chain }, this.#readiness.isServing(served) ? 1 : 0);
       const latest = upstreams.heads.current()?.latest;
-      if (latest) metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+      if (latest) {
+        metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
+      }
     }
   }
 

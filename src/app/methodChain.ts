@@ -71,7 +71,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     subscribe: (listener) => views.subscribe(listener),
     accepted: (raw) => {
       const hash = views.recordSubmitted(raw);
-      if (hash) pipeline.absent.expectTransactions([hash]);
+      if (hash) {
+        pipeline.absent.expectTransactions([hash]);
+      }
     },
   };
 };

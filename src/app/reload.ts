@@ -50,7 +50,9 @@ export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_PO
       metrics.reloads.inc({ outcome: "refused" });
       if (error instanceof ConfigError) {
         log.error({ faults: error.faults }, "configuration rejected: the old one stays active");
-      } else log.error({ err: error }, "configuration not applied: the old one stays active");
+      } else {
+        log.error({ err: error }, "configuration not applied: the old one stays active");
+      }
     }
   };
   /** Runs reloads one at a time, so that each starts from the result of the last. */
@@ -60,21 +62,31 @@ export const createReload = ({ file, read, apply, telemetry, pollMs = DEFAULT_PO
   };
 
   const onStat = (): void => {
-    if (file === undefined) return;
+    if (file === undefined) {
+      return;
+    }
     const text = textOf(file);
-    if (text === undefined || text === lastText) return;
+    if (text === undefined || text === lastText) {
+      return;
+    }
     lastText = text;
     void run();
   };
-  if (file !== undefined) watchFile(file, { interval: pollMs, persistent: false }, onStat);
+  if (file !== undefined) {
+    watchFile(file, { interval: pollMs, persistent: false }, onStat);
+  }
 
   return {
     run: () => {
-      if (file !== undefined) lastText = textOf(file);
+      if (file !== undefined) {
+        lastText = textOf(file);
+      }
       return run();
     },
     close: () => {
-      if (file !== undefined) unwatchFile(file, onStat);
+      if (file !== undefined) {
+        unwatchFile(file, onStat);
+      }
     },
   };
 };

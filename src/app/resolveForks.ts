@@ -18,14 +18,18 @@ type CallNode = (method: string, params: readonly unknown[]) => Promise<unknown>
 
 const readGenesis = (file: string): ChainForks => {
   const forks = parseGenesisForks(JSON.parse(readFileSync(file, "utf8")));
-  if (forks === undefined) throw new Error(`${file} is no genesis file: it has no config.chainId`);
+  if (forks === undefined) {
+    throw new Error(`${file} is no genesis file: it has no config.chainId`);
+  }
   return forks;
 };
 
 /** Returns the newest fork that a node shows. Karst does not change blocks, but it adds an opcode. */
 const readNewestFork = async (callNode: CallNode): Promise<OpFork | undefined> => {
   const shown = detectForkFromBlock(await callNode("eth_getBlockByNumber", ["latest", true]));
-  if (shown !== "jovian") return shown;
+  if (shown !== "jovian") {
+    return shown;
+  }
   const result = await callNode("eth_call", [{ input: CLZ_CODE }, "latest"]).catch(() => undefined);
   return hasClz(result) ? "karst" : "jovian";
 };
@@ -45,12 +49,22 @@ export const resolveForks = async (
   chainId: bigint,
   callNode: CallNode,
 ): Promise<ResolvedForks | undefined> => {
-  if (option === "none") return undefined;
-  if (typeof option === "object") return { forks: readGenesis(option.genesis), hasTimes: true };
-  if (option !== "auto") return { forks: namedForks(chainId, option), hasTimes: false };
+  if (option === "none") {
+    return undefined;
+  }
+  if (typeof option === "object") {
+    return { forks: readGenesis(option.genesis), hasTimes: true };
+  }
+  if (option !== "auto") {
+    return { forks: namedForks(chainId, option), hasTimes: false };
+  }
   const known = chainForks(chainId);
-  if (known !== undefined && hasNewestForks(known)) return { forks: known, hasTimes: true };
+  if (known !== undefined && hasNewestForks(known)) {
+    return { forks: known, hasTimes: true };
+  }
   const shown = await readNewestFork(callNode);
-  if (known !== undefined) return { forks: withShownForks(known, shown), hasTimes: true };
+  if (known !== undefined) {
+    return { forks: withShownForks(known, shown), hasTimes: true };
+  }
   return shown && { forks: opForksUpTo(chainId, shown), hasTimes: false };
 };

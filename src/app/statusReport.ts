@@ -18,7 +18,9 @@ const HITS: ReadonlySet<unknown> = new Set(["memory", "redis", "absent"]);
 
 /** The age is null if the block is older than the block ring. */
 const headStatus = (heads: Heads, block: BlockId | undefined): HeadStatus | null => {
-  if (block === undefined) return null;
+  if (block === undefined) {
+    return null;
+  }
   const timestamp = heads.at(block.number)?.timestamp;
   return {
     number: Number(block.number),
@@ -60,7 +62,9 @@ type Value = { readonly labels: Partial<Record<string, string | number>>; readon
 
 const byChain = (values: readonly Value[]): ReadonlyMap<unknown, number> => {
   const sums = new Map<unknown, number>();
-  for (const { labels, value } of values) sums.set(labels.chain, (sums.get(labels.chain) ?? 0) + value);
+  for (const { labels, value } of values) {
+    sums.set(labels.chain, (sums.get(labels.chain) ?? 0) + value);
+  }
   return sums;
 };
 
@@ -71,7 +75,9 @@ export const createStatus = ({ version, metrics, chains, isDraining }: StatusOpt
 
   const count = async (): Promise<Counts> => {
     const nowMs = performance.now();
-    if (last !== undefined && nowMs - last.atMs < MIN_PERIOD_MS) return last;
+    if (last !== undefined && nowMs - last.atMs < MIN_PERIOD_MS) {
+      return last;
+    }
     const [requests, lookups] = await Promise.all([metrics.requests.get(), metrics.cacheLookups.get()]);
     const counts = {
       atMs: nowMs,

@@ -96,7 +96,9 @@ class ChainUpstreams implements Upstreams {
   async close(): Promise<void> {
     this.#ending.abort();
     await Promise.all(this.nodes.map((node) => node.close()));
-    if (this.#options.verifyPool === undefined) await this.#verifyPool.close();
+    if (this.#options.verifyPool === undefined) {
+      await this.#verifyPool.close();
+    }
   }
 
   #createVerifier(nodes: readonly string[]): Verifier {
@@ -117,7 +119,9 @@ class ChainUpstreams implements Upstreams {
   #createNode(name: string, index: number): UpstreamNode {
     const { chain, nodes, breaker, maxResponseBytes, methodLabel } = this.#options;
     const node = nodes[index];
-    if (node === undefined) throw new Error(`node ${name} is not configured`);
+    if (node === undefined) {
+      throw new Error(`node ${name} is not configured`);
+    }
     return createUpstreamNode(
       {
         ...node,

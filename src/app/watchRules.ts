@@ -43,7 +43,9 @@ export class RulesWatch {
       await this.#checkConfig();
     }
     const current = heads.current();
-    if (current !== undefined) this.#checkHead(current);
+    if (current !== undefined) {
+      this.#checkHead(current);
+    }
   }
 
   get forks(): ChainForks {
@@ -51,7 +53,9 @@ export class RulesWatch {
   }
 
   close(): void {
-    for (const stop of this.#stops.splice(0)) stop();
+    for (const stop of this.#stops.splice(0)) {
+      stop();
+    }
   }
 
   /** A reorganisation, or blocks of another node, can end a difference. */
@@ -70,16 +74,22 @@ export class RulesWatch {
       return;
     }
     const timestamp = heads.current()?.latest.timestamp;
-    if (timestamp !== undefined) this.#update(timestamp);
+    if (timestamp !== undefined) {
+      this.#update(timestamp);
+    }
   }
 
   #update(headTimestamp: bigint): void {
     const { chain, forks, telemetry } = this.#options;
     const differences = [this.#configDifference, this.#headerDifference].flatMap((difference) => difference ?? []);
     const unknownFrom = findUnknownFrom(forks, differences);
-    if (unknownFrom !== this.#forks.unknownFrom) this.#forks = withUnknownFrom(forks, unknownFrom);
+    if (unknownFrom !== this.#forks.unknownFrom) {
+      this.#forks = withUnknownFrom(forks, unknownFrom);
+    }
     const isKnown = areRulesKnown(this.#forks, headTimestamp);
-    for (const difference of differences) this.#log(difference);
+    for (const difference of differences) {
+      this.#log(difference);
+    }
     if (!isKnown && differences.length === 0 && unknownFrom !== undefined) {
       this.#log({ from: unknownFrom, what: "a fork that is not implemented" });
     }
@@ -87,7 +97,9 @@ export class RulesWatch {
   }
 
   #log({ from, what }: RuleDifference): void {
-    if (this.#logged.has(what)) return;
+    if (this.#logged.has(what)) {
+      return;
+    }
     this.#logged.add(what);
     const { chain, telemetry } = this.#options;
     telemetry.log.error(

@@ -11,5 +11,7 @@ const TASKS = {
 export type TaskName = keyof typeof TASKS;
 
 const { task } = workerData as ThreadData;
-if (!Object.hasOwn(TASKS, task)) throw new Error(`no task is named ${task}`);
+if (!Object.hasOwn(TASKS, task)) {
+  throw new Error(`no task is named ${task}`);
+}
 startTask(await TASKS[task as TaskName]());

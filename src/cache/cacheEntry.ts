@@ -18,7 +18,9 @@ export interface CacheEntry {
  */
 export const isCanonical = (block: BlockId, wasFinal: boolean, heads: Heads): boolean => {
   const canonicalBlock = heads.at(block.number);
-  if (canonicalBlock !== undefined) return canonicalBlock.hash === block.hash;
+  if (canonicalBlock !== undefined) {
+    return canonicalBlock.hash === block.hash;
+  }
   return wasFinal && heads.finalized !== undefined && block.number <= heads.finalized.number;
 };
 

@@ -36,7 +36,9 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
 
   const findAbsent = (question: RpcRequest, heads: Heads): RpcResponse | undefined => {
     const answer = absent.get(question, heads);
-    if (answer !== undefined) count(question.retention, "absent");
+    if (answer !== undefined) {
+      count(question.retention, "absent");
+    }
     return answer;
   };
 
@@ -46,7 +48,9 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     heads: Heads,
   ): Promise<RpcResponse | undefined> => {
     const entry = await redis?.get(key);
-    if (entry === undefined || !isValid(entry, retention, heads)) return undefined;
+    if (entry === undefined || !isValid(entry, retention, heads)) {
+      return undefined;
+    }
     memory.set(key, entry);
     count(retention, "redis");
     observeAge(entry);
@@ -58,11 +62,15 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     const { heads } = context.view;
     if (!context.bypassCache && redis !== undefined && RETENTION[retention].redisSeconds !== undefined) {
       const hit = await findInRedis(key, retention, heads);
-      if (hit !== undefined) return hit;
+      if (hit !== undefined) {
+        return hit;
+      }
     }
     count(retention, context.bypassCache ? "bypass" : "miss");
     const answer = await source.request(withExpectation(question, heads, absent), context);
-    if (answer.status.hit !== undefined) return answer;
+    if (answer.status.hit !== undefined) {
+      return answer;
+    }
     const stored = storeAnswer(key, question, { heads, answer }, options);
     return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
   };
@@ -72,7 +80,9 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
       const { retention } = question;
       const { heads } = context.view;
       const key = requestKey(options.prefix, question, heads);
-      if (key === undefined) return forward(source, question, context);
+      if (key === undefined) {
+        return forward(source, question, context);
+      }
       if (!context.bypassCache) {
         const entry = memory.get(key);
         if (entry !== undefined && isValid(entry, retention, heads)) {
@@ -81,7 +91,9 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
           return Promise.resolve(entry);
         }
         const absentAnswer = RETENTION[retention].cachesNull ? findAbsent(question, heads) : undefined;
-        if (absentAnswer !== undefined) return Promise.resolve(absentAnswer);
+        if (absentAnswer !== undefined) {
+          return Promise.resolve(absentAnswer);
+        }
       }
       return readOrFetch(key, question, context);
     },
@@ -91,14 +103,18 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
 /** Requests from the source without the cache. */
 const forward = async (source: RpcSource, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
   const answer = await source.request(question, context);
-  if (answer.status.hit !== undefined) return answer;
+  if (answer.status.hit !== undefined) {
+    return answer;
+  }
   return { ...answer, status: { ...answer.status, fwd: RETENTION[question.retention].isCached ? "bypass" : "method" } };
 };
 
 /** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
 const withExpectation = (question: RpcRequest, heads: Heads, absent: NegativeCache): RpcRequest => {
   const hash = String(question.params[0]);
-  if (!RETENTION[question.retention].cachesNull || !absent.isExpected(hash, heads)) return question;
+  if (!RETENTION[question.retention].cachesNull || !absent.isExpected(hash, heads)) {
+    return question;
+  }
   return { ...question, nullIsError: true, isInKnownBlock: absent.isSealed(hash, heads) };
 };
 
@@ -113,12 +129,19 @@ const storeAnswer = (
   const rule = RETENTION[retention];
   const { body } = answer;
   // An unverified response is of a node that did not have the block.
-  if (!(body instanceof Uint8Array) || answer.verified === false) return false;
-  if (isNull(answer)) return rule.cachesNull && options.absent.add(question, heads);
+  if (!(body instanceof Uint8Array) || answer.verified === false) {
+    return false;
+  }
+  if (isNull(answer)) {
+    return rule.cachesNull && options.absent.add(question, heads);
+  }
   const entry = createEntry(question, heads, body, answer);
-  if (entry === undefined) return false;
-  if (rule.listsNewTransactions && answer.block && listsTransactions(question, body))
+  if (entry === undefined) {
+    return false;
+  }
+  if (rule.listsNewTransactions && answer.block && listsTransactions(question, body)) {
     options.absent.expectTransactions(scanTransactionHashes(body), answer.block);
+  }
   return storeEntry(key, entry, retention, options);
 };
 
@@ -127,8 +150,12 @@ const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, o
   const inMemory = memory.set(key, entry);
   const seconds = redis && redisSeconds(entry, retention);
   const inRedis = seconds !== undefined;
-  if (inRedis) redis?.set(key, entry, seconds);
-  if (inMemory || inRedis) telemetry.metrics.cacheStored.inc({ chain, class: retention });
+  if (inRedis) {
+    redis?.set(key, entry, seconds);
+  }
+  if (inMemory || inRedis) {
+    telemetry.metrics.cacheStored.inc({ chain, class: retention });
+  }
   return inMemory || inRedis;
 };
 
@@ -140,9 +167,13 @@ const createEntry = (
   answer: RpcResponse,
 ): CacheEntry | undefined => {
   const { requiresVerification, blockFrom, finality } = RETENTION[question.retention];
-  if (requiresVerification && answer.verified !== true) return undefined;
+  if (requiresVerification && answer.verified !== true) {
+    return undefined;
+  }
   const { block } = answer;
-  if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) return undefined;
+  if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) {
+    return undefined;
+  }
   const final = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
   return { body, ...(block && { block }), final, storedAtMs: Date.now() };
 };

@@ -23,7 +23,9 @@ export class CachedResponse implements CacheEntry, RpcResponse {
   constructor(key: string, entry: CacheEntry, body: Uint8Array, onGrowth: OnGrowth) {
     this.#key = key;
     this.body = body;
-    if (entry.block !== undefined) this.block = entry.block;
+    if (entry.block !== undefined) {
+      this.block = entry.block;
+    }
     this.final = entry.final;
     this.storedAtMs = entry.storedAtMs;
     this.#onGrowth = onGrowth;

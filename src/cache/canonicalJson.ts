@@ -3,16 +3,24 @@
  * Two values have the same text only if they are equal. A number too large for a double differs from `null`.
  */
 export const formatCanonical = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(formatCanonical).join(",")}]`;
-  if (typeof value === "object" && value !== null) return formatObject(value as Readonly<Record<string, unknown>>);
-  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  if (Array.isArray(value)) {
+    return `[${value.map(formatCanonical).join(",")}]`;
+  }
+  if (typeof value === "object" && value !== null) {
+    return formatObject(value as Readonly<Record<string, unknown>>);
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return String(value);
+  }
   return JSON.stringify(value) ?? "null";
 };
 
 const formatObject = (object: Readonly<Record<string, unknown>>): string => {
   const members: string[] = [];
   for (const name of Object.keys(object).sort()) {
-    if (object[name] !== undefined) members.push(`${JSON.stringify(name)}:${formatCanonical(object[name])}`);
+    if (object[name] !== undefined) {
+      members.push(`${JSON.stringify(name)}:${formatCanonical(object[name])}`);
+    }
   }
   return `{${members.join(",")}}`;
 };

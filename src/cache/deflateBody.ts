@@ -5,7 +5,10 @@ import type { Deflated } from "../jsonrpc/call.ts";
 export const deflateBody = (body: Uint8Array): Promise<Deflated> =>
   new Promise((resolve, reject) => {
     deflateRaw(body, { finishFlush: constants.Z_SYNC_FLUSH }, (err, bytes) => {
-      if (err === null) resolve({ bytes: new Uint8Array(bytes), crc32: crc32(body), length: body.byteLength });
-      else reject(err);
+      if (err === null) {
+        resolve({ bytes: new Uint8Array(bytes), crc32: crc32(body), length: body.byteLength });
+      } else {
+        reject(err);
+      }
     });
   });

@@ -31,9 +31,13 @@ export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: He
   const lastUses = new Map<string, number>();
 
   const recordUse = ({ block, canonicalParams, blockField }: RpcRequest, { view }: RequestContext): void => {
-    if (block === undefined || block.number !== view.heads.latest.number) return;
+    if (block === undefined || block.number !== view.heads.latest.number) {
+      return;
+    }
     lastUseMs = performance.now();
-    if (blockField === "hash") lastUses.set(canonicalParams, lastUseMs);
+    if (blockField === "hash") {
+      lastUses.set(canonicalParams, lastUseMs);
+    }
   };
   const isInUse = ({ canonicalParams }: RpcRequest): boolean =>
     performance.now() - (lastUses.get(canonicalParams) ?? Number.NEGATIVE_INFINITY) <= RECENT_USE_MS;
@@ -44,7 +48,9 @@ export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: He
       return source.request(question, context);
     },
     onChange: ({ heads, to }) => {
-      if (to.length === 0 || performance.now() - lastUseMs > RECENT_USE_MS) return;
+      if (to.length === 0 || performance.now() - lastUseMs > RECENT_USE_MS) {
+        return;
+      }
       const { receipts, block, fullBlock } = requestsOf(heads);
       const variants = [block, fullBlock].filter(isInUse);
       const context = contextOf(heads);

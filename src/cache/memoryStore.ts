@@ -32,14 +32,18 @@ export interface MemoryStoreOptions {
 
 /** Creates the memory tier. */
 export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): MemoryStore => {
-  if (maxBytes < ENTRY_BYTES) return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
+  if (maxBytes < ENTRY_BYTES) {
+    return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
+  }
   const { cacheBytes, cacheEntries, cacheEvictions } = telemetry.metrics;
   const lru = new LRUCache<string, CachedResponse>({
     max: Math.ceil(maxBytes / ENTRY_BYTES),
     maxSize: maxBytes,
     maxEntrySize: Math.max(ENTRY_BYTES, Math.floor(maxBytes * MAX_SHARE)),
     dispose: (_entry, _key, reason) => {
-      if (reason === "evict") cacheEvictions.inc();
+      if (reason === "evict") {
+        cacheEvictions.inc();
+      }
     },
   });
   const report = () => {
@@ -48,7 +52,9 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
   };
 
   const grow = (key: string, entry: CachedResponse, bytes: number) => {
-    if (lru.peek(key) !== entry) return;
+    if (lru.peek(key) !== entry) {
+      return;
+    }
     // lru-cache updates a size only if the value changes. Delete the entry first.
     lru.delete(key);
     lru.set(key, entry, { size: entryBytes(key, entry.body) + bytes });

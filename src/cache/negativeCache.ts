@@ -54,18 +54,26 @@ export const createNegativeCache = (): NegativeCache => {
     },
     add: (question, heads) => {
       const hash = transactionHash(question);
-      if (isExpected(hash, heads)) return false;
+      if (isExpected(hash, heads)) {
+        return false;
+      }
       const entry = absent.get(hash);
       // The oldest response sets the expiry of all. The others expire too early, which costs only a request.
-      if (entry?.head === heads.latest.hash) entry.paramsOfTransactions.add(question.canonicalParams);
-      else absent.set(hash, { head: heads.latest.hash, paramsOfTransactions: new Set([question.canonicalParams]) });
+      if (entry?.head === heads.latest.hash) {
+        entry.paramsOfTransactions.add(question.canonicalParams);
+      } else {
+        absent.set(hash, { head: heads.latest.hash, paramsOfTransactions: new Set([question.canonicalParams]) });
+      }
       return true;
     },
     expectTransactions: (hashes, block) => {
       for (const each of hashes) {
         const hash = each.toLowerCase();
-        if (block === undefined) sent.set(hash, true);
-        else sealed.set(hash, block);
+        if (block === undefined) {
+          sent.set(hash, true);
+        } else {
+          sealed.set(hash, block);
+        }
         absent.delete(hash);
       }
     },
@@ -99,7 +107,9 @@ class ExpectedHashes<V> {
 
   #rotate(): void {
     const ageMs = performance.now() - this.#sinceMs;
-    if (ageMs < EXPECTED_MS && this.#newer.size < MAX_EXPECTED) return;
+    if (ageMs < EXPECTED_MS && this.#newer.size < MAX_EXPECTED) {
+      return;
+    }
     this.#older = ageMs < 2 * EXPECTED_MS ? this.#newer : new Map();
     this.#newer = new Map();
     this.#sinceMs = performance.now();

@@ -32,10 +32,16 @@ const REPLIES: Readonly<Record<string, FailureReason>> = {
 };
 
 export const failureReason = (err: unknown): FailureReason => {
-  if (!(err instanceof Error)) return "other";
+  if (!(err instanceof Error)) {
+    return "other";
+  }
   const reply = REPLIES[err.message.split(" ", 1)[0] ?? ""];
-  if (reply !== undefined) return reply;
-  if (/redirections/i.test(err.message)) return "cluster";
+  if (reply !== undefined) {
+    return reply;
+  }
+  if (/redirections/i.test(err.message)) {
+    return "cluster";
+  }
   return /connection|writeable|retries|closed|ECONN|EPIPE|timeout|socket/i.test(err.message) ? "disconnected" : "other";
 };
 
@@ -56,23 +62,33 @@ export const createRedisHealth = (operation: "get" | "set" | "script", { log, me
   let failures = 0;
   let pausedUntilMs = 0;
   const reportUp = (up: 0 | 1) => {
-    if (operation === "get") metrics.redisUp.set(up);
+    if (operation === "get") {
+      metrics.redisUp.set(up);
+    }
   };
 
   return {
     succeeded: () => {
       failures = 0;
       reportUp(1);
-      if (!isFailing) return;
+      if (!isFailing) {
+        return;
+      }
       isFailing = false;
       log.info({ operation }, "Redis works again");
     },
     failed: (reason, operations, err) => {
       metrics.redisErrors.inc({ reason }, operations);
       failures += 1;
-      if (failures < FAILURES_TO_FAIL) return;
-      if (reason === "timeout") pausedUntilMs = performance.now() + PAUSE_MS;
-      if (isFailing) return;
+      if (failures < FAILURES_TO_FAIL) {
+        return;
+      }
+      if (reason === "timeout") {
+        pausedUntilMs = performance.now() + PAUSE_MS;
+      }
+      if (isFailing) {
+        return;
+      }
       isFailing = true;
       reportUp(0);
       log.warn({ operation, reason, err }, "Redis fails: continuing without it");

@@ -62,20 +62,28 @@ class ReadBatch {
 
   #onTimeout(): void {
     this.#options.health.failed("timeout", this.#unfinished);
-    for (const read of this.#reads) read.finish(undefined);
+    for (const read of this.#reads) {
+      read.finish(undefined);
+    }
     this.#unfinished = 0;
   }
 
   /** Returns false if the batch had its deadline already. */
   #countFinished(reads: readonly Read[]): boolean {
-    if (this.#unfinished === 0) return false;
+    if (this.#unfinished === 0) {
+      return false;
+    }
     this.#unfinished -= reads.length;
-    if (this.#unfinished === 0) clearTimeout(this.#timer);
+    if (this.#unfinished === 0) {
+      clearTimeout(this.#timer);
+    }
     return true;
   }
 
   #onValues(reads: readonly Read[], buffers: readonly (Buffer | null)[]): void {
-    if (!this.#countFinished(reads)) return;
+    if (!this.#countFinished(reads)) {
+      return;
+    }
     const { health, metrics } = this.#options;
     health.succeeded();
     metrics.redisSeconds.observe({ operation: "get" }, (performance.now() - this.#startMs) / 1000);
@@ -85,9 +93,13 @@ class ReadBatch {
   }
 
   #onError(reads: readonly Read[], error: unknown): void {
-    if (!this.#countFinished(reads)) return;
+    if (!this.#countFinished(reads)) {
+      return;
+    }
     this.#options.health.failed(failureReason(error), reads.length, error);
-    for (const { finish } of reads) finish(undefined);
+    for (const { finish } of reads) {
+      finish(undefined);
+    }
   }
 }
 
@@ -110,7 +122,9 @@ export class RedisReads {
   read(key: string): Promise<Buffer | undefined> {
     return new Promise((finish) => {
       this.#inFlight += 1;
-      if (this.#waiting.push({ key, finish }) === 1) setImmediate(() => this.#sendWaiting());
+      if (this.#waiting.push({ key, finish }) === 1) {
+        setImmediate(() => this.#sendWaiting());
+      }
     });
   }
 

@@ -27,7 +27,9 @@ export const createScripts = (client: Redis | Cluster, telemetry: Telemetry): Ru
     try {
       return await client.evalsha(nameOf(lua), 1, key, ...args);
     } catch (error) {
-      if (!isUnknown(error)) throw error;
+      if (!isUnknown(error)) {
+        throw error;
+      }
       return client.eval(lua, 1, key, ...args);
     }
   };

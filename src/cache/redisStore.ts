@@ -63,7 +63,9 @@ class ReplicatedStore implements RedisStore {
 
   get(key: string): Promise<CacheEntry | undefined> {
     const pending = this.#readsByKey.get(key);
-    if (pending !== undefined) return pending;
+    if (pending !== undefined) {
+      return pending;
+    }
     const reason = this.#rejectReason(this.#reads.inFlight >= MAX_READS_IN_FLIGHT);
     if (reason !== undefined) {
       this.#readHealth.failed(reason, 1);
@@ -76,8 +78,11 @@ class ReplicatedStore implements RedisStore {
 
   set(key: string, entry: CacheEntry, seconds: number): void {
     const reason = this.#rejectReason(this.#writes.isFull(entry.body.byteLength));
-    if (reason === undefined) this.#writes.write(key, entry, seconds);
-    else this.#writeHealth.failed(reason, 1);
+    if (reason === undefined) {
+      this.#writes.write(key, entry, seconds);
+    } else {
+      this.#writeHealth.failed(reason, 1);
+    }
   }
 
   close(): void {
@@ -88,7 +93,9 @@ class ReplicatedStore implements RedisStore {
 
   /** ioredis stops to reconnect in a few cases, such as a master that disappears while its address is resolved. */
   #reconnectLater(): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed) {
+      return;
+    }
     const reconnect = (): void => {
       this.#client
         .connect()
@@ -99,16 +106,24 @@ class ReplicatedStore implements RedisStore {
 
   async #read(key: string): Promise<CacheEntry | undefined> {
     const value = await this.#reads.read(key);
-    if (value === undefined) return undefined;
+    if (value === undefined) {
+      return undefined;
+    }
     const entry = await decodeValue(key, value).catch(() => undefined);
-    if (entry === undefined) this.#telemetry.metrics.redisErrors.inc({ reason: "corrupt" });
+    if (entry === undefined) {
+      this.#telemetry.metrics.redisErrors.inc({ reason: "corrupt" });
+    }
     return entry;
   }
 
   /** Returns the reason to send no command now, or undefined. */
   #rejectReason(isFull: boolean): FailureReason | undefined {
-    if (this.#client.status !== "ready") return "disconnected";
-    if (isFull) return "overloaded";
+    if (this.#client.status !== "ready") {
+      return "disconnected";
+    }
+    if (isFull) {
+      return "overloaded";
+    }
     return this.#readHealth.isPaused() ? "paused" : undefined;
   }
 }

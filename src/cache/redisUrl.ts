@@ -25,10 +25,16 @@ const invalid = (reason: string): Error => new Error(`Redis URL: ${reason}`);
 const parsePath = (text: string, kind: RedisAddress["kind"]): Pick<RedisAddress, "name" | "db"> => {
   const parts = text.split("/").filter((part) => part !== "");
   const name = kind === "sentinel" ? parts.shift() : undefined;
-  if (kind === "sentinel" && name === undefined) throw invalid("the master's name is missing after the sentinels");
+  if (kind === "sentinel" && name === undefined) {
+    throw invalid("the master's name is missing after the sentinels");
+  }
   const db = Number(parts.shift() ?? 0);
-  if (!Number.isInteger(db) || db < 0 || parts.length > 0) throw invalid("the database must be a number");
-  if (kind === "cluster" && db !== 0) throw invalid("a cluster has only database 0");
+  if (!Number.isInteger(db) || db < 0 || parts.length > 0) {
+    throw invalid("the database must be a number");
+  }
+  if (kind === "cluster" && db !== 0) {
+    throw invalid("a cluster has only database 0");
+  }
   return { db, ...(name !== undefined && { name: decode(name) }) };
 };
 
@@ -39,11 +45,14 @@ const parsePath = (text: string, kind: RedisAddress["kind"]): Pick<RedisAddress,
  */
 export const parseRedisUrl = (url: string): RedisAddress => {
   const groups = URL_FORM.exec(url)?.groups;
-  if (groups === undefined)
+  if (groups === undefined) {
     throw invalid("expected redis://, rediss://, redis+sentinel:// or redis+cluster:// and hosts");
+  }
   const kind = groups.kind === "sentinel" || groups.kind === "cluster" ? groups.kind : "single";
   const hosts = parseHosts(groups.hosts ?? "", kind === "sentinel" ? SENTINEL_PORT : REDIS_PORT);
-  if (kind === "single" && hosts.length > 1) throw invalid("several hosts need +sentinel or +cluster");
+  if (kind === "single" && hosts.length > 1) {
+    throw invalid("several hosts need +sentinel or +cluster");
+  }
   const path = parsePath(groups.path ?? "", kind);
   const [username, password] = parseUser(groups.user ?? "");
   const sentinelPassword = new URLSearchParams(groups.query ?? "").get("sentinelPassword");
@@ -62,7 +71,9 @@ const parseHosts = (text: string, defaultPort: number): RedisAddress["hosts"] =>
   text.split(",").map((part) => {
     const groups = HOST_FORM.exec(part)?.groups;
     const port = Number(groups?.port ?? defaultPort);
-    if (groups?.host === undefined || port < 1 || port > 65_535) throw invalid("a host is not host or host:port");
+    if (groups?.host === undefined || port < 1 || port > 65_535) {
+      throw invalid("a host is not host or host:port");
+    }
     return { host: groups.host.replace(/^\[|\]$/g, ""), port };
   });
 

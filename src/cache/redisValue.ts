@@ -49,13 +49,19 @@ export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffe
  * Decodes a value. Returns undefined if `encodeValue` did not create it for this key. Rejects if decompression fails.
  */
 export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntry | undefined> => {
-  if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || value[2] !== VERSION) return undefined;
-  if (value.readUInt32BE(CHECKSUM_AT) !== checksum(key, value)) return undefined;
+  if (value.byteLength < HEADER_BYTES || value.readUInt16BE(0) !== MAGIC || value[2] !== VERSION) {
+    return undefined;
+  }
+  if (value.readUInt32BE(CHECKSUM_AT) !== checksum(key, value)) {
+    return undefined;
+  }
   const flags = value[3] ?? 0;
   const plainBytes = value.readUInt32BE(12);
   const payload = value.subarray(HEADER_BYTES);
   const body = (flags & DEFLATED) === 0 ? payload : await inflate(payload, plainBytes);
-  if (body.byteLength !== plainBytes) return undefined;
+  if (body.byteLength !== plainBytes) {
+    return undefined;
+  }
   const hash: Hash = formatData(value.subarray(24, CHECKSUM_AT));
   return {
     body,

@@ -48,7 +48,9 @@ export class RedisWrites {
     const { client, health, metrics, timeoutMs } = this.#options;
     const startMs = performance.now();
     const value = await encodeValue(key, entry);
-    if (value.byteLength > MAX_VALUE_BYTES) return;
+    if (value.byteLength > MAX_VALUE_BYTES) {
+      return;
+    }
     const timer = setTimeout(() => health.failed("timeout", 1), timeoutMs);
     try {
       await client.set(key, value, "EX", seconds);

@@ -22,7 +22,9 @@ export const scanTransactionHashes = (body: Uint8Array): Set<string> => {
   let at = bytes.indexOf(LIST);
   if (at >= 0) {
     at = addAt(at + LIST.length);
-    while (bytes.toString("latin1", at, at + 5) === '","0x') at = addAt(at + 5);
+    while (bytes.toString("latin1", at, at + 5) === '","0x') {
+      at = addAt(at + 5);
+    }
   }
   return hashes;
 };

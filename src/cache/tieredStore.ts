@@ -29,9 +29,13 @@ export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
   const { memory, redis } = options;
   const getOne = async (key: string): Promise<Stored | undefined> => {
     const inMemory = memory.get(key);
-    if (inMemory !== undefined) return { bytes: inMemory.body, from: "memory" };
+    if (inMemory !== undefined) {
+      return { bytes: inMemory.body, from: "memory" };
+    }
     const entry = await redis?.get(key);
-    if (entry === undefined) return undefined;
+    if (entry === undefined) {
+      return undefined;
+    }
     memory.set(key, entry);
     return { bytes: entry.body, from: "redis" };
   };
@@ -39,12 +43,16 @@ export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
     get: (keys) => Promise.all(keys.map((key) => getOne(options.prefix + key))),
     set: (key, bytes, retention, block) => {
       const { isCached, finality } = RETENTION[retention];
-      if (!isCached) return;
+      if (!isCached) {
+        return;
+      }
       const final = finality === "final";
       const entry: CacheEntry = { body: bytes, ...(block && { block }), final, storedAtMs: Date.now() };
       memory.set(options.prefix + key, entry);
       const seconds = redisSeconds(entry, retention);
-      if (seconds !== undefined) redis?.set(options.prefix + key, entry, seconds);
+      if (seconds !== undefined) {
+        redis?.set(options.prefix + key, entry, seconds);
+      }
     },
   };
 };

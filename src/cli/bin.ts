@@ -48,7 +48,9 @@ const serve = async (args: Arguments): Promise<void> => {
   let signals = 0;
   const stop = (signal: NodeJS.Signals) => {
     signals++;
-    if (signals > 1) process.exit(1);
+    if (signals > 1) {
+      process.exit(1);
+    }
     log.info({ signal }, "draining");
     reload.close();
     forebay.drain().then(
@@ -66,13 +68,25 @@ const serve = async (args: Arguments): Promise<void> => {
 
 const main = async (): Promise<void> => {
   const args = readArguments(process.argv.slice(2), process.env);
-  if (args.command === "help") return print(HELP);
-  if (args.command === "version") return print(readVersion());
-  if (args.command === "schema") return print(formatSchema());
-  if (args.command === "serve") return serve(args);
+  if (args.command === "help") {
+    return print(HELP);
+  }
+  if (args.command === "version") {
+    return print(readVersion());
+  }
+  if (args.command === "schema") {
+    return print(formatSchema());
+  }
+  if (args.command === "serve") {
+    return serve(args);
+  }
   const checked = await checkNodes(readConfig(args, process.env));
-  for (const result of checked) print(formatChecked(result));
-  if (checked.some(({ fault }) => fault !== undefined)) process.exitCode = 1;
+  for (const result of checked) {
+    print(formatChecked(result));
+  }
+  if (checked.some(({ fault }) => fault !== undefined)) {
+    process.exitCode = 1;
+  }
 };
 
 try {

@@ -19,8 +19,12 @@ interface Checked {
 
 /** Formats an error without any URL. */
 const formatReason = (error: unknown): string => {
-  if (!(error instanceof Error)) return "no response";
-  if ("code" in error && typeof error.code === "string") return error.code;
+  if (!(error instanceof Error)) {
+    return "no response";
+  }
+  if ("code" in error && typeof error.code === "string") {
+    return error.code;
+  }
   return error.name === "TimeoutError"
     ? `no response within ${TIMEOUT_MS} ms`
     : error.message.replace(/https?:\S+/g, "its URL");

@@ -6,15 +6,25 @@ const URL_FORM = /^([a-z][a-z0-9+]*:\/\/)(?:[^/]*@)?([^/?#]*)(.*)$/s;
 
 const maskUrl = (text: string): string => {
   const [, scheme, hosts, rest] = URL_FORM.exec(text) ?? [];
-  if (scheme === undefined || hosts === undefined) return text;
+  if (scheme === undefined || hosts === undefined) {
+    return text;
+  }
   return `${scheme}${hosts}${rest === undefined || rest === "" || rest === "/" ? "" : `/${MASK}`}`;
 };
 
 const mask = (value: unknown, key: string): unknown => {
-  if (key === "sha256") return MASK;
-  if (typeof value === "string") return maskUrl(value);
-  if (Array.isArray(value)) return value.map((item: unknown) => mask(item, ""));
-  if (typeof value !== "object" || value === null) return value;
+  if (key === "sha256") {
+    return MASK;
+  }
+  if (typeof value === "string") {
+    return maskUrl(value);
+  }
+  if (Array.isArray(value)) {
+    return value.map((item: unknown) => mask(item, ""));
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
   const isHidden = key === "headers";
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, isHidden ? MASK : mask(item, name)]));
 };

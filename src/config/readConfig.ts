@@ -52,15 +52,21 @@ export const readArguments = (argv: readonly string[], environment: Environment)
     throw new ConfigError([error instanceof Error ? error.message : String(error)]);
   }
   const { values, positionals } = parsed;
-  if (values.help === true) return { command: "help", values };
-  if (values.version === true) return { command: "version", values };
+  if (values.help === true) {
+    return { command: "help", values };
+  }
+  if (values.version === true) {
+    return { command: "version", values };
+  }
   const [command = "serve", ...rest] = positionals;
   if ((command !== "serve" && command !== "check" && command !== "schema") || rest.length > 0) {
     throw new ConfigError([`unknown command ${positionals.join(" ")}: expected serve, check or schema`]);
   }
   const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
     const text = environment[`FOREBAY_${name.replaceAll("-", "_").toUpperCase()}`];
-    if (text === undefined || text === "" || option.type === "boolean") return [];
+    if (text === undefined || text === "" || option.type === "boolean") {
+      return [];
+    }
     return [[name, "multiple" in option ? text.split(",") : text]];
   });
   return { command, values: { ...Object.fromEntries(fromEnvironment), ...values } };
@@ -73,14 +79,18 @@ const substitute = (value: unknown, environment: Environment, path: string, faul
   if (typeof value === "string") {
     return value.replace(VARIABLE, (_, name: string, fallback: string | undefined) => {
       const text = environment[name] ?? fallback;
-      if (text === undefined) faults.push(`${path}: the environment has no ${name}`);
+      if (text === undefined) {
+        faults.push(`${path}: the environment has no ${name}`);
+      }
       return text ?? "";
     });
   }
   if (Array.isArray(value)) {
     return value.map((item: unknown, index) => substitute(item, environment, `${path}[${index}]`, faults));
   }
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [
       key,
@@ -99,7 +109,9 @@ const readFile = (file: string, environment: Environment): Record<string, unknow
     const [reason] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
     throw new ConfigError([`${file}: ${reason}`]);
   }
-  if (faults.length > 0) throw new ConfigError(faults);
+  if (faults.length > 0) {
+    throw new ConfigError(faults);
+  }
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
     throw new ConfigError([`${file}: expected a mapping with the key "chains"`]);
   }
@@ -121,9 +133,15 @@ const SCALAR = /^(?:true|false|(?:0|[1-9]\d*)(?:\.\d+)?)$/;
 
 /** Returns a copy of `value` whose text at the path is parsed as a number or boolean. */
 const typedAt = (value: unknown, [key, ...rest]: readonly PropertyKey[]): unknown => {
-  if (key === undefined) return typeof value === "string" && SCALAR.test(value) ? JSON.parse(value) : value;
-  if (Array.isArray(value)) return value.map((item: unknown, index) => (index === key ? typedAt(item, rest) : item));
-  if (typeof value !== "object" || value === null) return value;
+  if (key === undefined) {
+    return typeof value === "string" && SCALAR.test(value) ? JSON.parse(value) : value;
+  }
+  if (Array.isArray(value)) {
+    return value.map((item: unknown, index) => (index === key ? typedAt(item, rest) : item));
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
   return Object.fromEntries(
     Object.entries(value).map(([name, item]): [string, unknown] => [name, name === key ? typedAt(item, rest) : item]),
   );
@@ -135,7 +153,9 @@ const typedAt = (value: unknown, [key, ...rest]: readonly PropertyKey[]): unknow
  */
 const parseConfig = (raw: unknown) => {
   const result = configSchema.safeParse(raw);
-  if (result.success) return result;
+  if (result.success) {
+    return result;
+  }
   const mistyped = result.error.issues.filter(({ code }) => code === "invalid_type" || code === "invalid_union");
   return configSchema.safeParse(mistyped.reduce((typed, { path }) => typedAt(typed, path), raw));
 };
@@ -165,10 +185,14 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
   };
   for (const [key, part] of Object.entries(flags)) {
     const present = Object.entries(part).filter(([, value]) => value !== undefined);
-    if (present.length > 0) raw[key] = { ...section(raw[key]), ...Object.fromEntries(present) };
+    if (present.length > 0) {
+      raw[key] = { ...section(raw[key]), ...Object.fromEntries(present) };
+    }
   }
   const result = parseConfig(raw);
-  if (result.success) return result.data;
+  if (result.success) {
+    return result.data;
+  }
   throw new ConfigError(result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`));
 };
 

@@ -245,10 +245,14 @@ export const configSchema = z
     path: ["access", "limitStore"],
   })
   .superRefine(({ chains, server: { readiness } }, context) => {
-    if (typeof readiness === "string") return;
+    if (typeof readiness === "string") {
+      return;
+    }
     const names = chains.map((each) => each.name);
     for (const [index, unknown] of readiness.entries()) {
-      if (names.includes(unknown)) continue;
+      if (names.includes(unknown)) {
+        continue;
+      }
       const message = `no chain is named "${unknown}", chains are: ${names.join(", ")}`;
       context.addIssue({ code: "custom", message, path: ["server", "readiness", index] });
     }

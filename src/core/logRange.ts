@@ -27,14 +27,22 @@ export interface LogRangeOptions {
 type Bound = BlockNumberOrTag | undefined;
 
 const numberOf = (block: { readonly number: bigint } | undefined, tag: string): bigint => {
-  if (block === undefined) throw new RpcError(CODES.SERVER, `${tag} block not found`);
+  if (block === undefined) {
+    throw new RpcError(CODES.SERVER, `${tag} block not found`);
+  }
   return block.number;
 };
 
 const resolve = (bound: BlockNumberOrTag, { latest, safe, finalized }: Heads): bigint => {
-  if (typeof bound === "bigint") return bound;
-  if (bound === "earliest") return 0n;
-  if (bound === "safe") return numberOf(safe, bound);
+  if (typeof bound === "bigint") {
+    return bound;
+  }
+  if (bound === "earliest") {
+    return 0n;
+  }
+  if (bound === "safe") {
+    return numberOf(safe, bound);
+  }
   return bound === "finalized" ? numberOf(finalized, bound) : latest.number;
 };
 
@@ -73,8 +81,12 @@ const resolveBounds = (fromBlock: Bound, toBlock: Bound, heads: Heads, top: bigi
 
 /** Splits a range at the head. */
 const splitAtHead = ({ from, to }: BlockRange, head: bigint): LogRange => {
-  if (to <= head) return { sealed: { from, to } };
-  if (from > head) return { pending: { from, to } };
+  if (to <= head) {
+    return { sealed: { from, to } };
+  }
+  if (from > head) {
+    return { pending: { from, to } };
+  }
   return { sealed: { from, to: head }, pending: { from: head + 1n, to } };
 };
 
@@ -94,7 +106,9 @@ export const resolveLogRange = (
   rejectAbove(isNodePending ? head : top, head, [fromBlock, toBlock]);
   const range = resolveBounds(fromBlock, toBlock, heads, top);
   if (range.from > range.to) {
-    if (fromBlock === "pending") return {};
+    if (fromBlock === "pending") {
+      return {};
+    }
     throw invalidParams("invalid block range params");
   }
   rejectTooLong(range, maxBlocks);

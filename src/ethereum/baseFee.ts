@@ -39,7 +39,9 @@ export interface FeeDefaults {
  */
 export const nextBaseFee = (parent: FeeParent, rules: Rules, chain?: FeeDefaults): bigint => {
   const { baseFeePerGas: baseFee, gasLimit } = parent;
-  if (baseFee === undefined) return INITIAL_BASE_FEE;
+  if (baseFee === undefined) {
+    return INITIAL_BASE_FEE;
+  }
   const { elasticity, denominator, minBaseFee } = feeRules(parent, rules, chain);
   const used = usedGas(parent, rules);
   const target = gasLimit / elasticity;
@@ -48,7 +50,9 @@ export const nextBaseFee = (parent: FeeParent, rules: Rules, chain?: FeeDefaults
 
 /** Moves the base fee towards the target. Above the target it rises by 1 wei or more. */
 const adjustBaseFee = (baseFee: bigint, used: bigint, target: bigint, denominator: bigint): bigint => {
-  if (used === target || target === 0n) return baseFee;
+  if (used === target || target === 0n) {
+    return baseFee;
+  }
   if (used < target) {
     const change = (baseFee * (target - used)) / target / denominator;
     return change > baseFee ? 0n : baseFee - change;
@@ -78,11 +82,15 @@ const feeRules = ({ extraData }: FeeParent, rules: Rules, chain: FeeDefaults | u
     ...chain,
     minBaseFee: 0n,
   };
-  if (!isOpForkActive(rules, "holocene") || extraData.length < HOLOCENE_BYTES) return defaults;
+  if (!isOpForkActive(rules, "holocene") || extraData.length < HOLOCENE_BYTES) {
+    return defaults;
+  }
   const view = new DataView(extraData.buffer, extraData.byteOffset, extraData.byteLength);
   const denominator = BigInt(view.getUint32(1));
   const elasticity = BigInt(view.getUint32(5));
   const minBaseFee = extraData.length >= JOVIAN_BYTES ? view.getBigUint64(HOLOCENE_BYTES) : 0n;
-  if (denominator === 0n || elasticity === 0n) return { ...defaults, minBaseFee };
+  if (denominator === 0n || elasticity === 0n) {
+    return { ...defaults, minBaseFee };
+  }
   return { denominator, elasticity, minBaseFee };
 };

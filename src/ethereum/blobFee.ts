@@ -34,7 +34,9 @@ export const nextExcessBlobGas = (parent: BlobParent, schedule: BlobSchedule, ha
   const { target, max } = schedule;
   const excess = parent.excessBlobGas + parent.blobGasUsed;
   const targetGas = target * GAS_PER_BLOB;
-  if (excess < targetGas) return 0n;
+  if (excess < targetGas) {
+    return 0n;
+  }
   if (hasReserve && BLOB_BASE_COST * parent.baseFee > GAS_PER_BLOB * blobBaseFee(parent.excessBlobGas, schedule)) {
     return parent.excessBlobGas + (parent.blobGasUsed * (max - target)) / max;
   }

@@ -63,7 +63,9 @@ export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = 
     header.requestsHash,
   ];
   for (const field of later) {
-    if (field === undefined) break;
+    if (field === undefined) {
+      break;
+    }
     fields.push(typeof field === "bigint" ? encodeNumber(field) : data(field));
   }
   return encodeList([...fields, ...more]);
@@ -94,7 +96,9 @@ export const formatHeader = (header: BlockHeader, hash: Hash): Record<string, st
   const { baseFeePerGas, withdrawalsRoot, blobGasUsed, excessBlobGas, parentBeaconBlockRoot, requestsHash } = header;
   const later = { baseFeePerGas, withdrawalsRoot, blobGasUsed, excessBlobGas, parentBeaconBlockRoot, requestsHash };
   for (const [name, value] of Object.entries(later)) {
-    if (value !== undefined) formatted[name] = typeof value === "bigint" ? formatQuantity(value) : value;
+    if (value !== undefined) {
+      formatted[name] = typeof value === "bigint" ? formatQuantity(value) : value;
+    }
   }
   return formatted;
 };
@@ -105,7 +109,9 @@ export const formatHeader = (header: BlockHeader, hash: Hash): Record<string, st
  */
 export const blockSize = (header: BlockHeader, rawTransactions: readonly Uint8Array[]): Quantity => {
   let payload = 0;
-  for (const raw of rawTransactions) payload += (raw[0] ?? 0) >= 0xc0 ? raw.length : bytesLength(raw);
+  for (const raw of rawTransactions) {
+    payload += (raw[0] ?? 0) >= 0xc0 ? raw.length : bytesLength(raw);
+  }
   const emptyLists = header.withdrawalsRoot === undefined ? 1 : 2;
   return formatQuantity(listLength(encodeHeader(header).length + listLength(payload) + emptyLists));
 };

@@ -14,19 +14,29 @@ const isTag = (value: unknown): value is BlockTag => TAGS.has(value);
 
 /** Returns a tag of the execution API, or `undefined`. `unsafe`, which OP-stack nodes also accept, is `latest`. */
 export const parseBlockTag = (value: unknown): BlockTag | undefined => {
-  if (value === "unsafe") return "latest";
+  if (value === "unsafe") {
+    return "latest";
+  }
   return isTag(value) ? value : undefined;
 };
 const MAX_NUMBER = 2n ** 63n - 1n;
 
 /** Parses a block number up to 2^63 - 1, the limit of geth. Accepts leading zeros (docs/answers.md, Parameters). Throws -32602 with `name`. */
 const parseBlockNumber = (value: unknown, name: string): bigint => {
-  if (typeof value !== "string") throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
+  if (typeof value !== "string") {
+    throw invalidParams(`invalid ${name}: want a hex string or a block tag`);
+  }
   const hex = lowerPrefix(value);
-  if (!/^0x/i.test(value)) throw invalidParams(`invalid ${name}: hex string without 0x prefix`);
-  if (!isQuantity(hex)) throw invalidParams(`invalid ${name}: invalid hex string`);
+  if (!/^0x/i.test(value)) {
+    throw invalidParams(`invalid ${name}: hex string without 0x prefix`);
+  }
+  if (!isQuantity(hex)) {
+    throw invalidParams(`invalid ${name}: invalid hex string`);
+  }
   const number = BigInt(hex);
-  if (number > MAX_NUMBER) throw invalidParams(`invalid ${name}: block number larger than int64`);
+  if (number > MAX_NUMBER) {
+    throw invalidParams(`invalid ${name}: block number larger than int64`);
+  }
   return number;
 };
 
@@ -38,8 +48,12 @@ export const parseBlockNumberOrTag = (value: unknown, name: string): BlockParame
 /** Parses a block parameter. Accepts a bare hash of 32 bytes, like geth and reth, and the objects of EIP-1898. */
 export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): BlockParameter => {
   const bareHash = lowerPrefix(value);
-  if (isHash(bareHash)) return { hash: lower(bareHash), requireCanonical: false };
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return parseBlockNumberOrTag(value, name);
+  if (isHash(bareHash)) {
+    return { hash: lower(bareHash), requireCanonical: false };
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return parseBlockNumberOrTag(value, name);
+  }
   const given: { [key: string]: unknown } = { ...value };
   // For geth and its clients, null is the same as a missing field.
   const [blockHash, blockNumber, requireCanonical] = [
@@ -53,9 +67,13 @@ export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): Block
   if (requireCanonical !== undefined && typeof requireCanonical !== "boolean") {
     throw invalidParams(`invalid ${name}: requireCanonical must be a boolean`);
   }
-  if (blockNumber !== undefined) return parseBlockNumberOrTag(blockNumber, `${name}.blockNumber`);
+  if (blockNumber !== undefined) {
+    return parseBlockNumberOrTag(blockNumber, `${name}.blockNumber`);
+  }
   const hash = lowerPrefix(blockHash);
-  if (!isHash(hash)) throw invalidParams(`invalid ${name}: blockHash must be 32 bytes of hex`);
+  if (!isHash(hash)) {
+    throw invalidParams(`invalid ${name}: blockHash must be 32 bytes of hex`);
+  }
   return { hash: lower(hash), requireCanonical: requireCanonical === true };
 };
 

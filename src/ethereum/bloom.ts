@@ -11,11 +11,15 @@ const memoizedBits = new Map<Data, readonly [number, number, number]>();
 /** Returns the three bits of a value, as positions from the lowest bit of the last byte. Source: Yellow Paper, 4.3.1. */
 const bitsOf = (value: Data): readonly [number, number, number] => {
   const memoized = memoizedBits.get(value);
-  if (memoized !== undefined) return memoized;
+  if (memoized !== undefined) {
+    return memoized;
+  }
   const hash = keccak256(parseData(value));
   const bit = (offset: number) => (((hash[offset] ?? 0) << 8) | (hash[offset + 1] ?? 0)) & 2047;
   const bits = [bit(0), bit(2), bit(4)] as const;
-  if (memoizedBits.size >= MAX_MEMOIZED) memoizedBits.clear();
+  if (memoizedBits.size >= MAX_MEMOIZED) {
+    memoizedBits.clear();
+  }
   memoizedBits.set(value, bits);
   return bits;
 };
@@ -37,7 +41,9 @@ export const bloomContains = (bloom: Uint8Array, value: Data): boolean =>
 
 /** Adds all bits of `other` to `bloom`. */
 export const orBloom = (bloom: Uint8Array, other: Uint8Array): void => {
-  for (let index = 0; index < BLOOM_BYTES; index++) bloom[index] = (bloom[index] ?? 0) | (other[index] ?? 0);
+  for (let index = 0; index < BLOOM_BYTES; index++) {
+    bloom[index] = (bloom[index] ?? 0) | (other[index] ?? 0);
+  }
 };
 
 /** Returns the bloom of the addresses and topics of `logs`. */
@@ -47,7 +53,9 @@ export const bloomOfLogs = (
   const bloom = createBloom();
   for (const log of logs) {
     addToBloom(bloom, log.address);
-    for (const topic of log.topics) addToBloom(bloom, topic);
+    for (const topic of log.topics) {
+      addToBloom(bloom, topic);
+    }
   }
   return bloom;
 };

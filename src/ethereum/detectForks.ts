@@ -35,9 +35,13 @@ const FORKS_BY_SELECTOR: ReadonlyMap<string, OpFork> = new Map([
 
 /** Returns the fork that a block of an OP-stack chain shows, with whole transactions. */
 export const detectForkFromBlock = (block: unknown): OpFork | undefined => {
-  if (!isRecord(block) || !Array.isArray(block.transactions)) return undefined;
+  if (!isRecord(block) || !Array.isArray(block.transactions)) {
+    return undefined;
+  }
   const [first]: readonly unknown[] = block.transactions;
-  if (!isRecord(first) || first.type !== "0x7e") return undefined;
+  if (!isRecord(first) || first.type !== "0x7e") {
+    return undefined;
+  }
   return FORKS_BY_SELECTOR.get(String(first.input).slice(0, 10));
 };
 
@@ -52,7 +56,9 @@ export const hasClz = (result: unknown): boolean => typeof result === "string" &
  * They count as active since the newest known fork.
  */
 export const withShownForks = (forks: ChainForks, shown: OpFork | undefined): ChainForks => {
-  if (forks.op === undefined || shown === undefined) return forks;
+  if (forks.op === undefined || shown === undefined) {
+    return forks;
+  }
   const newest = Object.values(forks.op).reduce(larger, 0n);
   const upTo = opForksUpTo(forks.chainId, shown).op ?? {};
   const later = Object.keys(upTo).map((fork) => [fork, newest] as const);

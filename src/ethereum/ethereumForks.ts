@@ -25,7 +25,9 @@ const MAINNET_DEPOSITS = "0x00000000219ab540356cbb839cbe05303d7705fa";
 /** Returns the forks of a public network, or `undefined` for any other chain. */
 export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
   const row = ETHEREUM_FORK_TIMES.find((each) => BigInt(each.chainId) === chainId);
-  if (row === undefined) return undefined;
+  if (row === undefined) {
+    return undefined;
+  }
   const blocks = Object.entries(row.blocks).map(([fork, block]) => ({ fork, block: BigInt(block) }));
   const times = Object.entries(row.times).map(([fork, time]) => ({ fork, timestamp: BigInt(time) }));
   return {
@@ -106,10 +108,14 @@ const orderOf = (name: string): number => (ETHEREUM_FORKS as readonly string[]).
 
 const parseBlobSchedule = (value: unknown): Partial<Record<EthereumFork, BlobSchedule>> => {
   const schedules: Partial<Record<EthereumFork, BlobSchedule>> = {};
-  if (typeof value !== "object" || value === null) return schedules;
+  if (typeof value !== "object" || value === null) {
+    return schedules;
+  }
   for (const [fork, entry] of Object.entries(value)) {
     const { target, max, baseFeeUpdateFraction } = entry as Record<string, number>;
-    if (target === undefined || max === undefined || baseFeeUpdateFraction === undefined) continue;
+    if (target === undefined || max === undefined || baseFeeUpdateFraction === undefined) {
+      continue;
+    }
     schedules[fork as EthereumFork] = {
       target: BigInt(target),
       max: BigInt(max),

@@ -30,7 +30,9 @@ const matchEncodedLength = (length: number): number => {
 const countMatched = (bytes: Uint8Array, reference: number, at: number): number => {
   const limit = bytes.length - MATCH_TAIL - (at + 3);
   let same = 0;
-  while (same < limit && bytes[reference + 3 + same] === bytes[at + 3 + same]) same++;
+  while (same < limit && bytes[reference + 3 + same] === bytes[at + 3 + same]) {
+    same++;
+  }
   return same < limit ? same + 1 : same;
 };
 
@@ -55,16 +57,24 @@ export const fastLzLength = (bytes: Uint8Array): number => {
       reference = seen[slot] ?? 0;
       seen[slot] = at;
       distance = at - reference;
-      if (at >= limit) break;
+      if (at >= limit) {
+        break;
+      }
       at++;
     } while (distance >= MAX_DISTANCE || value !== read24(bytes, reference));
-    if (at >= limit) break;
+    if (at >= limit) {
+      break;
+    }
     at--;
-    if (at > anchor) length += literalsLength(at - anchor);
+    if (at > anchor) {
+      length += literalsLength(at - anchor);
+    }
     const matched = countMatched(bytes, reference, at);
     length += matchEncodedLength(matched);
     at += matched;
-    for (const end = at + 2; at < end; at++) seen[hash(read24(bytes, at))] = at;
+    for (const end = at + 2; at < end; at++) {
+      seen[hash(read24(bytes, at))] = at;
+    }
     anchor = at;
   }
   return length + literalsLength(bytes.length - anchor);

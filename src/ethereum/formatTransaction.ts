@@ -34,7 +34,9 @@ export const formatTransaction = (transaction: Transaction, place: TransactionPl
     type: formatQuantity(transaction.type),
     value: formatQuantity(transaction.value),
   };
-  if (transaction.type !== DEPOSIT_TYPE) return { ...common, ...formatSigned(transaction) };
+  if (transaction.type !== DEPOSIT_TYPE) {
+    return { ...common, ...formatSigned(transaction) };
+  }
   return {
     ...common,
     from: transaction.from,
@@ -53,11 +55,19 @@ export const formatTransaction = (transaction: Transaction, place: TransactionPl
 
 /** Returns the sender's price per gas. Without a base fee (not in a block) it is the maximum. */
 export const effectiveGasPrice = (transaction: Transaction, baseFee: bigint | undefined): bigint => {
-  if (transaction.type === DEPOSIT_TYPE) return 0n;
-  if (transaction.type === 0 || transaction.type === 1) return transaction.gasPrice;
-  if (baseFee === undefined) return transaction.maxFeePerGas;
+  if (transaction.type === DEPOSIT_TYPE) {
+    return 0n;
+  }
+  if (transaction.type === 0 || transaction.type === 1) {
+    return transaction.gasPrice;
+  }
+  if (baseFee === undefined) {
+    return transaction.maxFeePerGas;
+  }
   const wanted = baseFee + transaction.maxPriorityFeePerGas;
-  if (wanted < transaction.maxFeePerGas) return wanted;
+  if (wanted < transaction.maxFeePerGas) {
+    return wanted;
+  }
   return transaction.maxFeePerGas;
 };
 
@@ -71,12 +81,16 @@ const formatSigned = (transaction: SignedTransaction): RpcTransaction => {
     r: formatQuantity(signature.r),
     s: formatQuantity(signature.s),
   };
-  if (transaction.type === 0) return signed;
+  if (transaction.type === 0) {
+    return signed;
+  }
   return { ...signed, yParity, accessList: transaction.accessList, ...formatFees(transaction) };
 };
 
 const formatFees = (transaction: Exclude<SignedTransaction, { type: 0 }>): RpcTransaction => {
-  if (transaction.type === 1) return {};
+  if (transaction.type === 1) {
+    return {};
+  }
   const fees = {
     maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
     maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),
@@ -85,7 +99,9 @@ const formatFees = (transaction: Exclude<SignedTransaction, { type: 0 }>): RpcTr
     const { maxFeePerBlobGas, blobVersionedHashes } = transaction;
     return { ...fees, maxFeePerBlobGas: formatQuantity(maxFeePerBlobGas), blobVersionedHashes };
   }
-  if (transaction.type === 2) return fees;
+  if (transaction.type === 2) {
+    return fees;
+  }
   return {
     ...fees,
     authorizationList: transaction.authorizationList.map(({ chainId, address, nonce, yParity, r, s }) => ({

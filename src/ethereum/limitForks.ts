@@ -13,7 +13,9 @@ export const findHeaderDifference = (
   before: RuleDifference | undefined,
 ): RuleDifference | undefined => {
   const names = unknownFields(header);
-  if (names.length === 0) return undefined;
+  if (names.length === 0) {
+    return undefined;
+  }
   return { from: smaller(before?.from ?? timestamp, timestamp), what: `header field ${names.join(", ")}` };
 };
 

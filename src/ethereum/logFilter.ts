@@ -47,23 +47,37 @@ const canonical = <T extends string>(values: readonly T[]): T[] => [...new Set(v
 const lower = (value: Hex): Hex => `0x${value.slice(2).toLowerCase()}`;
 
 const parseBound = (value: unknown, name: string): BlockNumberOrTag | undefined => {
-  if (value === undefined || value === null) return undefined;
+  if (value === undefined || value === null) {
+    return undefined;
+  }
   const tag = parseBlockTag(value);
-  if (tag !== undefined) return tag;
+  if (tag !== undefined) {
+    return tag;
+  }
   const hex = lowerPrefix(value);
-  if (!isQuantity(hex)) throw invalidParams(`${name}: expected a hex number or a block tag`);
+  if (!isQuantity(hex)) {
+    throw invalidParams(`${name}: expected a hex number or a block tag`);
+  }
   const number = BigInt(hex);
-  if (number > MAX_BLOCK_NUMBER) throw invalidParams(`${name}: block number larger than 64 bits`);
+  if (number > MAX_BLOCK_NUMBER) {
+    throw invalidParams(`${name}: block number larger than 64 bits`);
+  }
   return number;
 };
 
 const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
-  if (value === undefined || value === null) return [];
+  if (value === undefined || value === null) {
+    return [];
+  }
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  if (values.length > maxAddresses) throw invalidParams(`address: more than ${maxAddresses} addresses`);
+  if (values.length > maxAddresses) {
+    throw invalidParams(`address: more than ${maxAddresses} addresses`);
+  }
   const addresses = values.map((each) => {
     const hex = lowerPrefix(each);
-    if (!isAddress(hex)) throw invalidParams("address: expected 20 bytes of hex, or a list of such");
+    if (!isAddress(hex)) {
+      throw invalidParams("address: expected 20 bytes of hex, or a list of such");
+    }
     return lower(hex);
   });
   return canonical(addresses);
@@ -71,28 +85,42 @@ const parseAddresses = (value: unknown, maxAddresses: number): Address[] => {
 
 const parsePosition = (value: unknown, position: number, maxTopics: number): Hash[] => {
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  if (values.length > maxTopics) throw invalidParams(`topics[${position}]: more than ${maxTopics} topics`);
+  if (values.length > maxTopics) {
+    throw invalidParams(`topics[${position}]: more than ${maxTopics} topics`);
+  }
   // In geth a null among alternatives makes the position match any topic.
-  if (values.includes(null)) return [];
+  if (values.includes(null)) {
+    return [];
+  }
   const topics = values.map((each) => {
     const hex = lowerPrefix(each);
-    if (!isHash(hex)) throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
+    if (!isHash(hex)) {
+      throw invalidParams(`topics[${position}]: expected null, 32 bytes of hex, or a list of such`);
+    }
     return lower(hex);
   });
   return canonical(topics);
 };
 
 const parseTopics = (value: unknown, maxTopics: number): Hash[][] => {
-  if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) throw invalidParams("topics: expected a list");
-  if (value.length > MAX_TOPIC_POSITIONS) throw invalidParams(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
+  if (value === undefined || value === null) {
+    return [];
+  }
+  if (!Array.isArray(value)) {
+    throw invalidParams("topics: expected a list");
+  }
+  if (value.length > MAX_TOPIC_POSITIONS) {
+    throw invalidParams(`topics: more than ${MAX_TOPIC_POSITIONS} positions`);
+  }
   return value.map((each: unknown, position) => parsePosition(each, position, maxTopics));
 };
 
 const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
   const blockHash = lowerPrefix(value.blockHash);
   if (blockHash !== undefined && blockHash !== null) {
-    if (!isHash(blockHash)) throw invalidParams("blockHash: expected 32 bytes of hex");
+    if (!isHash(blockHash)) {
+      throw invalidParams("blockHash: expected 32 bytes of hex");
+    }
     return { blockHash: lower(blockHash) };
   }
   return { fromBlock: parseBound(value.fromBlock, "fromBlock"), toBlock: parseBound(value.toBlock, "toBlock") };
@@ -100,7 +128,9 @@ const parseBlocks = (value: Readonly<Record<string, unknown>>): LogBlocks => {
 
 /** Parses the client's filter object. A range beside `blockHash` is ignored. Source: docs/service.md, eth_getLogs. */
 export const parseLogQuery = (value: unknown, limits: LogFilterLimits): LogQuery => {
-  if (!isObject(value)) throw invalidParams("filter: expected an object");
+  if (!isObject(value)) {
+    throw invalidParams("filter: expected an object");
+  }
   return {
     blocks: parseBlocks(value),
     filter: {

@@ -42,7 +42,9 @@ const dimensionsOf = ({ addresses, topics }: LogFilter): readonly (readonly stri
 const keysOf = function* ({ address, topics }: MatchedLog): Generator<string> {
   yield ANY;
   yield ADDRESS + address;
-  for (const [at, topic] of topics.entries()) yield at + topic;
+  for (const [at, topic] of topics.entries()) {
+    yield at + topic;
+  }
 };
 
 /** Compiles a filter. It uses sets, because a filter may contain a thousand values in each position. */
@@ -75,23 +77,33 @@ class BucketLogIndex<T> implements LogIndex<T> {
   delete(filter: LogFilter, entry: T): void {
     const text = canonicalLogFilter(filter);
     const group = this.#groups.get(text);
-    if (!group?.entries.delete(entry)) return;
+    if (!group?.entries.delete(entry)) {
+      return;
+    }
     this.#size--;
-    if (group.entries.size > 0) return;
+    if (group.entries.size > 0) {
+      return;
+    }
     this.#groups.delete(text);
     this.#removeGroup(group);
   }
 
   *match(log: MatchedLog): Generator<T> {
     for (const key of keysOf(log)) {
-      for (const group of this.#buckets.get(key) ?? []) if (group.matches(log)) yield* group.entries;
+      for (const group of this.#buckets.get(key) ?? []) {
+        if (group.matches(log)) {
+          yield* group.entries;
+        }
+      }
     }
   }
 
   /** Chooses the dimension with the smallest buckets. An address or topic that all filters share excludes no filter. */
   #chooseKeys(filter: LogFilter): readonly string[] {
     const [first, ...others] = dimensionsOf(filter);
-    if (first === undefined) return [ANY];
+    if (first === undefined) {
+      return [ANY];
+    }
     return others.reduce((best, keys) => (this.#longest(keys) < this.#longest(best) ? keys : best), first);
   }
 
@@ -112,7 +124,9 @@ class BucketLogIndex<T> implements LogIndex<T> {
     for (const key of group.keys) {
       const bucket = this.#buckets.get(key);
       bucket?.delete(group);
-      if (bucket?.size === 0) this.#buckets.delete(key);
+      if (bucket?.size === 0) {
+        this.#buckets.delete(key);
+      }
     }
   }
 }

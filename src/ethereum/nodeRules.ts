@@ -33,9 +33,13 @@ export const findRuleDifference = (
   forks: ChainForks,
   genesisHash: Hash,
 ): RuleDifference | undefined => {
-  if (!isRecord(config)) return undefined;
+  if (!isRecord(config)) {
+    return undefined;
+  }
   const differences = [config.current, config.next, config.last].flatMap((entry) => {
-    if (!isRecord(entry) || !isTime(entry.activationTime)) return [];
+    if (!isRecord(entry) || !isTime(entry.activationTime)) {
+      return [];
+    }
     const from = BigInt(entry.activationTime);
     const what = areRulesKnown(forks, from) ? compareEntry(entry, from, forks, genesisHash) : undefined;
     return what === undefined ? [] : [{ from, what }];
@@ -44,7 +48,9 @@ export const findRuleDifference = (
 };
 
 const compareEntry = (entry: Fields, from: bigint, forks: ChainForks, genesisHash: Hash): string | undefined => {
-  if (from !== 0n && !timesOf(forks).includes(from)) return `activation time ${from}`;
+  if (from !== 0n && !timesOf(forks).includes(from)) {
+    return `activation time ${from}`;
+  }
   const rules = newestRulesAt(forks, UNBOUNDED, from);
   return (
     compareBlobs(entry.blobSchedule, rules) ??
@@ -63,7 +69,9 @@ const timesOf = ({ activations, op = {} }: ChainForks): readonly (bigint | undef
 ];
 
 const compareBlobs = (schedule: unknown, { blobs }: Rules): string | undefined => {
-  if (blobs === undefined || !isRecord(schedule)) return undefined;
+  if (blobs === undefined || !isRecord(schedule)) {
+    return undefined;
+  }
   const { target, max, baseFeeUpdateFraction } = schedule;
   const isSame =
     target === Number(blobs.target) &&
@@ -78,13 +86,19 @@ const LAST_PRAGUE = 0x11n;
 const P256_VERIFY = 0x100n;
 
 const isPrecompile = (address: bigint, rules: Rules): boolean => {
-  if (address === P256_VERIFY) return isForkActive(rules, "osaka") || isOpForkActive(rules, "fjord");
-  if (isForkActive(rules, "prague")) return address <= LAST_PRAGUE;
+  if (address === P256_VERIFY) {
+    return isForkActive(rules, "osaka") || isOpForkActive(rules, "fjord");
+  }
+  if (isForkActive(rules, "prague")) {
+    return address <= LAST_PRAGUE;
+  }
   return address <= (isForkActive(rules, "cancun") ? LAST_CANCUN : LAST_ISTANBUL);
 };
 
 const findUnknownPrecompile = (precompiles: unknown, rules: Rules, from: bigint): string | undefined => {
-  if (!isRecord(precompiles)) return undefined;
+  if (!isRecord(precompiles)) {
+    return undefined;
+  }
   const natives = nativeContracts(rules.chainId, from);
   const isKnown = (address: unknown): boolean =>
     isQuantity(address) &&
@@ -94,7 +108,9 @@ const findUnknownPrecompile = (precompiles: unknown, rules: Rules, from: bigint)
 };
 
 const findUnknownContract = (contracts: unknown): string | undefined => {
-  if (!isRecord(contracts)) return undefined;
+  if (!isRecord(contracts)) {
+    return undefined;
+  }
   const isKnown = ([name, address]: readonly [string, unknown]): boolean => {
     const known = SYSTEM_CONTRACTS.get(name) ?? String(address).toLowerCase();
     return SYSTEM_CONTRACTS.has(name) && String(address).toLowerCase() === known;
@@ -110,7 +126,9 @@ const compareForkId = (
   from: bigint,
   genesisHash: Hash,
 ): string | undefined => {
-  if (!isQuantity(forkId) || forkIdBlocks === undefined) return undefined;
+  if (!isQuantity(forkId) || forkIdBlocks === undefined) {
+    return undefined;
+  }
   const times = activations.flatMap(({ timestamp = 0n }) => (timestamp > 0n && timestamp <= from ? [timestamp] : []));
   const ours = [...forkIdBlocks, ...times].reduce(addFork, crc32(parseData(genesisHash)));
   return BigInt(forkId) === BigInt(ours) ? undefined : `fork id ${forkId}`;

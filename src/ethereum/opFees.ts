@@ -46,7 +46,9 @@ const footprintScalar = (told: bigint): bigint => (told === 0n ? DEFAULT_FOOTPRI
 
 /** Reads the calldata of the L1-attributes deposit. Later forks appended fields to the packed layout of Ecotone. */
 export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {
-  if (formatData(calldata.subarray(0, 4)) === BEDROCK_SELECTOR) return parseBedrock(calldata);
+  if (formatData(calldata.subarray(0, 4)) === BEDROCK_SELECTOR) {
+    return parseBedrock(calldata);
+  }
   const number = (from: number, to: number) => numberAt(calldata, from, to);
   return {
     baseFeeScalar: number(4, 8),
@@ -120,7 +122,11 @@ const estimateSize = (raw: Uint8Array): bigint =>
 
 const calldataGas = (raw: Uint8Array): bigint => {
   let zeros = 0;
-  for (const byte of raw) if (byte === 0) zeros++;
+  for (const byte of raw) {
+    if (byte === 0) {
+      zeros++;
+    }
+  }
   return BigInt(zeros) * ZERO_BYTE_GAS + BigInt(raw.length - zeros) * BYTE_GAS;
 };
 
@@ -133,7 +139,9 @@ const NO_COST: L1Cost = { fee: 0n, gasUsed: 0n };
 
 /** Returns the sender's fee for the data on L1. Source: docs/reference/op-stack.md, Fees and receipts. */
 export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost => {
-  if (raw[0] === DEPOSIT_TYPE) return NO_COST;
+  if (raw[0] === DEPOSIT_TYPE) {
+    return NO_COST;
+  }
   const scaled = BYTE_GAS * l1.baseFee * l1.baseFeeScalar + l1.blobBaseFee * l1.blobBaseFeeScalar;
   if (isOpForkActive(rules, "fjord")) {
     const size = estimateSize(raw);
@@ -149,7 +157,9 @@ export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost 
 
 /** Returns the operator fee for an amount of gas. Source: docs/reference/op-stack.md, Fees and receipts. */
 export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint => {
-  if (!isOpForkActive(rules, "isthmus")) return 0n;
+  if (!isOpForkActive(rules, "isthmus")) {
+    return 0n;
+  }
   const { operatorFeeScalar: scalar, operatorFeeConstant: constant } = l1;
   return (isOpForkActive(rules, "jovian") ? gas * scalar * 100n : (gas * scalar) / MILLION) + constant;
 };

@@ -13,7 +13,9 @@ const rowOf = (chainId: bigint) => OP_FORK_TIMES.find((row) => BigInt(row.chainI
 /** Returns the forks of a public chain of the OP stack, or `undefined` for any other chain. */
 export const opForks = (chainId: bigint): ChainForks | undefined => {
   const row = rowOf(chainId);
-  if (row === undefined) return undefined;
+  if (row === undefined) {
+    return undefined;
+  }
   const times = Object.entries(row.times).map(([fork, time]) => [fork, BigInt(time)] as const);
   const forks = createOpForks(chainId, { regolith: 0n, ...Object.fromEntries(times) });
   return row.ownRules ? { ...forks, unknownFrom: 0n } : forks;

@@ -15,11 +15,15 @@ interface Leaf {
  * No key is a prefix of another, so each node is encoded once, from the leaves up. Source: Yellow Paper, appendix D.
  */
 export const orderedTrieRoot = (values: readonly Uint8Array[]): Hash => {
-  if (values.length === 0) return formatData(keccak256(EMPTY_STRING));
+  if (values.length === 0) {
+    return formatData(keccak256(EMPTY_STRING));
+  }
   // Keys in order: 0x01 to 0x7f, then 0x80 (index zero), then 0x8180 and longer keys.
   const leaves = values.map((value, index) => ({ key: nibbles(encodeNumber(index)), value }));
   const [zero] = leaves.splice(0, 1);
-  if (zero !== undefined) leaves.splice(127, 0, zero);
+  if (zero !== undefined) {
+    leaves.splice(127, 0, zero);
+  }
   return formatData(keccak256(encodeNode(leaves, 0, leaves.length, 0)));
 };
 
@@ -27,10 +31,16 @@ export const orderedTrieRoot = (values: readonly Uint8Array[]): Hash => {
 const encodeNode = (leaves: readonly Leaf[], from: number, to: number, depth: number): Uint8Array => {
   const first = leaves[from];
   const last = leaves[to - 1];
-  if (first === undefined || last === undefined) throw new RangeError("a node has at least one leaf");
-  if (from === to - 1) return encodeList([path(first.key, depth, first.key.length, true), encodeBytes(first.value)]);
+  if (first === undefined || last === undefined) {
+    throw new RangeError("a node has at least one leaf");
+  }
+  if (from === to - 1) {
+    return encodeList([path(first.key, depth, first.key.length, true), encodeBytes(first.value)]);
+  }
   let fork = depth;
-  while (first.key[fork] === last.key[fork]) fork++;
+  while (first.key[fork] === last.key[fork]) {
+    fork++;
+  }
   if (fork > depth) {
     return encodeList([path(first.key, depth, fork, false), reference(encodeNode(leaves, from, to, fork))]);
   }
@@ -38,7 +48,9 @@ const encodeNode = (leaves: readonly Leaf[], from: number, to: number, depth: nu
   let start = from;
   for (let nibble = 0; nibble < BRANCH_WIDTH; nibble++) {
     let end = start;
-    while (end < to && leaves[end]?.key[depth] === nibble) end++;
+    while (end < to && leaves[end]?.key[depth] === nibble) {
+      end++;
+    }
     children.push(end === start ? EMPTY_STRING : reference(encodeNode(leaves, start, end, depth + 1)));
     start = end;
   }
@@ -56,7 +68,9 @@ const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8
   const flag = (isLeaf ? 2 : 0) + (isOdd ? 1 : 0);
   const head = Uint8Array.of(flag * 16 + (isOdd ? (key[from] ?? 0) : 0));
   const rest: number[] = [];
-  for (let at = isOdd ? from + 1 : from; at < to; at += 2) rest.push((key[at] ?? 0) * 16 + (key[at + 1] ?? 0));
+  for (let at = isOdd ? from + 1 : from; at < to; at += 2) {
+    rest.push((key[at] ?? 0) * 16 + (key[at + 1] ?? 0));
+  }
   return encodeBytes(concatBytes([head, Uint8Array.from(rest)]));
 };
 

@@ -24,10 +24,16 @@ import { createReader, decodeList, type Item, type Reader } from "./transactionF
  */
 export const parseTransaction = (raw: Uint8Array): Transaction => {
   const first = raw[0];
-  if (first === undefined) throw new InvalidTransaction("no bytes");
-  if (first >= 0xc0) return parseLegacy(raw);
+  if (first === undefined) {
+    throw new InvalidTransaction("no bytes");
+  }
+  if (first >= 0xc0) {
+    return parseLegacy(raw);
+  }
   const parse = PARSERS.get(first);
-  if (parse === undefined) throw new InvalidTransaction(`unsupported transaction type ${first}`);
+  if (parse === undefined) {
+    throw new InvalidTransaction(`unsupported transaction type ${first}`);
+  }
   return parse(raw, decodeList(raw.subarray(1)));
 };
 
@@ -82,7 +88,9 @@ const parseLegacy = (raw: Uint8Array): LegacyTransaction => {
   const v = read.number();
   // EIP-155: v = 35 + 2 * chain id + parity. Before EIP-155, v is 27 or 28.
   const isProtected = v >= 35n;
-  if (!isProtected && v !== 27n && v !== 28n) throw new InvalidTransaction(`v is ${v}`);
+  if (!isProtected && v !== 27n && v !== 28n) {
+    throw new InvalidTransaction(`v is ${v}`);
+  }
   const chainId = isProtected ? (v - 35n) / 2n : undefined;
   const signature: Signature = { yParity: (v - 27n) % 2n === 0n ? 0 : 1, r: read.number(), s: read.number() };
   return { type: 0, ...rawAndHash(raw), nonce, gasPrice, ...call, v, chainId, signature };
@@ -110,7 +118,9 @@ const parseDynamicFee = (raw: Uint8Array, items: readonly Item[]): DynamicFeeTra
 const parseBlob = (raw: Uint8Array, items: readonly Item[]): BlobTransaction => {
   const [inner] = items;
   // The network form is [transaction, ...blobs and proofs] (EIP-4844, EIP-7594). The hash is of the transaction alone.
-  if (Array.isArray(inner)) return parseBlob(concatBytes([Uint8Array.of(3), RLP.encode(inner)]), inner);
+  if (Array.isArray(inner)) {
+    return parseBlob(concatBytes([Uint8Array.of(3), RLP.encode(inner)]), inner);
+  }
   const read = createReader(items, 14);
   return {
     type: 3,

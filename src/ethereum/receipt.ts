@@ -34,8 +34,12 @@ export const encodeReceipt = (receipt: Receipt): Uint8Array => {
     encodeLogs(receipt.logs),
   ];
   if (receipt.type === DEPOSIT_TYPE) {
-    if (receipt.depositNonce !== undefined) fields.push(encodeNumber(receipt.depositNonce));
-    if (receipt.depositReceiptVersion !== undefined) fields.push(encodeNumber(receipt.depositReceiptVersion));
+    if (receipt.depositNonce !== undefined) {
+      fields.push(encodeNumber(receipt.depositNonce));
+    }
+    if (receipt.depositReceiptVersion !== undefined) {
+      fields.push(encodeNumber(receipt.depositReceiptVersion));
+    }
   }
   const payload = encodeList(fields);
   return receipt.type === 0 ? payload : concatBytes([Uint8Array.of(receipt.type), payload]);
@@ -47,14 +51,18 @@ const TOPIC_BYTES = 33;
 /** Logs are most of a receipt. Their lengths are computed first, so that all are written into one array. */
 const encodeLogs = (logs: readonly LogEntry[]): Uint8Array => {
   let length = 0;
-  for (const log of logs) length += listLength(logPayload(log));
+  for (const log of logs) {
+    length += listLength(logPayload(log));
+  }
   const encoded = new Uint8Array(listLength(length));
   let at = writePrefix(encoded, 0, length, 0xc0);
   for (const log of logs) {
     at = writePrefix(encoded, at, logPayload(log), 0xc0);
     at = writeItem(encoded, at, log.address);
     at = writePrefix(encoded, at, log.topics.length * TOPIC_BYTES, 0xc0);
-    for (const topic of log.topics) at = writeItem(encoded, at, topic);
+    for (const topic of log.topics) {
+      at = writeItem(encoded, at, topic);
+    }
     at = writeItem(encoded, at, log.data);
   }
   return encoded;

@@ -11,10 +11,13 @@ export const prefixLength = (length: number): number =>
 /** Writes a prefix at `at` and returns the offset of its payload. `offset`: 0x80 for a string, 0xc0 for a list. */
 export const writePrefix = (into: Uint8Array, at: number, length: number, offset: 0x80 | 0xc0): number => {
   const size = prefixLength(length);
-  if (size === 1) into[at] = offset + length;
-  else {
+  if (size === 1) {
+    into[at] = offset + length;
+  } else {
     into[at] = offset + 54 + size;
-    for (let byte = 1, rest = length; byte < size; byte++, rest >>>= 8) into[at + size - byte] = rest;
+    for (let byte = 1, rest = length; byte < size; byte++, rest >>>= 8) {
+      into[at + size - byte] = rest;
+    }
   }
   return at + size;
 };
@@ -28,8 +31,12 @@ export const bytesLength = (bytes: Uint8Array): number =>
 
 /** Encodes a string. May return `bytes` itself. */
 export const encodeBytes = (bytes: Uint8Array): Uint8Array => {
-  if (bytes.length === 0) return EMPTY;
-  if (bytes.length === 1 && (bytes[0] ?? 0) < 0x80) return bytes;
+  if (bytes.length === 0) {
+    return EMPTY;
+  }
+  if (bytes.length === 1 && (bytes[0] ?? 0) < 0x80) {
+    return bytes;
+  }
   const encoded = new Uint8Array(prefixLength(bytes.length) + bytes.length);
   encoded.set(bytes, writePrefix(encoded, 0, bytes.length, 0x80));
   return encoded;
@@ -47,7 +54,9 @@ export const numberBytes = (value: bigint | number): Uint8Array => {
 /** Encodes a list of encoded items. */
 export const encodeList = (items: readonly Uint8Array[]): Uint8Array => {
   let length = 0;
-  for (const item of items) length += item.length;
+  for (const item of items) {
+    length += item.length;
+  }
   const encoded = new Uint8Array(prefixLength(length) + length);
   let at = writePrefix(encoded, 0, length, 0xc0);
   for (const item of items) {
@@ -60,7 +69,9 @@ export const encodeList = (items: readonly Uint8Array[]): Uint8Array => {
 /** Joins byte arrays into a new one. */
 export const concatBytes = (parts: readonly Uint8Array[]): Uint8Array => {
   let length = 0;
-  for (const part of parts) length += part.length;
+  for (const part of parts) {
+    length += part.length;
+  }
   const joined = new Uint8Array(length);
   let at = 0;
   for (const part of parts) {

@@ -96,7 +96,9 @@ export const rulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): R
 /** Returns the newest known rules for a block, also if its own rules are not known. */
 export const newestRulesAt = (forks: ChainForks, number: bigint, timestamp: bigint): Rules => {
   const { chainId, op } = forks;
-  if (op !== undefined) return opRulesAt(chainId, op, timestamp);
+  if (op !== undefined) {
+    return opRulesAt(chainId, op, timestamp);
+  }
   const isReached = (activation: Activation) =>
     (activation.block === undefined || number >= activation.block) &&
     (activation.timestamp === undefined || timestamp >= activation.timestamp);

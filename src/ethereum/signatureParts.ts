@@ -30,7 +30,11 @@ export const signatureParts = (transaction: SignedTransaction): SignatureParts =
 
 /** Returns the signed bytes: EIP-155 for a legacy transaction with a chain id, EIP-2718 for other types. */
 const signedBytes = (transaction: SignedTransaction, body: Uint8Array): Uint8Array => {
-  if (transaction.type !== 0) return concatBytes([Uint8Array.of(transaction.type), encodeList([body])]);
-  if (transaction.chainId === undefined) return encodeList([body]);
+  if (transaction.type !== 0) {
+    return concatBytes([Uint8Array.of(transaction.type), encodeList([body])]);
+  }
+  if (transaction.chainId === undefined) {
+    return encodeList([body]);
+  }
   return encodeList([body, encodeNumber(transaction.chainId), encodeNumber(0), encodeNumber(0)]);
 };

@@ -8,7 +8,9 @@ export type Item = Uint8Array | Item[];
 export const decodeList = (bytes: Uint8Array): Item[] => {
   try {
     const items = RLP.decode(bytes);
-    if (Array.isArray(items)) return items;
+    if (Array.isArray(items)) {
+      return items;
+    }
   } catch (error) {
     throw new InvalidTransaction("not RLP", { cause: error });
   }
@@ -20,26 +22,36 @@ export const decodeList = (bytes: Uint8Array): Item[] => {
  * The reader and each of its functions throw InvalidTransaction if the list or the next item has another form.
  */
 export const createReader = (items: readonly Item[], length: number) => {
-  if (items.length !== length) throw new InvalidTransaction(`${items.length} fields instead of ${length}`);
+  if (items.length !== length) {
+    throw new InvalidTransaction(`${items.length} fields instead of ${length}`);
+  }
   let next = 0;
   const bytes = (): Uint8Array => {
     const item = items[next++];
-    if (!(item instanceof Uint8Array)) throw new InvalidTransaction(`field ${next - 1} is a list`);
+    if (!(item instanceof Uint8Array)) {
+      throw new InvalidTransaction(`field ${next - 1} is a list`);
+    }
     return item;
   };
   const list = (): readonly Item[] => {
     const item = items[next++];
-    if (!Array.isArray(item)) throw new InvalidTransaction(`field ${next - 1} is not a list`);
+    if (!Array.isArray(item)) {
+      throw new InvalidTransaction(`field ${next - 1} is not a list`);
+    }
     return item;
   };
   const number = (maxBytes = 32): bigint => {
     const value = bytes();
-    if (value.length > maxBytes || value[0] === 0) throw new InvalidTransaction(`field ${next - 1} is not a number`);
+    if (value.length > maxBytes || value[0] === 0) {
+      throw new InvalidTransaction(`field ${next - 1} is not a number`);
+    }
     return value.length === 0 ? 0n : BigInt(formatData(value));
   };
   const sized = (size: number) => {
     const value = bytes();
-    if (value.length !== size) throw new InvalidTransaction(`field ${next - 1} has ${value.length} bytes`);
+    if (value.length !== size) {
+      throw new InvalidTransaction(`field ${next - 1} has ${value.length} bytes`);
+    }
     return formatData(value);
   };
   return {
@@ -50,13 +62,17 @@ export const createReader = (items: readonly Item[], length: number) => {
     hash: () => sized(32),
     address: () => sized(20),
     to: () => {
-      if (items[next]?.length !== 0) return sized(20);
+      if (items[next]?.length !== 0) {
+        return sized(20);
+      }
       bytes();
       return null;
     },
     flag: (): 0 | 1 => {
       const value = number(1);
-      if (value > 1n) throw new InvalidTransaction(`field ${next - 1} is neither 0 nor 1`);
+      if (value > 1n) {
+        throw new InvalidTransaction(`field ${next - 1} is neither 0 nor 1`);
+      }
       return value === 1n ? 1 : 0;
     },
   };

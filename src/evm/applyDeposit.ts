@@ -20,11 +20,15 @@ export interface DepositResult extends TransactionResult {
 export const applyDeposit = async (context: ExecutionContext, deposit: DepositTransaction): Promise<DepositResult> => {
   const { engine, state } = context;
   const nonce = state.nonceOf(deposit.from);
-  if (deposit.mint > 0n) state.addBalance(deposit.from, deposit.mint);
+  if (deposit.mint > 0n) {
+    state.addBalance(deposit.from, deposit.mint);
+  }
   const message = messageOfDeposit(deposit, nonce);
   const { intrinsic, floor } = intrinsicGas(engine, message);
   const canStart = deposit.gas >= intrinsic && deposit.gas >= floor && state.balanceOf(deposit.from) >= deposit.value;
-  if (!canStart) return failedDeposit(context, deposit, nonce);
+  if (!canStart) {
+    return failedDeposit(context, deposit, nonce);
+  }
   const cost = { gasPrice: 0n, isFree: true, blobGas: 0n, blobFee: 0n, intrinsic, floor };
   const { destroyed, ...result } = await runTransaction(context, message, cost, {});
   endTransaction(context, destroyed);
@@ -69,6 +73,8 @@ const failedDeposit = (context: ExecutionContext, deposit: DepositTransaction, n
 
 /** Before Regolith a deposit uses its gas limit, and a system transaction uses no gas. */
 const gasUsed = ({ rules }: Engine, { isSystemTx, gas }: DepositTransaction, used: bigint): bigint => {
-  if (isOpForkActive(rules, "regolith")) return used;
+  if (isOpForkActive(rules, "regolith")) {
+    return used;
+  }
   return isSystemTx ? 0n : gas;
 };

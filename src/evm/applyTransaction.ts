@@ -56,11 +56,17 @@ const applyRefunds = (
 ): void => {
   state.addBalance(message.from, (message.gas - gasUsed) * cost.gasPrice);
   const baseFee = engine.isActive(1559) ? block.baseFee : 0n;
-  if (!cost.isFree) state.addBalance(block.coinbase, gasUsed * (cost.gasPrice - baseFee));
-  if (fees === undefined) return;
+  if (!cost.isFree) {
+    state.addBalance(block.coinbase, gasUsed * (cost.gasPrice - baseFee));
+  }
+  if (fees === undefined) {
+    return;
+  }
   const usedFee = fees.perGas(gasUsed);
   state.addBalance(message.from, fees.perGas(message.gas) - usedFee);
-  if (!cost.isFree) state.addBalance(fees.baseFeeTo, gasUsed * baseFee);
+  if (!cost.isFree) {
+    state.addBalance(fees.baseFeeTo, gasUsed * baseFee);
+  }
   state.addBalance(fees.fixedTo, fees.fixed);
   state.addBalance(fees.perGasTo, usedFee);
 };

@@ -31,12 +31,20 @@ export const applyAuthorizations = (
   let refund = 0n;
   for (const authorization of authorizations) {
     const authority = authorityOf(authorization, chainId);
-    if (authority === undefined) continue;
+    if (authority === undefined) {
+      continue;
+    }
     warm.push(authority);
     const code = state.codeOf(authority);
-    if (code.length > 0 && !isDelegation(code)) continue;
-    if (state.nonceOf(authority) !== authorization.nonce) continue;
-    if (state.exists(authority)) refund += EXISTING_REFUND;
+    if (code.length > 0 && !isDelegation(code)) {
+      continue;
+    }
+    if (state.nonceOf(authority) !== authorization.nonce) {
+      continue;
+    }
+    if (state.exists(authority)) {
+      refund += EXISTING_REFUND;
+    }
     state.setNonce(authority, authorization.nonce + 1n);
     const isRevoked = authorization.address === ZERO_ADDRESS;
     state.setCode(authority, isRevoked ? NOTHING : concatBytes([DELEGATION, parseData(authorization.address)]));
@@ -47,8 +55,12 @@ export const applyAuthorizations = (
 /** Recovers the account that signed an authorization. Returns `undefined` for another chain or an invalid signature. */
 const authorityOf = (authorization: Authorization, chainId: bigint): Address | undefined => {
   const { address, nonce, yParity, r, s } = authorization;
-  if (authorization.chainId !== 0n && authorization.chainId !== chainId) return undefined;
-  if (nonce >= MAX_NONCE || s > HALF_ORDER || yParity > 1n) return undefined;
+  if (authorization.chainId !== 0n && authorization.chainId !== chainId) {
+    return undefined;
+  }
+  if (nonce >= MAX_NONCE || s > HALF_ORDER || yParity > 1n) {
+    return undefined;
+  }
   const signed = encodeList([
     encodeNumber(authorization.chainId),
     encodeBytes(parseData(address)),

@@ -25,7 +25,9 @@ export const describeBlsFault = (data: Uint8Array, { parts, scalarBytes, checksG
     for (const part of parts) {
       const end = at + FIELDS_OF[part] * FIELD_BYTES;
       const fault = faultOf(part, data.subarray(at, end), checksGroup);
-      if (fault !== undefined) return fault;
+      if (fault !== undefined) {
+        return fault;
+      }
       at = end;
     }
     at += scalarBytes;
@@ -37,15 +39,23 @@ const faultOf = (part: Part, bytes: Uint8Array, checksGroup: boolean): string | 
   const fields: bigint[] = [];
   for (let at = 0; at < bytes.length; at += FIELD_BYTES) {
     const field = bytes.subarray(at, at + FIELD_BYTES);
-    if (field.subarray(0, PADDING_BYTES).some((byte) => byte !== 0)) return "invalid field element top bytes";
+    if (field.subarray(0, PADDING_BYTES).some((byte) => byte !== 0)) {
+      return "invalid field element top bytes";
+    }
     const value = BigInt(formatData(field));
-    if (value >= MODULUS) return "invalid fp.Element encoding";
+    if (value >= MODULUS) {
+      return "invalid fp.Element encoding";
+    }
     fields.push(value);
   }
   // All zeros are the point at infinity.
-  if (part === "fp" || fields.every((field) => field === 0n)) return undefined;
+  if (part === "fp" || fields.every((field) => field === 0n)) {
+    return undefined;
+  }
   const { isOnCurve, isInGroup } = part === "g1" ? checkG1(fields) : checkG2(fields);
-  if (!isOnCurve) return "invalid point: not on curve";
+  if (!isOnCurve) {
+    return "invalid point: not on curve";
+  }
   return checksGroup && !isInGroup ? `${part} point is not on correct subgroup` : undefined;
 };
 

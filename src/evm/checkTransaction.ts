@@ -48,11 +48,21 @@ export const checkTransaction = (
   const { engine, state, block } = context;
   const isFree = checks.freeGas && message.maxFeePerGas === 0n && message.maxPriorityFeePerGas === 0n;
   const hasFreeBlobs = checks.freeGas && message.maxFeePerBlobGas === 0n;
-  if (checks.nonce) checkNonce(state, message);
-  if (checks.sender) checkSender(context, message);
-  if (!isFree && engine.isActive(1559)) checkFees(block, message);
-  if (message.isBlob ?? message.type === BLOB_TYPE) checkBlobs(context, message, hasFreeBlobs);
-  if (message.isSetCode ?? message.type === SET_CODE_TYPE) checkAuthorizations(message);
+  if (checks.nonce) {
+    checkNonce(state, message);
+  }
+  if (checks.sender) {
+    checkSender(context, message);
+  }
+  if (!isFree && engine.isActive(1559)) {
+    checkFees(block, message);
+  }
+  if (message.isBlob ?? message.type === BLOB_TYPE) {
+    checkBlobs(context, message, hasFreeBlobs);
+  }
+  if (message.isSetCode ?? message.type === SET_CODE_TYPE) {
+    checkAuthorizations(message);
+  }
   const blobGas = BigInt(message.blobVersionedHashes.length) * GAS_PER_BLOB;
   const blobFee = hasFreeBlobs ? 0n : blobGas * block.blobBaseFee;
   const gasPrice = isFree ? 0n : effectiveGasPrice(context, message);
@@ -63,6 +73,8 @@ export const checkTransaction = (
 };
 
 const effectiveGasPrice = ({ engine, block }: ExecutionContext, message: TransactionMessage): bigint => {
-  if (!engine.isActive(1559)) return message.maxFeePerGas;
+  if (!engine.isActive(1559)) {
+    return message.maxFeePerGas;
+  }
   return smaller(block.baseFee + message.maxPriorityFeePerGas, message.maxFeePerGas);
 };

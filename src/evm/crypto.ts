@@ -13,7 +13,9 @@ const COMPRESSION_BYTES = 1;
 const recover: typeof recoverSlowly = (...signed) => {
   const [digest, v, r, s, chainId] = signed;
   const recovery = recoveryId(v, chainId);
-  if (recovery !== 0 && recovery !== 1) return recoverSlowly(...signed);
+  if (recovery !== 0 && recovery !== 1) {
+    return recoverSlowly(...signed);
+  }
   const signature = new Uint8Array(64);
   signature.set(r, 32 - r.length);
   signature.set(s, 64 - s.length);
@@ -22,7 +24,9 @@ const recover: typeof recoverSlowly = (...signed) => {
 
 /** Returns the recovery id of `v`. Typed transactions have 0 or 1, legacy transactions the values of EIP-155 or 27 and 28. */
 const recoveryId = (v: bigint, chainId?: bigint): number => {
-  if (v === 0n || v === 1n) return Number(v);
+  if (v === 0n || v === 1n) {
+    return Number(v);
+  }
   return Number(chainId === undefined ? v - 27n : v - (chainId * 2n + 35n));
 };
 

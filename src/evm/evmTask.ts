@@ -38,7 +38,9 @@ class StateCaches {
 
   of({ stateId, nativeContracts }: Pick<EvmRun, "stateId" | "nativeContracts">): KnownState {
     const cached = this.#states.get(stateId);
-    if (cached !== undefined && cached.size < MAX_VALUES) return cached;
+    if (cached !== undefined && cached.size < MAX_VALUES) {
+      return cached;
+    }
     const state = createKnownState({
       codes: this.#codes,
       isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
@@ -60,7 +62,9 @@ const runJob = (runs: EvmRuns): RunJob => {
   return async (job, request): Promise<EvmRunOutput> => {
     const { name, input, ...stateOptions } = job as EvmRun;
     const run = runs[name];
-    if (run === undefined) throw new Error(`no run is named ${name}`);
+    if (run === undefined) {
+      throw new Error(`no run is named ${name}`);
+    }
     const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
     const context: WorkerContext = {

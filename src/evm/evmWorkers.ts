@@ -73,7 +73,9 @@ export class EvmWorkers {
 }
 
 const outcomeOf = (output: EvmRunOutput): RunOutcome => {
-  if (output.kind === "mustForward") throw new MustForwardError(output.message);
+  if (output.kind === "mustForward") {
+    throw new MustForwardError(output.message);
+  }
   if (output.kind === "error") {
     const { code, message, data } = output;
     throw new RpcError(code, message, data === undefined ? {} : { data });

@@ -44,7 +44,9 @@ export interface Failed {
 /** Returns geth's text for the error that halted a message. */
 export const formatHalt = (error: EVMError, failed: Failed | undefined): string => {
   // The library appends the position.
-  if (error.error.startsWith(errorMessages.INVALID_JUMP)) return "invalid jump destination";
+  if (error.error.startsWith(errorMessages.INVALID_JUMP)) {
+    return "invalid jump destination";
+  }
   return (failed && describeByFrame(error, failed)) ?? HALTS.get(error.error) ?? error.error;
 };
 
@@ -75,14 +77,22 @@ const describeDeposit = ([first]: Uint8Array): string =>
 const describeOutOfGas = (failed: Failed): string => {
   const { opCode, stack, returnBytes } = failed;
   const inputs = inputsOf(opCode);
-  if (stack.length < inputs) return describeUnderflow(failed);
+  if (stack.length < inputs) {
+    return describeUnderflow(failed);
+  }
   const operands = stack.peek(inputs);
   const ends = memoryAccesses(opCode, operands).flatMap(({ offset, length }) =>
     length === 0n ? [] : [offset + length],
   );
-  if (ends.some((end) => end > UINT64 - WORD_BYTES)) return GAS_OVERFLOW;
-  if (ends.some((end) => end > MAX_PRICED_MEMORY)) return `${OUT_OF_GAS}: ${GAS_OVERFLOW}`;
-  if (opCode !== RETURNDATACOPY) return OUT_OF_GAS;
+  if (ends.some((end) => end > UINT64 - WORD_BYTES)) {
+    return GAS_OVERFLOW;
+  }
+  if (ends.some((end) => end > MAX_PRICED_MEMORY)) {
+    return `${OUT_OF_GAS}: ${GAS_OVERFLOW}`;
+  }
+  if (opCode !== RETURNDATACOPY) {
+    return OUT_OF_GAS;
+  }
   const [, offset = 0n, length = 0n] = operands;
   const isOutside = offset + length > BigInt(returnBytes.length);
   return isOutside && copyGas(failed, ends[0] ?? 0n, length) <= failed.gasLeft ? RETURN_DATA_OUT_OF_BOUNDS : OUT_OF_GAS;
@@ -97,7 +107,9 @@ const MEMORY_QUADRATIC_DIVISOR = 512n;
 const copyGas = ({ memoryWordCount, highestMemCost }: Failed, end: bigint, length: bigint): bigint => {
   const copied = COPY_BASE_GAS + wordsOf(length) * COPY_WORD_GAS;
   const words = wordsOf(end);
-  if (words <= memoryWordCount) return copied;
+  if (words <= memoryWordCount) {
+    return copied;
+  }
   return copied + words * MEMORY_WORD_GAS + (words * words) / MEMORY_QUADRATIC_DIVISOR - highestMemCost;
 };
 

@@ -23,7 +23,9 @@ export class FastCommon extends Common {
       this.#params = new Map();
     }
     const cached = this.#params.get(name);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      return cached;
+    }
     const value = super.param(name);
     this.#params.set(name, value);
     return value;

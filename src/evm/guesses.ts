@@ -44,7 +44,9 @@ export const createLikelyGuesses = (): Guesses => {
     code: RETURNS_TRUE,
     slot: (address) => last.get(address) ?? LARGE,
     saw: (address, value) => {
-      if (value.length > 0) last.set(address, value);
+      if (value.length > 0) {
+        last.set(address, value);
+      }
     },
   };
 };

@@ -27,11 +27,17 @@ export interface IntrinsicGas {
 export const intrinsicGas = (engine: Engine, message: TransactionMessage): IntrinsicGas => {
   const { input, to } = message;
   let zeros = 0;
-  for (const byte of input) if (byte === 0) zeros++;
+  for (const byte of input) {
+    if (byte === 0) {
+      zeros++;
+    }
+  }
   const zeroBytes = BigInt(zeros);
   const otherBytes = BigInt(input.length - zeros);
   let intrinsic = TRANSACTION_GAS;
-  if (to === null && engine.rules.fork !== "chainstart") intrinsic += CREATION_GAS;
+  if (to === null && engine.rules.fork !== "chainstart") {
+    intrinsic += CREATION_GAS;
+  }
   intrinsic +=
     zeroBytes * ZERO_BYTE_GAS + otherBytes * (isForkActive(engine.rules, "istanbul") ? BYTE_GAS : OLD_BYTE_GAS);
   if (to === null && engine.isActive(3860)) {

@@ -26,11 +26,15 @@ export const keepJumpAnalyses = (evm: EVM, running: Interpreter): void => {
   (evm as MemoizingEvm)[ANALYSES] = new WeakMap();
   const prototype: Interpreter = Object.getPrototypeOf(running);
   const original = prototype._getValidJumpDestinations;
-  if (original[ORIGINAL] !== undefined) return;
+  if (original[ORIGINAL] !== undefined) {
+    return;
+  }
   const memoized: Analyse = function (code) {
     const analyses = this._evm[ANALYSES];
     const cached = analyses?.get(code);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      return cached;
+    }
     const analysis = original.call(this, code);
     analyses?.set(code, analysis);
     return analysis;

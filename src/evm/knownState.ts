@@ -45,14 +45,20 @@ class CachedState implements KnownState {
   }
 
   add(values: StateValues): void {
-    for (const [hash, code] of values.codes) this.#options.codes.set(hash, code);
-    for (const [address, account] of values.accounts) this.#accounts.set(address, account);
+    for (const [hash, code] of values.codes) {
+      this.#options.codes.set(hash, code);
+    }
+    for (const [address, account] of values.accounts) {
+      this.#accounts.set(address, account);
+    }
     for (const [address, slot, value] of values.slots) {
       const slots = this.#storage.get(address) ?? new Map<Hash, Uint8Array>();
       slots.set(slot, value);
       this.#storage.set(address, slots);
     }
-    for (const [number, hash] of values.blockHashes) this.#blockHashes.set(number, hash);
+    for (const [number, hash] of values.blockHashes) {
+      this.#blockHashes.set(number, hash);
+    }
     this.#size += values.accounts.length + values.slots.length + values.blockHashes.length;
   }
 
@@ -69,18 +75,28 @@ class CachedState implements KnownState {
     const [accounts, storage, blockHashes] = [this.#accounts, this.#storage, this.#blockHashes];
     return {
       account: (address) => {
-        if (isNative(address)) throw new NativeContractError(`the code at ${address} is native`);
+        if (isNative(address)) {
+          throw new NativeContractError(`the code at ${address} is native`);
+        }
         missing.check();
         const account = accounts.get(address);
-        if (account !== undefined || accounts.has(address)) return account;
+        if (account !== undefined || accounts.has(address)) {
+          return account;
+        }
         // A guessed slot leads to the zero address. The run need not fetch that account for a guess.
-        if (address !== ZERO_ADDRESS || missing.count === 0) missing.account(address);
+        if (address !== ZERO_ADDRESS || missing.count === 0) {
+          missing.account(address);
+        }
         return guesses.account;
       },
       code: (hash, address) => {
         const code = codes.get(hash);
-        if (code !== undefined) return code;
-        if (hash === guesses.account.codeHash) return guesses.code;
+        if (code !== undefined) {
+          return code;
+        }
+        if (hash === guesses.account.codeHash) {
+          return guesses.code;
+        }
         // The code was evicted. A fetch of the account fetches its code too.
         missing.account(address);
         return NOTHING;
@@ -97,7 +113,9 @@ class CachedState implements KnownState {
       },
       blockHash: (number) => {
         const hash = blockHashes.get(number);
-        if (hash !== undefined) return hash;
+        if (hash !== undefined) {
+          return hash;
+        }
         missing.blockHash(number);
         return ZERO_HASH;
       },

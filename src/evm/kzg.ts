@@ -31,7 +31,9 @@ export const verifyKzgProof = (commitment: string, z: string, y: string, proof: 
 const scalar = (hex: string): bigint => {
   const value = BigInt(hex);
   // The precompile recognizes an invalid input by the word C_KZG_BADARGS.
-  if (value >= Fr.ORDER) throw new Error("C_KZG_BADARGS: not a field element");
+  if (value >= Fr.ORDER) {
+    throw new Error("C_KZG_BADARGS: not a field element");
+  }
   return value;
 };
 

@@ -28,14 +28,19 @@ export class LibraryState implements StateManagerInterface {
   /** Returns a copy, because the library changes it before `putAccount`. */
   getAccount(address: AddressBytes): Promise<Account | undefined> {
     const account = this.#state.accountOf(addressOf(address));
-    if (account === undefined) return Promise.resolve(undefined);
+    if (account === undefined) {
+      return Promise.resolve(undefined);
+    }
     const root = account.hasStorage ? SOME_STORAGE_ROOT : KECCAK256_RLP;
     return Promise.resolve(new Account(account.nonce, account.balance, root, account.codeHash));
   }
 
   putAccount(address: AddressBytes, account?: Account): Promise<void> {
-    if (account === undefined) this.#state.delete(addressOf(address));
-    else this.#state.setAccount(addressOf(address), account.nonce, account.balance);
+    if (account === undefined) {
+      this.#state.delete(addressOf(address));
+    } else {
+      this.#state.setAccount(addressOf(address), account.nonce, account.balance);
+    }
     return DONE;
   }
 

@@ -40,7 +40,9 @@ export const createMissingState = (): MissingState => {
       accounts.add(address);
     },
     slot: (address, slot) => {
-      if (slots.has(address + slot)) return;
+      if (slots.has(address + slot)) {
+        return;
+      }
       loops.check(address, slot, count() === 0);
       slots.set(address + slot, [address, slot]);
     },
@@ -48,9 +50,13 @@ export const createMissingState = (): MissingState => {
       blockHashes.add(number);
     },
     check: () => {
-      if (count() === 0) return;
+      if (count() === 0) {
+        return;
+      }
       reads++;
-      if (count() > MAX_KEYS || reads > MAX_READS) throw new SpeculationLimitError();
+      if (count() > MAX_KEYS || reads > MAX_READS) {
+        throw new SpeculationLimitError();
+      }
     },
     get count() {
       return count();
@@ -68,10 +74,14 @@ const createLoopGuard = () => {
     check: (address: Address, hash: Hash, isFirst: boolean): void => {
       const slot = BigInt(hash);
       const continues = last?.address === address && last.slot + 1n === slot;
-      if (!continues) isExempt = isFirst;
+      if (!continues) {
+        isExempt = isFirst;
+      }
       length = continues ? length + 1 : 1;
       last = { address, slot };
-      if (length > MAX_CONSECUTIVE && !isExempt) throw new SpeculationLimitError();
+      if (length > MAX_CONSECUTIVE && !isExempt) {
+        throw new SpeculationLimitError();
+      }
     },
   };
 };

@@ -65,7 +65,9 @@ class CachedNodeState implements NodeState {
     const localHashes = new Map<bigint, Hash>();
     for (const number of keys.blockHashes) {
       const hash = this.#options.hashOf?.(number);
-      if (hash !== undefined) localHashes.set(number, hash);
+      if (hash !== undefined) {
+        localHashes.set(number, hash);
+      }
     }
     const blockHashes = keys.blockHashes.filter((number) => !localHashes.has(number));
     const predicted = await this.#fetchMissing(block, { ...keys, blockHashes }, hint);
@@ -75,7 +77,9 @@ class CachedNodeState implements NodeState {
       slots: [...keys.slots, ...predicted.slots],
       blockHashes,
     });
-    if (values === undefined) throw new Error("the state cache is too small for one round");
+    if (values === undefined) {
+      throw new Error("the state cache is too small for one round");
+    }
     return { ...values, blockHashes: [...localHashes, ...values.blockHashes] };
   }
 
@@ -91,11 +95,15 @@ class CachedNodeState implements NodeState {
         () => undefined,
         () => undefined,
       );
-      for (const { key } of own) this.#inFlight.set(key, ended);
+      for (const { key } of own) {
+        this.#inFlight.set(key, ended);
+      }
       try {
         predicted = await fetched;
       } finally {
-        for (const { key } of own) this.#inFlight.delete(key);
+        for (const { key } of own) {
+          this.#inFlight.delete(key);
+        }
       }
     }
     await Promise.all(shared);
@@ -118,12 +126,18 @@ class CachedNodeState implements NodeState {
   /** Caches traced values and fetches listed keys. Returns the keys of both. */
   async #storePredicted(block: Hash, { traced, listed }: PredictedKeys): Promise<StateKeys> {
     // A trace is used only if it agrees with the values of other requests. The sender is always among those.
-    if (traced.some((account) => this.#cache.contradicts(block, account))) return NO_KEYS;
+    if (traced.some((account) => this.#cache.contradicts(block, account))) {
+      return NO_KEYS;
+    }
     for (const account of traced) {
       this.#cache.setAccount(block, account.address, account);
-      for (const [slot, value] of account.slots) this.#cache.setSlot(block, account.address, slot, value);
+      for (const [slot, value] of account.slots) {
+        this.#cache.setSlot(block, account.address, slot, value);
+      }
     }
-    if (listed.accounts.length + listed.slots.length > 0) await this.#fetchMissing(block, listed, undefined);
+    if (listed.accounts.length + listed.slots.length > 0) {
+      await this.#fetchMissing(block, listed, undefined);
+    }
     return {
       accounts: [...traced.map(({ address }) => address), ...listed.accounts],
       slots: [
@@ -162,6 +176,8 @@ class CachedNodeState implements NodeState {
 export const createNodeState = (options: NodeStateOptions): NodeState => new CachedNodeState(options);
 
 const valueOrThrow = (outcome: unknown): unknown => {
-  if (outcome instanceof Error) throw outcome;
+  if (outcome instanceof Error) {
+    throw outcome;
+  }
   return outcome;
 };

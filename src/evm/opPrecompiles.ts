@@ -45,15 +45,23 @@ const TOO_LONG = new Map([
 
 /** Returns the precompiles of these rules. On the OP stack they have its limits, and include P256VERIFY. */
 export const opPrecompiles = (rules: Rules, standard: Map<string, PrecompileFunc>): Map<string, PrecompileFunc> => {
-  if (rules.op === undefined) return standard;
+  if (rules.op === undefined) {
+    return standard;
+  }
   const precompiles = new Map(standard);
-  if (isOpForkActive(rules, "fjord") && !precompiles.has(P256_VERIFY)) precompiles.set(P256_VERIFY, fjordP256);
+  if (isOpForkActive(rules, "fjord") && !precompiles.has(P256_VERIFY)) {
+    precompiles.set(P256_VERIFY, fjordP256);
+  }
   const limited = new Set<string>();
   for (const [fork, limits] of LIMITS) {
-    if (!isOpForkActive(rules, fork)) continue;
+    if (!isOpForkActive(rules, fork)) {
+      continue;
+    }
     for (const [at, maxBytes] of limits) {
       const precompile = precompiles.get(at);
-      if (precompile === undefined || limited.has(at)) continue;
+      if (precompile === undefined || limited.has(at)) {
+        continue;
+      }
       limited.add(at);
       precompiles.set(at, atMost(maxBytes, precompile, TOO_LONG.get(at) ?? "invalid input length"));
     }
@@ -67,7 +75,9 @@ const atMost =
     input.data.length > maxBytes ? fail(input, fault as EVMError["error"]) : precompile(input);
 
 const fjordP256: PrecompileFunc = (input) => {
-  if (input.gasLimit < FJORD_P256_GAS) return fail(input, EVMError.errorMessages.OUT_OF_GAS);
+  if (input.gasLimit < FJORD_P256_GAS) {
+    return fail(input, EVMError.errorMessages.OUT_OF_GAS);
+  }
   return { executionGasUsed: FJORD_P256_GAS, returnValue: verifyP256(input.data) };
 };
 

@@ -39,9 +39,15 @@ const INPUTS: readonly (readonly [from: number, to: number, inputs: number])[] =
 ];
 
 export const inputsOf = (opCode: number): number => {
-  if (opCode >= 0x80 && opCode <= 0x8f) return opCode - 0x7f;
-  if (opCode >= 0x90 && opCode <= 0x9f) return opCode - 0x8e;
-  if (opCode >= 0xa0 && opCode <= 0xa4) return opCode - 0x9e;
+  if (opCode >= 0x80 && opCode <= 0x8f) {
+    return opCode - 0x7f;
+  }
+  if (opCode >= 0x90 && opCode <= 0x9f) {
+    return opCode - 0x8e;
+  }
+  if (opCode >= 0xa0 && opCode <= 0xa4) {
+    return opCode - 0x9e;
+  }
   return INPUTS.find(([from, to]) => opCode >= from && opCode <= to)?.[2] ?? 0;
 };
 

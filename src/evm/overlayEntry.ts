@@ -79,7 +79,9 @@ const writtenSlots = ({ writtenSlots, slots, isCleared }: OverlayEntry): Account
   const written: (readonly [Hash, Uint8Array])[] = [];
   for (const slot of writtenSlots) {
     const value = slots.get(slot);
-    if (value !== undefined && !(isCleared && value.length === 0)) written.push([slot, value]);
+    if (value !== undefined && !(isCleared && value.length === 0)) {
+      written.push([slot, value]);
+    }
   }
   return written;
 };

@@ -21,22 +21,30 @@ type Describe = (input: PrecompileInput, error: LibraryError) => string | undefi
 const describeBn254 =
   (pointBytes: number | undefined): Describe =>
   ({ data }, error) => {
-    if (error === errorMessages.INVALID_INPUT_LENGTH) return "bad elliptic curve pairing size";
+    if (error === errorMessages.INVALID_INPUT_LENGTH) {
+      return "bad elliptic curve pairing size";
+    }
     const points = data.subarray(0, pointBytes);
     for (let at = 0; at < points.length; at += BN254_BYTES) {
-      if (wordAt(points, at) >= BN254_MODULUS) return "invalid fp.Element encoding";
+      if (wordAt(points, at) >= BN254_MODULUS) {
+        return "invalid fp.Element encoding";
+      }
     }
     return "point is not on curve";
   };
 
 const describeKzg: Describe = (_, error) => {
-  if (error === errorMessages.INVALID_INPUT_LENGTH) return INPUT_LENGTH;
+  if (error === errorMessages.INVALID_INPUT_LENGTH) {
+    return INPUT_LENGTH;
+  }
   return error === errorMessages.INVALID_COMMITMENT ? "mismatched versioned hash" : "error verifying kzg proof";
 };
 
 /** The library returns "out of gas" for lengths above the limit of EIP-7823. */
 const describeModexp: Describe = ({ data, common, gasLimit }, error) => {
-  if (error !== errorMessages.OUT_OF_GAS || !common.isActivatedEIP(7823)) return undefined;
+  if (error !== errorMessages.OUT_OF_GAS || !common.isActivatedEIP(7823)) {
+    return undefined;
+  }
   const isTooLong = modexpLengths(data).some((length) => length > MAX_MODEXP_BYTES);
   return isTooLong && modexpGas(data) <= gasLimit
     ? "one or more of base/exponent/modulus length exceeded 1024 bytes"
@@ -76,12 +84,18 @@ export const withGethErrors = (precompiles: ReadonlyMap<string, PrecompileFunc>)
   new Map([...precompiles].map(([address, precompile]) => [address, describing(precompile, DESCRIBE.get(address))]));
 
 const describing = (precompile: PrecompileFunc, describe: Describe | undefined): PrecompileFunc => {
-  if (describe === undefined) return precompile;
+  if (describe === undefined) {
+    return precompile;
+  }
   const renamed = (input: PrecompileInput, result: Result): Result => {
     const error = result.exceptionError?.error;
-    if (error === undefined) return result;
+    if (error === undefined) {
+      return result;
+    }
     // The text for out of gas is the same, except for the lengths of modexp.
-    if (error === errorMessages.OUT_OF_GAS && describe !== describeModexp) return result;
+    if (error === errorMessages.OUT_OF_GAS && describe !== describeModexp) {
+      return result;
+    }
     const text = describe(input, error);
     return text === undefined ? result : { ...result, exceptionError: new EVMError(text as LibraryError) };
   };

@@ -73,14 +73,19 @@ const overriddenAddresses = (stateOverrides: unknown): ReadonlySet<string> =>
 
 /** Updates the support of a method. A call that fails does not change it, a call that is refused does. */
 const updateSupport = (before: Support, outcomes: readonly unknown[]): Support => {
-  if (outcomes.some((outcome) => !(outcome instanceof Error))) return true;
+  if (outcomes.some((outcome) => !(outcome instanceof Error))) {
+    return true;
+  }
   return outcomes.some(isRefused) ? false : before;
 };
 
 const isRefused = (outcome: unknown): boolean => {
-  if (outcome instanceof NodeError && (outcome.kind === "unsupportedMethod" || outcome.kind === "unauthorized"))
+  if (outcome instanceof NodeError && (outcome.kind === "unsupportedMethod" || outcome.kind === "unauthorized")) {
     return true;
-  if (!(outcome instanceof RpcError)) return false;
+  }
+  if (!(outcome instanceof RpcError)) {
+    return false;
+  }
   return outcome.code === CODES.METHOD_NOT_FOUND || REFUSED.test(outcome.message);
 };
 
@@ -92,7 +97,9 @@ const listedKeys = (outcomes: readonly unknown[]): StateKeys => {
   for (const outcome of outcomes) {
     for (const { address, slots: listed } of parseOptional<Listed>(outcome, parseAccessList)) {
       accounts.add(address);
-      for (const slot of listed) slots.set(address + slot, [address, slot]);
+      for (const slot of listed) {
+        slots.set(address + slot, [address, slot]);
+      }
     }
   }
   return { accounts: [...accounts], slots: [...slots.values()], blockHashes: [] };
@@ -100,7 +107,9 @@ const listedKeys = (outcomes: readonly unknown[]): StateKeys => {
 
 /** Parses a prediction. The execution fetches what a prediction does not contain, so an invalid one counts as empty. */
 const parseOptional = <T>(outcome: unknown, parse: (value: unknown) => readonly T[]): readonly T[] => {
-  if (outcome instanceof Error) return [];
+  if (outcome instanceof Error) {
+    return [];
+  }
   try {
     return parse(outcome);
   } catch {

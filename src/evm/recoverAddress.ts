@@ -25,7 +25,9 @@ export const recoverAddress = (
   r: Uint8Array,
   s: Uint8Array,
 ): Address | undefined => {
-  if (r.length > 32 || s.length > 32) return undefined;
+  if (r.length > 32 || s.length > 32) {
+    return undefined;
+  }
   const signature = new Uint8Array(64);
   signature.set(r, 32 - r.length);
   signature.set(s, 64 - s.length);

@@ -37,9 +37,15 @@ export const createReferenceEngine = (rules: Rules): Engine => {
   const run = async (state: StateOverlay, message: Message, context: MessageContext): Promise<MessageResult> => {
     evm.use(state, movePrecompiles(standard, context.movedPrecompiles), context.block);
     evm.tracesTransfers = context.tracesTransfers ?? false;
-    if (context.tracesAccess) evm.journal.startReportingAccessList();
-    for (const address of context.warmAddresses) evm.journal.addAlwaysWarmAddress(address);
-    for (const [address, slot] of context.warmSlots) evm.journal.addAlwaysWarmSlot(address, slot);
+    if (context.tracesAccess) {
+      evm.journal.startReportingAccessList();
+    }
+    for (const address of context.warmAddresses) {
+      evm.journal.addAlwaysWarmAddress(address);
+    }
+    for (const [address, slot] of context.warmSlots) {
+      evm.journal.addAlwaysWarmSlot(address, slot);
+    }
     try {
       const result = await evm.runCall({
         block: libraryBlock(context.block),
@@ -88,12 +94,17 @@ const movePrecompiles = (
   standard: Map<string, PrecompileFunc>,
   moved: ReadonlyMap<Address, Address | null> | undefined,
 ): Map<string, PrecompileFunc> => {
-  if (moved === undefined || moved.size === 0) return standard;
+  if (moved === undefined || moved.size === 0) {
+    return standard;
+  }
   const precompiles = new Map(standard);
   for (const [to, from] of moved) {
     const precompile = from === null ? undefined : standard.get(from.slice(2));
-    if (precompile === undefined) precompiles.delete(to.slice(2));
-    else precompiles.set(to.slice(2), precompile);
+    if (precompile === undefined) {
+      precompiles.delete(to.slice(2));
+    } else {
+      precompiles.set(to.slice(2), precompile);
+    }
   }
   return precompiles;
 };
@@ -101,7 +112,9 @@ const movePrecompiles = (
 const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean, evm: TracingEvm): MessageResult => {
   const { exceptionError, executionGasUsed, returnValue } = execResult;
   const { capturedLogs } = evm;
-  if (exceptionError !== undefined) return describeFailure(execResult, exceptionError, capturedLogs);
+  if (exceptionError !== undefined) {
+    return describeFailure(execResult, exceptionError, capturedLogs);
+  }
   const created = execResult.createdAddresses;
   // EIP-6780: only accounts that this transaction created are destroyed.
   const isDestroyed = (address: string) => !keepsOlder || created === undefined || created.has(address as Address);
@@ -119,7 +132,9 @@ const describe = ({ execResult, createdAddress }: EVMResult, keepsOlder: boolean
 
 const describeFailure = (result: EVMResult["execResult"], error: EVMError, capturedLogs: number): MessageResult => {
   const failed = { gasUsed: result.executionGasUsed, refund: 0n, logs: [], capturedLogs, destroyed: [] };
-  if (error.error === "revert") return { ...failed, status: "revert", returnData: result.returnValue };
+  if (error.error === "revert") {
+    return { ...failed, status: "revert", returnData: result.returnValue };
+  }
   return { ...failed, status: "halt", halt: formatHalt(error, result.runState), returnData: NOTHING };
 };
 
@@ -143,7 +158,9 @@ export const createEngines = (): ((rules: Rules) => Engine) => {
   return (rules) => {
     const key = `${rules.chainId} ${rules.fork} ${rules.op ?? ""}`;
     const cached = engines.get(key);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      return cached;
+    }
     const engine = createReferenceEngine(rules);
     engines.set(key, engine);
     return engine;

@@ -24,7 +24,9 @@ export const runTransaction = async (
   const { engine, state } = context;
   const { from, to, value, input, gas } = message;
   const nonce = state.nonceOf(from);
-  if (to === null && nonce === MAX_NONCE) return rejectedCreation(cost);
+  if (to === null && nonce === MAX_NONCE) {
+    return rejectedCreation(cost);
+  }
   // geth wraps at 2^64 too. It matters only if nonces are not checked.
   state.setNonce(from, BigInt.asUintN(64, nonce + 1n));
   const authorized = applyAuthorizations(state, engine.rules.chainId, message.authorizationList);
@@ -59,12 +61,18 @@ const messageContext = (
   { gasPrice, authorities, tracesTransfers, tracesAccess, movedPrecompiles }: ContextOptions,
 ): MessageContext => {
   const warmAddresses = [from, ...engine.precompiles, ...authorities];
-  if (to !== null) warmAddresses.push(to);
-  if (engine.isActive(3651)) warmAddresses.push(block.coinbase);
+  if (to !== null) {
+    warmAddresses.push(to);
+  }
+  if (engine.isActive(3651)) {
+    warmAddresses.push(block.coinbase);
+  }
   const warmSlots: [Address, Hash][] = [];
   for (const { address, storageKeys } of accessList) {
     warmAddresses.push(address);
-    for (const slot of storageKeys) warmSlots.push([address, slot]);
+    for (const slot of storageKeys) {
+      warmSlots.push([address, slot]);
+    }
   }
   return {
     block,
@@ -83,6 +91,8 @@ export const endTransaction = (
   { engine, state }: Pick<ExecutionContext, "engine" | "state">,
   destroyed: readonly Address[],
 ): void => {
-  for (const address of destroyed) state.delete(address);
+  for (const address of destroyed) {
+    state.delete(address);
+  }
   state.endTransaction(isForkActive(engine.rules, "spuriousDragon"));
 };

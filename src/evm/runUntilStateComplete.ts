@@ -26,11 +26,15 @@ export const runUntilStateComplete = async <T>(
     const missing = createMissingState();
     const outcome = await attempt(run, known.reader(missing));
     if (missing.count === 0) {
-      if ("error" in outcome) throw outcome.error;
+      if ("error" in outcome) {
+        throw outcome.error;
+      }
       return { result: outcome.result, rounds };
     }
     fetched += missing.count;
-    if (fetched > MAX_FETCHED) throw tooMuch(`reads more than ${MAX_FETCHED} values that have to be fetched`);
+    if (fetched > MAX_FETCHED) {
+      throw tooMuch(`reads more than ${MAX_FETCHED} values that have to be fetched`);
+    }
     // The outcome is based on guesses, so it is discarded.
     known.add(await fetch(missing.keys()));
   }

@@ -23,7 +23,9 @@ export const accountCalls = (block: Hash, address: Address): readonly Call[] => 
 
 /** Parses the results of `accountCalls`, in their order. Throws if one has another form. */
 export const parseAccount = ([balance, nonce, code]: readonly unknown[]): FoundAccount => {
-  if (!isQuantity(balance) || !isQuantity(nonce) || !isData(code)) throw invalid("account");
+  if (!isQuantity(balance) || !isQuantity(nonce) || !isData(code)) {
+    throw invalid("account");
+  }
   return accountOf(BigInt(balance), BigInt(nonce), parseData(code));
 };
 
@@ -39,7 +41,9 @@ export const slotCall = (block: Hash, address: Address, slot: Hash): Call =>
 
 /** Parses the result of `slotCall` into bytes without leading zeros. Throws if it has another form. */
 export const parseSlot = (value: unknown): Uint8Array => {
-  if (!isQuantity(value)) throw invalid("storage value");
+  if (!isQuantity(value)) {
+    throw invalid("storage value");
+  }
   return stripZeros(parseData(word(value)));
 };
 
@@ -50,7 +54,9 @@ export const blockHashCall = (number: bigint): Call =>
 /** Parses the block hash from the result of `blockHashCall`. Throws if it has another form. */
 export const parseBlockHash = (value: unknown): Hash => {
   const hash = typeof value === "object" && value !== null ? Reflect.get(value, "hash") : undefined;
-  if (!isData(hash)) throw invalid("block");
+  if (!isData(hash)) {
+    throw invalid("block");
+  }
   return hash;
 };
 
@@ -82,12 +88,18 @@ export interface TracedAccount extends FoundAccount {
  * The tracer omits values of zero. Throws if the result has another form.
  */
 export const parsePrestate = (value: unknown): readonly TracedAccount[] => {
-  if (typeof value !== "object" || value === null) throw invalid("prestate");
+  if (typeof value !== "object" || value === null) {
+    throw invalid("prestate");
+  }
   return Object.entries(value).map(([key, entry]) => {
     const address = key.toLowerCase();
-    if (!isAddress(address) || typeof entry !== "object" || entry === null) throw invalid("prestate");
+    if (!isAddress(address) || typeof entry !== "object" || entry === null) {
+      throw invalid("prestate");
+    }
     const { balance = "0x0", nonce = 0, code = "0x", storage = {} } = entry as Record<string, unknown>;
-    if (!isQuantity(balance) || typeof nonce !== "number" || !isData(code)) throw invalid("prestate");
+    if (!isQuantity(balance) || typeof nonce !== "number" || !isData(code)) {
+      throw invalid("prestate");
+    }
     const slots = Object.entries(storage as object).map(([slot, value]) => [word(slot), parseSlot(value)] as const);
     return { address, slots, ...accountOf(BigInt(balance), BigInt(nonce), parseData(code)) };
   });
@@ -101,10 +113,14 @@ export interface Listed {
 /** Parses a result of `eth_createAccessList`. Addresses and slots are in lower case. Throws if it has another form. */
 export const parseAccessList = (value: unknown): readonly Listed[] => {
   const list = typeof value === "object" && value !== null ? Reflect.get(value, "accessList") : undefined;
-  if (!Array.isArray(list)) throw invalid("access list");
+  if (!Array.isArray(list)) {
+    throw invalid("access list");
+  }
   return list.map((entry: unknown) => {
     const { address, storageKeys } = entry as Record<string, unknown>;
-    if (!isAddress(address) || !Array.isArray(storageKeys)) throw invalid("access list");
+    if (!isAddress(address) || !Array.isArray(storageKeys)) {
+      throw invalid("access list");
+    }
     return { address: lower(address), slots: storageKeys.map((slot) => lower(String(slot) as Data)) };
   });
 };

@@ -22,7 +22,9 @@ export class StateOverlay {
 
   #entry(address: Address): OverlayEntry {
     const cached = this.#entries.get(address);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      return cached;
+    }
     const entry = createEntry(address, this.#reader.account(address), this.#preset.get(address));
     this.#entries.set(address, entry);
     return entry;
@@ -31,7 +33,9 @@ export class StateOverlay {
   /** A touched account that is empty at the end of the transaction is deleted (EIP-161). */
   #touch(entry: OverlayEntry): void {
     entry.isWritten = true;
-    if (this.#touched.has(entry)) return;
+    if (this.#touched.has(entry)) {
+      return;
+    }
     this.#touched.add(entry);
     this.#undo.push(() => this.#touched.delete(entry));
   }
@@ -67,7 +71,9 @@ export class StateOverlay {
   storageOf(address: Address, slot: Hash): Uint8Array {
     const entry = this.#entry(address);
     const cached = entry.slots.get(slot);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      return cached;
+    }
     const value = entry.isCleared || !entry.exists ? NOTHING : this.#reader.storage(address, slot);
     entry.slots.set(slot, value);
     return value;
@@ -127,7 +133,9 @@ export class StateOverlay {
       entry.originals = new Map();
     }
     // An undo does not remove the original value, because it is the same then.
-    if (!entry.originals.has(slot)) entry.originals.set(slot, old);
+    if (!entry.originals.has(slot)) {
+      entry.originals.set(slot, old);
+    }
     const { slots, hasStorage, exists } = entry;
     this.#undo.push(() => {
       slots.set(slot, old);
@@ -136,7 +144,9 @@ export class StateOverlay {
     });
     entry.exists = true;
     slots.set(slot, value);
-    if (value.length > 0) entry.hasStorage = true;
+    if (value.length > 0) {
+      entry.hasStorage = true;
+    }
     entry.isWritten = true;
     entry.writtenSlots.add(slot);
   }
@@ -187,30 +197,40 @@ export class StateOverlay {
   /** Closes the last checkpoint and does not undo its writes. */
   keep(): void {
     this.#checkpoints.pop();
-    if (this.#checkpoints.length === 0) this.#undo = [];
+    if (this.#checkpoints.length === 0) {
+      this.#undo = [];
+    }
   }
 
   /** Undoes all writes since the last checkpoint, and closes it. */
   undo(): void {
     const mark = this.#checkpoints.pop() ?? 0;
-    while (this.#undo.length > mark) this.#undo.pop()?.();
+    while (this.#undo.length > mark) {
+      this.#undo.pop()?.();
+    }
   }
 
   /** Undoes all writes since the first open checkpoint, and closes all checkpoints. */
   abandon(): void {
-    while (this.#checkpoints.length > 0) this.undo();
+    while (this.#checkpoints.length > 0) {
+      this.undo();
+    }
   }
 
   /** Ends a transaction: discards original values and, if `removesEmpty` (EIP-161), deletes the empty accounts that it touched. */
   endTransaction(removesEmpty: boolean): void {
     if (removesEmpty) {
       for (const entry of [...this.#touched]) {
-        if (isEmpty(entry) && (entry.exists || entry.hasStorage)) this.delete(entry.address);
+        if (isEmpty(entry) && (entry.exists || entry.hasStorage)) {
+          this.delete(entry.address);
+        }
       }
     }
     this.#touched = new Set();
     this.#transaction++;
-    if (this.#checkpoints.length === 0) this.#undo = [];
+    if (this.#checkpoints.length === 0) {
+      this.#undo = [];
+    }
   }
 
   /** Returns all writes. A write that was undone is included with the value after the undo. */
@@ -223,6 +243,8 @@ export class StateOverlay {
 /** Removes leading zeros. The library's handlers write storage values without them. */
 export const stripZeros = (value: Uint8Array): Uint8Array => {
   let start = 0;
-  while (start < value.length && value[start] === 0) start++;
+  while (start < value.length && value[start] === 0) {
+    start++;
+  }
   return start === 0 ? value : value.subarray(start);
 };

@@ -33,7 +33,9 @@ export class StateValueCache {
   }
 
   setAccount(block: Hash, address: Address, { account, code }: FoundAccount): void {
-    if (account !== undefined && code.length > 0) this.#codes.set(account.codeHash, code);
+    if (account !== undefined && code.length > 0) {
+      this.#codes.set(account.codeHash, code);
+    }
     this.#values.set(accountKey(block, address), { value: account });
   }
 
@@ -59,21 +61,29 @@ export class StateValueCache {
     const codes = new Map<Hash, Uint8Array>();
     for (const address of keys.accounts) {
       const cached = this.#values.get(accountKey(block, address));
-      if (cached === undefined) return undefined;
+      if (cached === undefined) {
+        return undefined;
+      }
       const account = cached.value as AccountState | undefined;
       accounts.push([address, account]);
-      if (account !== undefined) this.#collectCode(account.codeHash, codes);
+      if (account !== undefined) {
+        this.#collectCode(account.codeHash, codes);
+      }
     }
     const slots: [Address, Hash, Uint8Array][] = [];
     for (const [address, slot] of keys.slots) {
       const cached = this.#values.get(slotKey(block, address, slot));
-      if (cached === undefined) return undefined;
+      if (cached === undefined) {
+        return undefined;
+      }
       slots.push([address, slot, cached.value as Uint8Array]);
     }
     const blockHashes: [bigint, Hash][] = [];
     for (const number of keys.blockHashes) {
       const cached = this.#values.get(hashKey(block, number));
-      if (cached === undefined) return undefined;
+      if (cached === undefined) {
+        return undefined;
+      }
       blockHashes.push([number, cached.value as Hash]);
     }
     return { accounts, codes: [...codes], slots, blockHashes };
@@ -81,7 +91,9 @@ export class StateValueCache {
 
   #collectCode(codeHash: Hash, codes: Map<Hash, Uint8Array>): void {
     const code = this.#codes.get(codeHash);
-    if (code !== undefined) codes.set(codeHash, code);
+    if (code !== undefined) {
+      codes.set(codeHash, code);
+    }
   }
 
   #differs(key: string, value: CachedValue["value"]): boolean {

@@ -23,7 +23,9 @@ const decoder = new TextDecoder();
 export const storedFetch =
   ({ fetch, store, isFinal }: StoredFetchOptions): StateFetch =>
   async (calls, block) => {
-    if (!isFinal(block)) return fetch(calls, block);
+    if (!isFinal(block)) {
+      return fetch(calls, block);
+    }
     const keys = calls.map((call) => (STORED_METHODS.has(call.method) ? keyOf(call, block) : undefined));
     const stored = await Promise.all(keys.map((key) => (key === undefined ? undefined : store.get(key))));
     const missing = calls.filter((_, at) => stored[at] === undefined);
@@ -31,10 +33,14 @@ export const storedFetch =
     let next = 0;
     return calls.map((_, at) => {
       const bytes = stored[at];
-      if (bytes !== undefined) return JSON.parse(decoder.decode(bytes));
+      if (bytes !== undefined) {
+        return JSON.parse(decoder.decode(bytes));
+      }
       const outcome = fetched[next++];
       const key = keys[at];
-      if (key !== undefined && typeof outcome === "string") store.set(key, encoder.encode(JSON.stringify(outcome)));
+      if (key !== undefined && typeof outcome === "string") {
+        store.set(key, encoder.encode(JSON.stringify(outcome)));
+      }
       return outcome;
     });
   };

@@ -17,7 +17,9 @@ const NOTHING = new Uint8Array(0);
 /** Calls a contract as the system account. The call is free. It does nothing if the account has no code. */
 export const systemCall = async (context: ExecutionContext, to: Address, data: Uint8Array): Promise<Uint8Array> => {
   const { engine, state, block } = context;
-  if (state.codeOf(to).length === 0) return NOTHING;
+  if (state.codeOf(to).length === 0) {
+    return NOTHING;
+  }
   const result = await engine.run(
     state,
     { caller: SYSTEM, to, value: 0n, data, gas: SYSTEM_GAS },
@@ -39,8 +41,12 @@ export const beginBlock = async (
   { parentHash, parentBeaconBlockRoot }: BlockStart,
 ): Promise<void> => {
   const { engine } = context;
-  if (engine.isActive(4788)) await systemCall(context, BEACON_ROOTS, parseData(parentBeaconBlockRoot));
-  if (engine.isActive(2935)) await systemCall(context, BLOCK_HASHES, parseData(parentHash));
+  if (engine.isActive(4788)) {
+    await systemCall(context, BEACON_ROOTS, parseData(parentBeaconBlockRoot));
+  }
+  if (engine.isActive(2935)) {
+    await systemCall(context, BLOCK_HASHES, parseData(parentHash));
+  }
 };
 
 /** Writes the slots that the contracts of EIP-4788 and EIP-2935 write, without a call. Their state need not be fetched. */

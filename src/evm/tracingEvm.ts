@@ -74,7 +74,9 @@ export class TracingEvm extends EVM {
 
   #wrap(opCode: number, wrap: (original: OpHandler) => OpHandler): void {
     const entry = this._opcodeMap[opCode];
-    if (entry === undefined) throw new Error("the library's opcode table changed");
+    if (entry === undefined) {
+      throw new Error("the library's opcode table changed");
+    }
     entry.opHandler = wrap(entry.opHandler);
   }
 
@@ -83,7 +85,9 @@ export class TracingEvm extends EVM {
       this.#wrap(opCode, (original) => (runState, common) => {
         original(runState, common);
         const log = runState.interpreter._result.logs.at(-1);
-        if (log !== undefined) this.#capture(log);
+        if (log !== undefined) {
+          this.#capture(log);
+        }
       });
     }
   }
@@ -106,11 +110,15 @@ export class TracingEvm extends EVM {
   /** geth captures a transfer before it checks balance and depth. The library makes no message if they do not allow the transfer. */
   #countFailedTransfers(): void {
     for (const [opCode, valueAt] of TRANSFERRING) {
-      if (this._opcodeMap[opCode]?.opcodeInfo.isInvalid !== false) continue;
+      if (this._opcodeMap[opCode]?.opcodeInfo.isInvalid !== false) {
+        continue;
+      }
       this.#wrap(opCode, (original) => (runState, common) => {
         const value = this.tracesTransfers ? (runState.stack.peek(valueAt + 1)[valueAt] ?? 0n) : 0n;
         const { depth, contract } = runState.env;
-        if (value > 0n && (contract.balance < value || depth >= MAX_DEPTH)) this.#captured++;
+        if (value > 0n && (contract.balance < value || depth >= MAX_DEPTH)) {
+          this.#captured++;
+        }
         return original(runState, common);
       });
     }
@@ -119,7 +127,9 @@ export class TracingEvm extends EVM {
   /** Starts at the first jump. */
   #keepJumpAnalyses(): void {
     const entry = this._opcodeMap[JUMPDEST];
-    if (entry === undefined) throw new Error("the library's opcode table changed");
+    if (entry === undefined) {
+      throw new Error("the library's opcode table changed");
+    }
     const original = entry.opHandler;
     entry.opHandler = (runState, common) => {
       entry.opHandler = original;
@@ -133,7 +143,9 @@ export class TracingEvm extends EVM {
     const moves = !message.delegatecall && message._codeAddress === undefined;
     const index = moves ? this.#captureTransfer(message) : undefined;
     const result = await super._executeCall(message);
-    if (index !== undefined) this.#trace(message, message.to, result, index);
+    if (index !== undefined) {
+      this.#trace(message, message.to, result, index);
+    }
     return result;
   }
 

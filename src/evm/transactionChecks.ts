@@ -22,8 +22,12 @@ const DELEGATION_BYTES = 23;
 export const checkNonce = (state: StateOverlay, { from, nonce }: TransactionMessage): void => {
   const next = state.nonceOf(from);
   const detail = `address ${checksumAddress(from)}, tx: ${nonce} state: ${next}`;
-  if (next < nonce) throw new TransactionError("nonceTooHigh", `nonce too high: ${detail}`);
-  if (next > nonce) throw new TransactionError("nonceTooLow", `nonce too low: ${detail}`);
+  if (next < nonce) {
+    throw new TransactionError("nonceTooHigh", `nonce too high: ${detail}`);
+  }
+  if (next > nonce) {
+    throw new TransactionError("nonceTooLow", `nonce too low: ${detail}`);
+  }
   if (next >= MAX_NONCE) {
     throw new TransactionError("nonceMax", `nonce has max value: address ${checksumAddress(from)}, nonce: ${next}`);
   }
@@ -73,14 +77,22 @@ export const checkBlobs = (
 ): void => {
   const { blobBaseFee } = block;
   const { blobVersionedHashes, maxFeePerBlobGas, from, to } = message;
-  if (to === null) throw new TransactionError("blobs", "blob transaction of type create");
-  if (blobVersionedHashes.length === 0) throw new TransactionError("blobs", "blob transaction missing blob hashes");
+  if (to === null) {
+    throw new TransactionError("blobs", "blob transaction of type create");
+  }
+  if (blobVersionedHashes.length === 0) {
+    throw new TransactionError("blobs", "blob transaction missing blob hashes");
+  }
   if (engine.isActive(7594) && blobVersionedHashes.length > MAX_BLOBS) {
     throw new TransactionError("blobs", `blob transaction has too many blobs (max ${MAX_BLOBS})`);
   }
   const wrong = blobVersionedHashes.findIndex((hash) => !hash.startsWith(KZG_VERSION));
-  if (wrong >= 0) throw new TransactionError("blobs", `blob ${wrong} has invalid hash version`);
-  if (isFree) return;
+  if (wrong >= 0) {
+    throw new TransactionError("blobs", `blob ${wrong} has invalid hash version`);
+  }
+  if (isFree) {
+    return;
+  }
   if (maxFeePerBlobGas < blobBaseFee) {
     throw new TransactionError(
       "blobFeeCapTooLow",
@@ -120,7 +132,9 @@ export const checkFunds = (
       `insufficient funds for gas * price + value: address ${checksumAddress(from)} required balance exceeds 256 bits`,
     );
   }
-  if (have >= want) return;
+  if (have >= want) {
+    return;
+  }
   throw new TransactionError(
     "insufficientFunds",
     `insufficient funds for gas * price + value: address ${checksumAddress(from)} have ${have} want ${want}`,

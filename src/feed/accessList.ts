@@ -16,18 +16,26 @@ const MAX_ACCOUNTS = 20_000;
 export const parseAccessList = (metadata: Fields, diff: unknown): readonly ListedAccount[] => {
   const inDiff = isFields(diff) ? diff.access_list_data : undefined;
   const changes = [metadata.access_list, metadata.flashblock_access_list, inDiff].map(findChanges).find(Boolean);
-  if (!changes || changes.length > MAX_ACCOUNTS) return [];
+  if (!changes || changes.length > MAX_ACCOUNTS) {
+    return [];
+  }
   try {
     return changes.map(parseAccount);
   } catch (error) {
-    if (error instanceof Malformed) return [];
+    if (error instanceof Malformed) {
+      return [];
+    }
     throw error;
   }
 };
 
 const findChanges = (value: unknown): readonly unknown[] | undefined => {
-  if (Array.isArray(value)) return value;
-  if (!isFields(value)) return undefined;
+  if (Array.isArray(value)) {
+    return value;
+  }
+  if (!isFields(value)) {
+    return undefined;
+  }
   return findChanges(value.account_changes ?? value.accountChanges ?? value.access_list);
 };
 

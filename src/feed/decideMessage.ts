@@ -32,7 +32,9 @@ const isFirstLost = (
   number?: bigint,
 ): boolean => {
   const newest = blocks.at(-1)?.number;
-  if (!hasBegun || (newest !== undefined && number !== undefined && number <= newest)) return false;
+  if (!hasBegun || (newest !== undefined && number !== undefined && number <= newest)) {
+    return false;
+  }
   return !buffered.some(({ message }) => message.index === 0 && message.payloadId === payloadId);
 };
 
@@ -41,15 +43,21 @@ const isIncomplete = (state: SequenceState, block: BlockMessages): boolean =>
 
 /** Whether the message names a predecessor in this block that was not received. */
 const lacksPredecessor = (block: BlockMessages, message: Flashblock): boolean => {
-  if (message.previous === undefined) return false;
+  if (message.previous === undefined) {
+    return false;
+  }
   const [number = "", index = ""] = message.previous.split("-");
   return BigInt(number) === block.number && Number(index) >= block.messages.length;
 };
 
 const decideKnownPayload = (block: BlockMessages, message: Flashblock): Decision => {
   const received = block.messages[message.index];
-  if (received) return isSame(received, message) ? "duplicate" : "replacement";
-  if (message.index > block.messages.length) return "gap";
+  if (received) {
+    return isSame(received, message) ? "duplicate" : "replacement";
+  }
+  if (message.index > block.messages.length) {
+    return "gap";
+  }
   return block.messages.reduce((sum, { bytes }) => sum + bytes, message.bytes) > MAX_BLOCK_BYTES ? "tooLarge" : "next";
 };
 
@@ -63,13 +71,21 @@ const decideFirst = (
   const replaced = state.blocks.find((block) => block.number === number);
   const parent = state.blocks.find((block) => block.number === number - 1n);
   if (number - 1n === head.number) {
-    if (parentHash !== head.hash) return "wrongParent";
+    if (parentHash !== head.hash) {
+      return "wrongParent";
+    }
     return replaced ? "replacement" : "first";
   }
-  if (!parent) return "early";
-  if (isIncomplete(state, parent) || lacksPredecessor(parent, message)) return "gap";
+  if (!parent) {
+    return "early";
+  }
+  if (isIncomplete(state, parent) || lacksPredecessor(parent, message)) {
+    return "gap";
+  }
   // The next head shows whether the parent is complete. A message that names its predecessor has shown it already.
-  if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) return "unconfirmed";
+  if (message.previous === undefined && endsInPause(parent.messages, message, usualPauseMs)) {
+    return "unconfirmed";
+  }
   return replaced ? "replacement" : "firstOfNextBlock";
 };
 
@@ -81,13 +97,25 @@ export const decideMessage = (
   limits: SequenceLimits,
 ): Decision => {
   const number = numberOfMessage(state, message);
-  if (isSuperseded(state, message) || state.passed.includes(message.payloadId)) return "old";
-  if (number !== undefined && number <= head.number) return "old";
-  if (number !== undefined && number > head.number + BigInt(limits.maxDepth)) return "tooFar";
-  if (state.buffered.some((other) => isSame(other.message, message))) return "duplicate";
+  if (isSuperseded(state, message) || state.passed.includes(message.payloadId)) {
+    return "old";
+  }
+  if (number !== undefined && number <= head.number) {
+    return "old";
+  }
+  if (number !== undefined && number > head.number + BigInt(limits.maxDepth)) {
+    return "tooFar";
+  }
+  if (state.buffered.some((other) => isSame(other.message, message))) {
+    return "duplicate";
+  }
   const block = state.blocks.find(({ payloadId }) => payloadId === message.payloadId);
-  if (block) return decideKnownPayload(block, message);
+  if (block) {
+    return decideKnownPayload(block, message);
+  }
   const { base } = message;
-  if (!base) return isFirstLost(state, message, number) ? "gap" : "waiting";
+  if (!base) {
+    return isFirstLost(state, message, number) ? "gap" : "waiting";
+  }
   return decideFirst(state, { ...message, base }, head, limits);
 };

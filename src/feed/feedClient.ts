@@ -88,16 +88,22 @@ class ReconnectingFeed {
       },
       onFrame: (bytes) => this.#receive(bytes),
       onEnd: (reason) => {
-        if (isOpen) this.#onCount(-1);
+        if (isOpen) {
+          this.#onCount(-1);
+        }
         this.#reconnect(reason);
       },
     });
   }
 
   #reconnect(reason: EndReason): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed) {
+      return;
+    }
     const { chain, telemetry } = this.#options;
-    if (!this.#isDown) telemetry.log.warn({ chain, feed: this.#position, reason }, "feed lost");
+    if (!this.#isDown) {
+      telemetry.log.warn({ chain, feed: this.#position, reason }, "feed lost");
+    }
     this.#isDown = true;
     telemetry.metrics.feedReconnects.inc({ chain });
     this.#retry = setTimeout(() => this.#connect(), backoffMs(this.#failures++, reason, Math.random()));
@@ -112,7 +118,9 @@ class ReconnectingFeed {
       telemetry.metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });
       return false;
     }
-    if (this.#failures > 0 || this.#isDown) telemetry.log.info({ chain, feed: this.#position }, "feed delivers");
+    if (this.#failures > 0 || this.#isDown) {
+      telemetry.log.info({ chain, feed: this.#position }, "feed delivers");
+    }
     this.#failures = 0;
     this.#isDown = false;
     onMessage(parsed.message, this.#position);
@@ -134,7 +142,9 @@ export const createFeed = (options: FeedOptions): Feed => {
   return {
     connected: () => open,
     close: () => {
-      for (const feed of feeds) feed.close();
+      for (const feed of feeds) {
+        feed.close();
+      }
     },
   };
 };

@@ -24,7 +24,9 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const isRefusal = (status: number | undefined): boolean => status !== undefined && status >= 400 && status < 500;
 
 const bytesOf = (data: Buffer | ArrayBuffer | Buffer[]): Uint8Array => {
-  if (Array.isArray(data)) return Buffer.concat(data);
+  if (Array.isArray(data)) {
+    return Buffer.concat(data);
+  }
   return data instanceof ArrayBuffer ? new Uint8Array(data) : data;
 };
 
@@ -48,7 +50,9 @@ class FeedConnection {
   }
 
   end(reason: EndReason): void {
-    if (this.#hasEnded) return;
+    if (this.#hasEnded) {
+      return;
+    }
     this.#hasEnded = true;
     clearInterval(this.#timer);
     this.#socket.terminate();
@@ -65,7 +69,9 @@ class FeedConnection {
       this.#pongAtMs = performance.now();
     });
     socket.on("message", (data) => {
-      if (!this.#hasEnded && this.#options.onFrame(bytesOf(data))) this.#dataAtMs = performance.now();
+      if (!this.#hasEnded && this.#options.onFrame(bytesOf(data))) {
+        this.#dataAtMs = performance.now();
+      }
     });
     socket.on("unexpected-response", (_request, { statusCode }) =>
       this.end(isRefusal(statusCode) ? "refused" : "closed"),
@@ -78,9 +84,13 @@ class FeedConnection {
   #check(): void {
     const { idleMs, pingMs, pongDeadlineMs } = this.#options;
     const nowMs = performance.now();
-    if (nowMs - this.#dataAtMs > idleMs()) this.end("idle");
-    else if (nowMs - this.#pongAtMs > pingMs + pongDeadlineMs) this.end("silent");
-    else if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
+    if (nowMs - this.#dataAtMs > idleMs()) {
+      this.end("idle");
+    } else if (nowMs - this.#pongAtMs > pingMs + pongDeadlineMs) {
+      this.end("silent");
+    } else if (this.#socket.readyState === WebSocket.OPEN) {
+      this.#socket.ping();
+    }
   }
 }
 

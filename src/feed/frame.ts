@@ -26,12 +26,20 @@ const isTooLong = (error: unknown): boolean =>
  * A frame that then begins with `{` is JSON, any other frame is brotli. `maxBytes` limits the frame and the decompressed text.
  */
 export const decodeFrame = (frame: Uint8Array, maxBytes: number): Frame => {
-  if (frame.length > maxBytes) return { refused: "tooLarge" };
+  if (frame.length > maxBytes) {
+    return { refused: "tooLarge" };
+  }
   const bytes = frame[0] === RECORD_SEPARATOR ? frame.subarray(1) : frame;
   let start = 0;
-  while (isWhitespace(bytes[start])) start++;
-  if (start === bytes.length) return { refused: "undecodable" };
-  if (bytes[start] === OPENING_BRACE) return decodeText(bytes.subarray(start));
+  while (isWhitespace(bytes[start])) {
+    start++;
+  }
+  if (start === bytes.length) {
+    return { refused: "undecodable" };
+  }
+  if (bytes[start] === OPENING_BRACE) {
+    return decodeText(bytes.subarray(start));
+  }
   try {
     return decodeText(brotliDecompressSync(bytes, { maxOutputLength: maxBytes }));
   } catch (error) {

@@ -92,7 +92,9 @@ const BLOOM_LENGTH = 2 + 2 * 256;
 const parseDiff = (value: unknown): FlashblockDiff => {
   const diff = read.fields(value);
   const logsBloom = read.data(diff.logs_bloom);
-  if (logsBloom.length !== BLOOM_LENGTH) throw new Malformed();
+  if (logsBloom.length !== BLOOM_LENGTH) {
+    throw new Malformed();
+  }
   return {
     stateRoot: read.hash(diff.state_root),
     receiptsRoot: read.hash(diff.receipts_root),
@@ -109,15 +111,21 @@ const parseDiff = (value: unknown): FlashblockDiff => {
 
 /** Parses `0x1`, `true`, or a state root. Receipts before Byzantium have a state root, which counts as success. */
 const parseStatus = (value: unknown): boolean => {
-  if (typeof value === "boolean") return value;
-  if (!isQuantity(value)) throw new Malformed();
+  if (typeof value === "boolean") {
+    return value;
+  }
+  if (!isQuantity(value)) {
+    throw new Malformed();
+  }
   return value.length === 66 || BigInt(value) === 1n;
 };
 
 const parseLog = (value: unknown): FlashblockLog => {
   const log = read.fields(value);
   const topics = read.list(log.topics).map(read.hash);
-  if (topics.length > 4) throw new Malformed();
+  if (topics.length > 4) {
+    throw new Malformed();
+  }
   return { address: read.address(log.address), topics, data: read.data(log.data) };
 };
 
@@ -141,11 +149,15 @@ const parseReceipt = (value: unknown): FlashblockReceipt => {
 
 /** Parses the receipts of the metadata. An unknown format returns `undefined`: execution then computes the receipts. */
 const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | undefined => {
-  if (!isFields(value)) return undefined;
+  if (!isFields(value)) {
+    return undefined;
+  }
   try {
     return new Map(Object.entries(value).map(([hash, receipt]) => [read.hash(hash), parseReceipt(receipt)]));
   } catch (error) {
-    if (error instanceof Malformed) return undefined;
+    if (error instanceof Malformed) {
+      return undefined;
+    }
     throw error;
   }
 };
@@ -172,7 +184,9 @@ const attempt = <T>(fault: MessageFault, parse: () => T): T => {
   try {
     return parse();
   } catch (error) {
-    if (error instanceof Malformed) throw new MalformedPart(fault);
+    if (error instanceof Malformed) {
+      throw new MalformedPart(fault);
+    }
     throw error;
   }
 };
@@ -184,7 +198,9 @@ const isPayloadId = (value: unknown): value is Data => isData(value) && value.le
 
 const parseFields = (fields: Fields, bytes: number): Flashblock => {
   const { index, payload_id } = fields;
-  if (!isPayloadId(payload_id) || !isIndex(index)) throw new MalformedPart("notAMessage");
+  if (!isPayloadId(payload_id) || !isIndex(index)) {
+    throw new MalformedPart("notAMessage");
+  }
   const metadata = isFields(fields.metadata) ? fields.metadata : {};
   return {
     payloadId: read.data(payload_id),
@@ -223,12 +239,18 @@ export const parseMessage = (text: string): ParsedMessage => {
     return { fault: "notJson" };
   }
   const unwrapped = unwrap(value);
-  if (!isFields(unwrapped)) return { fault: "notAMessage" };
-  if (isPayloadEnd(value, unwrapped)) return { ignored: "payloadEnd" };
+  if (!isFields(unwrapped)) {
+    return { fault: "notAMessage" };
+  }
+  if (isPayloadEnd(value, unwrapped)) {
+    return { ignored: "payloadEnd" };
+  }
   try {
     return { message: parseFields(unwrapped, text.length) };
   } catch (error) {
-    if (error instanceof MalformedPart) return { fault: error.fault };
+    if (error instanceof MalformedPart) {
+      return { fault: error.fault };
+    }
     throw error;
   }
 };

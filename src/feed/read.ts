@@ -14,29 +14,41 @@ const MAX_QUANTITY_LENGTH = 66;
 /** Reads fields of untrusted JSON. Hex values are returned in lower case. Throws Malformed. */
 export const read = {
   hash: (value: unknown): Hash => {
-    if (!isHash(value)) throw new Malformed();
+    if (!isHash(value)) {
+      throw new Malformed();
+    }
     return `0x${value.slice(2).toLowerCase()}`;
   },
   data: (value: unknown): Data => {
-    if (!isData(value)) throw new Malformed();
+    if (!isData(value)) {
+      throw new Malformed();
+    }
     return `0x${value.slice(2).toLowerCase()}`;
   },
   address: (value: unknown): Address => {
-    if (!isAddress(value)) throw new Malformed();
+    if (!isAddress(value)) {
+      throw new Malformed();
+    }
     return `0x${value.slice(2).toLowerCase()}`;
   },
   quantity: (value: unknown): bigint => {
-    if (!isQuantity(value) || value.length > MAX_QUANTITY_LENGTH) throw new Malformed();
+    if (!isQuantity(value) || value.length > MAX_QUANTITY_LENGTH) {
+      throw new Malformed();
+    }
     return BigInt(value);
   },
   /** Reads a storage slot. Some senders omit leading zeros. */
   slot: (value: unknown): Hash => `0x${read.quantity(value).toString(16).padStart(64, "0")}`,
   list: (value: unknown): readonly unknown[] => {
-    if (!Array.isArray(value)) throw new Malformed();
+    if (!Array.isArray(value)) {
+      throw new Malformed();
+    }
     return value;
   },
   fields: (value: unknown): Fields => {
-    if (!isFields(value)) throw new Malformed();
+    if (!isFields(value)) {
+      throw new Malformed();
+    }
     return value;
   },
   /** Returns `undefined` for a field that is absent or `null`. */

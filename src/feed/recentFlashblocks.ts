@@ -35,7 +35,9 @@ export const createRecentFlashblocks = (now: () => number = () => performance.no
   let recent: readonly ReceivedFlashblock[] = [];
   return {
     note: ({ payloadId, index, base, blockNumber, diff }) => {
-      if (recent.some((each) => each.payloadId === payloadId && each.index >= index)) return;
+      if (recent.some((each) => each.payloadId === payloadId && each.index >= index)) {
+        return;
+      }
       const before = recent.find((each) => each.payloadId === payloadId);
       const number = base?.blockNumber ?? blockNumber;
       const received: ReceivedFlashblock = {

@@ -23,7 +23,9 @@ const append = (state: SequenceState, message: Flashblock): SequenceState => ({
 });
 
 const begin = (state: SequenceState, message: Flashblock): SequenceState => {
-  if (!message.base) return state;
+  if (!message.base) {
+    return state;
+  }
   const { blockNumber: number, parentHash } = message.base;
   const { payloadId } = message;
   const blocks = [...state.blocks, { number, payloadId, parentHash, messages: [message] }];
@@ -38,7 +40,9 @@ const replace = (state: SequenceState, message: Flashblock): SequenceState => {
   const removed = replaced?.messages.slice(message.index) ?? [];
   const above = state.blocks.filter((block) => block.number > number).flatMap(({ messages }) => messages.slice(0, 1));
   const superseded = [...state.superseded, ...removed, ...above].slice(-MAX_SUPERSEDED);
-  if (message.index === 0 || !replaced) return begin({ ...state, superseded, blocks: below }, message);
+  if (message.index === 0 || !replaced) {
+    return begin({ ...state, superseded, blocks: below }, message);
+  }
   const messages = [...replaced.messages.slice(0, message.index), message];
   return { ...state, superseded, blocks: [...below, { ...replaced, messages }] };
 };
@@ -55,7 +59,9 @@ const limitBuffered = (messages: readonly BufferedMessage[]): readonly BufferedM
   const newest = messages.filter(({ message }) => !discarded.has(message.payloadId)).slice(-MAX_BUFFERED_MESSAGES);
   let bytes = newest.reduce((sum, { message }) => sum + message.bytes, 0);
   let start = 0;
-  for (; bytes > MAX_BUFFERED_BYTES; start++) bytes -= newest[start]?.message.bytes ?? bytes;
+  for (; bytes > MAX_BUFFERED_BYTES; start++) {
+    bytes -= newest[start]?.message.bytes ?? bytes;
+  }
   return start === 0 ? newest : newest.slice(start);
 };
 
@@ -94,7 +100,9 @@ const applyBuffered = (state: SequenceState, head: BlockId, limits: SequenceLimi
   for (const [position, { message }] of state.buffered.entries()) {
     const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };
     const decision = decideMessage(without, message, head, limits);
-    if (!isBuffered(decision)) return applyBuffered(apply(without, message, decision, head), head, limits);
+    if (!isBuffered(decision)) {
+      return applyBuffered(apply(without, message, decision, head), head, limits);
+    }
   }
   const buffered = state.buffered.map(({ message, decision: before }, position): BufferedMessage => {
     const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };

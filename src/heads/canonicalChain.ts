@@ -101,11 +101,15 @@ class ServedCanonicalChain implements CanonicalChain {
   extend(base: BlockRing | undefined, { blocks, joined, onto, genesis }: ChainPath): boolean {
     const [first] = blocks;
     const ring = this.#ring;
-    if (ring !== base || !first) return false;
+    if (ring !== base || !first) {
+      return false;
+    }
     const { number } = first.block;
     const from = ring ? above(ring, number) : [];
     // A final block that was replaced was not final: the chain has begun again.
-    if (from.length > 0 || genesis !== undefined) this.#tags = tagsBelow(this.#tags, number, genesis !== undefined);
+    if (from.length > 0 || genesis !== undefined) {
+      this.#tags = tagsBelow(this.#tags, number, genesis !== undefined);
+    }
     const below = onto ?? ring;
     const next = below && joined ? below.withTop(blocks) : createBlockRing(blocks);
     const to = blocks.map(({ block }) => block);
@@ -116,17 +120,23 @@ class ServedCanonicalChain implements CanonicalChain {
   fill(blocks: readonly SealedBlock[]): boolean {
     const ring = this.#ring;
     const top = blocks.at(-1)?.block;
-    if (!ring || !top || ring.at(ring.oldest)?.parentHash !== top.hash) return false;
+    if (!ring || !top || ring.at(ring.oldest)?.parentHash !== top.hash) {
+      return false;
+    }
     this.#replace(ring.withBottom(blocks), [], []);
     return true;
   }
 
   setTags(tags: Partial<Tags>): void {
     const ring = this.#ring;
-    if (!ring) return;
+    if (!ring) {
+      return;
+    }
     const safe = laterTag(ring, this.#tags.safe, tags.safe);
     const finalized = laterTag(ring, this.#tags.finalized, tags.finalized);
-    if (safe === this.#tags.safe && finalized === this.#tags.finalized) return;
+    if (safe === this.#tags.safe && finalized === this.#tags.finalized) {
+      return;
+    }
     this.#tags = { safe, finalized };
     const heads = snapshot(ring, this.#tags);
     this.#heads = heads;
@@ -143,7 +153,9 @@ class ServedCanonicalChain implements CanonicalChain {
 
   /** Returns the tags at the operator's own depth, if there is one and the ring reaches that far. */
   #tagsOf(ring: BlockRing): Tags {
-    if (this.#finality === "node") return this.#tags;
+    if (this.#finality === "node") {
+      return this.#tags;
+    }
     const number = ring.latest.number - BigInt(this.#finality.depth);
     const block = ring.at(number > 0n ? number : 0n);
     return block ? { safe: idOf(block), finalized: idOf(block) } : this.#tags;

@@ -50,7 +50,9 @@ export class ChainIdentity {
     this.#chainId = options.chainId;
     this.#watched = new Map(options.nodes.map((node) => [node, newWatched()]));
     const { chain, telemetry } = options;
-    for (const { name } of options.nodes) telemetry.metrics.upstreamWrongChain.set({ chain, node: name }, 0);
+    for (const { name } of options.nodes) {
+      telemetry.metrics.upstreamWrongChain.set({ chain, node: name }, 0);
+    }
   }
 
   /** Undefined until it is configured or a node returned one. */
@@ -65,7 +67,9 @@ export class ChainIdentity {
 
   /** Checks every node now and again until the signal is aborted. */
   start(): void {
-    for (const node of this.#options.nodes) void this.#watch(node);
+    for (const node of this.#options.nodes) {
+      void this.#watch(node);
+    }
   }
 
   /** Reads a node's identity and judges it. Never rejects. */
@@ -81,17 +85,27 @@ export class ChainIdentity {
   /** Suspends the node if `identity` is another chain's, and ends its suspension if it is not. */
   async judge(node: UpstreamNode, identity: NodeIdentity): Promise<IdentityCase> {
     this.#chainId ??= this.#learn(node, identity.chainId);
-    if (identity.chainId !== this.#chainId) return this.#suspend(node, identity);
-    if (this.#genesis === ZERO_HASH) this.#genesis = identity.genesis;
-    if (identity.genesis === ZERO_HASH || identity.genesis === this.#genesis) return this.#resume(node);
-    if (await this.#isGenesisHeld(node)) return this.#suspend(node, identity);
+    if (identity.chainId !== this.#chainId) {
+      return this.#suspend(node, identity);
+    }
+    if (this.#genesis === ZERO_HASH) {
+      this.#genesis = identity.genesis;
+    }
+    if (identity.genesis === ZERO_HASH || identity.genesis === this.#genesis) {
+      return this.#resume(node);
+    }
+    if (await this.#isGenesisHeld(node)) {
+      return this.#suspend(node, identity);
+    }
     this.#resume(node);
     return { kind: "reset", genesis: identity.genesis };
   }
 
   /** The chain has begun again from another genesis block. */
   reset(genesis: Hash): void {
-    if (genesis === this.#genesis) return;
+    if (genesis === this.#genesis) {
+      return;
+    }
     this.#genesis = genesis;
     const { chain, telemetry } = this.#options;
     telemetry.log.warn({ chain, genesis }, "the chain has begun again from another genesis block");
@@ -143,7 +157,9 @@ export class ChainIdentity {
     if (watched && watched.suspendedFor !== suspendedFor) {
       watched.suspendedFor = suspendedFor;
       const nowMs = performance.now();
-      if (nowMs - watched.suspendedAtMs > FLAPPING_MS) watched.suspendedMs = FIRST_SUSPENDED_MS;
+      if (nowMs - watched.suspendedAtMs > FLAPPING_MS) {
+        watched.suspendedMs = FIRST_SUSPENDED_MS;
+      }
       watched.suspendedAtMs = nowMs;
       watched.wake.abort();
       const fields = { chainId: `${identity.chainId}`, expectedChainId: `${this.#chainId}`, reason: error.message };
@@ -179,7 +195,9 @@ export class ChainIdentity {
       if (!watched.isFollowed && kind === "unknown" && !isUnreached && !signal.aborted) {
         telemetry.log.warn({ chain, node: node.name }, "node cannot be reached; trying again until it can");
       }
-      if (isUnreached && kind !== "unknown") telemetry.log.info({ chain, node: node.name }, "node is reached");
+      if (isUnreached && kind !== "unknown") {
+        telemetry.log.info({ chain, node: node.name }, "node is reached");
+      }
       isUnreached = kind === "unknown" && !watched.isFollowed;
       await this.#pause(watched, kind);
     }
@@ -193,7 +211,9 @@ export class ChainIdentity {
       const isUnreached = kind === "unknown" && !watched.isFollowed;
       const forMs =
         watched.suspendedFor !== undefined ? watched.suspendedMs : isUnreached ? UNREACHED_PERIOD_MS : PERIOD_MS;
-      if (watched.suspendedFor !== undefined) watched.suspendedMs = Math.min(watched.suspendedMs * 2, PERIOD_MS);
+      if (watched.suspendedFor !== undefined) {
+        watched.suspendedMs = Math.min(watched.suspendedMs * 2, PERIOD_MS);
+      }
       await systemClock.sleep(forMs, AbortSignal.any([signal, watched.wake.signal]));
     } while (watched.wake.signal.aborted && !signal.aborted);
   }

@@ -46,21 +46,31 @@ export const findChainPath = async (
   head: SealedBlock,
   readLinked: ReadLinked,
 ): Promise<ChainPath | undefined> => {
-  if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) return replacingPath(head, readLinked);
+  if (head.block.number - ring.latest.number > MAX_GAP_BLOCKS) {
+    return replacingPath(head, readLinked);
+  }
   const descending = [head];
   let low = head.block;
   let step = FIRST_STEP_BLOCKS;
   while (!isJoined(ring, low)) {
-    if (low.number <= ring.oldest) return { blocks: descending.reverse(), joined: false };
+    if (low.number <= ring.oldest) {
+      return { blocks: descending.reverse(), joined: false };
+    }
     const range = nextRange(ring, low, step);
     const blocks = await readLinked(range, low.parentHash);
-    if (blocks.length === 0) return undefined;
+    if (blocks.length === 0) {
+      return undefined;
+    }
     for (const block of blocks) {
       descending.push(block);
       low = block.block;
-      if (isJoined(ring, low)) break;
+      if (isJoined(ring, low)) {
+        break;
+      }
     }
-    if (range.to <= ring.latest.number && step < MAX_STEP_BLOCKS) step *= 2n;
+    if (range.to <= ring.latest.number && step < MAX_STEP_BLOCKS) {
+      step *= 2n;
+    }
   }
   return { blocks: descending.reverse(), joined: true };
 };

@@ -44,7 +44,9 @@ export class FollowedNode {
   /** Follows the node until the signal is aborted. */
   start(push: HeadPush | undefined): void {
     void this.#pollOnSchedule();
-    if (push) this.#subscribe(push);
+    if (push) {
+      this.#subscribe(push);
+    }
   }
 
   /** Reads the newest block once. Never rejects. */
@@ -54,7 +56,9 @@ export class FollowedNode {
     this.#pollsSinceHead += 1;
     try {
       const head = await readBlock(this.node, "latest", signal);
-      if (head) await this.#onHead(head);
+      if (head) {
+        await this.#onHead(head);
+      }
       this.#isFailing = head === undefined;
     } catch {
       // The node's breaker and metrics have counted the error. The next poll is the retry.
@@ -67,8 +71,11 @@ export class FollowedNode {
     const { clock, signal, activity } = this.#options;
     while (!signal.aborted) {
       const waitMs = this.node.identified ? this.#nextPollMs() - clock.nowMs() : SUSPENDED_STEP_MS;
-      if (waitMs > 0) await activity.pause(waitMs);
-      else await this.poll();
+      if (waitMs > 0) {
+        await activity.pause(waitMs);
+      } else {
+        await this.poll();
+      }
     }
   }
 
@@ -115,7 +122,9 @@ export class FollowedNode {
       },
       withState: (isPushed) => {
         onPushState(this.node, isPushed);
-        if (isPushed) return;
+        if (isPushed) {
+          return;
+        }
         this.node.doubt();
         this.#resumePolls();
       },

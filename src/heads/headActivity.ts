@@ -27,7 +27,9 @@ export class HeadActivity {
   markActive(): void {
     const wasIdle = this.isIdle;
     this.#lastRequestMs = this.#clock.nowMs();
-    if (wasIdle) this.wake();
+    if (wasIdle) {
+      this.wake();
+    }
   }
 
   /** Ends all pauses. */
@@ -37,6 +39,8 @@ export class HeadActivity {
   }
 
   async pause(forMs: number): Promise<void> {
-    if (!this.#signal.aborted) await this.#clock.sleep(forMs, this.#waking.signal);
+    if (!this.#signal.aborted) {
+      await this.#clock.sleep(forMs, this.#waking.signal);
+    }
   }
 }

@@ -70,11 +70,15 @@ export class HeadLeader {
       return false;
     }
     this.#lostSinceMs ??= clock.nowMs();
-    if (clock.nowMs() - this.#lostSinceMs < forMs) return false;
+    if (clock.nowMs() - this.#lostSinceMs < forMs) {
+      return false;
+    }
     const others = this.others();
     const held = await Promise.all(others.map((other) => hasBlock(other, block, signal)));
     const holder = others[held.indexOf(true)];
-    if (holder) this.set(holder);
+    if (holder) {
+      this.set(holder);
+    }
     return holder === undefined;
   }
 
@@ -82,7 +86,9 @@ export class HeadLeader {
   async isInvented(latest: BlockId, other: BlockId): Promise<boolean> {
     const { node } = this;
     const below = latest.number - LINKED_BLOCKS;
-    if (!node?.available || below <= other.number) return false;
+    if (!node?.available || below <= other.number) {
+      return false;
+    }
     return readBlock(node, below, this.#options.signal).then(
       (block) => block === undefined,
       () => false,

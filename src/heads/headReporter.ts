@@ -33,7 +33,9 @@ export class HeadReporter {
   }
 
   onPolled(heads: Heads | undefined): void {
-    if (heads === undefined) return;
+    if (heads === undefined) {
+      return;
+    }
     const ageSeconds = Date.now() / 1000 - Number(heads.latest.timestamp);
     this.#metrics.headAgeSeconds.set({ chain: this.#chain }, Math.max(0, ageSeconds));
   }

@@ -75,9 +75,15 @@ export class HeadSelection {
     for (let attempt = 1; attempt <= TRIES; attempt += 1) {
       const base = canonical.ring;
       const path = await this.#decide(node, head);
-      if (path === "unchanged") return true;
-      if (!node.identified) return false;
-      if (path && canonical.ring === base) return this.#serve(node, path, base);
+      if (path === "unchanged") {
+        return true;
+      }
+      if (!node.identified) {
+        return false;
+      }
+      if (path && canonical.ring === base) {
+        return this.#serve(node, path, base);
+      }
     }
     return false;
   }
@@ -87,9 +93,14 @@ export class HeadSelection {
     const [lowest] = path.blocks;
     const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;
     // The reset comes first, so that listeners to the new head already use the new chain's cache keys.
-    if (genesis) identity.reset(genesis);
-    if (!path.joined) this.#trial = genesis ? undefined : { ring: base, sinceMs: clock.nowMs() };
-    else if (path.onto) this.#trial = undefined;
+    if (genesis) {
+      identity.reset(genesis);
+    }
+    if (!path.joined) {
+      this.#trial = genesis ? undefined : { ring: base, sinceMs: clock.nowMs() };
+    } else if (path.onto) {
+      this.#trial = undefined;
+    }
     this.#leader.set(node);
     this.#unconfirmedSinceMs = undefined;
     return canonical.extend(base, path);
@@ -97,7 +108,9 @@ export class HeadSelection {
 
   async #decide(node: UpstreamNode, head: SealedBlock): Promise<Decision> {
     const { ring, heads } = this.#options.canonical;
-    if (!ring || !heads) return { blocks: [head], joined: false };
+    if (!ring || !heads) {
+      return { blocks: [head], joined: false };
+    }
     switch (classify(ring, head)) {
       case "known":
         return this.#decideKnown(node, head, ring);
@@ -114,14 +127,24 @@ export class HeadSelection {
   async #decideKnown(node: UpstreamNode, { block }: SealedBlock, ring: BlockRing): Promise<Decision> {
     this.#unconfirmedSinceMs = undefined;
     const isLeader = node === this.leader;
-    if (isLeader && block.number === ring.latest.number) this.#leader.set(node);
-    if (!isLeader && this.#trial && block.number > (this.#trial.ring?.latest.number ?? -1n)) this.#trial = undefined;
-    if (!isLeader || block.number === ring.latest.number) return "unchanged";
+    if (isLeader && block.number === ring.latest.number) {
+      this.#leader.set(node);
+    }
+    if (!isLeader && this.#trial && block.number > (this.#trial.ring?.latest.number ?? -1n)) {
+      this.#trial = undefined;
+    }
+    if (!isLeader || block.number === ring.latest.number) {
+      return "unchanged";
+    }
     const others = this.#leader.others(node);
-    if (others.length === 0 || !(await this.#leader.isLost(ring.latest, LOST_MS))) return "unchanged";
+    if (others.length === 0 || !(await this.#leader.isLost(ring.latest, LOST_MS))) {
+      return "unchanged";
+    }
     const linked = others.filter((other) => isLinked(other, ring)).map((other) => other.head ?? 0n);
     const [top] = [...linked, block.number].sort((a, b) => Number(b - a));
-    if (linked.length === 0 || top === undefined || top === ring.latest.number) return "unchanged";
+    if (linked.length === 0 || top === undefined || top === ring.latest.number) {
+      return "unchanged";
+    }
     this.#options.onWithdrawn(ring.latest);
     return { blocks: blockOf(ring, top), joined: true };
   }
@@ -147,21 +170,27 @@ export class HeadSelection {
   async #decideBelow(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
     const { clock, signal, identity, onUnknowable } = this.#options;
     const back = await this.#fallBack(node, head, ring);
-    if (back !== "unchanged") return back;
+    if (back !== "unchanged") {
+      return back;
+    }
     if (!this.#leader.speaks(node)) {
       await this.#verifyDisagreeing(node);
       return "unchanged";
     }
     // Rarely, as a node that syncs is there for hours.
     const nowMs = clock.nowMs();
-    if (nowMs - this.#genesisReadMs < GENESIS_PERIOD_MS) return "unchanged";
+    if (nowMs - this.#genesisReadMs < GENESIS_PERIOD_MS) {
+      return "unchanged";
+    }
     this.#genesisReadMs = nowMs;
     const evidence = await readHeadEvidence(node, ring, head, signal);
     const outcome = await identity.judge(node, evidence.identity);
     if (outcome.kind === "reset" && evidence.hasHead) {
       return { blocks: [head], joined: false, genesis: outcome.genesis };
     }
-    if (outcome.kind === "same") onUnknowable(node);
+    if (outcome.kind === "same") {
+      onUnknowable(node);
+    }
     return "unchanged";
   }
 
@@ -172,15 +201,25 @@ export class HeadSelection {
     const path = await findChainPath(ring, head, async (range, hash) => {
       if (range.to <= ring.latest.number) {
         outcome ??= await identity.verify(node);
-        if (outcome.kind === "other" || outcome.kind === "unknown") return [];
+        if (outcome.kind === "other" || outcome.kind === "unknown") {
+          return [];
+        }
       }
       return readLinked(node, range, hash, signal);
     });
-    if (path?.joined) return path;
-    if (outcome?.kind === "other") return "unchanged";
+    if (path?.joined) {
+      return path;
+    }
+    if (outcome?.kind === "other") {
+      return "unchanged";
+    }
     const back = await this.#fallBack(node, head, ring);
-    if (back !== "unchanged") return back;
-    if (path) return this.#confirm(node, head, { ring, path });
+    if (back !== "unchanged") {
+      return back;
+    }
+    if (path) {
+      return this.#confirm(node, head, { ring, path });
+    }
     await this.#verifyDisagreeing(node);
     return this.#reject(node, head);
   }
@@ -194,19 +233,33 @@ export class HeadSelection {
     const { signal, identity, clock } = this.#options;
     const evidence = await readHeadEvidence(node, ring, head, signal);
     const outcome = await identity.judge(node, evidence.identity);
-    if (outcome.kind === "other") return "unchanged";
-    if (outcome.kind === "reset") return evidence.hasHead ? { ...path, genesis: outcome.genesis } : undefined;
-    if (!evidence.hasHead) return this.#reject(node, head);
-    if (evidence.hasRingBlock && evidence.hasMiddle) return path;
+    if (outcome.kind === "other") {
+      return "unchanged";
+    }
+    if (outcome.kind === "reset") {
+      return evidence.hasHead ? { ...path, genesis: outcome.genesis } : undefined;
+    }
+    if (!evidence.hasHead) {
+      return this.#reject(node, head);
+    }
+    if (evidence.hasRingBlock && evidence.hasMiddle) {
+      return path;
+    }
     const others = this.#leader.others(node);
     const [{ block: lowest } = head] = path.blocks;
     const witnessed = [head.block, { number: lowest.number - 1n, hash: lowest.parentHash }];
     const held = await Promise.all(others.flatMap((other) => witnessed.map((block) => hasBlock(other, block, signal))));
-    if (held.includes(true)) return path;
+    if (held.includes(true)) {
+      return path;
+    }
     // Soon after the start the ring is short.
     const isFirst = this.#trial !== undefined && this.#trial.ring === undefined;
-    if (isFirst && others.length === 0 && lowest.number <= ring.oldest) return path;
-    if (others.some((other) => isLinked(other, ring))) return this.#reject(node, head);
+    if (isFirst && others.length === 0 && lowest.number <= ring.oldest) {
+      return path;
+    }
+    if (others.some((other) => isLinked(other, ring))) {
+      return this.#reject(node, head);
+    }
     this.#unconfirmedSinceMs ??= clock.nowMs();
     return clock.nowMs() - this.#unconfirmedSinceMs < UNCONFIRMED_MS ? this.#reject(node, head) : path;
   }
@@ -215,7 +268,9 @@ export class HeadSelection {
   async #fallBack(node: UpstreamNode, head: SealedBlock, { latest }: BlockRing): Promise<Decision> {
     const { clock, onWithdrawn } = this.#options;
     const trial = this.#trial;
-    if (!trial) return "unchanged";
+    if (!trial) {
+      return "unchanged";
+    }
     if (clock.nowMs() - trial.sinceMs > TRIAL_MS && this.#leader.others().length === 0) {
       this.#trial = undefined;
       return "unchanged";
@@ -223,17 +278,23 @@ export class HeadSelection {
     const isUntrue =
       (node !== this.leader && (await this.#leader.isInvented(latest, head.block))) ||
       (await this.#leader.isLost(latest, LOST_ON_TRIAL_MS));
-    if (!isUntrue) return "unchanged";
+    if (!isUntrue) {
+      return "unchanged";
+    }
     const { ring: onto } = trial;
     const path = onto ? await this.#pathOnto(node, head, onto) : { blocks: [head], joined: false };
-    if (!path?.joined && onto) return "unchanged";
+    if (!path?.joined && onto) {
+      return "unchanged";
+    }
     onWithdrawn(latest);
     return path;
   }
 
   async #pathOnto(node: UpstreamNode, head: SealedBlock, onto: BlockRing): Promise<ChainPath | undefined> {
     const { signal } = this.#options;
-    if (classify(onto, head) === "known") return { blocks: blockOf(onto, onto.latest.number), joined: true, onto };
+    if (classify(onto, head) === "known") {
+      return { blocks: blockOf(onto, onto.latest.number), joined: true, onto };
+    }
     const path = await findChainPath(onto, head, (range, hash) => readLinked(node, range, hash, signal));
     return path && { ...path, onto };
   }
@@ -246,7 +307,9 @@ export class HeadSelection {
   async #verifyDisagreeing(node: UpstreamNode): Promise<void> {
     const { clock, identity } = this.#options;
     const nowMs = clock.nowMs();
-    if (nowMs - (this.#verifiedMs.get(node) ?? Number.NEGATIVE_INFINITY) < DISAGREEING_PERIOD_MS) return;
+    if (nowMs - (this.#verifiedMs.get(node) ?? Number.NEGATIVE_INFINITY) < DISAGREEING_PERIOD_MS) {
+      return;
+    }
     this.#verifiedMs.set(node, nowMs);
     await identity.verify(node);
   }

@@ -156,7 +156,9 @@ class NodeHeadTracker implements HeadTracking {
   async #offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     const isFirst = this.#canonical.heads === undefined;
     const joined = await this.#selection.offerHead(node, head);
-    if (isFirst && joined) this.#activity.wake();
+    if (isFirst && joined) {
+      this.#activity.wake();
+    }
     return joined;
   }
 
@@ -167,7 +169,9 @@ class NodeHeadTracker implements HeadTracking {
     const timeout = this.#clock.sleep(RETRY_LIMITS.view.maxRefreshMs, AbortSignal.any([this.#signal, late.signal]));
     await Promise.race([polls, timeout]);
     late.abort();
-    if (!this.#canonical.heads) throw unavailable("no upstream node has reported a head yet");
+    if (!this.#canonical.heads) {
+      throw unavailable("no upstream node has reported a head yet");
+    }
     return this.#canonical.heads;
   }
 }

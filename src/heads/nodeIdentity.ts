@@ -38,12 +38,16 @@ const parse = (outcome: RpcResponse | NodeError | undefined): unknown =>
 
 /** Throws if the node did not return a chain id, or an error in place of its genesis block. */
 export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[]): NodeIdentity => {
-  if (id instanceof NodeError) throw id;
+  if (id instanceof NodeError) {
+    throw id;
+  }
   if (block instanceof NodeError) {
     throw new GenesisMissingError(`genesis block cannot be read: ${block.message}`, { cause: block });
   }
   const chainId = parse(id);
-  if (!isQuantity(chainId)) throw new Error("eth_chainId returned no quantity");
+  if (!isQuantity(chainId)) {
+    throw new Error("eth_chainId returned no quantity");
+  }
   const { hash }: { hash?: unknown } = Object(parse(block));
   return { chainId: BigInt(chainId), genesis: isHash(hash) ? hash : ZERO_HASH };
 };

@@ -5,11 +5,20 @@ const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g,
 
 const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string => {
   let text = "forebay";
-  if (hit !== undefined) text += `; hit; detail=${hit}`;
-  else if (fwd !== undefined) text += `; fwd=${fwd}`;
-  if (stored === true) text += "; stored";
-  if (collapsed === true) text += "; collapsed";
-  if (detail !== undefined && hit === undefined) text += `; detail=${formatString(detail)}`;
+  if (hit !== undefined) {
+    text += `; hit; detail=${hit}`;
+  } else if (fwd !== undefined) {
+    text += `; fwd=${fwd}`;
+  }
+  if (stored === true) {
+    text += "; stored";
+  }
+  if (collapsed === true) {
+    text += "; collapsed";
+  }
+  if (detail !== undefined && hit === undefined) {
+    text += `; detail=${formatString(detail)}`;
+  }
   return text;
 };
 
@@ -18,8 +27,12 @@ const formatMany = (statuses: readonly CacheStatus[], errors: number): string =>
   const hits = statuses.filter(({ hit }) => hit !== undefined).length;
   const calls = statuses.length + errors;
   const detail = `detail="${hits} of ${calls} hits"`;
-  if (hits === calls) return `forebay; hit; ${detail}`;
-  if (hits > 0) return `forebay; fwd=partial; ${detail}`;
+  if (hits === calls) {
+    return `forebay; hit; ${detail}`;
+  }
+  if (hits > 0) {
+    return `forebay; fwd=partial; ${detail}`;
+  }
   const reasons = new Set(statuses.map(({ fwd }) => fwd ?? "miss"));
   return `forebay; fwd=${reasons.size === 1 ? [...reasons].join() : "miss"}; ${detail}`;
 };
@@ -27,8 +40,12 @@ const formatMany = (statuses: readonly CacheStatus[], errors: number): string =>
 /** Formats the Cache-Status header (RFC 9211) of one response. `errors` is the number of failed calls of a batch. */
 export const formatCacheStatus = (answers: readonly Pick<RpcResponse, "status">[], errors = 0): string => {
   const [first] = answers;
-  if (first === undefined) return errors === 0 ? "forebay" : "forebay; detail=error";
-  if (answers.length === 1 && errors === 0) return formatOne(first.status);
+  if (first === undefined) {
+    return errors === 0 ? "forebay" : "forebay; detail=error";
+  }
+  if (answers.length === 1 && errors === 0) {
+    return formatOne(first.status);
+  }
   return formatMany(
     answers.map(({ status }) => status),
     errors,

@@ -23,7 +23,9 @@ const parseWeight = (parameters: readonly string[]): number => {
  * Chooses the encoding that an Accept-Encoding header prefers (RFC 9110, section 12.5.3). Undefined for no encoding.
  */
 export const chooseEncoding = (accept: string | undefined): Encoding | undefined => {
-  if (accept === undefined || accept === "") return undefined;
+  if (accept === undefined || accept === "") {
+    return undefined;
+  }
   const weights = new Map<string, number>();
   for (const part of accept.split(",")) {
     const [name = "", ...parameters] = part.split(";");
@@ -33,7 +35,9 @@ export const chooseEncoding = (accept: string | undefined): Encoding | undefined
   const gzipWeight = Math.max(weightOf("gzip"), weights.get("x-gzip") ?? 0);
   const brotliWeight = weightOf("br");
   const identityWeight = weights.get("identity") ?? 0;
-  if (Math.max(gzipWeight, brotliWeight) <= 0 || identityWeight > Math.max(gzipWeight, brotliWeight)) return undefined;
+  if (Math.max(gzipWeight, brotliWeight) <= 0 || identityWeight > Math.max(gzipWeight, brotliWeight)) {
+    return undefined;
+  }
   return brotliWeight >= gzipWeight ? "br" : "gzip";
 };
 

@@ -24,8 +24,12 @@ export const createCors = (origins: "*" | readonly string[]): Cors => {
   const noOrigin = ["Vary", "Origin"];
 
   const headers = (origin: string | undefined): readonly string[] => {
-    if (origins === "*") return origin === undefined ? NONE : anyOrigin;
-    if (origin === undefined || !origins.includes(origin)) return noOrigin;
+    if (origins === "*") {
+      return origin === undefined ? NONE : anyOrigin;
+    }
+    if (origin === undefined || !origins.includes(origin)) {
+      return noOrigin;
+    }
     return [...noOrigin, "Access-Control-Allow-Origin", origin, "Access-Control-Allow-Credentials", "true", ...EXPOSED];
   };
 

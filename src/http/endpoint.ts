@@ -57,7 +57,9 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
   const prefix = randomBytes(6).toString("hex");
   let count = 0;
   return ({ "x-request-id": header }) => {
-    if (typeof header === "string" && REQUEST_ID.test(header)) return header;
+    if (typeof header === "string" && REQUEST_ID.test(header)) {
+      return header;
+    }
     count++;
     return `${prefix}-${count.toString(36)}`;
   };
@@ -86,7 +88,9 @@ export class HttpEndpointRequest implements EndpointRequest {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.#hasLeft) this.#controller.abort();
+      if (this.#hasLeft) {
+        this.#controller.abort();
+      }
     }
     return this.#controller.signal;
   }

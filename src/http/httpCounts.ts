@@ -22,7 +22,9 @@ export const createHttpCounts = ({
 
   beforeScrape.add(() => {
     inFlight.set(inFlightCount);
-    for (const [status, count] of responses) httpResponses.inc({ status }, count);
+    for (const [status, count] of responses) {
+      httpResponses.inc({ status }, count);
+    }
     responses.clear();
   });
 

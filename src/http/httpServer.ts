@@ -115,7 +115,9 @@ class RoutedServer {
     // Closing the listener resets connections that wait to be accepted. One turn of the event loop accepts them.
     await new Promise((resolve) => setImmediate(resolve));
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
-    for (const socket of this.#upgraded) socket.destroy();
+    for (const socket of this.#upgraded) {
+      socket.destroy();
+    }
     // http.Server's own `close` ends idle connections at once, and loses the requests that are being sent on them.
     const idle = setTimeout(() => this.#server.close(), Math.min(IDLE_LINGER_MS, timeoutMs));
     const all = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
@@ -131,14 +133,18 @@ class RoutedServer {
     try {
       return admit(request);
     } catch (error) {
-      if (!(error instanceof RpcError)) throw error;
+      if (!(error instanceof RpcError)) {
+        throw error;
+      }
       return request.method === "OPTIONS" ? allowEveryone(request) : error;
     }
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method } = request;
-    if (method !== "POST" && this.#pages.serve(this.#route(request.url ?? "/").path, request, response)) return;
+    if (method !== "POST" && this.#pages.serve(this.#route(request.url ?? "/").path, request, response)) {
+      return;
+    }
     const admitted = this.#admit(request);
     if (admitted instanceof RpcError) {
       this.#jsonRpc.reject(admitted, request, response);
@@ -146,12 +152,16 @@ class RoutedServer {
     }
     const routing = this.#route(admitted.target);
     const { endpoint, passthrough } = routing;
-    if (method === "POST" && endpoint !== undefined) this.#jsonRpc.handle(endpoint, request, response, admitted);
-    else if (method === "OPTIONS" && isOurs(routing)) this.#answerPreflight(routing, request, response);
-    else if (passthrough !== undefined) {
+    if (method === "POST" && endpoint !== undefined) {
+      this.#jsonRpc.handle(endpoint, request, response, admitted);
+    } else if (method === "OPTIONS" && isOurs(routing)) {
+      this.#answerPreflight(routing, request, response);
+    } else if (passthrough !== undefined) {
       request.url = routing.target;
       passthrough.web(request, response);
-    } else this.#rejectRequest(routing, request, response);
+    } else {
+      this.#rejectRequest(routing, request, response);
+    }
   }
 
   #answerPreflight(routing: Route, { headers }: IncomingMessage, response: ServerResponse): void {
@@ -179,13 +189,16 @@ class RoutedServer {
       return;
     }
     const { endpoint, passthrough, target } = this.#route(admitted.target);
-    if (endpoint?.upgrade !== undefined) endpoint.upgrade(request, socket, head, admitted);
-    else if (passthrough !== undefined) {
+    if (endpoint?.upgrade !== undefined) {
+      endpoint.upgrade(request, socket, head, admitted);
+    } else if (passthrough !== undefined) {
       this.#upgraded.add(socket);
       socket.once("close", () => this.#upgraded.delete(socket));
       request.url = target;
       passthrough.upgrade(request, socket, head);
-    } else endUpgrade(socket, "404 Not Found");
+    } else {
+      endUpgrade(socket, "404 Not Found");
+    }
   }
 }
 

@@ -47,16 +47,25 @@ export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
       String(Buffer.byteLength(text)),
       ...commonHeaders(request),
     ];
-    if (type === HTML) headers.push("Vary", "Accept");
-    if (type !== PLAIN) headers.push("Cache-Control", "no-store");
-    if (allow !== undefined) headers.push("Allow", allow);
+    if (type === HTML) {
+      headers.push("Vary", "Accept");
+    }
+    if (type !== PLAIN) {
+      headers.push("Cache-Control", "no-store");
+    }
+    if (allow !== undefined) {
+      headers.push("Allow", allow);
+    }
     response.writeHead(status, headers).end(request.method === "HEAD" ? undefined : text);
   };
 
   const sendAbout = (request: IncomingMessage, response: ServerResponse): void => {
     const isBrowser = page !== undefined && request.headers.accept?.includes(HTML) === true;
-    if (isBrowser) send(request, response, { status: 200, type: HTML, text: page });
-    else send(request, response, { status: 200, type: JSON_TYPE, text: options.about() });
+    if (isBrowser) {
+      send(request, response, { status: 200, type: HTML, text: page });
+    } else {
+      send(request, response, { status: 200, type: JSON_TYPE, text: options.about() });
+    }
   };
 
   const sendStatus = (readStatus: () => Promise<string>, request: IncomingMessage, response: ServerResponse): void => {
@@ -71,12 +80,16 @@ export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
 
   return {
     serve: (path, request, response) => {
-      if (request.method !== "GET" && request.method !== "HEAD") return false;
+      if (request.method !== "GET" && request.method !== "HEAD") {
+        return false;
+      }
       if (path === "/") {
         sendAbout(request, response);
         return true;
       }
-      if (path !== "/status.json" || status === undefined) return false;
+      if (path !== "/status.json" || status === undefined) {
+        return false;
+      }
       sendStatus(status, request, response);
       return true;
     },

@@ -65,7 +65,9 @@ class PostHandler implements JsonRpcHandler {
     this.#counts.begin();
     response.once("close", () => {
       this.#counts.end();
-      if (!response.writableFinished) endpointRequest.leave();
+      if (!response.writableFinished) {
+        endpointRequest.leave();
+      }
       this.#options.onEnd?.(endpointRequest, response, startMs);
     });
     this.#answer(endpoint, request, response, endpointRequest).catch((error) => {
@@ -79,7 +81,9 @@ class PostHandler implements JsonRpcHandler {
     const body = Buffer.concat(errorResult(error).chunks);
     const headers = this.#headersOf(request, this.#nextRequestId(request.headers), REFUSED);
     // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
-    if (error.status === 401) headers.push("WWW-Authenticate", "Bearer");
+    if (error.status === 401) {
+      headers.push("WWW-Authenticate", "Bearer");
+    }
     this.#counts.answered(error.status);
     response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);
   }
@@ -111,19 +115,29 @@ class PostHandler implements JsonRpcHandler {
     let answer: EndpointResponse;
     if (encoding === "identity" && isJsonContentType(type)) {
       const body = await readBody(request, maxBodyBytes);
-      if (body === "aborted") return;
-      if (body === "tooLarge") return this.#rejectTooLarge(request, response, endpointRequest.requestId);
+      if (body === "aborted") {
+        return;
+      }
+      if (body === "tooLarge") {
+        return this.#rejectTooLarge(request, response, endpointRequest.requestId);
+      }
       metrics.requestBytes.observe(body.length);
       try {
         answer = await endpoint.handle(body, endpointRequest);
       } catch (error) {
         answer = this.#rejectedBy(error, endpointRequest);
       }
-    } else answer = rejected(wrongType());
+    } else {
+      answer = rejected(wrongType());
+    }
     const { status, retryAfterSeconds, chunks, pending } = answer;
     const headers = this.#headersOf(request, endpointRequest.requestId, answer.cacheStatus);
-    if (pending !== undefined) headers.push("x-forebay-pending", pending);
-    if (retryAfterSeconds !== undefined) headers.push("Retry-After", String(retryAfterSeconds));
+    if (pending !== undefined) {
+      headers.push("x-forebay-pending", pending);
+    }
+    if (retryAfterSeconds !== undefined) {
+      headers.push("Retry-After", String(retryAfterSeconds));
+    }
     this.#counts.answered(status);
     await this.#endOfTick();
     response.statusCode = status;
@@ -131,7 +145,9 @@ class PostHandler implements JsonRpcHandler {
   }
 
   #rejectedBy(error: unknown, { requestId }: HttpEndpointRequest): EndpointResponse {
-    if (error instanceof RpcError) return rejected(error);
+    if (error instanceof RpcError) {
+      return rejected(error);
+    }
     this.#options.onError(error, requestId);
     return rejected(new RpcError(CODES.INTERNAL, "Internal error"));
   }

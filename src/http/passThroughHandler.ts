@@ -22,8 +22,9 @@ export const createPassThroughHandler = ({ target, timeoutMs, onError }: PassThr
     web: (request, response) =>
       proxy.web(request, response, {}, (error) => {
         onError(error);
-        if (response.headersSent) response.destroy();
-        else {
+        if (response.headersSent) {
+          response.destroy();
+        } else {
           const headers = ["Content-Type", "text/plain", "Content-Length", String(BAD_GATEWAY.length)];
           response.writeHead(502, headers).end(BAD_GATEWAY);
         }
@@ -31,7 +32,9 @@ export const createPassThroughHandler = ({ target, timeoutMs, onError }: PassThr
     upgrade: (request, socket, head) =>
       proxy.ws(request, socket, head, {}, (error) => {
         onError(error);
-        if (!socket.destroyed) socket.end(BAD_GATEWAY_HEAD);
+        if (!socket.destroyed) {
+          socket.end(BAD_GATEWAY_HEAD);
+        }
       }),
     close: () => {
       proxy.close();

@@ -6,7 +6,9 @@ import type { EndpointRequest } from "./endpoint.ts";
 export const createRequestLog =
   (log: Log) =>
   ({ requestId, clientId }: EndpointRequest, response: ServerResponse, startMs: number): void => {
-    if (!log.isLevelEnabled("debug")) return;
+    if (!log.isLevelEnabled("debug")) {
+      return;
+    }
     const milliseconds = Math.round(performance.now() - startMs);
     const left = !response.writableFinished;
     log.debug({ requestId, clientId, status: response.statusCode, milliseconds, ...(left && { left }) }, "request");

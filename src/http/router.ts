@@ -13,8 +13,12 @@ export interface Route {
 
 /** Returns path and query of a target, which may be an absolute URL (RFC 9112, section 3.2.2). */
 const originForm = (target: string): string => {
-  if (target.startsWith("/")) return target;
-  if (!URL.canParse(target)) return "/";
+  if (target.startsWith("/")) {
+    return target;
+  }
+  if (!URL.canParse(target)) {
+    return "/";
+  }
   const { pathname, search } = new URL(target);
   return pathname + search;
 };

@@ -46,7 +46,9 @@ const multiply = (one: number, other: number): number => {
   let product = 0;
   let shifted = other;
   for (let bit = 31; bit >= 0; bit--) {
-    if (((one >>> bit) & 1) === 1) product ^= shifted;
+    if (((one >>> bit) & 1) === 1) {
+      product ^= shifted;
+    }
     shifted = (shifted & 1) === 1 ? (shifted >>> 1) ^ POLYNOMIAL : shifted >>> 1;
   }
   return product >>> 0;
@@ -59,7 +61,9 @@ const powerOfX = (exponent: number): number => {
   let power = X_TO_0;
   let square = X_TO_1;
   for (let rest = exponent; rest > 0; rest = Math.floor(rest / 2)) {
-    if (rest % 2 === 1) power = multiply(square, power);
+    if (rest % 2 === 1) {
+      power = multiply(square, power);
+    }
     square = multiply(square, square);
   }
   return power;

@@ -13,8 +13,12 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
   let waiting: (() => void)[] = [];
   const end = (): void => {
     inFlight--;
-    if (inFlight > 0) return;
-    for (const resolve of waiting) resolve();
+    if (inFlight > 0) {
+      return;
+    }
+    for (const resolve of waiting) {
+      resolve();
+    }
     waiting = [];
   };
   const tracked = async function* (stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -38,7 +42,9 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
       return answer;
     }
     const chunks = answer.chunks.map((chunk): Chunk => {
-      if (!isStream(chunk)) return chunk;
+      if (!isStream(chunk)) {
+        return chunk;
+      }
       inFlight++;
       return tracked(chunk);
     });

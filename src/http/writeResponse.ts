@@ -15,7 +15,9 @@ const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !
 
 const lengthOf = (chunks: readonly Uint8Array[]): number => {
   let bytes = 0;
-  for (const chunk of chunks) bytes += chunk.length;
+  for (const chunk of chunks) {
+    bytes += chunk.length;
+  }
   return bytes;
 };
 
@@ -32,7 +34,9 @@ const writeLarge = (response: ServerResponse, headers: string[], chunks: readonl
   headers.push("Content-Length", String(length));
   response.writeHead(response.statusCode, headers);
   response.cork();
-  for (const chunk of chunks) response.write(chunk);
+  for (const chunk of chunks) {
+    response.write(chunk);
+  }
   response.uncork();
   response.end();
   return length;
@@ -56,8 +60,11 @@ const writeStream = async (
   };
   response.writeHead(response.statusCode, headers);
   const source = Readable.from(read(), { objectMode: false });
-  if (encoding === undefined) await pipeline(source, response);
-  else await pipeline(source, createCompressor(encoding), response);
+  if (encoding === undefined) {
+    await pipeline(source, response);
+  } else {
+    await pipeline(source, createCompressor(encoding), response);
+  }
   return bytes;
 };
 
@@ -70,12 +77,18 @@ const writeCompressed = async (
 ): Promise<number> => {
   const plain = Buffer.concat(chunks);
   const compressed = await compress(plain, encoding);
-  if (!response.destroyed) writeLarge(response, headers, [compressed]);
+  if (!response.destroyed) {
+    writeLarge(response, headers, [compressed]);
+  }
   return plain.length;
 };
 
 const discardStreams = async (chunks: readonly Chunk[]): Promise<void> => {
-  for (const chunk of chunks) if (isStream(chunk)) await discardStream(chunk);
+  for (const chunk of chunks) {
+    if (isStream(chunk)) {
+      await discardStream(chunk);
+    }
+  }
 };
 
 /**
@@ -100,7 +113,9 @@ export const writeResponse = async (
   }
   const whole = isWhole(chunks) ? chunks : undefined;
   const length = whole === undefined ? Number.POSITIVE_INFINITY : lengthOf(whole);
-  if (whole !== undefined && length < MIN_COMPRESSED_BYTES) return writeSmall(response, headers, whole);
+  if (whole !== undefined && length < MIN_COMPRESSED_BYTES) {
+    return writeSmall(response, headers, whole);
+  }
 
   headers.push("Vary", "Accept-Encoding");
   const encoding = chooseEncoding(acceptEncoding);
@@ -110,6 +125,8 @@ export const writeResponse = async (
       ? writeStream(response, headers, chunks, encoding)
       : writeCompressed(response, headers, whole, encoding);
   }
-  if (whole === undefined) return writeStream(response, headers, chunks, encoding);
+  if (whole === undefined) {
+    return writeStream(response, headers, chunks, encoding);
+  }
   return length <= MAX_STRING_BYTES ? writeSmall(response, headers, whole) : writeLarge(response, headers, whole);
 };

@@ -26,8 +26,12 @@ const CLOSE = Buffer.from("]");
 
 /** Formats the response to one call. Returns an empty list for a notification. */
 export const formatCompleted = <R extends Reply>({ id, body, error }: CompletedCall<R>): readonly Chunk[] => {
-  if (id === undefined) return [];
-  if (body !== undefined && error === undefined) return formatResult(id, body);
+  if (id === undefined) {
+    return [];
+  }
+  if (body !== undefined && error === undefined) {
+    return formatResult(id, body);
+  }
   return formatErrorResponse(id, error ?? new RpcError(CODES.INTERNAL, "Internal error"));
 };
 
@@ -38,7 +42,9 @@ const hasStream = <R extends Reply>({ id, body }: CompletedCall<R>): boolean =>
 const discardBody = <R extends Reply>(call: Promise<CompletedCall<R>>): Promise<void> =>
   call.then(
     async ({ body }) => {
-      if (body !== undefined && isStream(body)) await discardStream(body).catch(() => undefined);
+      if (body !== undefined && isStream(body)) {
+        await discardStream(body).catch(() => undefined);
+      }
     },
     () => undefined,
   );
@@ -71,7 +77,9 @@ class Batch<R extends Reply> {
     const all = Promise.all(this.#slots.map(({ promise }) => promise));
     const completed = await Promise.race([all, this.#streamed.promise]);
     // The reader of the stream gets a failure from the slot itself.
-    if (completed === undefined) all.catch(() => undefined);
+    if (completed === undefined) {
+      all.catch(() => undefined);
+    }
     return completed ?? undefined;
   }
 
@@ -84,19 +92,24 @@ class Batch<R extends Reply> {
         const completed = await promise;
         consumed++;
         const chunks = formatCompleted(completed);
-        if (chunks.length === 0) continue;
+        if (chunks.length === 0) {
+          continue;
+        }
         yield separator;
         separator = COMMA;
         for (const chunk of chunks) {
-          if (!isStream(chunk)) yield chunk;
-          else {
+          if (!isStream(chunk)) {
+            yield chunk;
+          } else {
             for await (const part of chunk) {
               this.#countStreamed(part);
               yield part;
             }
           }
         }
-        if (hasStream(completed)) this.#release();
+        if (hasStream(completed)) {
+          this.#release();
+        }
       }
       yield CLOSE;
     } finally {
@@ -107,20 +120,26 @@ class Batch<R extends Reply> {
   /** Starts no more calls, and discards the started ones from slot `consumed` on: the client has disconnected. */
   #stop(consumed: number): void {
     this.#isStopped = true;
-    for (const { promise } of this.#slots.slice(consumed, this.#next)) void discardBody(promise);
+    for (const { promise } of this.#slots.slice(consumed, this.#next)) {
+      void discardBody(promise);
+    }
   }
 
   /** Throws if the response exceeds the limit with this part. */
   #countStreamed({ length }: Uint8Array): void {
     this.#bytes += length;
-    if (this.#bytes > this.#limits.maxResponseBytes) throw tooLarge(this.#limits.maxResponseBytes);
+    if (this.#bytes > this.#limits.maxResponseBytes) {
+      throw tooLarge(this.#limits.maxResponseBytes);
+    }
   }
 
   #startCalls(): void {
     while (this.#running < this.#limits.concurrency && !this.#isStopped) {
       const item = this.#items[this.#next];
       const slot = this.#slots[this.#next];
-      if (item === undefined || slot === undefined) return;
+      if (item === undefined || slot === undefined) {
+        return;
+      }
       this.#next++;
       this.#running++;
       this.#runCall(item, slot).catch(slot.reject);
@@ -129,11 +148,17 @@ class Batch<R extends Reply> {
 
   async #runCall(item: Item, slot: PromiseWithResolvers<CompletedCall<R>>): Promise<void> {
     const completed = this.#enforceLimit(await this.#run(item));
-    if (completed.reply !== undefined) this.replies.push(completed.reply);
-    else if (completed.id !== undefined && completed.error !== undefined) this.errors.push(completed.error);
+    if (completed.reply !== undefined) {
+      this.replies.push(completed.reply);
+    } else if (completed.id !== undefined && completed.error !== undefined) {
+      this.errors.push(completed.error);
+    }
     slot.resolve(completed);
-    if (hasStream(completed)) this.#streamed.resolve();
-    else this.#release();
+    if (hasStream(completed)) {
+      this.#streamed.resolve();
+    } else {
+      this.#release();
+    }
   }
 
   #release(): void {
@@ -145,8 +170,12 @@ class Batch<R extends Reply> {
   #enforceLimit(completed: CompletedCall<R>): CompletedCall<R> {
     const { id, body } = completed;
     const { maxResponseBytes } = this.#limits;
-    if (id === undefined || body === undefined || isStream(body)) return completed;
-    if (this.#bytes + body.length > maxResponseBytes) return { id, error: tooLarge(maxResponseBytes) };
+    if (id === undefined || body === undefined || isStream(body)) {
+      return completed;
+    }
+    if (this.#bytes + body.length > maxResponseBytes) {
+      return { id, error: tooLarge(maxResponseBytes) };
+    }
     this.#bytes += body.length;
     return completed;
   }
@@ -168,7 +197,9 @@ export const runBatch = async <R extends Reply>(
     return { status: 200, chunks: [batch.stream()], replies: [...replies], errors: [...errors] };
   }
   const responses = completed.map(formatCompleted).filter((chunks) => chunks.length > 0);
-  if (responses.length === 0) return noContent;
+  if (responses.length === 0) {
+    return noContent;
+  }
   return {
     status: 200,
     chunks: [...responses.flatMap((chunks, index) => [index === 0 ? OPEN : COMMA, ...chunks]), CLOSE],

@@ -42,13 +42,17 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
   const { forward, maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
 
   const toRpcError = (error: unknown, call: Call): RpcError => {
-    if (error instanceof RpcError) return error;
+    if (error instanceof RpcError) {
+      return error;
+    }
     options.onError(error, call);
     return new RpcError(CODES.INTERNAL, "Internal error");
   };
 
   const run = async (item: Item, context: C): Promise<CompletedCall<R>> => {
-    if ("error" in item) return item;
+    if ("error" in item) {
+      return item;
+    }
     const { call, id } = item;
     const startMs = performance.now();
     let reply: R | undefined;
@@ -56,14 +60,20 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     let error: RpcError | undefined;
     try {
       const allowed = options.authorize?.(call, context);
-      if (allowed !== undefined) await allowed;
+      if (allowed !== undefined) {
+        await allowed;
+      }
       const handle = options.lookup(call.method) ?? forward;
       const handled = await handle(call, context);
       body = handled.body;
       if (isStream(body)) {
         body = await readFirstChunk(body, maxResponseBytes);
-        if (id === undefined) await discardStream(body);
-      } else if (body.length > maxResponseBytes) throw tooLarge(maxResponseBytes);
+        if (id === undefined) {
+          await discardStream(body);
+        }
+      } else if (body.length > maxResponseBytes) {
+        throw tooLarge(maxResponseBytes);
+      }
       reply = handled;
     } catch (thrown) {
       error = toRpcError(thrown, call);
@@ -77,7 +87,9 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     try {
       envelope = parseEnvelope(bytes, maxBatch);
     } catch (error) {
-      if (error instanceof RpcError) return errorResult(error);
+      if (error instanceof RpcError) {
+        return errorResult(error);
+      }
       throw error;
     }
     const [first] = envelope.items;
@@ -86,8 +98,12 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     }
     const completed = await run(first, context);
     const { id, reply, error } = completed;
-    if (id === undefined) return noContent;
-    if (error !== undefined) return errorResult(error, id);
+    if (id === undefined) {
+      return noContent;
+    }
+    if (error !== undefined) {
+      return errorResult(error, id);
+    }
     return { status: 200, chunks: formatCompleted(completed), replies: reply === undefined ? [] : [reply], errors: [] };
   };
 };

@@ -60,7 +60,9 @@ class LazyCall implements Call {
 
 const startsWith = (body: Buffer, at: number, expected: string): boolean => {
   for (let index = 0; index < expected.length; index++) {
-    if (body[at + index] !== expected.charCodeAt(index)) return false;
+    if (body[at + index] !== expected.charCodeAt(index)) {
+      return false;
+    }
   }
   return true;
 };
@@ -68,10 +70,18 @@ const startsWith = (body: Buffer, at: number, expected: string): boolean => {
 /** Returns the text of a key. The four known keys are recognised by their bytes, without creating a string. */
 const keyOf = (body: Buffer, at: number, end: number): string => {
   const length = end - at - 2;
-  if (length === 2 && startsWith(body, at + 1, "id")) return "id";
-  if (length === 6 && startsWith(body, at + 1, "method")) return "method";
-  if (length === 6 && startsWith(body, at + 1, "params")) return "params";
-  if (length === 7 && startsWith(body, at + 1, "jsonrpc")) return "jsonrpc";
+  if (length === 2 && startsWith(body, at + 1, "id")) {
+    return "id";
+  }
+  if (length === 6 && startsWith(body, at + 1, "method")) {
+    return "method";
+  }
+  if (length === 6 && startsWith(body, at + 1, "params")) {
+    return "params";
+  }
+  if (length === 7 && startsWith(body, at + 1, "jsonrpc")) {
+    return "jsonrpc";
+  }
   return textOf(body, at, end);
 };
 
@@ -108,14 +118,23 @@ const toItem = (body: Buffer, spans: Spans): Item => {
     return { id: NULL_ID, error: invalidRequest("id must be a string, a number or null") };
   }
   const id = idAt < 0 ? undefined : body.subarray(idAt, idEnd);
-  if (!isVersion2(body, spans)) return { id: id ?? NULL_ID, error: invalidRequest('jsonrpc must be "2.0"') };
-  if (!isString(body, methodAt)) return { id: id ?? NULL_ID, error: invalidRequest("method must be a string") };
+  if (!isVersion2(body, spans)) {
+    return { id: id ?? NULL_ID, error: invalidRequest('jsonrpc must be "2.0"') };
+  }
+  if (!isString(body, methodAt)) {
+    return { id: id ?? NULL_ID, error: invalidRequest("method must be a string") };
+  }
   const method = textOf(body, methodAt, methodEnd);
   // geth and reth accept `null` instead of an empty list.
-  if (paramsAt < 0 || isNull(body, paramsAt)) return { id, call: new LazyCall(method, NO_PARAMS, 0, NO_PARAMS.length) };
-  if (body[paramsAt] === OPEN_BRACKET) return { id, call: new LazyCall(method, body, paramsAt, paramsEnd) };
-  if (body[paramsAt] === OPEN_BRACE)
+  if (paramsAt < 0 || isNull(body, paramsAt)) {
+    return { id, call: new LazyCall(method, NO_PARAMS, 0, NO_PARAMS.length) };
+  }
+  if (body[paramsAt] === OPEN_BRACKET) {
+    return { id, call: new LazyCall(method, body, paramsAt, paramsEnd) };
+  }
+  if (body[paramsAt] === OPEN_BRACE) {
     return { id, error: invalidParams("params must be an array: named parameters are not supported") };
+  }
   return { id: id ?? NULL_ID, error: invalidRequest("params must be an array") };
 };
 
@@ -154,14 +173,18 @@ const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): nu
         spans.versionEnd = valueEnd;
     }
   });
-  if (end > 0) items.push(toItem(body, spans));
+  if (end > 0) {
+    items.push(toItem(body, spans));
+  }
   return end;
 };
 
 /** Parses a request body in one pass over its bytes. Throws RpcError if no call in it can get its own response. */
 export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => {
   const body = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!isUtf8(body)) throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");
+  if (!isUtf8(body)) {
+    throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");
+  }
   const items: Item[] = [];
   let count = 0;
   const start = skipSpace(body, 0);
@@ -172,9 +195,15 @@ export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => 
         return count > maxBatch ? skipValue(body, at, depth) : scanItem(body, at, depth, items);
       })
     : scanItem(body, start, 1, items);
-  if (end === TOO_DEEP) throw invalidRequest(`more than ${MAX_DEPTH} levels`);
-  if (end < 0 || skipSpace(body, end) !== body.length) throw new RpcError(CODES.PARSE, "Parse error: invalid JSON");
-  if (batch && count === 0) throw invalidRequest("empty batch");
+  if (end === TOO_DEEP) {
+    throw invalidRequest(`more than ${MAX_DEPTH} levels`);
+  }
+  if (end < 0 || skipSpace(body, end) !== body.length) {
+    throw new RpcError(CODES.PARSE, "Parse error: invalid JSON");
+  }
+  if (batch && count === 0) {
+    throw invalidRequest("empty batch");
+  }
   if (count > maxBatch) {
     throw new RpcError(
       CODES.INVALID_REQUEST,

@@ -21,14 +21,20 @@ export const readFirstChunk = async (
     return { done: true, value: undefined };
   };
   const counted = async (result: IteratorResult<Uint8Array>): Promise<IteratorResult<Uint8Array>> => {
-    if (!result.done) bytes += result.value.length;
-    if (bytes <= maxBytes) return result;
+    if (!result.done) {
+      bytes += result.value.length;
+    }
+    if (bytes <= maxBytes) {
+      return result;
+    }
     await end();
     throw tooLarge(maxBytes);
   };
   first = await counted(first);
   const next = async (): Promise<IteratorResult<Uint8Array>> => {
-    if (first === undefined) return counted(await iterator.next());
+    if (first === undefined) {
+      return counted(await iterator.next());
+    }
     const result = first;
     first = undefined;
     return result;
@@ -38,5 +44,7 @@ export const readFirstChunk = async (
 
 /** Discards a stream that nobody will read. Reads one chunk, because a generator that never ran does not clean up. */
 export const discardStream = async (stream: AsyncIterable<Uint8Array>): Promise<void> => {
-  for await (const _ of stream) return;
+  for await (const _ of stream) {
+    return;
+  }
 };

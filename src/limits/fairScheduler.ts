@@ -70,7 +70,9 @@ class RoundRobinScheduler implements FairScheduler {
   /** Grants slots while there are free ones, and starts the timer if requests still wait. */
   #dispatch(): void {
     let isServed = true;
-    while (isServed && this.#total < this.#maxSlots) isServed = this.#runNext();
+    while (isServed && this.#total < this.#maxSlots) {
+      isServed = this.#runNext();
+    }
     clearTimeout(this.#timer);
     this.#timer = this.#clients.size > 0 ? setTimeout(() => this.#dispatch(), POLL_INTERVAL_MS) : undefined;
   }
@@ -79,7 +81,9 @@ class RoundRobinScheduler implements FairScheduler {
   #runNext(): boolean {
     for (const [clientId, queries] of this.#clients) {
       for (const [query, waiters] of queries) {
-        if (this.#serveFirst({ clientId, query }, waiters)) return true;
+        if (this.#serveFirst({ clientId, query }, waiters)) {
+          return true;
+        }
       }
     }
     return false;
@@ -88,7 +92,9 @@ class RoundRobinScheduler implements FairScheduler {
   #serveFirst(owner: Pick<SlotOwner, "clientId" | "query">, waiters: readonly Waiter[]): boolean {
     for (const waiter of waiters) {
       const choice = waiter.choose();
-      if (choice === "busy") continue;
+      if (choice === "busy") {
+        continue;
+      }
       this.#remove(owner, waiter);
       waiter.grant(choice === "none" ? undefined : this.#lease(choice));
       return true;
@@ -103,7 +109,9 @@ class RoundRobinScheduler implements FairScheduler {
     return {
       node,
       release: () => {
-        if (isReleased) return;
+        if (isReleased) {
+          return;
+        }
         isReleased = true;
         this.#total--;
         this.#inFlight.set(node, this.inFlight(node) - 1);
@@ -124,13 +132,21 @@ class RoundRobinScheduler implements FairScheduler {
   #remove({ clientId, query }: Pick<SlotOwner, "clientId" | "query">, waiter: Waiter): void {
     const queries = this.#clients.get(clientId);
     const waiters = queries?.get(query);
-    if (queries === undefined || waiters === undefined) return;
+    if (queries === undefined || waiters === undefined) {
+      return;
+    }
     const at = waiters.indexOf(waiter);
-    if (at >= 0) waiters.splice(at, 1);
+    if (at >= 0) {
+      waiters.splice(at, 1);
+    }
     queries.delete(query);
-    if (waiters.length > 0) queries.set(query, waiters);
+    if (waiters.length > 0) {
+      queries.set(query, waiters);
+    }
     this.#clients.delete(clientId);
-    if (queries.size > 0) this.#clients.set(clientId, queries);
+    if (queries.size > 0) {
+      this.#clients.set(clientId, queries);
+    }
   }
 }
 

@@ -40,9 +40,15 @@ const hasWildcards = ({ filter }: FetchRange): boolean => withoutWildcards(filte
 /** An empty beginning of a range is valid only if the node has the data of its first block. */
 const rejectPruned = async (points: PrunePoints, { node, range, logs, context }: LogsToCheck): Promise<void> => {
   const first = logs[0];
-  if (first !== undefined) points.recordData(node, BigInt(first.block));
-  if (first !== undefined && BigInt(first.block) === range.from) return;
-  if (await points.holds(node, range.from, context)) return;
+  if (first !== undefined) {
+    points.recordData(node, BigInt(first.block));
+  }
+  if (first !== undefined && BigInt(first.block) === range.from) {
+    return;
+  }
+  if (await points.holds(node, range.from, context)) {
+    return;
+  }
   node.recordPruned(range.from);
   throw new NodeError("missingData", node.name, `Logs of block ${range.from} are pruned`, { code: CODES.SERVER });
 };
@@ -67,7 +73,9 @@ const fetchAlone = async (
   number: bigint,
 ): Promise<readonly ScannedLog[]> => {
   const block = context.view.heads.at(number);
-  if (block === undefined) return [];
+  if (block === undefined) {
+    return [];
+  }
   const recheck = { from: number, to: number, blockHash: block.hash, filter, final: false, isRecheck: true } as const;
   // A final range is checked with the node that returned it: a lagging machine does not have the block.
   return fetchBlock(final ? { ...recheck, node } : recheck, context);
@@ -84,7 +92,9 @@ const fetchMissing = async (response: LogsToCheck): Promise<readonly ScannedLog[
   try {
     return (await Promise.all(requests)).flat();
   } catch (error) {
-    if (error instanceof NodeError && error.kind === "missingData") throw lagging(node);
+    if (error instanceof NodeError && error.kind === "missingData") {
+      throw lagging(node);
+    }
     throw error;
   }
 };
@@ -96,7 +106,9 @@ const anchorOf = ({ to }: FetchRange, heads: Heads) => heads.at(to) ?? heads.at(
 const checkBranch = async ({ node, range, context }: LogsToCheck): Promise<void> => {
   const anchor = anchorOf(range, context.view.heads);
   const block = await parseNodeLogs(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
-  if (readBlockHash(block) !== anchor.hash) throw invalidAnswer(node, "The node has left the branch of its logs");
+  if (readBlockHash(block) !== anchor.hash) {
+    throw invalidAnswer(node, "The node has left the branch of its logs");
+  }
 };
 
 /** Creates the checks of one chain. They learn how far down each node has data. */
@@ -105,17 +117,27 @@ export const createCheckLogs = (): CheckLogs => {
   return async (response) => {
     const { node, range, logs, context } = response;
     const { heads } = context.view;
-    if (!areCanonical(logs, heads)) throw invalidAnswer(node, "Logs of a block that is not canonical");
-    if (range.blockHash !== undefined) return { logs, verified: true };
-    if (range.final) await rejectPruned(prunePoints, response);
+    if (!areCanonical(logs, heads)) {
+      throw invalidAnswer(node, "Logs of a block that is not canonical");
+    }
+    if (range.blockHash !== undefined) {
+      return { logs, verified: true };
+    }
+    if (range.final) {
+      await rejectPruned(prunePoints, response);
+    }
     const missing = await fetchMissing(response);
     if (range.final) {
-      if (missing.length > 0) throw lagging(node);
+      if (missing.length > 0) {
+        throw lagging(node);
+      }
       return { logs, verified: true };
     }
     await checkBranch(response);
     const complete = missing.length > 0 ? orderLogs([...logs, ...missing]) : logs;
-    if (complete === undefined) throw invalidAnswer(node, "Logs of two blocks with one number");
+    if (complete === undefined) {
+      throw invalidAnswer(node, "Logs of two blocks with one number");
+    }
     return { logs: complete, verified: coversRange(range, heads) };
   };
 };

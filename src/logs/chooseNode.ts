@@ -25,7 +25,9 @@ export const chooseNode = (
   const able = (range.node === undefined ? nodes : [range.node]).filter(
     (node) => !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
   );
-  if (able.length === 0) return "none";
+  if (able.length === 0) {
+    return "none";
+  }
   const size = (node: Node) => Math.min(limits.blocks(node, filterHash), blocksOf(range));
   const [best] = able
     .filter((node) => node.available && slots.inFlight(node) < spansPerNode(node))

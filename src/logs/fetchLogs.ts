@@ -54,7 +54,9 @@ const noNode = ({ from, to }: FetchRange): RpcError => unavailable(`No node has 
 
 const mergeParts = (parts: readonly Fetched[]): Fetched => {
   const logs = orderLogs(parts.flatMap((part) => part.logs));
-  if (logs === undefined) throw unavailable("The nodes disagree about the chain");
+  if (logs === undefined) {
+    throw unavailable("The nodes disagree about the chain");
+  }
   return {
     logs,
     timestamps: new Map(parts.flatMap(({ timestamps }) => [...timestamps])),
@@ -93,7 +95,9 @@ class RangeFetcher {
       } catch (error) {
         context.owner.signal.throwIfAborted();
         const parts = this.#onNodeError(node, range, filterHash, error);
-        if (parts !== undefined) return this.#fetchParts(parts, context);
+        if (parts !== undefined) {
+          return this.#fetchParts(parts, context);
+        }
         failed.record(node, error);
       }
     }
@@ -104,9 +108,13 @@ class RangeFetcher {
     const { slots, retryDelayMs = RETRY_DELAY_MS } = this.#options;
     for (;;) {
       const lease = await slots.acquire(owner, () => chooseNode(this.#options, range, filterHash, failed));
-      if (lease !== undefined) return lease;
+      if (lease !== undefined) {
+        return lease;
+      }
       const round = failed.startRound(() => this.#isExpected(range));
-      if (round === undefined) throw failed.mainError ?? noNode(range);
+      if (round === undefined) {
+        throw failed.mainError ?? noNode(range);
+      }
       await delay(retryDelayMs * 2 ** (round - 1), undefined, { signal: owner.signal });
     }
   }
@@ -160,25 +168,35 @@ class RangeFetcher {
 
   /** Records a node's error. Returns the parts of a range that was too large. Rethrows other errors. */
   #onNodeError(node: Node, range: FetchRange, filterHash: string, error: unknown): readonly FetchRange[] | undefined {
-    if (!(error instanceof NodeError)) throw error;
+    if (!(error instanceof NodeError)) {
+      throw error;
+    }
     const { chain, telemetry } = this.#options;
     const parts = this.#split(node, range, filterHash, error);
     telemetry.metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
     const isPruned = range.final && error.kind === "missingData" && PRUNED.test(error.message);
-    if (parts === undefined && isPruned) node.recordPruned(range.from);
+    if (parts === undefined && isPruned) {
+      node.recordPruned(range.from);
+    }
     return parts;
   }
 
   /** Splits a rejected range. Returns undefined if the error has another cause, or if the range cannot be split. */
   #split(node: Node, range: FetchRange, filterHash: string, error: NodeError): readonly FetchRange[] | undefined {
     const tooLarge = parseTooLarge(error);
-    if (tooLarge === undefined) return undefined;
+    if (tooLarge === undefined) {
+      return undefined;
+    }
     const { chain, limits, telemetry } = this.#options;
-    if (range.blockHash === undefined) limits.recordTooLarge(node, filterHash, blocksOf(range), tooLarge);
+    if (range.blockHash === undefined) {
+      limits.recordTooLarge(node, filterHash, blocksOf(range), tooLarge);
+    }
     const limit = limits.rangeLimit(node);
     telemetry.metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(limit) ? limit : 0);
     const [dimension, parts] = halveFetchRange(range, tooLarge) ?? [];
-    if (dimension !== undefined) telemetry.metrics.logSplits.inc({ chain, dimension });
+    if (dimension !== undefined) {
+      telemetry.metrics.logSplits.inc({ chain, dimension });
+    }
     return parts;
   }
 

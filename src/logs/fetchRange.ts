@@ -34,7 +34,9 @@ const cutAddresses = (range: FetchRange, max: number): FetchRange[] =>
 const cutTopics = (range: FetchRange, max: number): FetchRange[] => {
   const position = range.filter.topics.findIndex(({ length }) => length > max);
   const topics = range.filter.topics[position];
-  if (topics === undefined) return [range];
+  if (topics === undefined) {
+    return [range];
+  }
   return chunk(topics, max).map((part) => ({
     ...range,
     filter: { ...range.filter, topics: range.filter.topics.with(position, part) },
@@ -89,7 +91,9 @@ export const halveFetchRange = (
     return halveLists(range, what);
   }
   const blocks = blocksOf(range);
-  if (blocks === 1 || range.blockHash !== undefined) return halveLists(range, "addresses");
+  if (blocks === 1 || range.blockHash !== undefined) {
+    return halveLists(range, "addresses");
+  }
   if (suggested?.from === range.from && suggested.to >= range.from && suggested.to < range.to) {
     return [
       "blocks",

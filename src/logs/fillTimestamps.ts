@@ -43,10 +43,15 @@ export const createFillTimestamps = (): FillTimestamps => {
     const timestamps = new Map<string, string>();
     const missing = new Set<string>();
     for (const log of logs) {
-      if (log.timed || timestamps.has(log.hash)) continue;
+      if (log.timed || timestamps.has(log.hash)) {
+        continue;
+      }
       const timestamp = readRing(context.view.heads, log) ?? cached.get(log.hash);
-      if (timestamp === undefined) missing.add(log.hash);
-      else timestamps.set(log.hash, timestamp);
+      if (timestamp === undefined) {
+        missing.add(log.hash);
+      } else {
+        timestamps.set(log.hash, timestamp);
+      }
     }
     const hashes = [...missing];
     for (let at = 0; at < hashes.length; at += BATCH_BLOCKS) {

@@ -77,7 +77,9 @@ class OrderedLogCollector implements LogCollector {
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });
     this.#closing.signal.addEventListener("abort", () => context.signal.removeEventListener("abort", onAbort));
-    if (context.signal.aborted) onAbort();
+    if (context.signal.aborted) {
+      onAbort();
+    }
   }
 
   get found(): SegmentTracker["found"] {
@@ -96,7 +98,9 @@ class OrderedLogCollector implements LogCollector {
 
   async fetchRecent(): Promise<void> {
     this.#schedule();
-    while (this.#inFlight > 0) await this.#waitForChange();
+    while (this.#inFlight > 0) {
+      await this.#waitForChange();
+    }
   }
 
   close(error: unknown = new Error("The reader of the logs has left")): void {
@@ -111,8 +115,12 @@ class OrderedLogCollector implements LogCollector {
       for (; ; this.#next++) {
         this.#schedule();
         const bytes = await this.#nextChunk();
-        if (bytes === undefined) return;
-        if (bytes.length > 0) yield bytes;
+        if (bytes === undefined) {
+          return;
+        }
+        if (bytes.length > 0) {
+          yield bytes;
+        }
         this.#segments.sent(this.#next);
       }
     } finally {
@@ -124,8 +132,12 @@ class OrderedLogCollector implements LogCollector {
   async #nextChunk(): Promise<Uint8Array | undefined> {
     for (;;) {
       const state = this.#segments.stateAt(this.#next);
-      if (state === undefined) return undefined;
-      if (state.kind === "buffered") return state.bytes;
+      if (state === undefined) {
+        return undefined;
+      }
+      if (state.kind === "buffered") {
+        return state.bytes;
+      }
       if (state.kind === "stored") {
         await this.#segments.lookUpAgain(this.#next);
         this.#schedule();
@@ -141,31 +153,45 @@ class OrderedLogCollector implements LogCollector {
   }
 
   async #waitForChange(): Promise<void> {
-    if (this.#failure === undefined) await this.#changed.promise;
-    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.#failure === undefined) {
+      await this.#changed.promise;
+    }
+    if (this.#failure !== undefined) {
+      throw this.#failure.error;
+    }
   }
 
   /** Starts fetch ranges while slots and memory allow it. */
   #schedule(): void {
-    if (this.#failure !== undefined || this.#signal.aborted) return;
+    if (this.#failure !== undefined || this.#signal.aborted) {
+      return;
+    }
     const start = this.#isSending ? this.#next : this.#segments.firstRecent();
     let isStarted = start >= 0;
-    while (isStarted && this.#inFlight < this.#options.maxSpans) isStarted = this.#startRange(start);
+    while (isStarted && this.#inFlight < this.#options.maxSpans) {
+      isStarted = this.#startRange(start);
+    }
   }
 
   /** Fetches the next missing segments at or after `start`; returns false if there are none or there is no room. */
   #startRange(start: number): boolean {
     const at = this.#segments.nextMissing(start);
-    if (at === -1) return false;
+    if (at === -1) {
+      return false;
+    }
     // The segment that is sent next is always fetched: without it, no memory is ever released.
-    if (!this.#hasRoom() && !(at === this.#next && this.#inFlight === 0)) return false;
+    if (!this.#hasRoom() && !(at === this.#next && this.#inFlight === 0)) {
+      return false;
+    }
     const { filterHash } = this.#query;
     const { limits, spanBlocks } = this.#options;
     const range = this.#segments.claimRange(at, {
       memoryBlocks: limits.memoryBlocks(filterHash),
       spanBlocks: spanBlocks(filterHash),
     });
-    if (range === undefined) return false;
+    if (range === undefined) {
+      return false;
+    }
     this.#fetchRange(range)
       .catch((error: unknown) => this.close(error))
       .finally(() => {
@@ -187,7 +213,9 @@ class OrderedLogCollector implements LogCollector {
     const countBytes = (bytes: number) => {
       receivedBytes += bytes;
       this.#segments.countHeld(bytes);
-      if (this.#segments.heldBytes <= MAX_BUFFERED_BYTES || range.from === range.to) return;
+      if (this.#segments.heldBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
+        return;
+      }
       this.#options.limits.recordOverflow(this.#query.filterHash, blocks, receivedBytes);
       throw new NoRoom("No room for a fetch range");
     };
@@ -195,10 +223,14 @@ class OrderedLogCollector implements LogCollector {
     this.#inFlightBlocks += blocks;
     try {
       const fetched = await this.#request(range, countBytes);
-      for (const node of fetched.nodes) this.#nodes.add(node);
+      for (const node of fetched.nodes) {
+        this.#nodes.add(node);
+      }
       range.complete(fetched);
     } catch (error) {
-      if (!(error instanceof NoRoom)) throw error;
+      if (!(error instanceof NoRoom)) {
+        throw error;
+      }
       range.discard();
       this.#segments.evictBefore(this.#next);
     } finally {

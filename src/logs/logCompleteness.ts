@@ -19,7 +19,9 @@ export const admitsLogs = (bloom: Uint8Array, filter: LogFilter): boolean =>
 export const areCanonical = (logs: readonly ScannedLog[], heads: Heads): boolean => {
   let checked = -1;
   return logs.every(({ block, hash }, at) => {
-    if (block === checked) return hash === logs[at - 1]?.hash;
+    if (block === checked) {
+      return hash === logs[at - 1]?.hash;
+    }
     checked = block;
     const canonical = heads.at(BigInt(block));
     return canonical === undefined || canonical.hash === hash;
@@ -39,10 +41,16 @@ export const findBlocksWithMissingLogs = (range: FetchRange, logs: readonly Scan
   const hasLogs = new Set(logs.map(({ block }) => block));
   const lastWithLogs = logs.at(-1)?.block ?? -1;
   for (let number = range.to; number >= range.from && number >= heads.oldest; number--) {
-    if (range.final && (Number(number) <= lastWithLogs || missing.length >= MAX_FINAL_RECHECKS)) break;
-    if (hasLogs.has(Number(number))) continue;
+    if (range.final && (Number(number) <= lastWithLogs || missing.length >= MAX_FINAL_RECHECKS)) {
+      break;
+    }
+    if (hasLogs.has(Number(number))) {
+      continue;
+    }
     const block = heads.at(number);
-    if (block !== undefined && admitsLogs(block.logsBloom, range.filter)) missing.push(number);
+    if (block !== undefined && admitsLogs(block.logsBloom, range.filter)) {
+      missing.push(number);
+    }
   }
   return missing;
 };
@@ -67,15 +75,25 @@ export const holdsBlock = async (request: Request, number: bigint): Promise<bool
   const quantity = formatQuantity(number);
   try {
     const receipts = await request("eth_getBlockReceipts", [quantity]);
-    if (Array.isArray(receipts) && receipts.length > 0) return true;
-    if (receipts === null) return false;
+    if (Array.isArray(receipts) && receipts.length > 0) {
+      return true;
+    }
+    if (receipts === null) {
+      return false;
+    }
   } catch (error) {
-    if (!isUnsupported(error)) throw error;
+    if (!isUnsupported(error)) {
+      throw error;
+    }
   }
   const block = await request("eth_getBlockByNumber", [quantity, false]);
-  if (!isObject(block)) return false;
+  if (!isObject(block)) {
+    return false;
+  }
   const first: unknown = Array.isArray(block.transactions) ? block.transactions[0] : undefined;
   // A block without transactions has no data that could be missing.
-  if (!isHash(first)) return true;
+  if (!isHash(first)) {
+    return true;
+  }
   return (await request("eth_getTransactionReceipt", [first])) !== null;
 };

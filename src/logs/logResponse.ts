@@ -33,7 +33,9 @@ async function* limited(
   }
   for await (const chunk of rest) {
     total += chunk.length;
-    if (total > maxBytes) throw tooLarge(maxBytes);
+    if (total > maxBytes) {
+      throw tooLarge(maxBytes);
+    }
     yield chunk;
   }
 }
@@ -51,10 +53,14 @@ const readStart = async (source: LogCollector["chunks"], maxBytes: number): Prom
   let bytes = BRACKETS_BYTES;
   while (bytes < STREAM_ABOVE_BYTES) {
     const { done, value } = await source.next();
-    if (done === true) return { chunks, bytes, isComplete: true };
+    if (done === true) {
+      return { chunks, bytes, isComplete: true };
+    }
     chunks.push(value);
     bytes += value.length;
-    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    if (bytes > maxBytes) {
+      throw tooLarge(maxBytes);
+    }
   }
   return { chunks, bytes, isComplete: false };
 };
@@ -64,7 +70,9 @@ const statusOf = (
   isComplete: boolean,
   { segments, bypassCache }: LogResponseOptions,
 ): CacheStatus => {
-  if (found.segments === segments) return { hit: found.from.has("redis") ? "redis" : "memory" };
+  if (found.segments === segments) {
+    return { hit: found.from.has("redis") ? "redis" : "memory" };
+  }
   const detail = `${found.segments}/${segments} segments`;
   const fwd = bypassCache ? "request" : found.segments > 0 ? "partial" : "miss";
   return { fwd, detail, ...(isComplete && { stored: isStored() }) };

@@ -28,7 +28,9 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null;
 
 const parseHeader = (block: unknown): Header | undefined => {
-  if (!isObject(block) || !isQuantity(block.number)) return undefined;
+  if (!isObject(block) || !isQuantity(block.number)) {
+    return undefined;
+  }
   const logsBloom = isData(block.logsBloom) ? parseData(block.logsBloom) : undefined;
   return logsBloom?.length === BLOOM_BYTES ? { number: BigInt(block.number), logsBloom } : undefined;
 };
@@ -39,10 +41,16 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestCo
   for (const node of nodes.filter(({ available }) => available)) {
     try {
       const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
-      if (header !== undefined) return header;
+      if (header !== undefined) {
+        return header;
+      }
     } catch (error) {
-      if (!(error instanceof NodeError)) throw error;
-      if (error.kind !== "missingData") lastError = error;
+      if (!(error instanceof NodeError)) {
+        throw error;
+      }
+      if (error.kind !== "missingData") {
+        lastError = error;
+      }
     }
   }
   // The block is unknown only if all nodes have answered.
@@ -58,7 +66,9 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     const { number, logsBloom } = await findHeader(nodes, hash, context);
     const range = { from: number, to: number, blockHash: hash, filter, final: false };
     const fetched = await fetchLogs(range, context);
-    if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) return fetched;
+    if (fetched.logs.length > 0 || !admitsLogs(logsBloom, filter)) {
+      return fetched;
+    }
     // The bloom admits a log: accept the empty list if it is returned twice.
     return fetchLogs(range, context);
   };
@@ -85,7 +95,9 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
     const [cached] = context.bypassCache ? [] : await store.get([key]);
-    if (cached !== undefined) return { body: formatList([cached.bytes]), status: { hit: cached.from } };
+    if (cached !== undefined) {
+      return { body: formatList([cached.bytes]), status: { hit: cached.from } };
+    }
     const owner = { clientId: context.clientId, query: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
     return fetchBlock(key, hash, filter, { ...context, owner, filterHash, countBytes: () => undefined });

@@ -16,7 +16,9 @@ const readCompactTopics = (log: ScannedLog, count: number): string[] | undefined
   const topics: string[] = [];
   for (let index = 0; index < count; index++) {
     const topic = readHex(log, log.topics + 1 + index * TOPIC_STEP, TOPIC_LENGTH);
-    if (topic === undefined) return undefined;
+    if (topic === undefined) {
+      return undefined;
+    }
     topics.push(topic);
   }
   return topics;
@@ -24,7 +26,9 @@ const readCompactTopics = (log: ScannedLog, count: number): string[] | undefined
 
 const readTopics = (log: ScannedLog, count: number): readonly unknown[] => {
   const compact = readCompactTopics(log, count);
-  if (compact !== undefined) return compact;
+  if (compact !== undefined) {
+    return compact;
+  }
   const end = log.text.indexOf("]", log.topics);
   const topics: unknown = JSON.parse(log.text.toString("latin1", log.topics, end + 1));
   return Array.isArray(topics) ? topics : [];
@@ -38,7 +42,9 @@ export const createMatch = ({ addresses, topics }: LogFilter): ((log: ScannedLog
   const wantedAddresses = new Set<string>(addresses);
   const positions = topics.map((position) => new Set<string>(position));
   const hasTopics = (log: ScannedLog): boolean => {
-    if (log.topics < 0) return false;
+    if (log.topics < 0) {
+      return false;
+    }
     const own = readTopics(log, positions.length);
     return positions.every((wanted, at) => at < own.length && (wanted.size === 0 || holds(wanted, own[at])));
   };

@@ -13,8 +13,12 @@ export const orderLogs = (logs: readonly ScannedLog[]): readonly ScannedLog[] | 
   for (const log of isSorted ? logs : logs.toSorted(compare)) {
     const last = ordered.at(-1);
     if (last !== undefined && last.block === log.block) {
-      if (last.hash !== log.hash) return undefined;
-      if (last.index === log.index) continue;
+      if (last.hash !== log.hash) {
+        return undefined;
+      }
+      if (last.index === log.index) {
+        continue;
+      }
     }
     ordered.push(log);
   }
@@ -31,7 +35,9 @@ const lastAdjacent = (logs: readonly ScannedLog[], additions: readonly string[],
   for (let last = first; ; last++) {
     const log = logs[last];
     const next = logs[last + 1];
-    if (log === undefined || next === undefined || additions[last] !== "" || !isAdjacent(log, next)) return last;
+    if (log === undefined || next === undefined || additions[last] !== "" || !isAdjacent(log, next)) {
+      return last;
+    }
   }
 };
 
@@ -44,7 +50,9 @@ export const joinLogs = (
   logs: readonly ScannedLog[],
   timestamps: ReadonlyMap<string, string> = new Map(),
 ): Uint8Array => {
-  if (logs.length === 0) return NONE;
+  if (logs.length === 0) {
+    return NONE;
+  }
   const additions = logs.map(({ timed, hash }) => {
     const timestamp = timed ? undefined : timestamps.get(hash);
     return timestamp === undefined ? "" : `,"blockTimestamp":"${timestamp}"}`;
@@ -58,11 +66,15 @@ export const joinLogs = (
     const last = lastAdjacent(logs, additions, first);
     const start = logs[first];
     const end = logs[last];
-    if (start === undefined || end === undefined) break;
+    if (start === undefined || end === undefined) {
+      break;
+    }
     joined[at++] = COMMA;
     const addition = additions[last] ?? "";
     at += start.text.copy(joined, at, start.start, addition === "" ? end.end : end.end - 1);
-    if (addition !== "") at += joined.write(addition, at, "latin1");
+    if (addition !== "") {
+      at += joined.write(addition, at, "latin1");
+    }
     first = last + 1;
   }
   return joined;
@@ -88,7 +100,9 @@ export async function* streamList(
   let waitingBytes = 0;
   let isFirst = true;
   for await (const chunk of chunks) {
-    if (chunk.length === 0) continue;
+    if (chunk.length === 0) {
+      continue;
+    }
     const bytes = isFirst ? chunk.subarray(1) : chunk;
     isFirst = false;
     const isLarge = bytes.length >= MIN_WRITE_BYTES / 2;
@@ -101,7 +115,9 @@ export async function* streamList(
       waiting = [];
       waitingBytes = 0;
     }
-    if (isLarge) yield bytes;
+    if (isLarge) {
+      yield bytes;
+    }
   }
   yield Buffer.concat([...waiting, CLOSE]);
 }

@@ -20,9 +20,15 @@ class SizeSearch {
 
   /** The size to request next; Infinity before the first failure. */
   get size(): number {
-    if (this.#declared !== undefined) return this.#declared;
-    if (this.#upperBound === Number.POSITIVE_INFINITY) return this.#upperBound;
-    if (this.#lowerBound * CLOSE_ENOUGH >= this.#upperBound) return this.#lowerBound;
+    if (this.#declared !== undefined) {
+      return this.#declared;
+    }
+    if (this.#upperBound === Number.POSITIVE_INFINITY) {
+      return this.#upperBound;
+    }
+    if (this.#lowerBound * CLOSE_ENOUGH >= this.#upperBound) {
+      return this.#lowerBound;
+    }
     return Math.max(1, Math.floor((this.#lowerBound + this.#upperBound) / 2));
   }
 
@@ -32,13 +38,19 @@ class SizeSearch {
   }
 
   recordFailure(size: number): void {
-    if (this.#declared !== undefined && size <= this.#declared) this.#declared = undefined;
+    if (this.#declared !== undefined && size <= this.#declared) {
+      this.#declared = undefined;
+    }
     this.#upperBound = Math.min(this.#upperBound, size);
-    if (this.#lowerBound >= this.#upperBound) this.#lowerBound = 0;
+    if (this.#lowerBound >= this.#upperBound) {
+      this.#lowerBound = 0;
+    }
   }
 
   recordSuccess(size: number): void {
-    if (size < this.#upperBound) this.#lowerBound = Math.max(this.#lowerBound, size);
+    if (size < this.#upperBound) {
+      this.#lowerBound = Math.max(this.#lowerBound, size);
+    }
   }
 }
 
@@ -123,20 +135,27 @@ export class NodeLimits {
     const learned = this.#learned(node);
     if (what === "blocks") {
       // A limit equal to the rejected size is off by one. A larger limit does not help.
-      if (limit !== undefined && limit <= blocks) learned.blocks.declare(Math.max(1, Math.min(limit, blocks - 1)));
-      else learned.blocks.recordFailure(blocks);
+      if (limit !== undefined && limit <= blocks) {
+        learned.blocks.declare(Math.max(1, Math.min(limit, blocks - 1)));
+      } else {
+        learned.blocks.recordFailure(blocks);
+      }
     } else if (what !== "time" && limit !== undefined) {
       learned[what] = Math.min(learned[what], limit);
     } else if (what !== "addresses" && what !== "topics") {
       const search = this.#searchOf(node, filterHash);
       search.recordFailure(blocks);
-      if (range !== undefined) search.recordSuccess(Number(range.to - range.from) + 1);
+      if (range !== undefined) {
+        search.recordSuccess(Number(range.to - range.from) + 1);
+      }
     }
   }
 
   #learned({ name }: Node): Learned {
     const learned = this.#nodes.get(name);
-    if (learned !== undefined) return learned;
+    if (learned !== undefined) {
+      return learned;
+    }
     const none = Number.POSITIVE_INFINITY;
     const created = { blocks: new SizeSearch(), addresses: none, topics: none, results: none, bytes: none };
     this.#nodes.set(name, created);
@@ -146,7 +165,9 @@ export class NodeLimits {
   #searchOf({ name }: Node, filterHash: string): SizeSearch {
     const key = `${name} ${filterHash}`;
     const search = this.#searches.get(key);
-    if (search !== undefined) return search;
+    if (search !== undefined) {
+      return search;
+    }
     const created = new SizeSearch();
     this.#searches.set(key, created);
     return created;

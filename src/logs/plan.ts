@@ -24,8 +24,12 @@ export const splitIntoSegments = ({ from, to }: BlockRange, finalized: bigint | 
   for (let first = from; first <= to; ) {
     const final = finalized !== undefined && first <= finalized;
     let last = lastOfSegment(first);
-    if (final && finalized < last) last = finalized;
-    if (to < last) last = to;
+    if (final && finalized < last) {
+      last = finalized;
+    }
+    if (to < last) {
+      last = to;
+    }
     segments.push({ from: first, to: last, final });
     first = last + 1n;
   }
@@ -51,7 +55,9 @@ export const spanBlocks = (limit: number): number => {
   const requests = (segments: number) => Math.ceil((segments * Number(SEGMENT_BLOCKS)) / limit) / segments;
   let best = SEGMENTS_PER_SPAN;
   for (let segments = SEGMENTS_PER_SPAN; segments > 0; segments--) {
-    if (requests(segments) < requests(best)) best = segments;
+    if (requests(segments) < requests(best)) {
+      best = segments;
+    }
   }
   return best * Number(SEGMENT_BLOCKS);
 };
@@ -68,7 +74,9 @@ export const spanLength = (
   const start = missing(first);
   let length = 1;
   for (let segment = missing(first + length); segment && start; segment = missing(first + length)) {
-    if (segment.final !== start.final || segment.to - start.from >= BigInt(maxBlocks)) break;
+    if (segment.final !== start.final || segment.to - start.from >= BigInt(maxBlocks)) {
+      break;
+    }
     length++;
   }
   return length;

@@ -19,15 +19,21 @@ export class PrunePoints {
   /** Records that the node has the data of a block, and so of all blocks above it. */
   recordData(node: Node, number: bigint): void {
     const point = this.#pointOf(node);
-    if (number < point.lowest) point.lowest = number;
+    if (number < point.lowest) {
+      point.lowest = number;
+    }
   }
 
   /** Whether the node has the data of a block. Simultaneous checks of this block, or of a higher one, share one request. */
   async holds(node: Node, number: bigint, context: RequestContext): Promise<boolean> {
     const point = this.#pointOf(node);
-    if (number >= point.lowest) return true;
+    if (number >= point.lowest) {
+      return true;
+    }
     const { check } = point;
-    if (check !== undefined && check.number <= number && (await check.holds)) return true;
+    if (check !== undefined && check.number <= number && (await check.holds)) {
+      return true;
+    }
     return number >= point.lowest || this.#check(node, number, context);
   }
 
@@ -35,17 +41,23 @@ export class PrunePoints {
     const point = this.#pointOf(node);
     const holds = holdsBlock((method, params) => parseNodeLogs(node, method, params, context), number).catch(
       (error: unknown) => {
-        if (error instanceof NodeError && error.kind === "missingData") return false;
+        if (error instanceof NodeError && error.kind === "missingData") {
+          return false;
+        }
         throw error;
       },
     );
     point.check = { number, holds };
     try {
       const isHeld = await holds;
-      if (isHeld) this.recordData(node, number);
+      if (isHeld) {
+        this.recordData(node, number);
+      }
       return isHeld;
     } finally {
-      if (point.check?.holds === holds) point.check = undefined;
+      if (point.check?.holds === holds) {
+        point.check = undefined;
+      }
     }
   }
 

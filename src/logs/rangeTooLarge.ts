@@ -77,7 +77,9 @@ const PATTERNS: readonly (readonly [RegExp, TooLarge["what"]])[] = (
 
 /** Parses a number such as "10,000", "2K", "0x7d0" or "1k". */
 const parseLimit = (text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined;
+  if (text === undefined) {
+    return undefined;
+  }
   const plain = text.replaceAll(/[,_\s]/g, "").toLowerCase();
   const limit = plain.endsWith("k") ? Number(plain.slice(0, -1)) * 1000 : Number(plain);
   return Number.isFinite(limit) && limit >= 1 ? Math.floor(limit) : undefined;
@@ -107,17 +109,25 @@ const TOO_BIG_CODES: ReadonlySet<number> = new Set([-32008, -32702]);
  * The code alone is not enough: nodes use -32005 for rate limits as well.
  */
 export const parseTooLarge = (error: NodeError): TooLarge | undefined => {
-  if (error.kind === "billing" || error.kind === "rateLimited") return undefined;
+  if (error.kind === "billing" || error.kind === "rateLimited") {
+    return undefined;
+  }
   const data = typeof error.data === "string" ? error.data : "";
   const text = `${error.message} ${data}`;
-  if (OTHER_CAUSES.some((cause) => cause.test(text))) return undefined;
+  if (OTHER_CAUSES.some((cause) => cause.test(text))) {
+    return undefined;
+  }
   for (const [pattern, what] of PATTERNS) {
     const match = pattern.exec(text);
-    if (match === null) continue;
+    if (match === null) {
+      continue;
+    }
     const limit = parseLimit(match[1]);
     const range = parseRange(error.message, error.data);
     return { what, ...(limit !== undefined && { limit }), ...(range && { range }) };
   }
-  if (TOO_BIG_CODES.has(error.code)) return { what: "bytes" };
+  if (TOO_BIG_CODES.has(error.code)) {
+    return { what: "bytes" };
+  }
   return error.kind === "tooLarge" ? { what: "results" } : undefined;
 };

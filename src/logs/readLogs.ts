@@ -22,11 +22,19 @@ export const readLogs = (bytes: Uint8Array, { range, matches, createError }: Exp
   try {
     logs = orderLogs(scanLogs(bytes));
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof SyntaxError)) {
+      throw error;
+    }
     throw createError(error.message);
   }
-  if (logs === undefined) throw createError("Logs of two blocks with one number");
-  if (!isWithin(range, logs)) throw createError("Logs outside the requested range");
-  if (!logs.every(matches)) throw createError("Logs that the filter does not match");
+  if (logs === undefined) {
+    throw createError("Logs of two blocks with one number");
+  }
+  if (!isWithin(range, logs)) {
+    throw createError("Logs outside the requested range");
+  }
+  if (!logs.every(matches)) {
+    throw createError("Logs that the filter does not match");
+  }
   return logs;
 };

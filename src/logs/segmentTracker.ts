@@ -136,9 +136,13 @@ class StoredSegmentTracker implements SegmentTracker {
     const claimed = this.#entries.slice(index, index + length);
     const first = claimed[0]?.range;
     const last = claimed.at(-1)?.range;
-    if (first === undefined || last === undefined) return undefined;
+    if (first === undefined || last === undefined) {
+      return undefined;
+    }
     const mark = (kind: "missing" | "fetching") => {
-      for (const entry of claimed) entry.state = { kind };
+      for (const entry of claimed) {
+        entry.state = { kind };
+      }
     };
     mark("fetching");
     return {
@@ -164,16 +168,24 @@ class StoredSegmentTracker implements SegmentTracker {
 
   sent(index: number): void {
     const entry = this.#entries[index];
-    if (entry === undefined) return;
-    if (entry.state.kind === "buffered") this.#heldBytes -= entry.state.bytes.length;
+    if (entry === undefined) {
+      return;
+    }
+    if (entry.state.kind === "buffered") {
+      this.#heldBytes -= entry.state.bytes.length;
+    }
     entry.state = { kind: "sent" };
   }
 
   evictBefore(index: number): void {
     for (const entry of this.#entries.slice(index + 1)) {
       const { state, range, isSegment } = entry;
-      if (state.kind !== "buffered" || !isSegment) continue;
-      if (keyOf(this.#filterHash, range, this.#heads) === undefined) continue;
+      if (state.kind !== "buffered" || !isSegment) {
+        continue;
+      }
+      if (keyOf(this.#filterHash, range, this.#heads) === undefined) {
+        continue;
+      }
       this.#heldBytes -= state.bytes.length;
       entry.state = { kind: "stored" };
     }
@@ -186,7 +198,9 @@ class StoredSegmentTracker implements SegmentTracker {
 
   #splitLarge(index: number, maxBlocks: number): void {
     const entry = this.#entries[index];
-    if (entry === undefined || blocksOf(entry.range) <= maxBlocks) return;
+    if (entry === undefined || blocksOf(entry.range) <= maxBlocks) {
+      return;
+    }
     this.#entries.splice(index, 1, ...splitEntry(entry, maxBlocks));
   }
 
@@ -199,15 +213,21 @@ class StoredSegmentTracker implements SegmentTracker {
     for (const entry of claimed) {
       const bytes = joinLogs(logs.slice(...findRange(logs, entry.range)), timestamps);
       this.#buffer(entry, bytes);
-      if (entry.isSegment) this.#cache(entry.range, bytes, verified);
-      else this.#isStored = false;
+      if (entry.isSegment) {
+        this.#cache(entry.range, bytes, verified);
+      } else {
+        this.#isStored = false;
+      }
     }
   }
 
   #cache(range: SegmentRange, bytes: Uint8Array, isVerified: boolean): void {
     const key = isVerified ? keyOf(this.#filterHash, range, this.#heads) : undefined;
-    if (key === undefined) this.#isStored = false;
-    else this.#store.set(key, bytes, range.final ? "final" : "recent", this.#heads.at(range.to));
+    if (key === undefined) {
+      this.#isStored = false;
+    } else {
+      this.#store.set(key, bytes, range.final ? "final" : "recent", this.#heads.at(range.to));
+    }
   }
 
   /** Reads all possible locations of these segments with one request to the store. */
@@ -220,8 +240,11 @@ class StoredSegmentTracker implements SegmentTracker {
       const best = own.findIndex((_, rank) => segments[offset + rank] !== undefined);
       const segment = best === -1 ? undefined : segments[offset + best];
       offset += own.length;
-      if (segment === undefined) entry.state = MISSING;
-      else this.#useCached(entry, segment, own[best], entries[0] === entry);
+      if (segment === undefined) {
+        entry.state = MISSING;
+      } else {
+        this.#useCached(entry, segment, own[best], entries[0] === entry);
+      }
     });
   }
 
@@ -230,8 +253,11 @@ class StoredSegmentTracker implements SegmentTracker {
     this.#sources.add(segment.from);
     const bytes = location?.isWider ? cutSegment(segment.bytes, entry.range) : segment.bytes;
     const hasRoom = this.#heldBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
-    if (hasRoom || isFirst) this.#buffer(entry, bytes);
-    else entry.state = { kind: "stored" };
+    if (hasRoom || isFirst) {
+      this.#buffer(entry, bytes);
+    } else {
+      entry.state = { kind: "stored" };
+    }
   }
 }
 

@@ -36,7 +36,9 @@ export const blockKey = (filterHash: string, hash: string): string => `logs:${fi
  * Returns undefined if the block ring does not have that block.
  */
 export const keyOf = (filterHash: string, range: SegmentRange, heads: Heads): string | undefined => {
-  if (range.final) return finalKey(filterHash, range);
+  if (range.final) {
+    return finalKey(filterHash, range);
+  }
   const last = heads.at(range.to);
   return last && recentKey(filterHash, range, last.hash);
 };
@@ -74,8 +76,11 @@ export const findRange = (logs: readonly ScannedLog[], { from, to }: BlockRange)
     let high = logs.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((logs[middle]?.block ?? 0) < number) low = middle + 1;
-      else high = middle;
+      if ((logs[middle]?.block ?? 0) < number) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
     return low;
   };

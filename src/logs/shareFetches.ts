@@ -27,7 +27,9 @@ export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {
   const inFlight = new Map<string, SharedFetch>();
 
   const remove = (key: string, shared: SharedFetch) => {
-    if (inFlight.get(key) === shared) inFlight.delete(key);
+    if (inFlight.get(key) === shared) {
+      inFlight.delete(key);
+    }
   };
 
   const start = (key: string, range: FetchRange, context: FetchContext): SharedFetch => {
@@ -53,7 +55,9 @@ export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {
     // A query that failed elsewhere needs no new request. A response that a node is sending is still read and cached.
     const onWaitEnd = () => {
       shared.waiters--;
-      if (shared.waiters > 0) return;
+      if (shared.waiters > 0) {
+        return;
+      }
       remove(key, shared);
       shared.waiting.abort(NO_READER);
     };
@@ -65,7 +69,9 @@ export const shareFetches = (fetchLogs: FetchLogs): FetchLogs => {
       context.signal.removeEventListener("abort", onLeave);
       context.owner.signal.removeEventListener("abort", onWaitEnd);
       shared.readers--;
-      if (!context.owner.signal.aborted) shared.waiters--;
+      if (!context.owner.signal.aborted) {
+        shared.waiters--;
+      }
       if (shared.readers === 0) {
         remove(key, shared);
         shared.requesting.abort(NO_READER);

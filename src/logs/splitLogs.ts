@@ -116,7 +116,9 @@ class SegmentedLogs implements SplitLogs {
 
   async #respond(collector: LogCollector, segments: number, { bypassCache }: RequestContext): Promise<RpcResponse> {
     const { chain, telemetry, maxResponseBytes: maxBytes = Number.POSITIVE_INFINITY } = this.#options;
-    if (!bypassCache) await collector.lookUp();
+    if (!bypassCache) {
+      await collector.lookUp();
+    }
     const cached = collector.found.segments;
     telemetry.metrics.logSegments.inc({ chain, source: "cache" }, cached);
     telemetry.metrics.logSegments.inc({ chain, source: "node" }, segments - cached);

@@ -7,10 +7,14 @@ const TOPICS = Buffer.from('"topics"');
 /** Counts the topics by their quotes: a hex string has two, and no other byte of the list is a quote. */
 const countTopics = ({ text, start, end }: ScannedLog): number => {
   const key = text.indexOf(TOPICS, start);
-  if (key === -1 || key >= end) return 0;
+  if (key === -1 || key >= end) {
+    return 0;
+  }
   let quotes = 0;
   for (let at = key + TOPICS.length; at < end && text[at] !== CLOSE_BRACKET; at++) {
-    if (text[at] === QUOTE) quotes++;
+    if (text[at] === QUOTE) {
+      quotes++;
+    }
   }
   return quotes / 2;
 };

@@ -46,12 +46,18 @@ const bloomsOf = (
   let last = "";
   let blocks = 0;
   for (const { block, hash } of logs) {
-    if (hash === last) continue;
+    if (hash === last) {
+      continue;
+    }
     last = hash;
     const header = view.heads.at(BigInt(block));
-    if (header?.hash !== hash.toLowerCase() || blocks++ >= MAX_BLOOMS) continue;
+    if (header?.hash !== hash.toLowerCase() || blocks++ >= MAX_BLOOMS) {
+      continue;
+    }
     const bloom = verifier.bloomOf(header, view.heads);
-    if (isData(bloom)) blooms.set(hash, parseData(bloom));
+    if (isData(bloom)) {
+      blooms.set(hash, parseData(bloom));
+    }
   }
   return blooms;
 };
@@ -72,15 +78,21 @@ export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): Ver
       : undefined;
 
   return async (node, range, logs, context) => {
-    if (verifier.level !== "full") return;
+    if (verifier.level !== "full") {
+      return;
+    }
     const receipts = await receiptsFor(range, context);
     const blooms = bloomsOf(logs, verifier, context);
-    if (receipts === undefined && blooms.size === 0) return;
+    if (receipts === undefined && blooms.size === 0) {
+      return;
+    }
     const task = { kind: "logs", filter: range.filter, blooms, receipts } as const;
     try {
       await verifier.check(node.name, formatList([joinLogs(logs)]), task);
     } catch (error) {
-      if (error instanceof UnverifiedError) node.recordWrongAnswer?.(error);
+      if (error instanceof UnverifiedError) {
+        node.recordWrongAnswer?.(error);
+      }
       throw error;
     }
   };

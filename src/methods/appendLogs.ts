@@ -12,11 +12,17 @@ async function* appendToStream(
 ): AsyncGenerator<Uint8Array> {
   let last: Uint8Array | undefined;
   for await (const chunk of list) {
-    if (chunk.length === 0) continue;
-    if (last !== undefined) yield last;
+    if (chunk.length === 0) {
+      continue;
+    }
+    if (last !== undefined) {
+      yield last;
+    }
     last = chunk;
   }
-  if (last === undefined) return;
+  if (last === undefined) {
+    return;
+  }
   // Only long lists are streamed, so that this one has at least one log.
   yield last.subarray(0, -1);
   yield COMMA;
@@ -28,8 +34,12 @@ export const appendLogs = (
   list: Uint8Array | AsyncIterable<Uint8Array>,
   logs: readonly Uint8Array[],
 ): Uint8Array | AsyncIterable<Uint8Array> => {
-  if (logs.length === 0) return list;
-  if (!(list instanceof Uint8Array)) return appendToStream(list, logs);
+  if (logs.length === 0) {
+    return list;
+  }
+  if (!(list instanceof Uint8Array)) {
+    return appendToStream(list, logs);
+  }
   const open = list.subarray(0, -1);
   return Buffer.concat(isEmptyList(list) ? [open, tail(logs)] : [open, COMMA, tail(logs)]);
 };

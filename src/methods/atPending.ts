@@ -20,7 +20,9 @@ export const atPending = async (
 ): Promise<RpcResponse> => {
   const { pending, heads } = input.context.view;
   const readLatest = () => readAt(resolveBlock({ tag: "latest" }, heads));
-  if (pending === undefined) return readLatest();
+  if (pending === undefined) {
+    return readLatest();
+  }
   const answer = async (): Promise<RpcResponse> => {
     const source = spec.kind === "state" ? pending.stateFrom : pending.blocksFrom;
     if (source === "view" && spec.pending) {
@@ -41,10 +43,14 @@ const nodePending = async (
   readLatest: () => Promise<RpcResponse>,
 ): Promise<RpcResponse> => {
   const answer = await readPending().catch((error: unknown) => {
-    if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) return undefined;
+    if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) {
+      return undefined;
+    }
     throw error;
   });
-  if (answer === undefined || (isNull(answer) && !spec.isNullable)) return readLatest();
+  if (answer === undefined || (isNull(answer) && !spec.isNullable)) {
+    return readLatest();
+  }
   const number = spec.blockField === "hash" ? numberIn(answer) : undefined;
   return number !== undefined && number <= heads.latest.number ? readLatest() : answer;
 };
@@ -54,7 +60,9 @@ const NO_PENDING_BLOCK: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", 
 const decoder = new TextDecoder();
 /** Returns the `number` of a block response. */
 const numberIn = ({ body }: RpcResponse): bigint | undefined => {
-  if (!(body instanceof Uint8Array)) return undefined;
+  if (!(body instanceof Uint8Array)) {
+    return undefined;
+  }
   const block: unknown = JSON.parse(decoder.decode(body));
   return isRecord(block) && typeof block.number === "string" ? BigInt(block.number) : undefined;
 };

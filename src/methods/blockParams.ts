@@ -7,8 +7,12 @@ export const READ_BLOCK = "block";
 
 /** Formats a block parameter in its canonical form, which can be parsed again without loss. */
 export const formatBlock = (block: BlockParameter): CanonicalJson => {
-  if ("tag" in block) return block.tag;
-  if ("number" in block) return formatQuantity(block.number);
+  if ("tag" in block) {
+    return block.tag;
+  }
+  if ("number" in block) {
+    return formatQuantity(block.number);
+  }
   return block.requireCanonical ? { blockHash: block.hash, requireCanonical: true } : { blockHash: block.hash };
 };
 

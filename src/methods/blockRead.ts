@@ -25,20 +25,27 @@ export const blockRead = (spec: BlockReadSpec): Method => {
       let resolved = resolveBlock(parameter, context.view.heads);
       if (resolved.kind === "aboveHead") {
         const heads = await input.chain.heads.refresh();
-        if (heads !== context.view.heads) context = { ...context, view: { heads } };
+        if (heads !== context.view.heads) {
+          context = { ...context, view: { heads } };
+        }
         resolved = resolveBlock(parameter, heads);
       }
       const { reads } = input.chain;
       const readAt = (block: ResolvedBlock) => reads.request(requestAtBlock(read, block), context);
-      if (resolved.kind === "pending") return atPending(spec, input, values, readAt);
-      if (resolved.kind !== "recent")
+      if (resolved.kind === "pending") {
+        return atPending(spec, input, values, readAt);
+      }
+      if (resolved.kind !== "recent") {
         return spec.kind === "state" ? readAt(resolved).catch(throwUnknownBlock) : readAt(resolved);
+      }
       const answer = await retryOnBranchChange(input.chain, context, (current) => {
         const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
         return reads.request(requestAtBlock(read, block), current);
       });
       // The block is in the view, so that `null` is wrong.
-      if (spec.nullIsError && isNull(answer)) throw headerNotFound();
+      if (spec.nullIsError && isNull(answer)) {
+        throw headerNotFound();
+      }
       return answer;
     },
   };

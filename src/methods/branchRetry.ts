@@ -42,24 +42,34 @@ export const retryOnBranchChange = async (
   const delays = delaysMs.values();
   let current = context;
   for (let views = 1; ; ) {
-    let response: RpcResponse | undefined;
-    let lastError: unknown;
+    const outcome: { response?: RpcResponse; error?: unknown } = {};
     try {
-      response = await request(current);
-      if (isInView(response, current.view.heads)) return response;
+      outcome.response = await request(current);
+      if (isInView(outcome.response, current.view.heads)) {
+        return outcome.response;
+      }
     } catch (error) {
-      if (viewRetry(error) === "never") throw error;
-      lastError = error;
+      throwUnlessRetried(error);
+      outcome.error = error;
     }
     const next = await heads.refresh().catch(() => undefined);
-    if (response && next && hasBlockOf(next, response)) return response;
+    if (outcome.response && next && hasBlockOf(next, outcome.response)) {
+      return outcome.response;
+    }
     if (views < maxViews && isOtherHead(next, current)) {
       current = { ...context, view: { heads: next } };
       views += 1;
-      continue;
+    } else if (outcome.response) {
+      return outcome.response;
+    } else {
+      await waitOrThrow(outcome.error, delays, context, clock);
     }
-    if (response) return response;
-    await waitOrThrow(lastError, delays, context, clock);
+  }
+};
+
+const throwUnlessRetried = (error: unknown): void => {
+  if (viewRetry(error) === "never") {
+    throw error;
   }
 };
 
@@ -71,7 +81,9 @@ const waitOrThrow = async (
   clock: Clock,
 ): Promise<void> => {
   const delayMs = viewRetry(error) === "waitForView" ? delays.next().value : undefined;
-  if (delayMs === undefined || performance.now() + delayMs > deadlineMs) throw error;
+  if (delayMs === undefined || performance.now() + delayMs > deadlineMs) {
+    throw error;
+  }
   await clock.sleep(delayMs, signal);
   signal.throwIfAborted();
 };

@@ -20,7 +20,9 @@ export const byHashRead = (spec: ByHashRead): Method => {
     atPending: "view",
     answer: async (input) => {
       const { pending } = input.context.view;
-      if (pending === undefined || pending.blocksFrom !== "view") return sealed.answer(input);
+      if (pending === undefined || pending.blocksFrom !== "view") {
+        return sealed.answer(input);
+      }
       const values = parseParams(input.call.params, spec.params);
       const body = spec.inView(pending, `0x${String(values[0]).slice(2)}`, values);
       return body === undefined ? sealed.answer(input) : { ...viewResponse(body), pending: pending.mode };

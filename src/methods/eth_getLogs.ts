@@ -32,7 +32,9 @@ const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): P
   if ("blockHash" in blocks) {
     const { pending } = context.view;
     const block = pending?.byHash(blocks.blockHash);
-    if (pending === undefined || block === undefined) return chain.logs.request(filter, blocks, context);
+    if (pending === undefined || block === undefined) {
+      return chain.logs.request(filter, blocks, context);
+    }
     return { ...fromBlock(block, filter), pending: pending.mode };
   }
   const { resolved, at } = await resolve(chain, blocks, context);
@@ -40,7 +42,9 @@ const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): P
   const sealed: RpcResponse = resolved.sealed
     ? await chain.logs.request(filter, resolved.sealed, at)
     : { body: Buffer.from("[]"), status: { hit: "view" } };
-  if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) return sealed;
+  if (blocks.fromBlock !== "pending" && blocks.toBlock !== "pending" && resolved.pending === undefined) {
+    return sealed;
+  }
   const logs = await logsAbove(input, filter, resolved, at);
   return { ...sealed, body: appendLogs(sealed.body, logs), ...(pending && { pending: pending.mode }) };
 };
@@ -85,8 +89,12 @@ const logsAbove = async (
   { pending: range }: LogRange,
   { view: { pending, heads } }: RequestContext,
 ): Promise<readonly Body[]> => {
-  if (pending === undefined || range === undefined) return [];
-  if (pending.blocksFrom === "node") return nodePendingLogs(input, filter, heads);
+  if (pending === undefined || range === undefined) {
+    return [];
+  }
+  if (pending.blocksFrom === "node") {
+    return nodePendingLogs(input, filter, heads);
+  }
   return logsIn(pending, range.from, range.to, filter);
 };
 

@@ -31,7 +31,9 @@ export const eth_getTransactionCount: Method = {
   answer: async (input) => {
     const answer = await read.answer(input);
     const { pending } = answer;
-    if (pending === undefined) return answer;
+    if (pending === undefined) {
+      return answer;
+    }
     const { chain } = input;
     const address = readAddress(input.call.params[0], "address");
     const told = chain.askNodeNonce ? await onNode(input, address) : undefined;

@@ -17,7 +17,9 @@ const decoder = new TextDecoder();
 /** Parses milliseconds, a number or a quantity. */
 const readTimeout: Parser<number> = (value, name) => {
   const timeout = typeof value === "number" ? value : Number(readQuantity(value, name));
-  if (!Number.isSafeInteger(timeout) || timeout < 0) throw invalidParams(`invalid ${name}: want whole milliseconds`);
+  if (!Number.isSafeInteger(timeout) || timeout < 0) {
+    throw invalidParams(`invalid ${name}: want whole milliseconds`);
+  }
   return timeout;
 };
 
@@ -33,7 +35,9 @@ export const eth_sendRawTransactionSync: Method = {
     const [raw, requestedMs] = parseParams(call.params, params);
     const maxMs = Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs);
     const timeoutMs = typeof requestedMs === "number" ? requestedMs : maxMs;
-    if (timeoutMs > maxMs) throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
+    if (timeoutMs > maxMs) {
+      throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
+    }
     const sent = await forwarded({ ...input, call: createCall("eth_sendRawTransaction", [raw]), context });
     chain.accepted(String(raw));
     const hash: Hash = `0x${hashIn(sent).slice(2)}`;
@@ -60,7 +64,9 @@ const readSealedReceipt = async (
   const { signal, clientId, deadlineMs } = context;
   const request = { ...call, retention: "never", canonicalParams: "" } as const;
   const answer = await chain.reads.request(request, { view, signal, clientId, deadlineMs, bypassCache: true });
-  if (!(answer.body instanceof Uint8Array)) return undefined;
+  if (!(answer.body instanceof Uint8Array)) {
+    return undefined;
+  }
   const receipt: unknown = JSON.parse(decoder.decode(answer.body));
   return isRecord(receipt) && typeof receipt.blockHash === "string" ? answer : undefined;
 };
@@ -71,8 +77,12 @@ const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Prom
   let head = "";
   const check = (view: View): void => {
     const preconfirmed = inView(view, hash);
-    if (preconfirmed) resolve(preconfirmed);
-    if (preconfirmed || view.heads.latest.hash === head) return;
+    if (preconfirmed) {
+      resolve(preconfirmed);
+    }
+    if (preconfirmed || view.heads.latest.hash === head) {
+      return;
+    }
     head = view.heads.latest.hash;
     readSealedReceipt(input, hash, view).then(
       (answer) => answer && resolve(answer),

@@ -29,14 +29,20 @@ export const eth_simulateV1: Method = {
   answer: async (input) => {
     const { chain, call, context } = input;
     const { execution } = chain;
-    if (execution === undefined) return onNode(input, "not executed here");
+    if (execution === undefined) {
+      return onNode(input, "not executed here");
+    }
     const base = await baseOf(input, execution);
-    if (base === undefined) return onNode(input, "its state is the node's");
+    if (base === undefined) {
+      return onNode(input, "its state is the node's");
+    }
     try {
       const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
       return await (base.pending ? withPendingMode(base.pending, answer) : answer);
     } catch (error) {
-      if (error instanceof MustForwardError) return onNode(input, "cannot be executed here");
+      if (error instanceof MustForwardError) {
+        return onNode(input, "cannot be executed here");
+      }
       throw error;
     }
   },
@@ -68,7 +74,9 @@ const baseOf = async (
   execution: NonNullable<Chain["execution"]>,
 ): Promise<Base | undefined> => {
   const payload = elementAt(call.paramsText, 0);
-  if (payload === undefined) throw invalidParams("missing value for required argument 0: payload");
+  if (payload === undefined) {
+    throw invalidParams("missing value for required argument 0: payload");
+  }
   const text = elementAt(call.paramsText, 1);
   const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
   const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
@@ -77,10 +85,14 @@ const baseOf = async (
 
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);
-  if (resolved.kind === "aboveHead") resolved = resolveBlock(block, await chain.heads.refresh());
+  if (resolved.kind === "aboveHead") {
+    resolved = resolveBlock(block, await chain.heads.refresh());
+  }
   switch (resolved.kind) {
     case "pending": {
-      if (pending?.stateFrom === "node") return undefined;
+      if (pending?.stateFrom === "node") {
+        return undefined;
+      }
       const { newest } = pending ?? {};
       const run =
         pending?.stateFrom === "view" && newest

@@ -24,7 +24,9 @@ type Input = Pick<MethodInput, "chain" | "context">;
 const readHeader = async ({ chain, context }: Input, block: BlockReference): Promise<HeaderFields> => {
   const { hash } = block;
   const cached = "number" in block ? context.view.heads.header(block.number) : undefined;
-  if (cached !== undefined && (hash === undefined || cached.hash === hash)) return cached;
+  if (cached !== undefined && (hash === undefined || cached.hash === hash)) {
+    return cached;
+  }
   const call =
     "number" in block && hash === undefined
       ? createCall("eth_getBlockByNumber", [formatQuantity(block.number), false])
@@ -37,7 +39,9 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
     context,
   );
   const header: unknown = body instanceof Uint8Array ? JSON.parse(decoder.decode(body)) : null;
-  if (!isRecord(header)) throw headerNotFound();
+  if (!isRecord(header)) {
+    throw headerNotFound();
+  }
   return header;
 };
 
@@ -90,7 +94,9 @@ export const pendingSimulationBase = async (
   hint: PrefetchHint | undefined,
 ): Promise<RunBase> => {
   const base = pendingCallBase(execution, pending, newest, hint);
-  if (input.chain.pendingNumber === "next") return base;
+  if (input.chain.pendingNumber === "next") {
+    return base;
+  }
   const previous = pending.blocks.at(-2);
   const parent = previous ? formatPending(previous) : parseParent(await readHeader(input, pending.base));
   return { ...base, block: parent, firstTimestamp: newest.environment.timestamp };

@@ -24,7 +24,9 @@ const usesFilter = (
     const { chain, call, context } = input;
     const [filterId = null] = parseParams(call.params, [id]);
     const filter = parseNodeFilterId(filterId);
-    if (filter === undefined) return answer(input, filterId);
+    if (filter === undefined) {
+      return answer(input, filterId);
+    }
     const request = {
       ...createCall(name, [filter.id]),
       retention: "never",
@@ -43,7 +45,9 @@ export const filterMethods: readonly Method[] = [
     answer: async ({ chain, call, context }): Promise<RpcResponse> => {
       const [filter] = parseParams(call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
       const query = parseLogQuery(filter, chain.logLimits);
-      if ("fromBlock" in query.blocks) rejectInvertedRange(query.blocks.fromBlock, query.blocks.toBlock);
+      if ("fromBlock" in query.blocks) {
+        rejectInvertedRange(query.blocks.fromBlock, query.blocks.toBlock);
+      }
       return viewResponse(await chain.filters.newLogFilter(query, context));
     },
   },
@@ -63,7 +67,9 @@ export const filterMethods: readonly Method[] = [
       const answer = await forwarded(input);
       const { body, node } = answer;
       const made = body instanceof Uint8Array ? PLAIN_TEXT.exec(Buffer.from(body).toString())?.[1] : undefined;
-      if (made === undefined || node === undefined) return answer;
+      if (made === undefined || node === undefined) {
+        return answer;
+      }
       return { ...answer, body: Buffer.from(JSON.stringify(formatNodeFilterId({ node, id: made }))) };
     },
   },

@@ -14,7 +14,9 @@ export const formatNodeFilterId = ({ node, id }: NodeFilter): string =>
 
 /** Returns undefined for an id that `formatNodeFilterId` did not create. */
 export const parseNodeFilterId = (value: unknown): NodeFilter | undefined => {
-  if (typeof value !== "string" || !HEX.test(value)) return undefined;
+  if (typeof value !== "string" || !HEX.test(value)) {
+    return undefined;
+  }
   const groups = FORM.exec(Buffer.from(value.slice(2), "hex").toString())?.groups;
   return groups?.node === undefined || groups.id === undefined ? undefined : { node: groups.node, id: groups.id };
 };

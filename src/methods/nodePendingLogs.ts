@@ -26,12 +26,18 @@ export const nodePendingLogs = async (
   const answer = await chain.reads
     .request({ ...call, retention: "never", canonicalParams: canonicalLogFilter(filter) }, context)
     .catch((error: unknown) => {
-      if (error instanceof NodeError) return undefined;
+      if (error instanceof NodeError) {
+        return undefined;
+      }
       throw error;
     });
-  if (!(answer?.body instanceof Uint8Array)) return [];
+  if (!(answer?.body instanceof Uint8Array)) {
+    return [];
+  }
   const logs: unknown = JSON.parse(decoder.decode(answer.body));
-  if (!Array.isArray(logs)) return [];
+  if (!Array.isArray(logs)) {
+    return [];
+  }
   return logs
     .filter((log) => isAbove(log, heads) && matchesLog(filter, log))
     .map((log) => encoder.encode(JSON.stringify(log)));

@@ -34,29 +34,39 @@ const lower = (value: string): string => value.toLowerCase();
 
 export const readAddress: Parser<string> = (value, name) => {
   const hex = lowerPrefix(value);
-  if (!isAddress(hex)) throw invalidParams(`invalid ${name}: want an address, 20 bytes of hex`);
+  if (!isAddress(hex)) {
+    throw invalidParams(`invalid ${name}: want an address, 20 bytes of hex`);
+  }
   return lower(hex);
 };
 
 export const readHash: Parser<string> = (value, name) => {
   const hex = lowerPrefix(value);
-  if (!isHash(hex)) throw invalidParams(`invalid ${name}: want 32 bytes of hex`);
+  if (!isHash(hex)) {
+    throw invalidParams(`invalid ${name}: want 32 bytes of hex`);
+  }
   return lower(hex);
 };
 
 /** An empty string means no bytes, as in geth (common/hexutil, checkText). */
 export const readData: Parser<string> = (value, name) => {
   const hex = value === "" ? "0x" : lowerPrefix(value);
-  if (!isData(hex)) throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
+  if (!isData(hex)) {
+    throw invalidParams(`invalid ${name}: want bytes of hex with 0x prefix`);
+  }
   return lower(hex);
 };
 
 /** Accepts leading zeros, up to 256 bits. An empty string is zero, as in geth (common/hexutil, checkNumberText). */
 export const readQuantity: Parser<string> = (value, name) => {
   const hex = value === "" ? "0x0" : lowerPrefix(value);
-  if (!isQuantity(hex)) throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
+  if (!isQuantity(hex)) {
+    throw invalidParams(`invalid ${name}: want a hex quantity with 0x prefix`);
+  }
   const number = BigInt(hex);
-  if (number >= 2n ** 256n) throw invalidParams(`invalid ${name}: quantity larger than 256 bits`);
+  if (number >= 2n ** 256n) {
+    throw invalidParams(`invalid ${name}: quantity larger than 256 bits`);
+  }
   return `0x${number.toString(16)}`;
 };
 
@@ -64,30 +74,41 @@ const DECIMAL = /^[0-9]{1,78}$/;
 
 /** A quantity or a decimal number, as a JSON number or string. geth accepts these for a block count (HexOrDecimal64). */
 export const readCount: Parser<string> = (value, name) => {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return `0x${value.toString(16)}`;
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) {
+    return `0x${value.toString(16)}`;
+  }
   const isDecimal = typeof value === "string" && DECIMAL.test(value);
   return readQuantity(isDecimal ? `0x${BigInt(value).toString(16)}` : value, name);
 };
 
 export const readBoolean: Parser<boolean> = (value, name) => {
-  if (typeof value !== "boolean") throw invalidParams(`invalid ${name}: want true or false`);
+  if (typeof value !== "boolean") {
+    throw invalidParams(`invalid ${name}: want true or false`);
+  }
   return value;
 };
 
 /** A number that a double cannot represent would become another number, and get the response of that one. */
 export const readNumber: Parser<number> = (value, name) => {
-  if (typeof value !== "number") throw invalidParams(`invalid ${name}: want a number`);
+  if (typeof value !== "number") {
+    throw invalidParams(`invalid ${name}: want a number`);
+  }
   const isExact = Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
-  if (!isExact) throw invalidParams(`invalid ${name}: number out of range`);
+  if (!isExact) {
+    throw invalidParams(`invalid ${name}: number out of range`);
+  }
   return value;
 };
 
 /** A hexadecimal integer of up to 32 bytes, padded to 32. The error texts are those of geth. */
 export const readSlot: Parser<string> = (value, name) => {
   const digits = typeof value === "string" ? value.replace(/^0x/i, "") : undefined;
-  if (digits === undefined || digits === "")
+  if (digits === undefined || digits === "") {
     throw invalidParams(`invalid ${name}: want a storage slot as a hex integer`);
-  if (!/^[0-9a-fA-F]*$/.test(digits)) throw invalidParams(`invalid hex in storage key: ${JSON.stringify(value)}`);
+  }
+  if (!/^[0-9a-fA-F]*$/.test(digits)) {
+    throw invalidParams(`invalid hex in storage key: ${JSON.stringify(value)}`);
+  }
   if (digits.length > 64) {
     throw invalidParams(`storage key too long (want at most 32 bytes): ${JSON.stringify(value)}`);
   }
@@ -103,7 +124,9 @@ export const readProofKey: Parser<string> = (value, name) => {
 export const listOf =
   <T extends CanonicalJson>(read: Parser<T>): Parser<readonly T[]> =>
   (value, name) => {
-    if (!Array.isArray(value)) throw invalidParams(`invalid ${name}: want a list`);
+    if (!Array.isArray(value)) {
+      throw invalidParams(`invalid ${name}: want a list`);
+    }
     return value.map((item: unknown, index) => read(item, `${name}[${index}]`));
   };
 
@@ -120,7 +143,9 @@ export const isRecord = (value: unknown): value is Readonly<Record<string, unkno
 export const objectOf =
   (keys: Readonly<Record<string, Parser>>): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {
-    if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
+    if (!isRecord(value)) {
+      throw invalidParams(`invalid ${name}: want an object`);
+    }
     const entries = Object.entries(value)
       .filter(([, item]) => item !== null && item !== undefined)
       .map(([key, item]): [string, CanonicalJson] => {
@@ -134,7 +159,9 @@ export const objectOf =
 export const mapOf =
   (readKey: Parser<string>, readValue: Parser): Parser<{ readonly [key: string]: CanonicalJson }> =>
   (value, name) => {
-    if (!isRecord(value)) throw invalidParams(`invalid ${name}: want an object`);
+    if (!isRecord(value)) {
+      throw invalidParams(`invalid ${name}: want an object`);
+    }
     const entries = Object.entries(value).map(([key, item]): [string, CanonicalJson] => {
       const canonicalKey = readKey(key, `${name} key`);
       return [canonicalKey, readValue(item, `${name}.${canonicalKey}`)];
@@ -147,8 +174,14 @@ export const mapOf =
 
 /** Accepts any JSON value, and sorts the keys of its objects. */
 export const readAny: Parser = (value, name) => {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return value;
-  if (typeof value === "number") return readNumber(value, name);
-  if (Array.isArray(value)) return value.map((item: unknown, index) => readAny(item, `${name}[${index}]`));
+  if (value === null || typeof value === "boolean" || typeof value === "string") {
+    return value;
+  }
+  if (typeof value === "number") {
+    return readNumber(value, name);
+  }
+  if (Array.isArray(value)) {
+    return value.map((item: unknown, index) => readAny(item, `${name}[${index}]`));
+  }
   return objectOf({})(value, name);
 };

@@ -17,6 +17,8 @@ export const parseParams = (params: readonly unknown[], readers: readonly ParamS
       values.push(reader.fallback ?? null);
     }
   }
-  while (values.length > 0 && values.at(-1) === null) values.pop();
+  while (values.length > 0 && values.at(-1) === null) {
+    values.pop();
+  }
   return values;
 };

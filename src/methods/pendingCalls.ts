@@ -14,16 +14,22 @@ const runPending =
   async ({ input, values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
     const { chain, context } = input;
     const { newest } = pending;
-    if (newest === undefined) return atBase();
+    if (newest === undefined) {
+      return atBase();
+    }
     const call = createCall(method, values);
     const onNode = () => chain.reads.request({ ...call, retention: "never", canonicalParams: "" }, context);
-    if (chain.execution === undefined) return onNode();
+    if (chain.execution === undefined) {
+      return onNode();
+    }
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
     const base = pendingCallBase(chain.execution, pending, newest, prefetchHintOfCall(values));
     try {
       return await simulator[run](call.paramsText, base, context.signal);
     } catch (error) {
-      if (error instanceof MustForwardError) return onNode();
+      if (error instanceof MustForwardError) {
+        return onNode();
+      }
       throw error;
     }
   };

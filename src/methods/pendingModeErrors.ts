@@ -9,7 +9,9 @@ export const withPendingMode = async (mode: PendingMode, answer: Promise<RpcResp
   try {
     return { ...(await answer), pending: mode };
   } catch (error) {
-    if (error instanceof Error) modes.set(error, mode);
+    if (error instanceof Error) {
+      modes.set(error, mode);
+    }
     throw error;
   }
 };

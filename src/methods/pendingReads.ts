@@ -26,9 +26,13 @@ export const pendingTransaction = async ({ values, pending, atBase }: PendingRea
   pending.newest ? viewResponse(pending.newest.transaction(Number(values[1])) ?? null) : atBase();
 
 export const pendingReceipts = async ({ input, pending, atBase }: PendingRead): Promise<RpcResponse> => {
-  if (!pending.newest) return atBase();
+  if (!pending.newest) {
+    return atBase();
+  }
   const body = pending.newest.receipts();
-  if (body) return viewResponse(body);
+  if (body) {
+    return viewResponse(body);
+  }
   const { chain, context } = input;
   return chain.reads.request(
     { ...createCall("eth_getBlockReceipts", ["pending"]), retention: "never", canonicalParams: "" },
@@ -43,7 +47,9 @@ export const pendingBalance = async ({ values, pending, atBase }: PendingRead): 
 
 export const pendingCode = async ({ values, pending, atBase }: PendingRead): Promise<RpcResponse> => {
   const written = pending.account(hex(values[0]));
-  if (written?.code) return viewResponse(formatData(written.code));
+  if (written?.code) {
+    return viewResponse(formatData(written.code));
+  }
   return written?.isCleared ? viewResponse("0x") : atBase();
 };
 

@@ -45,7 +45,9 @@ const fields = objectOf({
 /** GenericTransaction of the execution API. `data` is the older name of `input`. If both are set, `input` is used, as in geth. */
 export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> = (value, name) => {
   const { data, ...rest } = fields(value, name);
-  if (data === undefined) return rest;
+  if (data === undefined) {
+    return rest;
+  }
   return Object.fromEntries(Object.entries({ input: data, ...rest }).sort(([a], [b]) => (a < b ? -1 : 1)));
 };
 

@@ -7,7 +7,11 @@ const DEBUG_READS =
 /** Whether a method is rejected. Methods of the namespaces in `allowed` are not. */
 export const isRefusedMethod = (method: string, allowed: ReadonlySet<string>): boolean => {
   const namespace = method.slice(0, Math.max(0, method.indexOf("_")));
-  if (allowed.has(namespace)) return false;
-  if (MANAGEMENT.has(namespace)) return true;
+  if (allowed.has(namespace)) {
+    return false;
+  }
+  if (MANAGEMENT.has(namespace)) {
+    return true;
+  }
   return namespace === "debug" && (!DEBUG_READS.test(method) || method.endsWith("ToFile"));
 };

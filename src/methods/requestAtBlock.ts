@@ -76,7 +76,9 @@ const atRecent = (read: BlockReadInput, block: Extract<ResolvedBlock, { readonly
   const { spec, values, position, parameter } = read;
   const retention = spec.kind === "state" ? "recentState" : "recent";
   const byNumber = withBlock(read, formatQuantity(block.number));
-  if (spec.byNumberOnly) return { ...byNumber, ...commonFields(read), retention, block };
+  if (spec.byNumberOnly) {
+    return { ...byNumber, ...commonFields(read), retention, block };
+  }
   const byHash = spec.byHashMethod
     ? createCall(spec.byHashMethod, values.with(position, block.hash))
     : withBlock(read, canonicalOnly(parameter) ? formatBlock(parameter) : { blockHash: block.hash });

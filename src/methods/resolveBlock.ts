@@ -19,8 +19,12 @@ export type ResolvedBlock =
 
 /** Resolves a block parameter in one view, without a request. */
 export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock => {
-  if ("number" in block) return resolveNumber(block.number, heads);
-  if ("hash" in block) return resolveHash(block.hash, heads);
+  if ("number" in block) {
+    return resolveNumber(block.number, heads);
+  }
+  if ("hash" in block) {
+    return resolveHash(block.hash, heads);
+  }
   switch (block.tag) {
     case "pending":
       return { kind: "pending" };
@@ -37,7 +41,9 @@ export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock
 };
 
 const resolveNumber = (number: bigint, heads: Heads): ResolvedBlock => {
-  if (number > heads.latest.number) return { kind: "aboveHead", number };
+  if (number > heads.latest.number) {
+    return { kind: "aboveHead", number };
+  }
   const hash = heads.at(number)?.hash;
   if (heads.finalized !== undefined && number <= heads.finalized.number) {
     return hash === undefined ? { kind: "final", number } : { kind: "final", number, hash };
@@ -52,7 +58,9 @@ const resolveHash = (hash: Hash, heads: Heads): ResolvedBlock => {
   const { latest, oldest } = heads;
   const end = latest.number - oldest < MAX_SEARCHED_BLOCKS ? oldest : latest.number - MAX_SEARCHED_BLOCKS;
   for (let number = latest.number; number >= end; number--) {
-    if (heads.at(number)?.hash === hash) return resolveNumber(number, heads);
+    if (heads.at(number)?.hash === hash) {
+      return resolveNumber(number, heads);
+    }
   }
   return { kind: "hash", hash };
 };

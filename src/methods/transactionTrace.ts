@@ -18,7 +18,9 @@ const readBlockNumber = async ({ chain, context }: MethodInput, hash: string): P
     },
     context,
   );
-  if (!(body instanceof Uint8Array)) return undefined;
+  if (!(body instanceof Uint8Array)) {
+    return undefined;
+  }
   const transaction: unknown = JSON.parse(decoder.decode(body));
   return isRecord(transaction) && typeof transaction.blockNumber === "string"
     ? BigInt(transaction.blockNumber)

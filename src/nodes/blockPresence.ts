@@ -19,7 +19,9 @@ export const createBlockPresence = (node: UpstreamNode) => {
   const read = async ({ number, hash }: BlockId): Promise<BlockPresence> => {
     waiting.delete(hash);
     const block = await readBlock(node, number, signal);
-    if (block === undefined) return "lacking";
+    if (block === undefined) {
+      return "lacking";
+    }
     return block.block.hash === hash ? "held" : "replaced";
   };
 
@@ -28,7 +30,9 @@ export const createBlockPresence = (node: UpstreamNode) => {
       .then(() => read(block))
       .catch((): BlockPresence => "unknown")
       .finally(() => {
-        if (last.get(block.hash) === reading) last.delete(block.hash);
+        if (last.get(block.hash) === reading) {
+          last.delete(block.hash);
+        }
       });
     waiting.set(block.hash, reading);
     last.set(block.hash, reading);

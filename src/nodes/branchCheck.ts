@@ -38,14 +38,18 @@ export const matchesView = (
   { block: answered }: RpcResponse,
   heads: Heads,
 ): boolean | undefined => {
-  if (answered === undefined) return undefined;
+  if (answered === undefined) {
+    return undefined;
+  }
   const expected = RETENTION[retention].blockFrom === "response" ? heads.at(answered.number)?.hash : block?.hash;
   return expected === undefined ? undefined : answered.hash === expected;
 };
 
 /** Whether a node returned no receipts for a block that used gas: it has the header, but not yet the receipts. */
 export const lacksReceipts = (body: Uint8Array, { blockField, block }: RpcRequest, heads: Heads): boolean => {
-  if (blockField !== "firstBlockHash" || block === undefined || !isEmpty(body)) return false;
+  if (blockField !== "firstBlockHash" || block === undefined || !isEmpty(body)) {
+    return false;
+  }
   const gasUsed = heads.header(block.number)?.gasUsed;
   return isQuantity(gasUsed) && BigInt(gasUsed) > 0n;
 };

@@ -22,11 +22,17 @@ export type BranchVerdict = "verified" | "unverified" | "undecided" | "otherBran
 /** Decides whether a response belongs to the view's branch. */
 export const judgeBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
   const { branchAnchor, boundTo, cachesNull } = RETENTION[retention];
-  if (presence === "replaced" || matchesView === false) return "otherBranch";
+  if (presence === "replaced" || matchesView === false) {
+    return "otherBranch";
+  }
   // A node without the finalized block is on a branch that begins below it.
-  if (presence === "lacking") return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
+  if (presence === "lacking") {
+    return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
+  }
   // A `null` that can be cached is a response of the view's branch. The pool decides whether it can be right.
-  if ((isMissing && !cachesNull) || presence === "unknown") return "unverified";
+  if ((isMissing && !cachesNull) || presence === "unknown") {
+    return "unverified";
+  }
   // A node may be several machines: the block of one does not verify the state that another one returned.
   const isVerified = matchesView ?? (presence === "held" && boundTo === "view");
   return isVerified ? "verified" : "undecided";

@@ -23,8 +23,12 @@ const needsProbe = (question: RpcRequest): boolean =>
 
 /** Whether the error is about the form of the request: the node may support the same request by number. */
 export const isByHashRequest = (error: unknown, { method, byHash }: RpcRequest): boolean => {
-  if (!(error instanceof NodeError)) return false;
-  if (error.kind === "unsupportedMethod") return byHash?.method !== method;
+  if (!(error instanceof NodeError)) {
+    return false;
+  }
+  if (error.kind === "unsupportedMethod") {
+    return byHash?.method !== method;
+  }
   return error.kind === "tagUnsupported" || (error.kind === "other" && error.code === CODES.INVALID_PARAMS);
 };
 

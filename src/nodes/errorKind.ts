@@ -109,7 +109,9 @@ export const isMissingBlock = (message: string): boolean =>
 
 /** Returns the row of RETRY_RULES for a node's error. */
 export const retryCause = ({ kind, message }: NodeError): RetryCause => {
-  if (kind !== "missingData") return kind;
+  if (kind !== "missingData") {
+    return kind;
+  }
   return isMissingBlock(message) ? "missingBlock" : "prunedData";
 };
 

@@ -15,7 +15,9 @@ export interface StateNodes {
 const decoder = new TextDecoder();
 
 const parse = (outcome: RpcResponse | NodeError): unknown => {
-  if (outcome instanceof NodeError) return outcome;
+  if (outcome instanceof NodeError) {
+    return outcome;
+  }
   return outcome.body instanceof Uint8Array
     ? JSON.parse(decoder.decode(outcome.body))
     : new Error("the response is a stream");
@@ -34,12 +36,18 @@ export const createStateFetcher =
   async (calls) => {
     const reach = { signal: AbortSignal.timeout(timeoutMs), deadlineMs: performance.now() + timeoutMs };
     const heads = upstreams.heads.current();
-    if (heads === undefined) throw unavailable("no upstream node has reported a head yet");
+    if (heads === undefined) {
+      throw unavailable("no upstream node has reported a head yet");
+    }
     let last: readonly (RpcResponse | NodeError)[] | undefined;
     for (const node of rankNodes(upstreams.nodes, heads.latest, heads)) {
       last = await node.batch(calls, reach);
-      if (!last.some(isRetryableFailure)) break;
+      if (!last.some(isRetryableFailure)) {
+        break;
+      }
     }
-    if (last === undefined) throw unavailable("no upstream node is available for state");
+    if (last === undefined) {
+      throw unavailable("no upstream node is available for state");
+    }
     return last.map(parse);
   };

@@ -152,7 +152,9 @@ class HttpUpstreamNode implements UpstreamNode {
 
   async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
     const outcomes = await this.#batches.send(calls, reach);
-    for (const [index, outcome] of outcomes.entries()) this.#wrongAnswers.record(outcome, calls[index]?.method);
+    for (const [index, outcome] of outcomes.entries()) {
+      this.#wrongAnswers.record(outcome, calls[index]?.method);
+    }
     return outcomes.map((outcome) =>
       outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: this.name },
     );
@@ -160,12 +162,16 @@ class HttpUpstreamNode implements UpstreamNode {
 
   async batch(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
     try {
-      if (!this.#gate.isOpen) await this.confirm();
+      if (!this.#gate.isOpen) {
+        await this.confirm();
+      }
       const outcomes = await this.probe(calls, reach);
       // If the node was suspended during the request, its responses may be another chain's.
       return this.identified ? outcomes : calls.map(() => this.#unknownChain());
     } catch (error) {
-      if (!(error instanceof NodeError)) throw error;
+      if (!(error instanceof NodeError)) {
+        throw error;
+      }
       return calls.map(() => error);
     }
   }
@@ -178,7 +184,9 @@ class HttpUpstreamNode implements UpstreamNode {
       this.#recordRejected(error, request.method);
       throw error;
     }
-    if (!this.identified) throw this.#unknownChain();
+    if (!this.identified) {
+      throw this.#unknownChain();
+    }
     return response;
   }
 
@@ -187,7 +195,9 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   async confirm(): Promise<void> {
-    if (!(await this.#gate.open())) throw this.#unknownChain();
+    if (!(await this.#gate.open())) {
+      throw this.#unknownChain();
+    }
   }
 
   close(): Promise<void> {

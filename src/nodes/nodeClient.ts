@@ -57,7 +57,9 @@ const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOpti
     bodyTimeout: 0,
   });
   pool.on("disconnect", (_origin, _targets, error) => {
-    if (!("code" in error) || error.code !== CLOSED_BY_CLIENT) onLost?.();
+    if (!("code" in error) || error.code !== CLOSED_BY_CLIENT) {
+      onLost?.();
+    }
   });
   return pool;
 };
@@ -84,7 +86,9 @@ class HttpNodeClient implements NodeClient {
   async call(call: Call, send: SendOptions): Promise<Uint8Array> {
     const http = await this.#post(encode(call, SINGLE_ID), send);
     const result = this.#outcomes.of(parseNodeResponse(http.body), http, SINGLE_ID);
-    if (result instanceof NodeError) throw result;
+    if (result instanceof NodeError) {
+      throw result;
+    }
     return result;
   }
 
@@ -92,7 +96,9 @@ class HttpNodeClient implements NodeClient {
     const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
     const http = await this.#post([...items, Buffer.from("]")], send);
     const responses = parseBatchResponse(http.body);
-    if (!responses) throw this.#batchError(http);
+    if (!responses) {
+      throw this.#batchError(http);
+    }
     const byId = new Map(responses.map((response) => [response?.id, response]));
     const outcomes = calls.map((_, index) => this.#outcomes.of(byId.get(`${index}`), http, index));
     const { name } = this.#options;
@@ -121,13 +127,19 @@ class HttpNodeClient implements NodeClient {
   }
 
   #readRetryAfter({ status, retryAfter }: HttpReply): void {
-    if (status !== 429 && status !== 503) return;
+    if (status !== 429 && status !== 503) {
+      return;
+    }
     const seconds = parseRetryAfter(retryAfter);
-    if (seconds !== undefined) this.#options.onRetryAfter?.(seconds);
+    if (seconds !== undefined) {
+      this.#options.onRetryAfter?.(seconds);
+    }
   }
 
   #postFailure(error: unknown): NodeError {
-    if (!(error instanceof PostError)) return this.#outcomes.noAnswer("unreachable", "no connection");
+    if (!(error instanceof PostError)) {
+      return this.#outcomes.noAnswer("unreachable", "no connection");
+    }
     const { reason, message } = error;
     const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
     return this.#outcomes.noAnswer(kind, message);
@@ -137,7 +149,9 @@ class HttpNodeClient implements NodeClient {
   #batchError(http: HttpReply): NodeError {
     const response = parseNodeResponse(http.body);
     const outcome = this.#outcomes.of(response && { ...response, id: `${SINGLE_ID}` }, http, SINGLE_ID);
-    if (outcome instanceof NodeError) return outcome;
+    if (outcome instanceof NodeError) {
+      return outcome;
+    }
     return this.#outcomes.noAnswer("invalidAnswer", "the answer to a batch is no list");
   }
 }

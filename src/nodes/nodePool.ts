@@ -47,7 +47,9 @@ class NodePool implements RpcSource {
       throw new RpcError(CODES.SERVER, "filter not found");
     }
     const [node] = this.#rank(request, context.view);
-    if (!node) throw unavailable("no node has answered yet");
+    if (!node) {
+      throw unavailable("no node has answered yet");
+    }
     return node.request(request, context);
   }
 
@@ -56,13 +58,19 @@ class NodePool implements RpcSource {
     const read = new PoolRead(request, context);
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       const choice = read.choose(this.#rank(request, context.view));
-      if (!choice) break;
-      if (attempt > 1) await this.#prepareRetry(choice, attempt, context);
+      if (!choice) {
+        break;
+      }
+      if (attempt > 1) {
+        await this.#prepareRetry(choice, attempt, context);
+      }
       const { node, next } = choice;
       const isLast = attempt === attempts || !next?.available;
       try {
         const response = await this.#send(choice, request, isLast ? context : halveDeadline(context));
-        if (read.accept(node, response)) return response;
+        if (read.accept(node, response)) {
+          return response;
+        }
       } catch (error) {
         read.recordError(node, error);
       }
@@ -78,7 +86,9 @@ class NodePool implements RpcSource {
   }
 
   #send({ node, next }: NodeChoice, request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    if (!this.#hedge || !next?.available || !hasBlock(next, request.block)) return node.request(request, context);
+    if (!this.#hedge || !next?.available || !hasBlock(next, request.block)) {
+      return node.request(request, context);
+    }
     return this.#hedge.run(
       context.signal,
       (signal) => node.request(request, { ...context, signal }),
@@ -89,7 +99,9 @@ class NodePool implements RpcSource {
   /** Waits before a node that was tried before: the delay doubles with each attempt. */
   async #prepareRetry({ isRepeated }: NodeChoice, attempt: number, { signal }: RequestContext): Promise<void> {
     this.#options.onRetry();
-    if (!isRepeated) return;
+    if (!isRepeated) {
+      return;
+    }
     await this.#clock.sleep(RETRY_LIMITS.pool.firstDelayMs * 2 ** (attempt - 2), signal);
     signal.throwIfAborted();
   }

@@ -123,7 +123,9 @@ export class NodeSender {
       });
     }
     const waitMs = this.#budget.take(calls);
-    if (waitMs <= 0) return;
+    if (waitMs <= 0) {
+      return;
+    }
     await sleep(waitMs, undefined, { signal }).catch(() => {
       throw new NodeError("other", name, `${name}: the client has disconnected`);
     });
@@ -134,8 +136,11 @@ export class NodeSender {
       this.#breaker.ended();
       return;
     }
-    if (error instanceof NodeError && isFault(error)) this.#breaker.failed();
-    else this.#breaker.succeeded();
+    if (error instanceof NodeError && isFault(error)) {
+      this.#breaker.failed();
+    } else {
+      this.#breaker.succeeded();
+    }
     this.#recordOutcome(error, startedMs);
   }
 
@@ -145,6 +150,8 @@ export class NodeSender {
     this.#metrics.upstreamRequests.inc({ ...this.#labels, outcome: kind });
     this.#metrics.upstreamSeconds.observe(this.#labels, durationMs / 1000);
     this.#options.health.recordOutcome(durationMs, error instanceof NodeError && isFault(error));
-    if (kind === "rateLimited") this.#budget.pause(DEFAULT_PAUSE_MS);
+    if (kind === "rateLimited") {
+      this.#budget.pause(DEFAULT_PAUSE_MS);
+    }
   }
 }

@@ -110,9 +110,13 @@ class ReconnectingSubscription implements NodeSubscription {
 
   #onMessage(message: Message): void {
     const { onResult, onTaken, onRefused } = this.#options;
-    if (message.params?.result !== undefined) onResult(message.params.result);
-    else if (message.error !== undefined) onRefused?.();
-    else if (message.id === 1) onTaken?.();
+    if (message.params?.result !== undefined) {
+      onResult(message.params.result);
+    } else if (message.error !== undefined) {
+      onRefused?.();
+    } else if (message.id === 1) {
+      onTaken?.();
+    }
   }
 
   #onClose(): void {

@@ -47,7 +47,9 @@ export class ObservedHealth {
 
   recordHead({ number, hash }: BlockId): void {
     const { announced } = this;
-    if (announced === undefined || number >= announced) this.#highestHead = { number, atMs: performance.now() };
+    if (announced === undefined || number >= announced) {
+      this.#highestHead = { number, atMs: performance.now() };
+    }
     this.#head = { number, hash };
   }
 
@@ -66,7 +68,9 @@ export class ObservedHealth {
   /** Updates the averages. Durations of faults do not count: a timeout says nothing about the usual latency. */
   recordOutcome(durationMs: number, isFault: boolean): void {
     this.#errorShare += AVERAGE_WEIGHT * ((isFault ? 1 : 0) - this.#errorShare);
-    if (isFault || durationMs <= 0) return;
+    if (isFault || durationMs <= 0) {
+      return;
+    }
     this.#latencyMs += (this.#latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (durationMs - this.#latencyMs);
   }
 }

@@ -109,7 +109,9 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
   /** The node gave no JSON-RPC response: an error page, an empty body, something cut off. */
   const notJsonRpc = ({ status, body, retryAfter }: HttpReply): NodeError => {
     const text = asText(body.subarray(0, MAX_TOLD_BYTES));
-    if (verifies && status === 200 && OBJECT_OR_LIST.test(text)) return new UnverifiedError(name, "json", true);
+    if (verifies && status === 200 && OBJECT_OR_LIST.test(text)) {
+      return new UnverifiedError(name, "json", true);
+    }
     return noAnswer(
       errorKind(undefined, status === 200 ? "" : text, status),
       status === 200 ? "the answer is no JSON-RPC response" : `HTTP status ${status}`,
@@ -124,9 +126,15 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
   return {
     noAnswer,
     of: (answer, http, id) => {
-      if (answer === undefined) return notJsonRpc(http);
-      if (verifies && !isOfId(answer, id)) return new UnverifiedError(name, "id", true);
-      if ("error" in answer) return nodesOwn(answer.error, http);
+      if (answer === undefined) {
+        return notJsonRpc(http);
+      }
+      if (verifies && !isOfId(answer, id)) {
+        return new UnverifiedError(name, "id", true);
+      }
+      if ("error" in answer) {
+        return nodesOwn(answer.error, http);
+      }
       const isGood = http.status >= 200 && http.status < 300;
       return verifies && !isGood ? new UnverifiedError(name, "status", true) : answer.result;
     },

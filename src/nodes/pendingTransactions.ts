@@ -53,7 +53,9 @@ class Channel {
         },
         onRefused: () => {
           rejectedBy.add(index);
-          if (rejectedBy.size === nodes.length) reject(notOffered());
+          if (rejectedBy.size === nodes.length) {
+            reject(notOffered());
+          }
         },
         onResult: (result) => this.#send(result),
       });
@@ -66,10 +68,14 @@ class Channel {
 
   #send(result: unknown): void {
     const hash = hashOf(result);
-    if (this.#sent.has(hash)) return;
+    if (this.#sent.has(hash)) {
+      return;
+    }
     this.#sent.set(hash, true);
     const body = Buffer.from(JSON.stringify(result));
-    for (const listener of this.listeners) listener(body);
+    for (const listener of this.listeners) {
+      listener(body);
+    }
   }
 }
 
@@ -79,12 +85,16 @@ export const createPendingTransactions = (options: PendingTransactionsOptions): 
 
   const close = (isFull: boolean, channel: Channel): void => {
     channel.close();
-    if (channels.get(isFull) === channel) channels.delete(isFull);
+    if (channels.get(isFull) === channel) {
+      channels.delete(isFull);
+    }
   };
 
   return {
     subscribe: async (isFull, listener) => {
-      if (options.nodes.length === 0) throw notOffered();
+      if (options.nodes.length === 0) {
+        throw notOffered();
+      }
       const channel = channels.get(isFull) ?? new Channel(options, isFull);
       channels.set(isFull, channel);
       try {
@@ -96,7 +106,9 @@ export const createPendingTransactions = (options: PendingTransactionsOptions): 
       channel.listeners.add(listener);
       return () => {
         channel.listeners.delete(listener);
-        if (channel.listeners.size === 0) close(isFull, channel);
+        if (channel.listeners.size === 0) {
+          close(isFull, channel);
+        }
       };
     },
   };

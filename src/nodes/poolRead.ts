@@ -41,16 +41,22 @@ export class PoolRead {
       tried.add(node);
       return { node, next, isRepeated: false };
     }
-    if (this.#fallback || (this.#lastError && !isTransient(this.#lastError))) return undefined;
+    if (this.#fallback || (this.#lastError && !isTransient(this.#lastError))) {
+      return undefined;
+    }
     const [best] = ranked;
-    if (!best) throw unavailable("no node has answered yet");
+    if (!best) {
+      throw unavailable("no node has answered yet");
+    }
     return { node: best, next: undefined, isRepeated: true };
   }
 
   /** Returns whether the response ends the read. */
   accept(node: UpstreamNode, response: RpcResponse): boolean {
     const cause = this.#rejectionOf(node, response);
-    if (cause === undefined) return true;
+    if (cause === undefined) {
+      return true;
+    }
     // The first response is of the best node. Later ones may be of nodes on other branches.
     this.#fallback ??= cause === "outsideView" ? { ...response, verified: false } : response;
     return false;
@@ -58,29 +64,43 @@ export class PoolRead {
 
   /** Records an error after which the read is retried. Throws any other error. */
   recordError(node: UpstreamNode, error: unknown): void {
-    if (!(error instanceof NodeError) || !isRetryable(error) || this.#context.signal.aborted) throw error;
+    if (!(error instanceof NodeError) || !isRetryable(error) || this.#context.signal.aborted) {
+      throw error;
+    }
     const { block } = this.#request;
-    if (block && retryCause(error) === "prunedData") node.recordPruned(block.number);
+    if (block && retryCause(error) === "prunedData") {
+      node.recordPruned(block.number);
+    }
     // An error that a node returned is more useful to the client than the lack of a response.
-    if (!this.#lastError?.text || error.text) this.#lastError = error;
+    if (!this.#lastError?.text || error.text) {
+      this.#lastError = error;
+    }
   }
 
   /** Returns the best response so far, or throws the last error. */
   finish(): RpcResponse {
-    if (this.#fallback) return this.#fallback;
+    if (this.#fallback) {
+      return this.#fallback;
+    }
     throw this.#lastError ?? unavailable("no node has answered");
   }
 
   /** Returns why the response is not usable; undefined if it is. */
   #rejectionOf(node: UpstreamNode, response: RpcResponse): RetryCause | undefined {
-    if (this.#isOutsideView(node, response)) return "outsideView";
+    if (this.#isOutsideView(node, response)) {
+      return "outsideView";
+    }
     return this.#request.nullIsError === true && isNull(response) ? "unexpectedNull" : undefined;
   }
 
   /** Whether the node is on another branch, or is behind: then an empty response is no evidence. */
   #isOutsideView(node: UpstreamNode, { body, verified }: RpcResponse): boolean {
-    if (verified !== undefined) return !verified;
-    if (!(body instanceof Uint8Array && isEmpty(body))) return false;
+    if (verified !== undefined) {
+      return !verified;
+    }
+    if (!(body instanceof Uint8Array && isEmpty(body))) {
+      return false;
+    }
     const { heads } = this.#context.view;
     return !hasBlock(node, neededBlock(this.#request, heads)) || !isOnSameBranch(node, heads);
   }

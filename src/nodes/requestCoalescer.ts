@@ -75,7 +75,9 @@ export const coalesced = (source: RpcSource): RpcSource => {
         // No further client may attach to a request that is about to be aborted.
         remove(key, shared);
         // A complete request needs no abort, which would create an exception with its stack.
-        if (!shared.isComplete) shared.ending.abort();
+        if (!shared.isComplete) {
+          shared.ending.abort();
+        }
       }
     }
   };

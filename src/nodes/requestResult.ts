@@ -16,6 +16,8 @@ export const requestResult = async (node: ResultTarget, method: string, timeoutM
     signal: AbortSignal.timeout(timeoutMs),
   });
   const response: unknown = await body.json().catch(() => undefined);
-  if (typeof response === "object" && response !== null && "result" in response) return response.result;
+  if (typeof response === "object" && response !== null && "result" in response) {
+    return response.result;
+  }
   throw new Error(`the response to ${method} has HTTP status ${statusCode} and no result`);
 };

@@ -23,7 +23,9 @@ export class Suspension {
     const wasActive = this.isActive;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#end(), this.#options.durationMs ?? SUSPENDED_MS).unref();
-    if (!wasActive) this.#options.onChange(true);
+    if (!wasActive) {
+      this.#options.onChange(true);
+    }
   }
 
   close(): void {

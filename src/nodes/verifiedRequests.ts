@@ -42,13 +42,19 @@ export class VerifiedRequests {
     const delays = RETRY_LIMITS.node.delaysMs.values();
     const byHash = (await this.#byHashSupport.isByHashSupported(request, context)) ? request.byHash : undefined;
     const fromHash = byHash && (await this.#tryByHash(byHash, request, context, delays));
-    if (fromHash && fromHash !== "unsupported") return fromHash;
+    if (fromHash && fromHash !== "unsupported") {
+      return fromHash;
+    }
     const { response, error } =
       byHash && fromHash === undefined
         ? await this.#attemptByNumber(request, context)
         : await this.#retryMissing(() => this.#attemptByNumber(request, context), context, delays);
-    if (response === undefined) throw error;
-    if (byHash && fromHash === "unsupported") this.#byHashSupport.markUnsupported(byHash.method);
+    if (response === undefined) {
+      throw error;
+    }
+    if (byHash && fromHash === "unsupported") {
+      this.#byHashSupport.markUnsupported(byHash.method);
+    }
     return response;
   }
 
@@ -62,7 +68,9 @@ export class VerifiedRequests {
     let outcome = await attempt();
     while (this.#hasAnnounced(outcome)) {
       const delayMs = delays.next().value;
-      if (delayMs === undefined || (await isReplaced?.())) break;
+      if (delayMs === undefined || (await isReplaced?.())) {
+        break;
+      }
       await this.#clock.sleep(delayMs, signal);
       signal.throwIfAborted();
       outcome = await attempt();
@@ -86,7 +94,9 @@ export class VerifiedRequests {
     try {
       return await this.#requestByHash(call, request, context, delays);
     } catch (error) {
-      if (isByHashRequest(error, request)) return "unsupported";
+      if (isByHashRequest(error, request)) {
+        return "unsupported";
+      }
       throw error;
     }
   }
@@ -103,10 +113,16 @@ export class VerifiedRequests {
       number !== undefined && hash !== undefined && (await this.#readPresence({ number, hash })) === "replaced";
     const attempt = () => attemptOnNode(this.#sender, call, request, context);
     const { response, isMissing } = await this.#retryMissing(attempt, context, delays, isReplaced);
-    if (isMissing || response === undefined || isNull(response)) return undefined;
+    if (isMissing || response === undefined || isNull(response)) {
+      return undefined;
+    }
     // Some nodes return another block if they do not know the hash.
-    if (matchesView(request, response, context.view.heads) === false) return undefined;
-    if (number === undefined || hash === undefined) return response;
+    if (matchesView(request, response, context.view.heads) === false) {
+      return undefined;
+    }
+    if (number === undefined || hash === undefined) {
+      return response;
+    }
     return { ...response, verified: true, block: { number, hash } };
   }
 
@@ -117,10 +133,14 @@ export class VerifiedRequests {
     // A response from before the node reached the view's branch would look right afterwards.
     const isPresent = anchor === undefined || (hasBlock(this.#node, anchor) && isOnSameBranch(this.#node, heads));
     const before: BlockPresence = isPresent ? "held" : await this.#readPresence(anchor);
-    if (before === "replaced") throw this.#otherBranch(request);
+    if (before === "replaced") {
+      throw this.#otherBranch(request);
+    }
     const attempt = await attemptOnNode(this.#sender, request, request, context);
     const { response, isMissing } = attempt;
-    if (response === undefined) return attempt;
+    if (response === undefined) {
+      return attempt;
+    }
     const isUndecided = response.block === undefined || RETENTION[request.retention].branchAnchor === "finalized";
     const after = anchor && isUndecided ? await this.#readPresence(anchor) : undefined;
     const verdict = judgeBranch({

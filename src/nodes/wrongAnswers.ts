@@ -27,12 +27,16 @@ export class WrongAnswers {
 
   /** Records an error that shows a wrong response. Other errors, and an error that was counted before, have no effect. */
   record(error: unknown, method?: string): void {
-    if (!(error instanceof UnverifiedError) || !error.isLie || this.#counted.has(error)) return;
+    if (!(error instanceof UnverifiedError) || !error.isLie || this.#counted.has(error)) {
+      return;
+    }
     this.#counted.add(error);
     const { check } = error;
     const { log, metrics } = this.#telemetry;
     metrics.verifyFailures.inc({ ...this.#labels, check });
-    if (!this.isSuspended) log.warn({ ...this.#labels, check, method }, "node is suspended: its response was wrong");
+    if (!this.isSuspended) {
+      log.warn({ ...this.#labels, check, method }, "node is suspended: its response was wrong");
+    }
     this.#suspension.begin();
   }
 
@@ -47,6 +51,8 @@ export class WrongAnswers {
   #onSuspension(isSuspended: boolean): void {
     const { log, metrics } = this.#telemetry;
     metrics.upstreamSuspended.set(this.#labels, isSuspended ? 1 : 0);
-    if (!isSuspended) log.info(this.#labels, "node is used again after its wrong response");
+    if (!isSuspended) {
+      log.info(this.#labels, "node is used again after its wrong response");
+    }
   }
 }

@@ -37,7 +37,9 @@ export class AppliedChain {
   /** Applies the messages up to the first without an execution. */
   extend(messages: readonly ExecutingMessage[]): PendingChain {
     for (const { message, execution } of messages.slice(this.#count)) {
-      if (!execution) break;
+      if (!execution) {
+        break;
+      }
       this.#chain = applyFlashblock(this.#chain, message, execution);
       this.#count++;
     }

@@ -81,7 +81,9 @@ const receiptOf = (raw: Data, receipt: FlashblockReceipt): Receipt => ({
 
 /** Returns the block environment of a block's first message, `undefined` for any other message. */
 export const environmentOf = (first: Flashblock | undefined): PendingEnvironment | undefined => {
-  if (!first?.base) return undefined;
+  if (!first?.base) {
+    return undefined;
+  }
   const { blockNumber: number, ...rest } = first.base;
   return { number, ...rest };
 };
@@ -123,7 +125,9 @@ export const applyFlashblock = (chain: PendingChain, message: Flashblock, execut
   const isFirst = message.index === 0;
   const before = isFirst ? undefined : chain.blocks.at(-1);
   const environment = before?.environment ?? environmentOf(message);
-  if (!environment) return chain;
+  if (!environment) {
+    return chain;
+  }
   const { transactions, logCount, hasAllReceipts } = applyTransactions(before, message, execution);
   const firstTransaction = before?.transactionCount ?? 0;
   const { outcome, unverified } = execution;

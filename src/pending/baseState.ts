@@ -54,11 +54,18 @@ export class BaseState {
     const base = this.#base;
     const lacking = this.#known.lacking(keys);
     const requested = lacking.accounts.length + lacking.slots.length + lacking.blockHashes.length;
-    if (requested === 0) return { requested, traced: 0, predicted: NO_KEYS };
+    if (requested === 0) {
+      return { requested, traced: 0, predicted: NO_KEYS };
+    }
     const values = await this.#options.fetch(base, lacking, hint.length > 0 ? hint : undefined);
     // The base may be another block now, and that block may have written these values. Code does not change.
-    if (base.hash === this.#base.hash) this.#known.add(values);
-    else for (const [hash, code] of values.codes) this.#options.codes.set(hash, code);
+    if (base.hash === this.#base.hash) {
+      this.#known.add(values);
+    } else {
+      for (const [hash, code] of values.codes) {
+        this.#options.codes.set(hash, code);
+      }
+    }
     const traced = values.accounts.length + values.slots.length + values.blockHashes.length - requested;
     const predicted = predictKeys(values, (hash) => this.#options.codes.get(hash), this.#implementations);
     return { requested, traced, predicted };
@@ -67,7 +74,9 @@ export class BaseState {
   /** Moves to the next block. `layers`: all writes of that block, oldest first. Other values are those of the old base. */
   advance(base: BlockId, layers: readonly Layer[]): void {
     const written = [...mergeLayers(layers)];
-    if (this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) this.reset(base);
+    if (this.#known.size > MAX_KNOWN_VALUES || written.some((entry) => this.#isRecreated(entry))) {
+      this.reset(base);
+    }
     this.#base = base;
     this.#known.add({
       accounts: written.map(([address, entry]) => [address, entry.written.account]),
@@ -87,7 +96,9 @@ export class BaseState {
 
   /** Whether an account that existed was created again: cached slots of it may be wrong now. */
   #isRecreated([address, { written }]: readonly [Address, LayerEntry]): boolean {
-    if (!written.isCleared) return false;
+    if (!written.isCleared) {
+      return false;
+    }
     const missing = createMissingState();
     return this.#known.reader(missing).account(address) !== undefined && missing.count === 0;
   }

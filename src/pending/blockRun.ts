@@ -57,7 +57,9 @@ export class BlockRun {
         await this.#step();
       } catch (error) {
         this.#state.abandon();
-        if (missing.count === 0) throw error;
+        if (missing.count === 0) {
+          throw error;
+        }
         return missing.keys();
       }
       this.#state.keep();
@@ -73,7 +75,9 @@ export class BlockRun {
       return;
     }
     const next = transactions[this.executed.length];
-    if (!next) return;
+    if (!next) {
+      return;
+    }
     const context = { engine, state: this.#state, block: this.block };
     const before = this.executed.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed;
     this.executed.push(await executeTransaction(context, next, before));

@@ -13,7 +13,9 @@ const identify = (raw: Data): DecodedTransaction => {
     const transaction = parseTransaction(bytes);
     return { hash: transaction.hash, sender: transaction.type === DEPOSIT_TYPE ? transaction.from : undefined };
   } catch (error) {
-    if (!(error instanceof InvalidTransaction)) throw error;
+    if (!(error instanceof InvalidTransaction)) {
+      throw error;
+    }
     return { hash: keccak256Hex(bytes), sender: undefined };
   }
 };

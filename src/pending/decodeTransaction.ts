@@ -23,12 +23,15 @@ export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => 
     }
     const sender = recoverSender(transaction);
     const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
-    if (sender === undefined)
+    if (sender === undefined) {
       return { raw, identity: { hash, sender }, prepared: undefined, unverified: "undecodable" };
+    }
     const unverified = isForeign ? "foreignChain" : undefined;
     return { raw, identity: { hash, sender }, prepared: { transaction, sender }, unverified };
   } catch (error) {
-    if (!(error instanceof InvalidTransaction)) throw error;
+    if (!(error instanceof InvalidTransaction)) {
+      throw error;
+    }
     return {
       raw,
       identity: { hash: keccak256Hex(raw), sender: undefined },

@@ -19,7 +19,9 @@ export interface DroppedTransactionsOptions {
 const MAX_REPLACED = 50_000;
 
 const hashesOf = (block: unknown): readonly Hash[] | undefined => {
-  if (typeof block !== "object" || block === null || !("transactions" in block)) return undefined;
+  if (typeof block !== "object" || block === null || !("transactions" in block)) {
+    return undefined;
+  }
   const { transactions } = block;
   return Array.isArray(transactions) ? transactions.filter(isHash) : undefined;
 };
@@ -32,15 +34,23 @@ export const createDroppedTransactions = ({ read, formatted, onDropped, onDiffer
   const confirmDropped = async (number: bigint, sealedHash: Hash, passed: Passed | undefined): Promise<void> => {
     const missing = [...replaced].filter(([, pendingNumber]) => pendingNumber <= number).map(([hash]) => hash);
     const hashes = hashesOf(await read("eth_getBlockByHash", [sealedHash, false]));
-    if (!hashes) return;
-    for (const hash of missing) replaced.delete(hash);
+    if (!hashes) {
+      return;
+    }
+    for (const hash of missing) {
+      replaced.delete(hash);
+    }
     const sealed = new Set(hashes);
     const preconfirmed = passed?.block.parts.flatMap(({ transactions }) => transactions) ?? [];
     // A block may be sealed before its last flashblocks arrive: then the pending block is a prefix of it.
-    if (passed && preconfirmed.some(({ hash }, position) => hashes[position] !== hash)) onDifference(passed);
+    if (passed && preconfirmed.some(({ hash }, position) => hashes[position] !== hash)) {
+      onDifference(passed);
+    }
     const dropped = preconfirmed.filter(({ hash }) => !sealed.has(hash));
     const count = dropped.length + missing.filter((hash) => !sealed.has(hash)).length;
-    if (count === 0) return;
+    if (count === 0) {
+      return;
+    }
     const removed = passed && dropped.length > 0 ? removedLogs(formatted.format(passed.block), dropped) : [];
     onDropped(count, removed);
   };
@@ -49,23 +59,35 @@ export const createDroppedTransactions = ({ read, formatted, onDropped, onDiffer
     /** Marks the transactions of published flashblocks that were replaced. */
     markMissing: (number: bigint, parts: readonly FlashblockPart[]): void => {
       for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
-        if (replaced.size < MAX_REPLACED) replaced.set(hash, number);
+        if (replaced.size < MAX_REPLACED) {
+          replaced.set(hash, number);
+        }
       }
     },
     /** Unmarks transactions that are in the pending blocks. */
     unmark: (parts: readonly FlashblockPart[]): void => {
-      if (replaced.size === 0) return;
-      for (const { hash } of parts.flatMap(({ transactions }) => transactions)) replaced.delete(hash);
+      if (replaced.size === 0) {
+        return;
+      }
+      for (const { hash } of parts.flatMap(({ transactions }) => transactions)) {
+        replaced.delete(hash);
+      }
     },
     /** Compares sealed blocks with the pending blocks that they replaced. Sends requests only if transactions may be dropped. */
     resolve: async (heads: Heads, passed: readonly Passed[]): Promise<void> => {
       const differing = passed.filter(({ differences }) => differences.includes("transactions"));
       const numbers = new Set(differing.map(({ block }) => block.environment.number));
-      for (const number of replaced.values()) if (number <= heads.latest.number) numbers.add(number);
+      for (const number of replaced.values()) {
+        if (number <= heads.latest.number) {
+          numbers.add(number);
+        }
+      }
       for (const number of numbers) {
         const sealedHash = heads.at(number)?.hash;
         const differingBlock = differing.find(({ block }) => block.environment.number === number);
-        if (sealedHash) await confirmDropped(number, sealedHash, differingBlock);
+        if (sealedHash) {
+          await confirmDropped(number, sealedHash, differingBlock);
+        }
       }
     },
   };

@@ -20,7 +20,9 @@ export class ExecutedJobs {
     const ancestors: ExecutedFlashblock[] = [];
     for (let id = from; id !== undefined && id > this.#passedThrough; id = ancestors.at(-1)?.before) {
       const executed = this.#executed.get(id);
-      if (!executed) throw new Error("the job that this one starts from was not executed in this thread");
+      if (!executed) {
+        throw new Error("the job that this one starts from was not executed in this thread");
+      }
       ancestors.push(executed);
     }
     return ancestors;
@@ -35,7 +37,9 @@ export class ExecutedJobs {
   rebase(through: number | undefined): void {
     this.#passedThrough = through ?? this.#passedThrough;
     for (const id of this.#executed.keys()) {
-      if (through === undefined || id <= through) this.#executed.delete(id);
+      if (through === undefined || id <= through) {
+        this.#executed.delete(id);
+      }
     }
   }
 }

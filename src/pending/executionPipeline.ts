@@ -58,7 +58,9 @@ interface QueuedMessage extends FeedMessage {
 
 const createWork = (id: number, before: number | undefined, { block, message }: FeedMessage): Work | undefined => {
   const environment = environmentOf(block.messages[0]);
-  if (!environment) return undefined;
+  if (!environment) {
+    return undefined;
+  }
   const { transactions, gasUsed, logsBloom, receiptsRoot, postExecTransaction } = message.diff;
   return {
     id,
@@ -100,11 +102,17 @@ class MessageQueue implements ExecutionPipeline {
     this.#base = base;
     const last = isExecuted ? this.#queue.findLast(({ number }) => number <= base.number) : undefined;
     const above = last === undefined ? [] : this.#queue.filter(({ id }) => id > last.id);
-    for (const queued of this.#queue) if (!above.includes(queued)) clearTimeout(queued.timer);
+    for (const queued of this.#queue) {
+      if (!above.includes(queued)) {
+        clearTimeout(queued.timer);
+      }
+    }
     this.#queue = above;
     this.#messages = this.#messages.filter(({ message }) => above.some((queued) => queued.message === message));
     const failed = above.findIndex(({ execution }) => execution?.unverified && execution.unverified !== "late");
-    if (failed >= 0) this.#cut(failed);
+    if (failed >= 0) {
+      this.#cut(failed);
+    }
     this.#options.executor.rebase(base, last?.id);
     this.#applied.rebase(base, extraBlockFields);
   }
@@ -126,13 +134,17 @@ class MessageQueue implements ExecutionPipeline {
     const changed = this.#messages.findIndex(({ message }, position) => this.#queue[position]?.message !== message);
     const unchanged = changed < 0 ? this.#messages.length : changed;
     this.#cut(unchanged);
-    for (const message of this.#messages.slice(unchanged)) this.#enqueue(message);
+    for (const message of this.#messages.slice(unchanged)) {
+      this.#enqueue(message);
+    }
   }
 
   #enqueue({ block, message }: FeedMessage): void {
     const id = this.#nextId++;
     const work = createWork(id, this.#queue.at(-1)?.id, { block, message });
-    if (!work) return;
+    if (!work) {
+      return;
+    }
     const base = this.#base;
     const queued: QueuedMessage = {
       id,
@@ -153,15 +165,22 @@ class MessageQueue implements ExecutionPipeline {
   }
 
   #onExecuted(queued: QueuedMessage, execution: Execution, durationMs: number): void {
-    if (!this.#queue.includes(queued)) return;
+    if (!this.#queue.includes(queued)) {
+      return;
+    }
     this.#options.onExecuted(execution, { number: queued.number, index: queued.message.index }, durationMs);
-    if (execution.unverified && queued.base.hash !== this.#base.hash) this.#retryFrom(queued);
-    else this.#finish(queued, execution);
+    if (execution.unverified && queued.base.hash !== this.#base.hash) {
+      this.#retryFrom(queued);
+    } else {
+      this.#finish(queued, execution);
+    }
     this.#options.onChange();
   }
 
   #onFailed(queued: QueuedMessage): void {
-    if (!this.#queue.includes(queued) || queued.execution) return;
+    if (!this.#queue.includes(queued) || queued.execution) {
+      return;
+    }
     this.#finish(queued, decodeMessage(queued, "failed"));
     this.#options.onChange();
   }
@@ -175,7 +194,9 @@ class MessageQueue implements ExecutionPipeline {
   /** Shows a late message, and all that wait for it, without state. */
   #expireFrom(late: QueuedMessage): void {
     for (const queued of this.#queue.slice(this.#queue.indexOf(late))) {
-      if (!queued.execution) this.#finish(queued, decodeMessage(queued, "late"));
+      if (!queued.execution) {
+        this.#finish(queued, decodeMessage(queued, "late"));
+      }
     }
     this.#options.onChange();
   }
@@ -184,7 +205,9 @@ class MessageQueue implements ExecutionPipeline {
     clearTimeout(queued.timer);
     queued.timer = undefined;
     // The message was shown without state, and now has it.
-    if (queued.execution) this.#applied.restart();
+    if (queued.execution) {
+      this.#applied.restart();
+    }
     queued.execution = execution;
   }
 
@@ -196,9 +219,13 @@ class MessageQueue implements ExecutionPipeline {
 
   /** Removes all messages but the first `count`. */
   #cut(count: number): void {
-    for (const { timer } of this.#queue.slice(count)) clearTimeout(timer);
+    for (const { timer } of this.#queue.slice(count)) {
+      clearTimeout(timer);
+    }
     this.#queue = this.#queue.slice(0, count);
-    if (this.#applied.count > count) this.#applied.restart();
+    if (this.#applied.count > count) {
+      this.#applied.restart();
+    }
   }
 }
 

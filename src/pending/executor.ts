@@ -78,15 +78,23 @@ class ThreadExecutor implements Executor {
   #replace(error: Error): void {
     this.#options.onFailure(error);
     this.#thread = this.#start();
-    if (this.#base) this.#thread.post({ kind: "rebase", base: this.#base, through: undefined });
-    for (const { reject } of this.#waiting.values()) reject(new Error(THREAD_ENDED));
+    if (this.#base) {
+      this.#thread.post({ kind: "rebase", base: this.#base, through: undefined });
+    }
+    for (const { reject } of this.#waiting.values()) {
+      reject(new Error(THREAD_ENDED));
+    }
     this.#waiting.clear();
   }
 
   #receive(message: FromExecutor): void {
-    if (message.kind === "need") void this.#sendState(message);
-    else if (message.kind === "retry") this.#options.onRetry?.(message, message.message);
-    else this.#complete(message);
+    if (message.kind === "need") {
+      void this.#sendState(message);
+    } else if (message.kind === "retry") {
+      this.#options.onRetry?.(message, message.message);
+    } else {
+      this.#complete(message);
+    }
   }
 
   #complete(message: FromExecutor & { kind: "done" | "void" | "failed" }): void {

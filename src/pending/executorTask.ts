@@ -48,7 +48,9 @@ class ExecutorThread {
     switch (message.kind) {
       case "run":
         this.#lastReceived = message.work.id;
-        if (message.isExecutable) this.#executor.expect(message.work, message.rules);
+        if (message.isExecutable) {
+          this.#executor.expect(message.work, message.rules);
+        }
         this.#enqueue(async () => this.#send(await this.#run(message)));
         break;
       case "rebase":
@@ -75,20 +77,28 @@ class ExecutorThread {
 
   async #run({ work, rules, isExecutable }: ToExecutor & { kind: "run" }): Promise<FromExecutor> {
     const { id } = work;
-    if (id <= this.#voidThrough) return { kind: "void", id };
+    if (id <= this.#voidThrough) {
+      return { kind: "void", id };
+    }
     try {
       return { kind: "done", id, execution: await this.#executor.run(work, rules, isExecutable) };
     } catch (error) {
-      if (error instanceof VoidWork) return { kind: "void", id };
+      if (error instanceof VoidWork) {
+        return { kind: "void", id };
+      }
       return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
     }
   }
 
   #rebase({ base, through }: ToExecutor & { kind: "rebase" }): void {
-    if (through === undefined) this.#voidAll();
+    if (through === undefined) {
+      this.#voidAll();
+    }
     this.#sealed = through === undefined ? undefined : { through, atMs: this.#sealed?.atMs ?? performance.now() };
     this.#enqueue(() => {
-      if (through === this.#sealed?.through) this.#sealed = undefined;
+      if (through === this.#sealed?.through) {
+        this.#sealed = undefined;
+      }
       this.#executor.rebase(base, through);
     });
   }

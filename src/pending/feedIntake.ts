@@ -89,7 +89,9 @@ export class FeedIntake {
   }
 
   get #boundaryLeftMs(): number {
-    if (this.#emptyAtMs === undefined) return Number.POSITIVE_INFINITY;
+    if (this.#emptyAtMs === undefined) {
+      return Number.POSITIVE_INFINITY;
+    }
     return this.#emptyAtMs + this.#options.blockTimeMs() * BOUNDARY_SHARE - this.#options.now();
   }
 
@@ -100,14 +102,18 @@ export class FeedIntake {
     const received = { ...message, receivedMs: now() };
     const { state, decision } = receive(before, received, head, this.#limits);
     metrics.feedMessages.inc({ chain, decision });
-    if (decision === "gap") this.#countGap(message.payloadId);
+    if (decision === "gap") {
+      this.#countGap(message.payloadId);
+    }
     const parent = before.blocks.at(-1);
     if (decision === "unconfirmed" && parent) {
       this.#suspect = { number: parent.number, pauseMs: pauseBeforeMs(parent.messages, received) };
     }
     this.#sequence = state;
     const isApplied = state.blocks !== before.blocks;
-    if (isApplied) this.#recordApplied();
+    if (isApplied) {
+      this.#recordApplied();
+    }
     return isApplied;
   }
 
@@ -117,27 +123,40 @@ export class FeedIntake {
     this.#sequence = follow(before, head, this.#limits);
     const { blocks } = this.#sequence;
     // Messages that were buffered for this head are applied now.
-    if (blocks.some((block) => !before.blocks.includes(block))) this.#recordApplied();
+    if (blocks.some((block) => !before.blocks.includes(block))) {
+      this.#recordApplied();
+    }
     // A head that ends a gap starts the wait for the next block.
-    if (wasDegraded && !this.isDegraded) this.#emptyAtMs = undefined;
-    if (blocks.length === 0) this.#emptyAtMs ??= this.#options.now();
+    if (wasDegraded && !this.isDegraded) {
+      this.#emptyAtMs = undefined;
+    }
+    if (blocks.length === 0) {
+      this.#emptyAtMs ??= this.#options.now();
+    }
   }
 
   /** Takes blocks that are sealed now. The sealed block shows whether the last message was lost. */
   confirm(passed: readonly Passed[]): void {
     const suspect = this.#suspect;
     const sealed = passed.find(({ block }) => block.environment.number === suspect?.number);
-    if (!suspect || !sealed) return;
+    if (!suspect || !sealed) {
+      return;
+    }
     this.#suspect = undefined;
-    if (sealed.differences.includes("transactions")) this.#countGap(sealed.block.newest.payloadId);
-    else this.#learnPause(suspect);
+    if (sealed.differences.includes("transactions")) {
+      this.#countGap(sealed.block.newest.payloadId);
+    } else {
+      this.#learnPause(suspect);
+    }
   }
 
   /** If two blocks in a row were complete, such a pause is usual on this chain. */
   #learnPause(harmless: LongPause): void {
     const before = this.#harmless;
     this.#harmless = harmless;
-    if (before?.number !== harmless.number - 1n) return;
+    if (before?.number !== harmless.number - 1n) {
+      return;
+    }
     this.#usualPauseMs = Math.min(before.pauseMs, harmless.pauseMs) * USUAL_PAUSE_SLACK;
   }
 
@@ -148,7 +167,9 @@ export class FeedIntake {
   measureAge(): void {
     const { quietMs } = this;
     const { chain, metrics } = this.#options;
-    if (quietMs !== undefined) metrics.feedAgeSeconds.set({ chain }, quietMs / 1000);
+    if (quietMs !== undefined) {
+      metrics.feedAgeSeconds.set({ chain }, quietMs / 1000);
+    }
   }
 
   #recordApplied(): void {
@@ -157,7 +178,9 @@ export class FeedIntake {
   }
 
   #countGap(payload: Data): void {
-    if (this.#countedGaps.includes(payload)) return;
+    if (this.#countedGaps.includes(payload)) {
+      return;
+    }
     this.#countedGaps = [...this.#countedGaps, payload].slice(-MAX_COUNTED_GAPS);
     this.#options.metrics.feedGaps.inc({ chain: this.#options.chain });
   }

@@ -89,8 +89,11 @@ export class FlashblockExecutor {
   rebase(base: BlockId, through: number | undefined): void {
     const isExecuted = through !== undefined && this.#executed.has(through);
     const layers = isExecuted ? layersOf(this.#executed.ancestors(through)) : undefined;
-    if (layers) this.#base.advance(base, layers.toReversed());
-    else this.#base.reset(base);
+    if (layers) {
+      this.#base.advance(base, layers.toReversed());
+    } else {
+      this.#base.reset(base);
+    }
     this.#jobs.rebase(this.#options.isVoid ?? (() => through === undefined), layers !== undefined);
     this.#executed.rebase(through);
   }
@@ -123,11 +126,15 @@ export class FlashblockExecutor {
       const outcome = await this.#execute(job, position);
       const executed = extend(work, position.ancestors[0], rawsOf(job), outcome.receipts);
       const unverified = compare(work, executed);
-      if (unverified) return { outcome: undefined, unverified, cause: undefined };
+      if (unverified) {
+        return { outcome: undefined, unverified, cause: undefined };
+      }
       const layer = this.#layerOf(outcome.changes);
       return { executed: { ...executed, layer }, outcome, unverified, cause: undefined };
     } catch (error) {
-      if (error instanceof VoidWork) throw error;
+      if (error instanceof VoidWork) {
+        throw error;
+      }
       const cause = error instanceof Error ? error.message : String(error);
       return { outcome: undefined, unverified: reasonOf(error), cause };
     }
@@ -137,7 +144,9 @@ export class FlashblockExecutor {
     { work, engine, transactions, rounds }: PreparedJob,
     { ancestors, layers }: Position,
   ): Promise<Outcome> {
-    if (work.index === 0) this.#base.known.add(overwritten(work.environment));
+    if (work.index === 0) {
+      this.#base.known.add(overwritten(work.environment));
+    }
     const run = new BlockRun({
       work,
       engine,
@@ -151,7 +160,9 @@ export class FlashblockExecutor {
     try {
       for (;;) {
         const lacking = await this.#turns.urgent(() => run.advance());
-        if (!lacking) break;
+        if (!lacking) {
+          break;
+        }
         await this.#jobs.wait(rounds.fetch(lacking, run.executed.length));
       }
     } finally {
@@ -166,7 +177,11 @@ export class FlashblockExecutor {
 
   #layerOf(changes: StateChanges): Layer {
     const { codes } = this.#options;
-    for (const { account, code } of changes.values()) if (account && code) codes.set(account.codeHash, code);
+    for (const { account, code } of changes.values()) {
+      if (account && code) {
+        codes.set(account.codeHash, code);
+      }
+    }
     return layerFromChanges(changes);
   }
 
@@ -184,7 +199,11 @@ const parentHashes = (jobs: readonly { readonly environment: PendingEnvironment 
   new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
 
 const reasonOf = (error: unknown): UnverifiedReason => {
-  if (error instanceof NativeContractError) return "unexecutable";
-  if (error instanceof Unreadable) return error.reason;
+  if (error instanceof NativeContractError) {
+    return "unexecutable";
+  }
+  if (error instanceof Unreadable) {
+    return error.reason;
+  }
   return error instanceof TransactionError ? "rejected" : "failed";
 };

@@ -40,16 +40,24 @@ export class HeadReconciliation {
   reconcileHead(head: Heads): void {
     const { pipeline, feed, shape, chain, telemetry } = this.#options;
     const replaced = this.#replaced;
-    if (!replaced || pipeline.awaits(head.latest.number)) return;
+    if (!replaced || pipeline.awaits(head.latest.number)) {
+      return;
+    }
     this.#replaced = undefined;
     const pending = pipeline.chain();
-    if (pending.base.hash === head.latest.hash) return;
+    if (pending.base.hash === head.latest.hash) {
+      return;
+    }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }
     // If transactions differ, the difference is counted after the sealed block's transactions are read.
-    for (const each of passed) if (!each.differences.includes("transactions")) this.countDifferences(each);
+    for (const each of passed) {
+      if (!each.differences.includes("transactions")) {
+        this.countDifferences(each);
+      }
+    }
     feed.confirm(passed);
     pipeline.rebase(head.latest, isExecuted, {
       ...extraBlockFieldsOf(head),
@@ -61,7 +69,9 @@ export class HeadReconciliation {
 
   countDifferences({ differences }: Passed): void {
     const { chain, telemetry } = this.#options;
-    for (const what of differences) telemetry.metrics.pendingMismatches.inc({ chain, what });
+    for (const what of differences) {
+      telemetry.metrics.pendingMismatches.inc({ chain, what });
+    }
   }
 
   #findDropped(head: Heads, passed: readonly Passed[]): void {

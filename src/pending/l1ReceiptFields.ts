@@ -14,15 +14,23 @@ interface BlockL1 {
 
 /** Parses the L1 attributes of a part's first transaction: the deposit at the start of every block of an OP-stack chain. */
 const parseFirst = ({ transactions: [first] }: FlashblockPart): BlockL1 | undefined => {
-  if (first === undefined) return undefined;
+  if (first === undefined) {
+    return undefined;
+  }
   try {
     const transaction = parseTransaction(parseData(first.raw));
-    if (transaction.type !== DEPOSIT_TYPE || transaction.to !== L1_BLOCK) return undefined;
+    if (transaction.type !== DEPOSIT_TYPE || transaction.to !== L1_BLOCK) {
+      return undefined;
+    }
     const op = l1AttributesFork(transaction.input);
-    if (op === undefined) return undefined;
+    if (op === undefined) {
+      return undefined;
+    }
     return { rules: { chainId: 0n, fork: "prague", op }, attributes: parseL1Attributes(transaction.input) };
   } catch (error) {
-    if (error instanceof InvalidTransaction) return undefined;
+    if (error instanceof InvalidTransaction) {
+      return undefined;
+    }
     throw error;
   }
 };
@@ -36,14 +44,20 @@ export class L1ReceiptFields {
   readonly #parsed = new WeakMap<FlashblockPart, BlockL1 | undefined>();
 
   of(block: PendingBlockState, transaction: Transaction): ReceiptExtra {
-    if (transaction.type === DEPOSIT_TYPE) return {};
+    if (transaction.type === DEPOSIT_TYPE) {
+      return {};
+    }
     const l1 = this.#parse(block);
     return l1 === undefined ? {} : opReceiptExtra(l1.rules, l1.attributes, transaction.raw);
   }
 
   #parse({ parts: [first] }: PendingBlockState): BlockL1 | undefined {
-    if (first === undefined) return undefined;
-    if (!this.#parsed.has(first)) this.#parsed.set(first, parseFirst(first));
+    if (first === undefined) {
+      return undefined;
+    }
+    if (!this.#parsed.has(first)) {
+      this.#parsed.set(first, parseFirst(first));
+    }
     return this.#parsed.get(first);
   }
 }

@@ -17,9 +17,15 @@ export interface BackendFacts {
  * A chain with sub-second blocks needs no feed, and does not change back. Pure.
  */
 export const decideBackend = (current: Backend | undefined, facts: BackendFacts): Backend => {
-  if (facts.configured !== "auto") return facts.configured;
-  if (current === "native") return "native";
-  if (facts.hasSubSecondBlocks && !facts.isFeedLive) return "native";
+  if (facts.configured !== "auto") {
+    return facts.configured;
+  }
+  if (current === "native") {
+    return "native";
+  }
+  if (facts.hasSubSecondBlocks && !facts.isFeedLive) {
+    return "native";
+  }
   return facts.hasFeeds ? "feed" : "node";
 };
 
@@ -52,14 +58,22 @@ const serve = (mode: PendingMode, blocksFrom: PendingSource, stateFrom = blocksF
 
 /** Returns the mode for the short time between a sealed block and the first message of the next one. */
 const modeWithoutBlocks = ({ isDegraded, isFeedOverdue }: ServingFacts): PendingMode => {
-  if (isDegraded) return "degraded";
+  if (isDegraded) {
+    return "degraded";
+  }
   return isFeedOverdue ? "stale" : "live";
 };
 
 const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving => {
-  if (!facts.isFeedLive) return serve("stale", fromNode);
-  if (!facts.hasBlocks) return serve(modeWithoutBlocks(facts), "latest");
-  if (!facts.isVerified) return serve("unverified", "view", fromNode);
+  if (!facts.isFeedLive) {
+    return serve("stale", fromNode);
+  }
+  if (!facts.hasBlocks) {
+    return serve(modeWithoutBlocks(facts), "latest");
+  }
+  if (!facts.isVerified) {
+    return serve("unverified", "view", fromNode);
+  }
   return serve(facts.isDegraded ? "degraded" : "live", "view");
 };
 

@@ -93,7 +93,9 @@ const createParts = (options: PendingOptions, onChange: { executed(): void; prob
   });
   const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
-    if (!unverified) return;
+    if (!unverified) {
+      return;
+    }
     metrics.pendingMismatches.inc({ chain, what: unverified });
     log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
   };
@@ -128,13 +130,17 @@ class PendingTracker implements Pending {
     this.#options = options;
     this.#parts = createParts(options, { executed: () => this.#onExecuted(), probed: () => this.#publish() });
     const first = heads.current();
-    if (first) this.#onHead({ heads: first, from: [], to: [] });
+    if (first) {
+      this.#onHead({ heads: first, from: [], to: [] });
+    }
     this.#stops.push(heads.subscribe((change) => this.#onHead(change)));
     const feed = openFeed?.(
       (message) => this.#onMessage(message),
       () => heads.blockTimeMs,
     );
-    if (feed) this.#stops.push(() => feed.close());
+    if (feed) {
+      this.#stops.push(() => feed.close());
+    }
     const timer = setInterval(() => this.#check(), CHECK_MS);
     this.#stops.push(() => clearInterval(timer));
   }
@@ -142,7 +148,9 @@ class PendingTracker implements Pending {
   view(): View {
     const { probe, publication } = this.#parts;
     probe.markUsed();
-    if (!publication.current) throw unavailable("no block is known yet");
+    if (!publication.current) {
+      throw unavailable("no block is known yet");
+    }
     return publication.current;
   }
 
@@ -161,7 +169,9 @@ class PendingTracker implements Pending {
   }
 
   async close(): Promise<void> {
-    for (const stop of this.#stops) stop();
+    for (const stop of this.#stops) {
+      stop();
+    }
     this.#parts.pipeline.close();
     clearTimeout(this.#deadline);
     await this.#options.executor.close();
@@ -170,8 +180,12 @@ class PendingTracker implements Pending {
   #onMessage(message: Flashblock): void {
     const { feed, pipeline, reconciliation } = this.#parts;
     const head = this.#options.heads.current();
-    if (!head) return;
-    if (feed.receive(message, head.latest) && reconciliation.isIdle) pipeline.follow(feed.blocks);
+    if (!head) {
+      return;
+    }
+    if (feed.receive(message, head.latest) && reconciliation.isIdle) {
+      pipeline.follow(feed.blocks);
+    }
     // A buffered message can show a gap.
     this.#publish();
   }
@@ -190,7 +204,9 @@ class PendingTracker implements Pending {
 
   #onExecuted(): void {
     const head = this.#options.heads.current();
-    if (head) this.#parts.reconciliation.reconcileHead(head);
+    if (head) {
+      this.#parts.reconciliation.reconcileHead(head);
+    }
     this.#publish();
   }
 
@@ -198,10 +214,14 @@ class PendingTracker implements Pending {
     const { pipeline, probe, decision, publication } = this.#parts;
     const { chain, heads, telemetry } = this.#options;
     const head = heads.current();
-    if (!head) return;
+    if (!head) {
+      return;
+    }
     const blocks = pipeline.chain().blocks.filter(({ environment }) => environment.number > head.latest.number);
     const serving = decision.decide(head, blocks);
-    if (needsNode(serving.mode)) probe.refresh(head.latest.number);
+    if (needsNode(serving.mode)) {
+      probe.refresh(head.latest.number);
+    }
     publication.publish(head, blocks, serving);
     telemetry.metrics.feedLead.set({ chain }, serving.blocksFrom === "view" ? blocks.length : 0);
     this.#publishAtDeadline();
@@ -210,7 +230,9 @@ class PendingTracker implements Pending {
   #publishAtDeadline(): void {
     const { changesInMs } = this.#parts.feed;
     clearTimeout(this.#deadline);
-    if (changesInMs !== undefined) this.#deadline = setTimeout(() => this.#publish(), changesInMs);
+    if (changesInMs !== undefined) {
+      this.#deadline = setTimeout(() => this.#publish(), changesInMs);
+    }
   }
 
   #check(): void {
@@ -223,7 +245,9 @@ class PendingTracker implements Pending {
   #refreshIfQuiet(): void {
     const { decision, feed, probe } = this.#parts;
     const isQuiet = (feed.quietMs ?? 0) > QUIET_MS;
-    if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isInUse()) return;
+    if (decision.backend !== "feed" || !isQuiet || !feed.isLive || !probe.isInUse()) {
+      return;
+    }
     this.#options.heads.refresh().catch((err: unknown) => this.#debug({ err }, "heads not refreshed"));
   }
 

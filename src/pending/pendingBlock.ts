@@ -77,12 +77,16 @@ class FormattedBlock implements PendingBlock {
   }
 
   receipts(): Body | undefined {
-    if (this.#receipts === undefined) this.#receipts = this.#formatReceipts();
+    if (this.#receipts === undefined) {
+      this.#receipts = this.#formatReceipts();
+    }
     return this.#receipts ?? undefined;
   }
 
   logs(fromTransaction = 0): readonly PendingLog[] {
-    if (fromTransaction > 0) return listLogs(this.#getTransactions(), fromTransaction);
+    if (fromTransaction > 0) {
+      return listLogs(this.#getTransactions(), fromTransaction);
+    }
     this.#logs ??= listLogs(this.#getTransactions(), 0);
     return this.#logs;
   }

@@ -41,7 +41,9 @@ class PendingSupportProbe {
 
   /** Probes once a block, while views are used: an idle chain causes no requests. */
   refresh(head: bigint): void {
-    if (head !== this.#probedHead && this.isInUse()) void this.#probe(head);
+    if (head !== this.#probedHead && this.isInUse()) {
+      void this.#probe(head);
+    }
   }
 
   async #probe(head: bigint): Promise<void> {
@@ -49,7 +51,9 @@ class PendingSupportProbe {
     try {
       const block = await this.#options.read("eth_getBlockByNumber", ["pending", false]);
       const buildsPending = isAbove(block, head);
-      if (buildsPending === this.#buildsPending) return;
+      if (buildsPending === this.#buildsPending) {
+        return;
+      }
       this.#buildsPending = buildsPending;
       this.#options.onChange();
     } catch {

@@ -33,7 +33,9 @@ export const createView = (parts: ViewParts): PendingView => {
       for (const { firstTransaction, transactions } of block.parts) {
         const at = transactions.findIndex(({ hash }) => hash === transactionHash);
         const pendingBlock = blocks[position];
-        if (at >= 0 && pendingBlock) return { block: pendingBlock, index: firstTransaction + at };
+        if (at >= 0 && pendingBlock) {
+          return { block: pendingBlock, index: firstTransaction + at };
+        }
       }
     }
     return undefined;

@@ -27,13 +27,19 @@ const scanCode = (code: Uint8Array): CodeHints => {
   const accounts = new Set<Address>();
   for (let at = 0; at < code.length; at++) {
     const opcode = code[at] ?? 0;
-    if (opcode < PUSH1 || opcode > PUSH32) continue;
+    if (opcode < PUSH1 || opcode > PUSH32) {
+      continue;
+    }
     const length = opcode - PUSH1 + 1;
     const constant = formatData(code.subarray(at + 1, at + 1 + length));
     const word: Hash = `0x${constant.slice(2).padStart(64, "0")}`;
     at += length;
-    if (code[at + 1] === SLOAD || word === IMPLEMENTATION) slots.add(word);
-    if (opcode === PUSH20 && !/^0x(f+|0+)$/.test(constant)) accounts.add(constant);
+    if (code[at + 1] === SLOAD || word === IMPLEMENTATION) {
+      slots.add(word);
+    }
+    if (opcode === PUSH20 && !/^0x(f+|0+)$/.test(constant)) {
+      accounts.add(constant);
+    }
   }
   return { slots: [...slots].slice(0, MAX_SLOTS), accounts: [...accounts].slice(0, MAX_ACCOUNTS) };
 };
@@ -64,13 +70,19 @@ export const predictKeys = (
   const slots: (readonly [Address, Hash])[] = [];
   for (const [address, slot, value] of values.slots) {
     const target = addressIn(value);
-    if (target === undefined) continue;
+    if (target === undefined) {
+      continue;
+    }
     accounts.push(target);
-    if (slot === IMPLEMENTATION) implementations.set(target, address);
+    if (slot === IMPLEMENTATION) {
+      implementations.set(target, address);
+    }
   }
   for (const [address, account] of values.accounts) {
     const code = account && codeOf(account.codeHash);
-    if (!code) continue;
+    if (!code) {
+      continue;
+    }
     const hints = scanCode(code);
     const owner = implementations.get(address) ?? address;
     accounts.push(...hints.accounts);

@@ -47,13 +47,17 @@ export class PreparedJobs {
   /** Announces a job that will start later. */
   expect(work: Work, rules: Rules): void {
     this.#expected.set(work.id, { work, rules });
-    if (this.#waiting > 0) this.#runAhead(work, rules);
+    if (this.#waiting > 0) {
+      this.#runAhead(work, rules);
+    }
   }
 
   /** Returns the prepared job. Throws if a transaction is not hexadecimal. */
   prepare(work: Work, rules: Rules): PreparedJob {
     const prepared = this.#jobs.get(work.id);
-    if (prepared) return prepared;
+    if (prepared) {
+      return prepared;
+    }
     const { base, turns, written, onRetry, isVoid, deadlineMs } = this.#options;
     const engine = this.#options.engine(rules);
     const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
@@ -88,7 +92,9 @@ export class PreparedJobs {
   /** Waits for state of the running job. Meanwhile the expected jobs find out which state they will read. */
   async wait(rounds: Promise<void>): Promise<void> {
     this.#waiting++;
-    for (const { work, rules } of this.#expected.values()) this.#runAhead(work, rules);
+    for (const { work, rules } of this.#expected.values()) {
+      this.#runAhead(work, rules);
+    }
     try {
       await rounds;
     } finally {
@@ -98,10 +104,17 @@ export class PreparedJobs {
 
   /** The base block changed: discards void jobs. Unless `keepsState`, the others start their search for state again. */
   rebase(isVoid: (work: Work) => boolean, keepsState: boolean): void {
-    for (const [id, { work }] of this.#expected) if (isVoid(work)) this.#expected.delete(id);
+    for (const [id, { work }] of this.#expected) {
+      if (isVoid(work)) {
+        this.#expected.delete(id);
+      }
+    }
     for (const [id, { work, rounds }] of this.#jobs) {
-      if (isVoid(work)) this.#jobs.delete(id);
-      else if (!keepsState) rounds.restart();
+      if (isVoid(work)) {
+        this.#jobs.delete(id);
+      } else if (!keepsState) {
+        rounds.restart();
+      }
     }
   }
 

@@ -46,7 +46,9 @@ export const createPublishedPreconfirmations = (formatted: PendingBlocks) => {
     ].flatMap(({ parts, brings }): PendingExtension[] => {
       const [first] = parts;
       const last = parts.at(-1);
-      if (!first || !last) return [];
+      if (!first || !last) {
+        return [];
+      }
       const toTransaction = last.firstTransaction + last.transactions.length;
       return [{ block: formatted.format(block), fromTransaction: first.firstTransaction, toTransaction, brings }];
     });

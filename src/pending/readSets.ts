@@ -27,9 +27,13 @@ export const createReadSets = (): ReadSets => {
     },
     learn: (transaction, keys) => {
       const call = callOf(transaction);
-      if (call === undefined) return;
+      if (call === undefined) {
+        return;
+      }
       const readSet = sets.get(call) ?? createStateKeySet();
-      if (readSet.size < MAX_KEYS) readSet.add(keys);
+      if (readSet.size < MAX_KEYS) {
+        readSet.add(keys);
+      }
       sets.set(call, readSet);
     },
   };

@@ -16,7 +16,9 @@ export const createRecentHashes = (now: () => number): RecentHashes => {
   const cached = new Map<Hash, { readonly block: PendingBlock; readonly addedAtMs: number }>();
   const evict = (): void => {
     for (const [hash, { addedAtMs }] of cached) {
-      if (cached.size <= MAX_BLOCKS && now() - addedAtMs <= TTL_MS) return;
+      if (cached.size <= MAX_BLOCKS && now() - addedAtMs <= TTL_MS) {
+        return;
+      }
       cached.delete(hash);
     }
   };

@@ -41,7 +41,9 @@ const isSameHash = (value: unknown, expected: Hash): boolean =>
 /** Returns the expected transactions root of the sealed block. It adds the last transaction of Subblocks. */
 const transactionsRootOf = (block: PendingBlockState): Hash => {
   const { postExecTransaction } = block.newest.diff;
-  if (!postExecTransaction) return block.transactionsRoot;
+  if (!postExecTransaction) {
+    return block.transactionsRoot;
+  }
   const raws = block.parts.flatMap(({ transactions }) => transactions.map(({ raw }) => raw));
   return orderedTrieRoot([...raws, postExecTransaction].map(parseData));
 };
@@ -53,11 +55,21 @@ const compare = (block: PendingBlockState, heads: Heads, { ignoresReceiptsRoot }
   const sealed = heads.at(number);
   const header = heads.header(number);
   const differences: Difference[] = [];
-  if (!isSameHash(header?.transactionsRoot, transactionsRootOf(block))) differences.push("transactions");
-  if (diff.postExecTransaction) return { block, sealedHash: sealed?.hash, differences };
-  if (!isQuantity(header?.gasUsed) || BigInt(header.gasUsed) !== diff.gasUsed) differences.push("gas");
-  if (!sealed || formatData(sealed.logsBloom) !== diff.logsBloom) differences.push("bloom");
-  if (!ignoresReceiptsRoot && !isSameHash(header?.receiptsRoot, diff.receiptsRoot)) differences.push("receiptsRoot");
+  if (!isSameHash(header?.transactionsRoot, transactionsRootOf(block))) {
+    differences.push("transactions");
+  }
+  if (diff.postExecTransaction) {
+    return { block, sealedHash: sealed?.hash, differences };
+  }
+  if (!isQuantity(header?.gasUsed) || BigInt(header.gasUsed) !== diff.gasUsed) {
+    differences.push("gas");
+  }
+  if (!sealed || formatData(sealed.logsBloom) !== diff.logsBloom) {
+    differences.push("bloom");
+  }
+  if (!ignoresReceiptsRoot && !isSameHash(header?.receiptsRoot, diff.receiptsRoot)) {
+    differences.push("receiptsRoot");
+  }
   return { block, sealedHash: sealed?.hash, differences };
 };
 
@@ -89,7 +101,11 @@ const isChildOf = (block: PendingBlockState, number: bigint, hash: Hash): boolea
   block.environment.number === number + 1n && block.environment.parentHash === hash;
 
 const nameOf = (chain: PendingChain, isOrphaned: boolean, above: PendingBlockState | undefined): Reconciliation => {
-  if (chain.blocks.length === 0) return "idle";
-  if (isOrphaned) return "reorganised";
+  if (chain.blocks.length === 0) {
+    return "idle";
+  }
+  if (isOrphaned) {
+    return "reorganised";
+  }
   return above ? "continued" : "caughtUp";
 };

@@ -41,7 +41,9 @@ export const createSharedNonces = (nonces: SubmittedNonces, values: SharedValues
     for (let reads = 0; reads < MAX_READS; reads++) {
       const value = await values.get(keyOf(sender, next));
       const hash = value && decoder.decode(value);
-      if (!isHash(hash)) break;
+      if (!isHash(hash)) {
+        break;
+      }
       nonces.recordSubmitted(hash, sender, next);
       next = nonces.advance(sender, next);
     }

@@ -64,7 +64,9 @@ export class Speculation {
 
   /** The state of these transactions was fetched, as far as a node could report it. */
   close(positions: readonly number[]): void {
-    for (const position of positions) this.#open.delete(position);
+    for (const position of positions) {
+      this.#open.delete(position);
+    }
   }
 
   /** The transaction lacked a value after all. */
@@ -78,15 +80,23 @@ export class Speculation {
     const hinted: number[] = [];
     const hint: PlainCall[] = [];
     const untilMs = performance.now() + ROUND_MS;
-    if (this.#guessed > MAX_GUESSED) return { keys: keys.keys(), hint, hinted };
+    if (this.#guessed > MAX_GUESSED) {
+      return { keys: keys.keys(), hint, hinted };
+    }
     for (const position of this.#open) {
       const prepared = this.#transactionAt(position, from);
-      if (!prepared || performance.now() > untilMs) continue;
+      if (!prepared || performance.now() > untilMs) {
+        continue;
+      }
       const earlier = this.#rounds.has(position) ? undefined : this.#options.readSets.of(prepared.transaction);
       const missing = await this.#explore(position, prepared, isUrgent);
-      if (!missing) continue;
+      if (!missing) {
+        continue;
+      }
       keys.add(missing);
-      if (earlier) keys.add(earlier);
+      if (earlier) {
+        keys.add(earlier);
+      }
       if (hint.length < MAX_HINTS && this.#needsHint(position, prepared, missing)) {
         this.#hinted.add(position);
         hinted.push(position);
@@ -100,13 +110,17 @@ export class Speculation {
   /** Transactions before `from` have run, and are closed here. */
   #transactionAt(position: number, from: number): Prepared | undefined {
     const prepared = position < from ? undefined : this.#options.transactions[position];
-    if (!prepared) this.#open.delete(position);
+    if (!prepared) {
+      this.#open.delete(position);
+    }
     return prepared;
   }
 
   /** A trace is worth its price if code is missing, or after more than one round. Each transaction is traced once. */
   #needsHint(position: number, prepared: Prepared, missing: StateKeys): boolean {
-    if (this.#hinted.has(position)) return false;
+    if (this.#hinted.has(position)) {
+      return false;
+    }
     return lacksCode(prepared, missing) || (this.#rounds.get(position) ?? 0) > 1;
   }
 

@@ -17,9 +17,15 @@ export const createStateKeySet = (): StateKeySet => {
       return accounts.size + slots.size + blockHashes.size;
     },
     add: (keys) => {
-      for (const address of keys.accounts) accounts.add(address);
-      for (const slot of keys.slots) slots.set(slot[0] + slot[1], slot);
-      for (const number of keys.blockHashes) blockHashes.add(number);
+      for (const address of keys.accounts) {
+        accounts.add(address);
+      }
+      for (const slot of keys.slots) {
+        slots.set(slot[0] + slot[1], slot);
+      }
+      for (const number of keys.blockHashes) {
+        blockHashes.add(number);
+      }
     },
     keys: () => ({ accounts: [...accounts], slots: [...slots.values()], blockHashes: [...blockHashes] }),
   };

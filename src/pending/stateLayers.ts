@@ -18,7 +18,9 @@ export const layerFromChanges = (changes: StateChanges): Layer =>
   new Map(changes.entries().map(([address, change]) => [address, entryOf(change)]));
 
 const mergeEntry = (older: LayerEntry | undefined, newer: LayerEntry): LayerEntry => {
-  if (!older) return newer;
+  if (!older) {
+    return newer;
+  }
   const { written } = newer;
   // Earlier code stays valid, unless the account was destroyed or created again.
   const code = written.code ?? (written.isCleared ? undefined : older.written.code);
@@ -31,7 +33,9 @@ const mergeEntry = (older: LayerEntry | undefined, newer: LayerEntry): LayerEntr
 export const mergeLayers = (layers: readonly Layer[]): Layer => {
   const merged = new Map<Address, LayerEntry>();
   for (const layer of layers) {
-    for (const [address, entry] of layer) merged.set(address, mergeEntry(merged.get(address), entry));
+    for (const [address, entry] of layer) {
+      merged.set(address, mergeEntry(merged.get(address), entry));
+    }
   }
   return merged;
 };
@@ -55,7 +59,9 @@ const layerOfBlock = (block: PendingBlockState): Layer => {
 /** Returns the layers of these blocks, newest first: one for each flashblock of the newest block, one for each older block. */
 export const stackLayers = (blocks: readonly PendingBlockState[]): readonly Layer[] => {
   const newest = blocks.at(-1);
-  if (!newest) return [];
+  if (!newest) {
+    return [];
+  }
   return [...blocks.slice(0, -1).map(layerOfBlock), ...layersOf(newest)].reverse();
 };
 
@@ -64,10 +70,14 @@ export const findAccount = (layers: readonly Layer[], address: Address): Written
   let account: WrittenAccount | undefined;
   for (const layer of layers) {
     const written = layer.get(address)?.written;
-    if (!written) continue;
+    if (!written) {
+      continue;
+    }
     account ??= written;
     // An older layer may have the code, or show that the account's slots in the base are cleared.
-    if (written.isCleared) return { ...account, ...codeOf(account, written), isCleared: true };
+    if (written.isCleared) {
+      return { ...account, ...codeOf(account, written), isCleared: true };
+    }
     account = { ...account, ...codeOf(account, written) };
   }
   return account;
@@ -85,8 +95,12 @@ export const findSlot = (layers: readonly Layer[], address: Address, slot: Hash)
   for (const layer of layers) {
     const entry = layer.get(address);
     const value = entry?.slots.get(slot);
-    if (value) return value;
-    if (entry?.written.isCleared) return NOTHING;
+    if (value) {
+      return value;
+    }
+    if (entry?.written.isCleared) {
+      return NOTHING;
+    }
   }
   return undefined;
 };

@@ -32,7 +32,9 @@ export class StateRequests {
   }
 
   rejectAll(reason: string): void {
-    for (const { reject } of this.#open.values()) reject(new Error(reason));
+    for (const { reject } of this.#open.values()) {
+      reject(new Error(reason));
+    }
     this.#open.clear();
   }
 }

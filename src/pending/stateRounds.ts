@@ -96,7 +96,9 @@ export class StateRounds {
 
   /** Fetches the state that the transactions will read, until they run or nothing is missing. */
   runAhead(): void {
-    if (this.#isAhead || this.#hasStarted) return;
+    if (this.#isAhead || this.#hasStarted) {
+      return;
+    }
     this.#isAhead = true;
     void this.#loopAhead();
   }
@@ -106,7 +108,9 @@ export class StateRounds {
       while (!this.#hasStarted && !this.#options.isVoid()) {
         const round = this.#next(undefined, 0);
         this.#roundAhead = round;
-        if ((await round).requested === 0) break;
+        if ((await round).requested === 0) {
+          break;
+        }
       }
     } catch {
       // The read is retried when the transactions run.
@@ -128,7 +132,9 @@ export class StateRounds {
     }
     this.#speculation.reopen(from);
     const prepared = transactions[from];
-    if (prepared) readSets.learn(prepared.transaction, lacking);
+    if (prepared) {
+      readSets.learn(prepared.transaction, lacking);
+    }
     await this.#fetchWithRetries(lacking, from, this.#startedMs);
   }
 
@@ -138,7 +144,9 @@ export class StateRounds {
     for (;;) {
       this.#checkLimits(startedMs, lastError);
       try {
-        if (await this.#fetchOnce(lacking, from)) return;
+        if (await this.#fetchOnce(lacking, from)) {
+          return;
+        }
       } catch (error) {
         lastError = `: ${this.#reportRetry(error).message}`;
         await wait(pauseMs);
@@ -149,9 +157,13 @@ export class StateRounds {
 
   #checkLimits(startedMs: number, lastError: string): void {
     const { isVoid, deadlineMs } = this.#options;
-    if (isVoid()) throw new VoidWork();
+    if (isVoid()) {
+      throw new VoidWork();
+    }
     const untilMs = Math.min(startedMs + TIMEOUT_MS, deadlineMs() ?? Number.POSITIVE_INFINITY);
-    if (performance.now() <= untilMs) return;
+    if (performance.now() <= untilMs) {
+      return;
+    }
     throw new Unreadable("unreadable", `its state was not fetched in time${lastError}`);
   }
 
@@ -159,14 +171,20 @@ export class StateRounds {
   async #fetchOnce(lacking: StateKeys, from: number): Promise<boolean> {
     const { requested } = await this.#next(lacking, from);
     this.#idleRounds = requested === 0 ? this.#idleRounds + 1 : 0;
-    if (this.#idleRounds > MAX_IDLE_ROUNDS) throw new Unreadable("failed", "fetched state is still missing");
+    if (this.#idleRounds > MAX_IDLE_ROUNDS) {
+      throw new Unreadable("failed", "fetched state is still missing");
+    }
     return requested === 0 || !this.#speculation.isOpen(from);
   }
 
   /** Reports an error that a retry may resolve. Throws other errors. */
   #reportRetry(error: unknown): Error {
-    if (error instanceof Unreadable) throw error;
-    if (this.#options.isVoid()) throw new VoidWork();
+    if (error instanceof Unreadable) {
+      throw error;
+    }
+    if (this.#options.isVoid()) {
+      throw new VoidWork();
+    }
     const cause = error instanceof Error ? error : new Error(String(error));
     this.#options.onRetry(cause);
     return cause;
@@ -176,12 +194,20 @@ export class StateRounds {
     const { work, engine } = this.#options;
     const { keys, hint, hinted } = await this.#speculation.next(from, lacking !== undefined);
     const wanted = createStateKeySet();
-    if (this.#fetched === 0) wanted.add(standardKeys(work, engine.rules));
+    if (this.#fetched === 0) {
+      wanted.add(standardKeys(work, engine.rules));
+    }
     wanted.add(keys);
-    if (wanted.size > 0) wanted.add(this.#predicted);
-    if (lacking) wanted.add(lacking);
+    if (wanted.size > 0) {
+      wanted.add(this.#predicted);
+    }
+    if (lacking) {
+      wanted.add(lacking);
+    }
     const fetched = await this.#options.base.fetch(wanted.keys(), hint);
-    if (fetched.traced > 0) this.#speculation.close(hinted);
+    if (fetched.traced > 0) {
+      this.#speculation.close(hinted);
+    }
     const usesPredictions = fetched.traced === 0 && this.#fetched < MAX_PREDICTED;
     this.#predicted = usesPredictions ? fetched.predicted : NO_KEYS;
     this.#fetched += fetched.requested + fetched.traced;

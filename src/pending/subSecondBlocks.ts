@@ -9,7 +9,9 @@ const FAST_SPAN_SECONDS = 3n;
  * (docs/reference/flashblocks.md, Sub-second blocks).
  */
 export const hasSubSecondBlocks = (heads: Heads): boolean => {
-  if (heads.header(heads.latest.number)?.timestampMs !== undefined) return true;
+  if (heads.header(heads.latest.number)?.timestampMs !== undefined) {
+    return true;
+  }
   const earlier = heads.at(heads.latest.number - FAST_SPAN_BLOCKS);
   return earlier !== undefined && heads.latest.timestamp - earlier.timestamp <= FAST_SPAN_SECONDS;
 };

@@ -50,15 +50,23 @@ export const createSubmittedNonces = ({ find, head, now, onDropped }: AcceptedNo
   const remove = (sender: Address, nonce: bigint, hash?: Hash): void => {
     const nonces = senders.get(sender);
     // If another transaction has replaced this one, it stays.
-    if (!nonces || (hash !== undefined && nonces.get(nonce)?.hash !== hash)) return;
+    if (!nonces || (hash !== undefined && nonces.get(nonce)?.hash !== hash)) {
+      return;
+    }
     nonces.delete(nonce);
-    if (nonces.size === 0) senders.delete(sender);
+    if (nonces.size === 0) {
+      senders.delete(sender);
+    }
   };
 
   const removeOld = (): void => {
     const oldestMs = now() - TTL_MS;
     for (const [sender, nonces] of senders) {
-      for (const [nonce, { acceptedAtMs }] of nonces) if (acceptedAtMs < oldestMs) remove(sender, nonce);
+      for (const [nonce, { acceptedAtMs }] of nonces) {
+        if (acceptedAtMs < oldestMs) {
+          remove(sender, nonce);
+        }
+      }
     }
   };
 
@@ -70,27 +78,41 @@ export const createSubmittedNonces = ({ find, head, now, onDropped }: AcceptedNo
       const nonces = senders.get(sender) ?? new Map<bigint, Accepted>();
       senders.delete(sender);
       senders.set(sender, nonces);
-      if (nonces.size < MAX_OF_SENDER) nonces.set(nonce, { hash, acceptedAtMs: now(), misses: 0 });
-      if (senders.size > MAX_SENDERS) senders.delete(senders.keys().next().value ?? sender);
+      if (nonces.size < MAX_OF_SENDER) {
+        nonces.set(nonce, { hash, acceptedAtMs: now(), misses: 0 });
+      }
+      if (senders.size > MAX_SENDERS) {
+        senders.delete(senders.keys().next().value ?? sender);
+      }
     },
     advance: (sender, nonce) => {
       const nonces = senders.get(sender);
-      if (!nonces) return nonce;
+      if (!nonces) {
+        return nonce;
+      }
       let next = nonce;
-      while (nonces.has(next)) next++;
+      while (nonces.has(next)) {
+        next++;
+      }
       return next;
     },
     review: async () => {
       removeOld();
       const reviewed = listAccepted().slice(0, MAX_REVIEWED);
-      if (reviewed.length === 0) return;
+      if (reviewed.length === 0) {
+        return;
+      }
       const transactions = await find(reviewed.map(({ accepted }) => accepted.hash));
       for (const [position, { sender, nonce, accepted }] of reviewed.entries()) {
         const transaction = transactions[position];
         accepted.misses = transaction === null ? accepted.misses + 1 : 0;
         const isDropped = accepted.misses >= MAX_MISSES;
-        if (isDropped || isSealedBelow(transaction, head())) remove(sender, nonce, accepted.hash);
-        if (isDropped) onDropped?.(sender, nonce);
+        if (isDropped || isSealedBelow(transaction, head())) {
+          remove(sender, nonce, accepted.hash);
+        }
+        if (isDropped) {
+          onDropped?.(sender, nonce);
+        }
       }
     },
   };

@@ -13,15 +13,21 @@ export interface SubmittedTransaction {
 
 /** Parses a raw transaction. Returns undefined if it is not hex data. */
 export const parseSubmitted = (raw: string): SubmittedTransaction | undefined => {
-  if (!isData(raw)) return undefined;
+  if (!isData(raw)) {
+    return undefined;
+  }
   const bytes = parseData(raw);
   try {
     const transaction = parseTransaction(bytes);
-    if (transaction.type === DEPOSIT_TYPE) return { hash: transaction.hash, sent: undefined };
+    if (transaction.type === DEPOSIT_TYPE) {
+      return { hash: transaction.hash, sent: undefined };
+    }
     const sender = recoverSender(transaction);
     return { hash: transaction.hash, sent: sender && { sender, nonce: transaction.nonce } };
   } catch (error) {
-    if (!(error instanceof InvalidTransaction)) throw error;
+    if (!(error instanceof InvalidTransaction)) {
+      throw error;
+    }
     // A node may accept a type that is not implemented here.
     return { hash: formatData(keccak256(bytes)), sent: undefined };
   }

@@ -9,13 +9,17 @@ import { L1ReceiptFields } from "./l1ReceiptFields.ts";
 
 /** Returns the sender. The executor has recovered it, unless the execution is late. */
 const senderOf = (applied: AppliedTransaction, transaction: Transaction): Address => {
-  if (applied.sender !== undefined) return applied.sender;
+  if (applied.sender !== undefined) {
+    return applied.sender;
+  }
   return (transaction.type === DEPOSIT_TYPE ? transaction.from : recoverSender(transaction)) ?? ZERO_ADDRESS;
 };
 
 /** Returns the receipt fields that a deposit transaction contains. */
 const depositFields = ({ receipt }: AppliedTransaction) => {
-  if (receipt?.depositNonce === undefined) return {};
+  if (receipt?.depositNonce === undefined) {
+    return {};
+  }
   const { depositNonce, depositReceiptVersion } = receipt;
   return { depositNonce, ...(depositReceiptVersion === undefined ? {} : { depositReceiptVersion }) };
 };
@@ -58,7 +62,9 @@ const parse = ({ raw }: AppliedTransaction): Transaction | undefined => {
   try {
     return parseTransaction(parseData(raw));
   } catch (error) {
-    if (error instanceof InvalidTransaction) return undefined;
+    if (error instanceof InvalidTransaction) {
+      return undefined;
+    }
     throw error;
   }
 };
@@ -72,7 +78,9 @@ export class TransactionFormatter {
   /** The text is the same after each message of the block: a pending transaction has no block hash, because the hash changes. */
   transaction(block: PendingBlockState, applied: AppliedTransaction, index: number): string {
     const cached = this.#texts.get(applied);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) {
+      return cached;
+    }
     const transaction = this.#parse(applied);
     const text = JSON.stringify(
       transaction ? formatKnown(block, applied, transaction, index) : formatUnknown(block, applied, index),
@@ -84,7 +92,9 @@ export class TransactionFormatter {
   /** Returns `undefined` if the receipt is not known, or if the transaction's type is not known. */
   receipt(block: PendingBlockState, blockHash: Hash, applied: AppliedTransaction, index: number): string | undefined {
     const transaction = this.#parse(applied);
-    if (!applied.receipt || !transaction) return undefined;
+    if (!applied.receipt || !transaction) {
+      return undefined;
+    }
     const { number, timestamp, baseFeePerGas } = block.environment;
     return JSON.stringify(
       formatReceipt(applied.receipt, {
@@ -103,7 +113,9 @@ export class TransactionFormatter {
   }
 
   #parse(applied: AppliedTransaction): Transaction | undefined {
-    if (!this.#parsed.has(applied)) this.#parsed.set(applied, parse(applied));
+    if (!this.#parsed.has(applied)) {
+      this.#parsed.set(applied, parse(applied));
+    }
     return this.#parsed.get(applied);
   }
 }

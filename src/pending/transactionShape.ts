@@ -24,12 +24,16 @@ export const createTransactionShape = (
       return hasTimestamp;
     },
     refresh: async (blockHash) => {
-      if (isReading || now() - readAtMs < REFRESH_MS) return;
+      if (isReading || now() - readAtMs < REFRESH_MS) {
+        return;
+      }
       isReading = true;
       try {
         const transaction = await read("eth_getTransactionByBlockHashAndIndex", [blockHash, "0x0"]);
         // An empty block has no transaction. The next head is tried.
-        if (typeof transaction !== "object" || transaction === null) return;
+        if (typeof transaction !== "object" || transaction === null) {
+          return;
+        }
         hasTimestamp = "blockTimestamp" in transaction && typeof transaction.blockTimestamp === "string";
         readAtMs = now();
       } finally {

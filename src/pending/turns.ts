@@ -16,9 +16,13 @@ export const createTurns = (): Turns => {
   const work = async (): Promise<void> => {
     isRunning = true;
     for (;;) {
-      if (urgent.length === 0 && idle.length > 0) await turn();
+      if (urgent.length === 0 && idle.length > 0) {
+        await turn();
+      }
       const next = urgent.shift() ?? idle.shift();
-      if (!next) break;
+      if (!next) {
+        break;
+      }
       await next();
     }
     isRunning = false;
@@ -27,7 +31,9 @@ export const createTurns = (): Turns => {
   const enter = <T>(queue: (() => Promise<void>)[], job: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       queue.push(() => job().then(resolve, reject));
-      if (!isRunning) void work();
+      if (!isRunning) {
+        void work();
+      }
     });
 
   return { urgent: (job) => enter(urgent, job), idle: (job) => enter(idle, job) };

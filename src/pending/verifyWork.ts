@@ -29,7 +29,9 @@ export const extend = (
 ): ExecutedFlashblock => {
   const earlier = work.index === 0 ? undefined : before;
   const bloom = Uint8Array.from(earlier?.bloom ?? createBloom());
-  for (const { logsBloom } of receipts) orBloom(bloom, logsBloom);
+  for (const { logsBloom } of receipts) {
+    orBloom(bloom, logsBloom);
+  }
   return {
     id: work.id,
     before: work.before,
@@ -47,7 +49,11 @@ export const compare = (
   work: Work,
   executed: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
 ): UnverifiedReason | undefined => {
-  if (executed.gasUsed !== work.expected.gasUsed) return "gas";
-  if (formatData(executed.bloom) !== work.expected.logsBloom) return "bloom";
+  if (executed.gasUsed !== work.expected.gasUsed) {
+    return "gas";
+  }
+  if (formatData(executed.bloom) !== work.expected.logsBloom) {
+    return "bloom";
+  }
   return orderedTrieRoot(executed.encodedReceipts) === work.expected.receiptsRoot ? undefined : "receiptsRoot";
 };

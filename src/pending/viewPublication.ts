@@ -53,19 +53,27 @@ export class ViewPublication {
   /** `blocks` are the pending blocks above the head. */
   publish(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): void {
     const view = this.#build(head, blocks, serving);
-    if (this.#current && isSame(view, this.#current)) return;
+    if (this.#current && isSame(view, this.#current)) {
+      return;
+    }
     this.#current = view;
-    for (const block of view.pending.blocks) this.#recent.add(block);
+    for (const block of view.pending.blocks) {
+      this.#recent.add(block);
+    }
     const served = serving.blocksFrom === "view" ? blocks : [];
     const { extended, removed, dropped } = this.#published.next(served, head.latest.number);
-    for (const { number, part } of dropped) this.#options.dropped.markMissing(number, [part]);
+    for (const { number, part } of dropped) {
+      this.#options.dropped.markMissing(number, [part]);
+    }
     this.#options.dropped.unmark(served.flatMap(({ parts }) => parts));
     this.#emit({ view, extended, removed });
   }
 
   /** Publishes the removal of logs that no block contains. */
   publishRemoved(removed: readonly Body[]): void {
-    if (this.#current && removed.length > 0) this.#emit({ view: this.#current, extended: [], removed });
+    if (this.#current && removed.length > 0) {
+      this.#emit({ view: this.#current, extended: [], removed });
+    }
   }
 
   #build(head: Heads, blocks: readonly PendingBlockState[], serving: Serving): WholeView {
@@ -84,6 +92,8 @@ export class ViewPublication {
   }
 
   #emit(change: PendingChange): void {
-    for (const listener of this.#listeners) listener(change);
+    for (const listener of this.#listeners) {
+      listener(change);
+    }
   }
 }

@@ -44,7 +44,9 @@ export const parseCall = (value: unknown, path: string): CallRequest => {
   const at = (name: string) => `${path}.${name}`;
   // `type` is only validated. The other fields decide the type of the transaction.
   const type = parseUint64(fields.type, at("type")) ?? 0n;
-  if (type > LAST_KNOWN_TYPE) throw new NotExecutableError(`unsupported transaction type ${type}`);
+  if (type > LAST_KNOWN_TYPE) {
+    throw new NotExecutableError(`unsupported transaction type ${type}`);
+  }
   return {
     from: parseAddress(fields.from, at("from")) ?? ZERO_ADDRESS,
     to: parseAddress(fields.to, at("to")) ?? null,
@@ -91,6 +93,8 @@ const parseAuthorization = (value: unknown, path: string): Authorization => {
 };
 
 const required = <T>(value: T | undefined, path: string): T => {
-  if (value === undefined) throw invalidParams(`${path} is missing`);
+  if (value === undefined) {
+    throw invalidParams(`${path} is missing`);
+  }
   return value;
 };

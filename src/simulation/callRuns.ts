@@ -42,7 +42,9 @@ const decoder = new TextDecoder();
 export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
   const trial = prepare(input, host);
   const result = await host.withState((reader) => trial.run(reader, trial.gas));
-  if (result.status !== "success") throw failure(result);
+  if (result.status !== "success") {
+    throw failure(result);
+  }
   return formatData(result.returnData);
 };
 
@@ -92,7 +94,9 @@ interface Trial {
 
 const prepare = (input: CallInput, host: Host): Trial => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
-  if (!Array.isArray(params) || params[0] === undefined) throw invalidParams("missing value for required argument 0");
+  if (!Array.isArray(params) || params[0] === undefined) {
+    throw invalidParams("missing value for required argument 0");
+  }
   const call = parseCall(params[0], "call");
   const states = parseStateOverrides(params[2], "stateOverrides");
   const overrides = parseBlockOverrides(params[3], "blockOverrides");
@@ -140,7 +144,9 @@ const prepare = (input: CallInput, host: Host): Trial => {
           },
         );
       } catch (error) {
-        if (!(error instanceof TransactionError)) throw error;
+        if (!(error instanceof TransactionError)) {
+          throw error;
+        }
         throw new RpcError(CODES.SERVER, `err: ${error.message} (supplied gas ${gas})`, { cause: error });
       }
     },
@@ -163,7 +169,9 @@ const environmentOf = (
 });
 
 const failure = (result: TransactionResult): RpcError => {
-  if (result.status === "halt") return new RpcError(CODES.SERVER, result.halt ?? "execution failed");
+  if (result.status === "halt") {
+    return new RpcError(CODES.SERVER, result.halt ?? "execution failed");
+  }
   const reason = revertReason(result.returnData);
   const message = reason === undefined ? "execution reverted" : `execution reverted: ${reason}`;
   return new RpcError(SIMULATE_CODES.REVERTED, message, { data: formatData(result.returnData) });
@@ -173,21 +181,33 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   const { call } = trial;
   const isTransfer = call.input.length === 0 && call.to !== null && trial.state(reader).codeOf(call.to).length === 0;
   let high = await highest(trial, reader);
-  if (isTransfer && (await succeeds(trial, reader, TRANSFER_GAS)) !== undefined) return TRANSFER_GAS;
+  if (isTransfer && (await succeeds(trial, reader, TRANSFER_GAS)) !== undefined) {
+    return TRANSFER_GAS;
+  }
   const first = await trial.run(reader, high);
-  if (first.status === "revert") throw failure(first);
-  if (first.status === "halt") throw new RpcError(CODES.SERVER, `gas required exceeds allowance (${high})`);
+  if (first.status === "revert") {
+    throw failure(first);
+  }
+  if (first.status === "halt") {
+    throw new RpcError(CODES.SERVER, `gas required exceeds allowance (${high})`);
+  }
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
   if (optimistic < high) {
-    if ((await succeeds(trial, reader, optimistic)) === undefined) low = optimistic;
-    else high = optimistic;
+    if ((await succeeds(trial, reader, optimistic)) === undefined) {
+      low = optimistic;
+    } else {
+      high = optimistic;
+    }
   }
   while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_ERROR) {
     // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
-    if ((await succeeds(trial, reader, middle)) === undefined) low = middle;
-    else high = middle;
+    if ((await succeeds(trial, reader, middle)) === undefined) {
+      low = middle;
+    } else {
+      high = middle;
+    }
   }
   return high;
 };
@@ -199,10 +219,14 @@ const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
   if (price > 0n) {
     const available = trial.state(reader).balanceOf(call.from) - call.value;
-    if (available < 0n) throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
+    if (available < 0n) {
+      throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
+    }
     high = smaller(high, available / price);
   }
-  if (engine.isActive(7825)) high = smaller(high, MAX_TRANSACTION_GAS);
+  if (engine.isActive(7825)) {
+    high = smaller(high, MAX_TRANSACTION_GAS);
+  }
   return larger(smaller(high, gasCap), 0n);
 };
 
@@ -212,7 +236,9 @@ const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise
     return result.status === "success" ? result : undefined;
   } catch (error) {
     // The gas does not suffice to start.
-    if (error instanceof RpcError) return undefined;
+    if (error instanceof RpcError) {
+      return undefined;
+    }
     throw error;
   }
 };

@@ -86,7 +86,9 @@ const formatCall = (call: SimulatedCall, logs: readonly unknown[], errorShape: E
   const { result, isCapped } = call;
   const { status, returnData, gasUsed, maxUsedGas } = result;
   const used = { gasUsed: formatQuantity(gasUsed), maxUsedGas: formatQuantity(maxUsedGas) };
-  if (status === "success") return { returnData: formatData(returnData), logs, ...used, status: "0x1" };
+  if (status === "success") {
+    return { returnData: formatData(returnData), logs, ...used, status: "0x1" };
+  }
   const failed = { returnData: "0x", logs, ...used, status: "0x0" };
   if (status === "halt") {
     const message = `${result.halt ?? "execution failed"}${isCapped ? CAPPED : ""}`;

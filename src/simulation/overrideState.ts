@@ -22,12 +22,18 @@ export const overrideState = (
   const moved = new Map<Address, Address | null>();
   const destinations = new Set<Address>();
   for (const [address, override] of overrides) {
-    if (destinations.has(address)) throw overrideError(address, "has already been overridden by a precompile");
+    if (destinations.has(address)) {
+      throw overrideError(address, "has already been overridden by a precompile");
+    }
     const precompile = precompileAt.get(address);
     const { movePrecompileTo: to } = override;
     if (to !== undefined) {
-      if (precompile === undefined) throw overrideError(address, "is not a precompile");
-      if (overridden.has(to)) throw overrideError(to, "is already overridden");
+      if (precompile === undefined) {
+        throw overrideError(address, "is not a precompile");
+      }
+      if (overridden.has(to)) {
+        throw overrideError(to, "is already overridden");
+      }
       precompileAt.set(to, precompile);
       moved.set(to, precompile);
       destinations.add(to);
@@ -51,8 +57,12 @@ const overrideAccount = (state: StateOverlay, address: Address, override: Accoun
   if (nonce !== undefined || balance !== undefined) {
     state.setAccount(address, nonce ?? state.nonceOf(address), balance ?? state.balanceOf(address));
   }
-  if (code !== undefined) state.setCode(address, code);
-  if (override.state !== undefined) state.clear(address);
+  if (code !== undefined) {
+    state.setCode(address, code);
+  }
+  if (override.state !== undefined) {
+    state.clear(address);
+  }
   for (const [slot, value] of override.state ?? override.stateDiff ?? []) {
     state.setStorage(address, slot, stripZeros(parseData(value)));
   }

@@ -9,7 +9,9 @@ const wrong = (name: string) => new Error(`a node's block has no ${name}`);
 export const parseParent = (fields: HeaderFields): ParentBlock => {
   const quantity = (name: string) => {
     const value = optional(name);
-    if (value === undefined) throw wrong(name);
+    if (value === undefined) {
+      throw wrong(name);
+    }
     return value;
   };
   const optional = (name: string) => {
@@ -18,8 +20,12 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
   };
   const unknown = unknownFields(fields);
   const { hash, miner, extraData, mixHash, parentBeaconBlockRoot } = fields;
-  if (!isHash(hash)) throw wrong("hash");
-  if (!isAddress(miner)) throw wrong("miner");
+  if (!isHash(hash)) {
+    throw wrong("hash");
+  }
+  if (!isAddress(miner)) {
+    throw wrong("miner");
+  }
   return {
     hash,
     miner,

@@ -72,10 +72,16 @@ const decoder = new TextDecoder();
 export const parsePayload = (paramsText: Uint8Array, limits: PayloadLimits): Payload => {
   const params: unknown = JSON.parse(decoder.decode(paramsText));
   const fields = Array.isArray(params) ? parseFields(params[0], "payload") : undefined;
-  if (fields === undefined) throw invalidParams("missing value for required argument 0");
+  if (fields === undefined) {
+    throw invalidParams("missing value for required argument 0");
+  }
   const blocks = parseList(fields.blockStateCalls, "blockStateCalls") ?? [];
-  if (blocks.length === 0) throw new RpcError(CODES.INVALID_PARAMS, "empty input");
-  if (blocks.length > limits.maxBlocks) throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, "too many blocks");
+  if (blocks.length === 0) {
+    throw new RpcError(CODES.INVALID_PARAMS, "empty input");
+  }
+  if (blocks.length > limits.maxBlocks) {
+    throw new RpcError(SIMULATE_CODES.CLIENT_LIMIT, "too many blocks");
+  }
   checkCalls(blocks, limits);
   return {
     blocks: blocks.map((block, at) => parseBlock(block, `blockStateCalls[${at}]`)),
@@ -145,7 +151,9 @@ export const parseBlockOverrides = (value: unknown, path: string): BlockOverride
 const parseWithdrawal = (value: unknown, path: string): Withdrawal => {
   const fields = parseFields(value, path) ?? {};
   const address = parseAddress(fields.address, `${path}.address`);
-  if (address === undefined) throw invalidParams(`${path}.address is missing`);
+  if (address === undefined) {
+    throw invalidParams(`${path}.address is missing`);
+  }
   return {
     address,
     index: parseUint64(fields.index, `${path}.index`) ?? 0n,
@@ -157,7 +165,9 @@ const parseWithdrawal = (value: unknown, path: string): Withdrawal => {
 export const parseStateOverrides = (value: unknown, path: string): [Address, AccountOverride][] => {
   const overrides = Object.entries(parseFields(value, path) ?? {}).map(([key, entry]): [Address, AccountOverride] => {
     const address = parseAddress(key, path);
-    if (address === undefined) throw invalidParams(`${path} must be an object of addresses`);
+    if (address === undefined) {
+      throw invalidParams(`${path} must be an object of addresses`);
+    }
     return [address, parseAccountOverride(entry, `${path}.${key}`)];
   });
   return overrides.sort(([one], [other]) => (one < other ? -1 : 1));
@@ -177,6 +187,8 @@ const parseAccountOverride = (value: unknown, path: string): AccountOverride => 
 
 const parseSlots = (value: unknown, path: string): ReadonlyMap<Hash, Hash> | undefined => {
   const fields = parseFields(value, path);
-  if (fields === undefined) return undefined;
+  if (fields === undefined) {
+    return undefined;
+  }
   return new Map(Object.entries(fields).map(([slot, word]) => [parseWord(slot, path), parseWord(word, path)]));
 };

@@ -8,7 +8,9 @@ export const prefetchHintOfPayload = (params: readonly unknown[]): PrefetchHint 
   const [payload] = params;
   const blocks = isRecord(payload) ? payload.blockStateCalls : undefined;
   const [block]: unknown[] = Array.isArray(blocks) ? blocks : [];
-  if (!isRecord(block) || !Array.isArray(block.calls)) return undefined;
+  if (!isRecord(block) || !Array.isArray(block.calls)) {
+    return undefined;
+  }
   return { calls: block.calls.filter(isRecord), stateOverrides: block.stateOverrides ?? undefined };
 };
 

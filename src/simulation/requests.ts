@@ -39,7 +39,9 @@ export const runRequests = async (
   ];
   const hash = createHash("sha256");
   for (const [type, request] of requests.entries()) {
-    if (request.length === 0) continue;
+    if (request.length === 0) {
+      continue;
+    }
     hash.update(createHash("sha256").update(Uint8Array.of(type)).update(request).digest());
   }
   return `0x${hash.digest("hex")}`;

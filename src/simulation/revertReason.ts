@@ -30,12 +30,18 @@ export const revertReason = (data: Uint8Array): string | undefined => {
     const code = wordAt(body, 0);
     return PANICS.get(code) ?? `unknown panic code: 0x${code.toString(16)}`;
   }
-  if (selector !== ERROR || body.length < WORD) return undefined;
+  if (selector !== ERROR || body.length < WORD) {
+    return undefined;
+  }
   const start = wordAt(body, 0);
-  if (start + BigInt(WORD) > BigInt(body.length)) return undefined;
+  if (start + BigInt(WORD) > BigInt(body.length)) {
+    return undefined;
+  }
   const length = wordAt(body, Number(start));
   const from = Number(start) + WORD;
-  if (BigInt(from) + length > BigInt(body.length)) return undefined;
+  if (BigInt(from) + length > BigInt(body.length)) {
+    return undefined;
+  }
   return decoder.decode(body.subarray(from, from + Number(length)));
 };
 

@@ -70,7 +70,9 @@ export const simulateBlock = async (
     ? await runRequests({ engine, state, block: environment }, logs, context.forks.depositContract)
     : EMPTY_REQUESTS_HASH;
   const withdrawals = planned.overrides.withdrawals ?? [];
-  for (const { address, amount } of withdrawals) state.addBalance(address, amount * WEI_PER_GWEI);
+  for (const { address, amount } of withdrawals) {
+    state.addBalance(address, amount * WEI_PER_GWEI);
+  }
   state.endTransaction(true);
   const header: BlockHeader = {
     ...start,
@@ -107,8 +109,11 @@ const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: Block
 const beginSystem = async (context: BlockContext, environment: BlockEnvironment, start: HeaderStart): Promise<void> => {
   const execution = { engine: context.engine, state: context.state, block: environment };
   const { parentHash, parentBeaconBlockRoot = ZERO_HASH } = start;
-  if (context.profile === "geth") await beginBlock(execution, { parentHash, parentBeaconBlockRoot });
-  else presetBlock(execution, { parentHash, parentBeaconBlockRoot });
+  if (context.profile === "geth") {
+    await beginBlock(execution, { parentHash, parentBeaconBlockRoot });
+  } else {
+    presetBlock(execution, { parentHash, parentBeaconBlockRoot });
+  }
 };
 
 const realLogs = (logs: readonly EngineLog[]) => logs.filter(({ isTransfer }) => !isTransfer);
@@ -139,7 +144,9 @@ export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Wit
 
 /** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
 const footprintOfCall = ({ rules, state }: BlockContext, { calls }: PlannedBlock): bigint | undefined => {
-  if (!isOpForkActive(rules, "jovian")) return undefined;
+  if (!isOpForkActive(rules, "jovian")) {
+    return undefined;
+  }
   return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(state));
 };
 

@@ -62,7 +62,9 @@ export const simulateCall = async (
 
 const gasOf = (call: CallRequest, left: bigint): bigint => {
   const gas = call.gas ?? left;
-  if (gas <= left) return gas;
+  if (gas <= left) {
+    return gas;
+  }
   throw new RpcError(SIMULATE_CODES.BLOCK_GAS_LIMIT, `block gas limit reached: remaining: ${left}, required: ${gas}`);
 };
 

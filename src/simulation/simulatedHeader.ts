@@ -75,13 +75,19 @@ export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: H
 /** Without validation the base fee is zero, unless the client sets it. */
 const baseFeeOf = (parent: ParentBlock, block: PlannedBlock, options: HeaderOptions): bigint | undefined => {
   const { rules, validates, parentRules } = options;
-  if (!isForkActive(rules, "london")) return undefined;
-  if (block.overrides.baseFeePerGas !== undefined) return block.overrides.baseFeePerGas;
+  if (!isForkActive(rules, "london")) {
+    return undefined;
+  }
+  if (block.overrides.baseFeePerGas !== undefined) {
+    return block.overrides.baseFeePerGas;
+  }
   return validates ? nextBaseFee({ ...parent, extraData: parseData(parent.extraData) }, parentRules) : 0n;
 };
 
 const excessBlobGasOf = (parent: ParentBlock, { rules, parentRules }: HeaderOptions): bigint => {
-  if (rules.blobs === undefined || !isForkActive(parentRules, "cancun")) return 0n;
+  if (rules.blobs === undefined || !isForkActive(parentRules, "cancun")) {
+    return 0n;
+  }
   const { excessBlobGas, blobGasUsed, baseFeePerGas = 0n } = parent;
   return nextExcessBlobGas(
     { excessBlobGas, blobGasUsed, baseFee: baseFeePerGas },

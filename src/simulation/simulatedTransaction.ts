@@ -54,7 +54,9 @@ const encodeTyped = (message: TransactionMessage, chainId: bigint): Uint8Array =
   if (message.type === BLOB_TYPE) {
     fields.push(encodeNumber(message.maxFeePerBlobGas), encodeList(message.blobVersionedHashes.map(encodeData)));
   }
-  if (message.type === SET_CODE_TYPE) fields.push(encodeList(message.authorizationList.map(encodeAuthorization)));
+  if (message.type === SET_CODE_TYPE) {
+    fields.push(encodeList(message.authorizationList.map(encodeAuthorization)));
+  }
   return concatBytes([Uint8Array.of(message.type), encodeList([...fields, ZERO, ZERO, ZERO])]);
 };
 
@@ -139,7 +141,11 @@ export const typeOf = (fields: {
   readonly blobVersionedHashes: readonly Hash[] | undefined;
   readonly authorizationList: readonly unknown[] | undefined;
 }): number => {
-  if (fields.gasPrice !== undefined) return 0;
-  if (fields.authorizationList !== undefined) return SET_CODE_TYPE;
+  if (fields.gasPrice !== undefined) {
+    return 0;
+  }
+  if (fields.authorizationList !== undefined) {
+    return SET_CODE_TYPE;
+  }
   return fields.blobVersionedHashes === undefined ? DYNAMIC_FEE_TYPE : BLOB_TYPE;
 };

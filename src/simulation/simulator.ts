@@ -139,7 +139,9 @@ const localResponse = (body: Uint8Array, { block }: RunBase): RpcResponse => ({
 type Output = Data | bigint | AccessListResult;
 
 const formatOutput = (output: Output): Data | Quantity | object => {
-  if (typeof output === "bigint") return formatQuantity(output);
+  if (typeof output === "bigint") {
+    return formatQuantity(output);
+  }
   return typeof output === "string" ? output : { ...output, gasUsed: formatQuantity(output.gasUsed) };
 };
 

@@ -45,7 +45,9 @@ export interface EventHub {
 const countDelivered = (metrics: Metrics, chain: string) => (kind: SubscriptionKind) => {
   const delivered = metrics.delivered.labels({ chain, kind });
   return (count: number): void => {
-    if (count > 0) delivered.inc(count);
+    if (count > 0) {
+      delivered.inc(count);
+    }
   };
 };
 
@@ -108,7 +110,9 @@ class ChainEventHub implements EventHub {
 
   close(): void {
     this.#ending.abort();
-    for (const stop of this.#stops) stop();
+    for (const stop of this.#stops) {
+      stop();
+    }
   }
 
   #createFlashblocks(counter: ReturnType<typeof countDelivered>): Flashblocks {
@@ -154,8 +158,12 @@ class ChainEventHub implements EventHub {
       this.#flashblocks.onPending(change);
       this.#pendingLogs.onPending(change);
     });
-    if (stopPending) stops.push(stopPending);
-    if (nodePending === undefined) return stops;
+    if (stopPending) {
+      stops.push(stopPending);
+    }
+    if (nodePending === undefined) {
+      return stops;
+    }
     const polling = createNodePending({
       ...nodePending,
       wantsLogs: () => this.#subscribers.pendingLogs.size > 0,
@@ -168,9 +176,13 @@ class ChainEventHub implements EventHub {
 
   #onHead(change: HeadChange): void {
     const [first] = change.to;
-    if (!first) return;
+    if (!first) {
+      return;
+    }
     const last = this.#lastNumber;
-    if (last !== undefined && first.number > last + 1n) this.#options.onMissed(first.number - last - 1n);
+    if (last !== undefined && first.number > last + 1n) {
+      this.#options.onMissed(first.number - last - 1n);
+    }
     this.#lastNumber = change.heads.latest.number;
     this.#sendHeads(change);
     this.#readSealedLogs(change);
@@ -180,7 +192,9 @@ class ChainEventHub implements EventHub {
   #sendLogs({ logs, event }: SealedBlockLogs, removed: boolean): void {
     for (const log of removed ? logs.toReversed() : logs) {
       const receivers = [...this.#subscribers.logs.match(log)].filter(({ since }) => since < event);
-      if (receivers.length > 0) this.#countLogs(broadcast(createNotification(log.body(removed)), receivers));
+      if (receivers.length > 0) {
+        this.#countLogs(broadcast(createNotification(log.body(removed)), receivers));
+      }
     }
   }
 }

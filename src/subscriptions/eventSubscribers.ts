@@ -19,7 +19,9 @@ const registerIn = (
       add(subscription);
     },
     end: () => {
-      if (own) remove(own);
+      if (own) {
+        remove(own);
+      }
     },
   };
 };
@@ -75,7 +77,9 @@ export class EventSubscribers {
       case "newFlashblocks":
         return registerInSet(blocks);
       case "newFlashblockTransactions":
-        if (request.filter) return registerInIndex(matching, request.filter);
+        if (request.filter) {
+          return registerInIndex(matching, request.filter);
+        }
         return registerInSet(request.isFull ? transactions : hashes);
       case "logs":
         return registerInIndex(this.logs, request.filter);

@@ -45,7 +45,9 @@ const localResponse = (body: Uint8Array): RpcResponse => ({ body, status: { hit:
 
 /** Limits a range of new blocks to the filter's own bounds. */
 const withinBounds = (range: BlockRange | undefined, { blocks }: LogQuery): BlockRange | undefined => {
-  if (range === undefined || "blockHash" in blocks) return undefined;
+  if (range === undefined || "blockHash" in blocks) {
+    return undefined;
+  }
   const { fromBlock, toBlock } = blocks;
   const from = typeof fromBlock === "bigint" && fromBlock > range.from ? fromBlock : range.from;
   const to = typeof toBlock === "bigint" && toBlock < range.to ? toBlock : range.to;
@@ -84,13 +86,17 @@ export class FilterChanges {
     // Blocks below a canonical block are canonical too.
     const isCanonical = last !== undefined && heads.at(last.number)?.hash === last.hash;
     const reported = isCanonical ? [last] : await store.blocks(id, version).catch(throwUnreadable);
-    if (reported === undefined) return undefined;
+    if (reported === undefined) {
+      return undefined;
+    }
     const step = filterStep(reported, heads);
     const blocks = step.added ? blocksOf(step.added, heads) : [];
     const { response, added } = query
       ? await this.#readLogs(filter, query, step, context)
       : { response: localResponse(encoder.encode(JSON.stringify(blocks.map(({ hash }) => hash)))), added: NO_LOGS };
-    if (step.gone.length === 0 && blocks.length === 0) return { response, advance: undefined };
+    if (step.gone.length === 0 && blocks.length === 0) {
+      return { response, advance: undefined };
+    }
     const advance = {
       from: version,
       stayed: isCanonical ? undefined : step.stayed.length,
@@ -120,10 +126,14 @@ export class FilterChanges {
     const removed: Uint8Array[] = [];
     for (const [index, block] of gone.entries()) {
       const stored = reported[index];
-      if (stored === undefined) continue;
+      if (stored === undefined) {
+        continue;
+      }
       // Empty logs mean that the store had no room for them.
       const logs = stored.length > 0 ? stored : await readBlockLogs(this.#logs, query, block, context);
-      if (logs.length > 0) removed.push(markRemoved(logs));
+      if (logs.length > 0) {
+        removed.push(markRemoved(logs));
+      }
     }
     return removed;
   }

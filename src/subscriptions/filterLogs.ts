@@ -10,8 +10,13 @@ const decoder = new TextDecoder();
 /** Reads the logs of a response to its end, in the form of `joinLogs`. */
 export const readFilterLogs = async ({ body }: RpcResponse): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = [];
-  if (body instanceof Uint8Array) chunks.push(body);
-  else for await (const chunk of body) chunks.push(chunk);
+  if (body instanceof Uint8Array) {
+    chunks.push(body);
+  } else {
+    for await (const chunk of body) {
+      chunks.push(chunk);
+    }
+  }
   return joinLogs(scanLogs(Buffer.concat(chunks)));
 };
 
@@ -26,6 +31,8 @@ export const removableLogs = (logs: Uint8Array, heads: Heads): FilterAdvance["lo
   [...Map.groupBy(scanLogs(logs), ({ hash }) => hash)].flatMap(([hash, group]) => {
     const number = BigInt(group[0]?.block ?? 0);
     const block = heads.at(number);
-    if (block?.hash !== hash || number <= finalizedNumber(heads)) return [];
+    if (block?.hash !== hash || number <= finalizedNumber(heads)) {
+      return [];
+    }
     return [{ block: { number, hash: block.hash }, logs: joinLogs(group) }];
   });

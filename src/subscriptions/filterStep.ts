@@ -28,7 +28,9 @@ export const blocksOf = ({ from, to }: BlockRange, heads: Heads): BlockId[] => {
   const blocks: BlockId[] = [];
   for (let number = from > heads.oldest ? from : heads.oldest; number <= to; number++) {
     const block = heads.at(number);
-    if (block !== undefined) blocks.push({ number, hash: block.hash });
+    if (block !== undefined) {
+      blocks.push({ number, hash: block.hash });
+    }
   }
   return blocks;
 };

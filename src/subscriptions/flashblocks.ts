@@ -63,25 +63,43 @@ class FlashblockDelivery implements Flashblocks {
   readonly onPending = ({ extended }: PendingChange): void => {
     for (const block of new Set(extended.map((extension) => extension.block))) {
       this.#sentOf(block.number);
-      if (this.#options.subscribers.blocks.size > 0) this.#sendBlock(block.body(true));
+      if (this.#options.subscribers.blocks.size > 0) {
+        this.#sendBlock(block.body(true));
+      }
     }
-    for (const extension of extended) this.#extend(extension);
+    for (const extension of extended) {
+      this.#extend(extension);
+    }
   };
 
   readonly onNodePending = (body: Body): void => {
     const { number, transactions } = parseTransactions(body);
     // A node without its own pending block returns its latest block.
-    if (number === undefined || number <= this.#options.head() || Buffer.compare(body, this.#nodeBody) === 0) return;
+    if (number === undefined || number <= this.#options.head() || Buffer.compare(body, this.#nodeBody) === 0) {
+      return;
+    }
     this.#nodeBody = body;
     const sent = this.#sentOf(number);
-    if (this.#options.subscribers.blocks.size > 0) this.#sendBlock(body);
-    for (const { hash } of transactions) this.#sendHash(sent, String(hash));
+    if (this.#options.subscribers.blocks.size > 0) {
+      this.#sendBlock(body);
+    }
+    for (const { hash } of transactions) {
+      this.#sendHash(sent, String(hash));
+    }
   };
 
   readonly onHead = ({ heads, from, to }: HeadChange): void => {
-    for (const { number } of from) this.#sent.delete(number);
-    for (const block of to) this.#inOrder(() => this.#sendSealed(block));
-    for (const old of this.#sent.keys()) if (old < heads.latest.number - MAX_BLOCKS) this.#sent.delete(old);
+    for (const { number } of from) {
+      this.#sent.delete(number);
+    }
+    for (const block of to) {
+      this.#inOrder(() => this.#sendSealed(block));
+    }
+    for (const old of this.#sent.keys()) {
+      if (old < heads.latest.number - MAX_BLOCKS) {
+        this.#sent.delete(old);
+      }
+    }
   };
 
   get #wantsWhole(): boolean {
@@ -99,7 +117,9 @@ class FlashblockDelivery implements Flashblocks {
     const sent = this.#sentOf(block.number);
     for (let index = fromTransaction; index < toTransaction; index++) {
       const hash = block.transactionHashes[index];
-      if (hash === undefined) continue;
+      if (hash === undefined) {
+        continue;
+      }
       this.#sendHash(sent, hash);
       this.#sendWhole(sent, hash, () => formatPendingTransaction(block, index));
     }
@@ -110,9 +130,13 @@ class FlashblockDelivery implements Flashblocks {
     const isPublished = this.#sent.has(number);
     const sent = this.#sentOf(number);
     const wantsBlock = subscribers.blocks.size > 0 && !isPublished;
-    if (!wantsBlock && subscribers.hashes.size === 0 && !this.#wantsWhole) return;
+    if (!wantsBlock && subscribers.hashes.size === 0 && !this.#wantsWhole) {
+      return;
+    }
     const block = await readSealedTransactions(read, blockHash, () => this.#wantsWhole);
-    if (wantsBlock) this.#sendBlock(block.body);
+    if (wantsBlock) {
+      this.#sendBlock(block.body);
+    }
     for (const { hash, transaction, receipt } of block.transactions) {
       this.#sendHash(sent, hash);
       this.#sendWhole(sent, hash, () => formatWholeTransaction(transaction, receipt));
@@ -125,32 +149,50 @@ class FlashblockDelivery implements Flashblocks {
   }
 
   #sendHash({ hashes }: SentTransactions, hash: string): void {
-    if (hashes.has(hash)) return;
+    if (hashes.has(hash)) {
+      return;
+    }
     hashes.add(hash);
     const receivers = this.#options.subscribers.hashes;
-    if (receivers.size > 0) this.#send(encoder.encode(`"${hash}"`), receivers);
+    if (receivers.size > 0) {
+      this.#send(encoder.encode(`"${hash}"`), receivers);
+    }
   }
 
   /** Sends each transaction once. `format` returns `undefined` if the receipt is not known yet: a later call sends it. */
   #sendWhole({ whole }: SentTransactions, hash: string, format: () => WholeTransaction | undefined): void {
-    if (whole.has(hash)) return;
+    if (whole.has(hash)) {
+      return;
+    }
     const wanted = this.#wantsWhole;
     const transaction = wanted ? format() : undefined;
-    if (wanted && transaction === undefined) return;
+    if (wanted && transaction === undefined) {
+      return;
+    }
     whole.add(hash);
-    if (transaction) this.#send(transaction.body, this.#receiversOf(transaction.logs));
+    if (transaction) {
+      this.#send(transaction.body, this.#receiversOf(transaction.logs));
+    }
   }
 
   #receiversOf(logs: readonly MatchedLog[]): ReadonlySet<Subscription> {
     const { transactions, matching } = this.#options.subscribers;
-    if (matching.size === 0) return transactions;
+    if (matching.size === 0) {
+      return transactions;
+    }
     const receivers = new Set(transactions);
-    for (const log of logs) for (const subscription of matching.match(log)) receivers.add(subscription);
+    for (const log of logs) {
+      for (const subscription of matching.match(log)) {
+        receivers.add(subscription);
+      }
+    }
     return receivers;
   }
 
   #send(body: Body, receivers: ReadonlySet<Subscription>): void {
-    if (receivers.size === 0) return;
+    if (receivers.size === 0) {
+      return;
+    }
     this.#options.onDelivered("newFlashblockTransactions", broadcast(createNotification(body), receivers));
   }
 }

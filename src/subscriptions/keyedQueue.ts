@@ -5,7 +5,9 @@ export const createKeyedQueue = () => {
     const run = (last.get(key) ?? Promise.resolve()).then(task, task);
     last.set(key, run);
     const removeIfLast = (): void => {
-      if (last.get(key) === run) last.delete(key);
+      if (last.get(key) === run) {
+        last.delete(key);
+      }
     };
     run.then(removeIfLast, removeIfLast);
     return run;

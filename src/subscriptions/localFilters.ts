@@ -37,7 +37,9 @@ const advanceFilter = (filter: Filter, { stayed, added, logs: addedLogs, finaliz
   let bytes = logs.values().reduce((sum, { length }) => sum + length, 0);
   for (const { block, logs: text } of addedLogs) {
     const hasRoom = bytes + text.length <= MAX_FILTER_BYTES;
-    if (hasRoom) bytes += text.length;
+    if (hasRoom) {
+      bytes += text.length;
+    }
     logs.set(block.hash, hasRoom ? text : NO_ROOM);
   }
   return { ...filter, version: filter.version + 1, blocks, logs };
@@ -53,7 +55,9 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
   const find = (id: string): Filter | undefined => {
     const atMs = now();
     for (const [each, { expiresAtMs }] of filters) {
-      if (expiresAtMs > atMs) break;
+      if (expiresAtMs > atMs) {
+        break;
+      }
       filters.delete(each);
     }
     return filters.get(id);
@@ -68,13 +72,17 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
     add: async (id, { clientId, query, blocks }) => {
       find(id);
       const own = filters.values().filter((filter) => filter.clientId === clientId);
-      if (filters.size >= maxFilters || own.toArray().length >= maxPerClient) return false;
+      if (filters.size >= maxFilters || own.toArray().length >= maxPerClient) {
+        return false;
+      }
       store(id, { clientId, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
       return true;
     },
     read: async (id) => {
       const filter = find(id);
-      if (filter === undefined) return undefined;
+      if (filter === undefined) {
+        return undefined;
+      }
       store(id, filter);
       return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
     },
@@ -88,7 +96,9 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
     },
     advance: async (id, advance) => {
       const filter = find(id);
-      if (filter === undefined || String(filter.version) !== advance.from) return false;
+      if (filter === undefined || String(filter.version) !== advance.from) {
+        return false;
+      }
       store(id, advanceFilter(filter, advance));
       return true;
     },

@@ -43,21 +43,28 @@ export const createNewHeads = ({
 
   /** Reads the header if the ring does not have it, or if the node sent it without a size. */
   const complete = async (block: RingBlock, header: HeaderFields | undefined): Promise<HeaderFields> => {
-    if (header && hasSize(header)) return header;
+    if (header && hasSize(header)) {
+      return header;
+    }
     try {
       return await readHeader(block);
     } catch (error) {
-      if (header) return header;
+      if (header) {
+        return header;
+      }
       throw error;
     }
   };
 
   return ({ heads, to }) => {
-    if (subscribers.size === 0) return;
+    if (subscribers.size === 0) {
+      return;
+    }
     for (const block of to) {
       const header = heads.header(block.number);
-      if (header && hasSize(header) && waiting === 0) send(header);
-      else {
+      if (header && hasSize(header) && waiting === 0) {
+        send(header);
+      } else {
         waiting++;
         inOrder(async () => {
           try {

@@ -32,11 +32,15 @@ export const createNodePending = (options: NodePendingOptions): { close(): void 
     if (options.wantsLogs()) {
       options.onLogs(parseLogs(await read("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }])));
     }
-    if (options.wantsBlocks()) options.onBlock(await read("eth_getBlockByNumber", ["pending", true]));
+    if (options.wantsBlocks()) {
+      options.onBlock(await read("eth_getBlockByNumber", ["pending", true]));
+    }
   };
 
   const timer = setInterval(() => {
-    if (isPolling || !(options.wantsLogs() || options.wantsBlocks()) || !options.isServing()) return;
+    if (isPolling || !(options.wantsLogs() || options.wantsBlocks()) || !options.isServing()) {
+      return;
+    }
     isPolling = true;
     poll()
       // The next poll or the sealed block delivers what this one missed.

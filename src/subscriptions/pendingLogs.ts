@@ -65,13 +65,17 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
 
   const send = (log: SubscribedLog, removed: boolean, isReceiver: (since: number) => boolean): void => {
     const receivers = [...index.match(log)].filter(({ since }) => isReceiver(since));
-    if (receivers.length > 0) onDelivered(broadcast(createNotification(log.body(removed)), receivers));
+    if (receivers.length > 0) {
+      onDelivered(broadcast(createNotification(log.body(removed)), receivers));
+    }
   };
 
   const sendNew = (logs: readonly SubscribedLog[], event: number): void => {
     for (const log of logs) {
       const ofBlock = sentLogsOf(log.number);
-      if (ofBlock.has(log.key)) continue;
+      if (ofBlock.has(log.key)) {
+        continue;
+      }
       ofBlock.set(log.key, { event, log });
       send(log, false, (since) => since < event);
     }
@@ -81,7 +85,9 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
   const sendRemoved = (number: bigint, key: string, sealed?: SubscribedLog): void => {
     const { event = 0, log = sealed } = sentLogs.get(number)?.get(key) ?? {};
     sentLogs.get(number)?.delete(key);
-    if (log) send(log, true, (since) => since < event);
+    if (log) {
+      send(log, true, (since) => since < event);
+    }
   };
 
   const sendRemovedBodies = (bodies: readonly Body[]): void => {
@@ -92,26 +98,40 @@ export const createPendingLogs = ({ index, events, newest, onDelivered }: Pendin
 
   return {
     onPending: ({ removed, extended }) => {
-      if (index.size === 0) return;
+      if (index.size === 0) {
+        return;
+      }
       const event = events.next();
       sendRemovedBodies(removed);
-      for (const extension of extended) sendNew(logsOf(extension), event);
+      for (const extension of extended) {
+        sendNew(logsOf(extension), event);
+      }
     },
     // A failing node may leave a log out. The sealed block decides which logs are removed.
     onNodePending: (logs) => sendNew(logs, events.next()),
     onSealed: ({ block: { number }, logs, event }) => {
       const ofBlock = sentLogsOf(number);
       const sealedKeys = new Set(logs.map(({ key }) => key));
-      for (const key of [...ofBlock.keys()].filter((each) => !sealedKeys.has(each)).reverse()) sendRemoved(number, key);
+      for (const key of [...ofBlock.keys()].filter((each) => !sealedKeys.has(each)).reverse()) {
+        sendRemoved(number, key);
+      }
       for (const log of logs) {
         const sentEvent = ofBlock.get(log.key)?.event ?? 0;
-        if (newest() >= sentEvent) send(log, false, (since) => since >= sentEvent && since < event);
+        if (newest() >= sentEvent) {
+          send(log, false, (since) => since >= sentEvent && since < event);
+        }
         ofBlock.set(log.key, { event: Math.max(sentEvent, event), log: undefined });
       }
-      for (const old of sentLogs.keys()) if (old < number - MAX_BLOCKS) sentLogs.delete(old);
+      for (const old of sentLogs.keys()) {
+        if (old < number - MAX_BLOCKS) {
+          sentLogs.delete(old);
+        }
+      }
     },
     onUnsealed: ({ block: { number }, logs }) => {
-      for (const log of logs.toReversed()) sendRemoved(number, log.key, log);
+      for (const log of logs.toReversed()) {
+        sendRemoved(number, log.key, log);
+      }
     },
   };
 };

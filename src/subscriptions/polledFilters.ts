@@ -67,18 +67,24 @@ class PolledFilters implements Filters {
   }
 
   async changes(id: unknown, context: RequestContext): Promise<RpcResponse> {
-    if (typeof id !== "string") throw notFound();
+    if (typeof id !== "string") {
+      throw notFound();
+    }
     return this.#inOrder(id.toLowerCase(), () => this.#poll(id, context));
   }
 
   async query(id: unknown): Promise<LogQuery> {
     const { query } = (await this.#find(id)).cursor;
-    if (query === undefined) throw notFound();
+    if (query === undefined) {
+      throw notFound();
+    }
     return query;
   }
 
   async uninstall(id: unknown): Promise<boolean> {
-    if (typeof id !== "string") return false;
+    if (typeof id !== "string") {
+      return false;
+    }
     const { local, shared } = this.#options;
     const key = id.toLowerCase();
     return (await local.remove(key)) || ((await shared?.remove(key).catch(throwUnreadable)) ?? false);
@@ -93,17 +99,23 @@ class PolledFilters implements Filters {
       onLocal?.(error);
       return undefined;
     });
-    if (!(isShared ?? (await local.add(id, filter)))) throw unavailable("Too many filters");
+    if (!(isShared ?? (await local.add(id, filter)))) {
+      throw unavailable("Too many filters");
+    }
     return id;
   }
 
   async #find(id: unknown): Promise<StoredFilter> {
-    if (typeof id !== "string") throw notFound();
+    if (typeof id !== "string") {
+      throw notFound();
+    }
     const { local, shared } = this.#options;
     const key = id.toLowerCase();
     for (const store of shared === undefined ? [local] : [local, shared]) {
       const cursor = await store.read(key).catch(throwUnreadable);
-      if (cursor !== undefined) return { id: key, store, cursor };
+      if (cursor !== undefined) {
+        return { id: key, store, cursor };
+      }
     }
     throw notFound();
   }
@@ -112,10 +124,16 @@ class PolledFilters implements Filters {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const filter = await this.#find(id);
       const change = await this.#changes.read(filter, context);
-      if (change === undefined) continue;
+      if (change === undefined) {
+        continue;
+      }
       const { response, advance } = change;
-      if (advance === undefined) return response;
-      if (await filter.store.advance(filter.id, advance).catch(throwUnreadable)) return response;
+      if (advance === undefined) {
+        return response;
+      }
+      if (await filter.store.advance(filter.id, advance).catch(throwUnreadable)) {
+        return response;
+      }
     }
     throw unavailable("the filter is polled through other replicas at the same time: poll again");
   }

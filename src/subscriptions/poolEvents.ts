@@ -38,8 +38,12 @@ export const createPoolEvents = ({
   /** Returns true if this was the listener's last registration. */
   const release = (isFull: boolean, listener: PoolListener): boolean => {
     listener.registrations--;
-    if (listener.registrations > 0) return false;
-    if (listeners.get(isFull) === listener) listeners.delete(isFull);
+    if (listener.registrations > 0) {
+      return false;
+    }
+    if (listeners.get(isFull) === listener) {
+      listeners.delete(isFull);
+    }
     return true;
   };
 
@@ -61,8 +65,12 @@ export const createPoolEvents = ({
         listener.subscribers.add(subscription);
       },
       end: () => {
-        if (own) listener.subscribers.delete(own);
-        if (release(isFull, listener)) stop();
+        if (own) {
+          listener.subscribers.delete(own);
+        }
+        if (release(isFull, listener)) {
+          stop();
+        }
       },
     };
   };

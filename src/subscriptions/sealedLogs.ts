@@ -54,7 +54,9 @@ class LogStore {
     this.#byHash.set(hash, logs);
     this.#bytes += logs.text.length;
     for (const oldest of this.#byHash.keys()) {
-      if (this.#byHash.size <= MAX_STORED_BLOCKS && this.#bytes <= MAX_STORED_BYTES) return;
+      if (this.#byHash.size <= MAX_STORED_BLOCKS && this.#bytes <= MAX_STORED_BYTES) {
+        return;
+      }
       this.remove(oldest);
     }
   }
@@ -62,7 +64,9 @@ class LogStore {
   /** Removes and returns the logs of a block. */
   remove(hash: Hash): StoredLogs | undefined {
     const logs = this.#byHash.get(hash);
-    if (logs !== undefined) this.#bytes -= logs.text.length;
+    if (logs !== undefined) {
+      this.#bytes -= logs.text.length;
+    }
     this.#byHash.delete(hash);
     return logs;
   }
@@ -80,7 +84,9 @@ class LogReader {
 
   /** Resolves with the JSON text of the logs, or undefined if the block is no longer canonical. */
   async read(block: RingBlock): Promise<Uint8Array | undefined> {
-    if (this.#inFlight >= MAX_IN_FLIGHT) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
     this.#inFlight++;
     try {
       return await this.#fetch(block);
@@ -93,9 +99,13 @@ class LogReader {
   /** Retries until a response arrives, or the block is no longer canonical. */
   async #fetch({ number, hash, logsBloom }: RingBlock): Promise<Uint8Array | undefined> {
     const { current, read, log, signal } = this.#options;
-    if (logsBloom.every((byte) => byte === 0)) return NO_LOGS;
+    if (logsBloom.every((byte) => byte === 0)) {
+      return NO_LOGS;
+    }
     for (let retryMs = FIRST_RETRY_MS; ; retryMs = Math.min(retryMs * 2, MAX_RETRY_MS)) {
-      if (signal.aborted || current()?.at(number)?.hash !== hash) return undefined;
+      if (signal.aborted || current()?.at(number)?.hash !== hash) {
+        return undefined;
+      }
       try {
         return await read("eth_getLogs", [{ blockHash: hash }]);
       } catch (err) {
@@ -118,20 +128,28 @@ export const createSealedLogs = (options: SealedLogsOptions): ((change: HeadChan
   const reader = new LogReader(options);
 
   const add = (block: RingBlock, text: Uint8Array | undefined, event: number): void => {
-    if (text === undefined) return;
+    if (text === undefined) {
+      return;
+    }
     store.set(block.hash, { text, event });
     options.onAdded({ block, logs: parseLogs(text), event });
   };
 
   const remove = (block: RingBlock): void => {
     const stored = store.remove(block.hash);
-    if (stored) options.onRemoved({ block, logs: parseLogs(stored.text), event: stored.event });
+    if (stored) {
+      options.onRemoved({ block, logs: parseLogs(stored.text), event: stored.event });
+    }
   };
 
   return ({ from, to }) => {
     const event = events.next();
-    for (const block of from.toReversed()) inOrder(() => remove(block));
-    if (!options.isWanted()) return;
+    for (const block of from.toReversed()) {
+      inOrder(() => remove(block));
+    }
+    if (!options.isWanted()) {
+      return;
+    }
     for (const block of to) {
       // Start the request at once, while earlier blocks wait: blocks can arrive faster than a node responds.
       const text = reader.read(block);

@@ -29,7 +29,9 @@ export const parseTransactions = (
   body: Body,
 ): { readonly number: bigint | undefined; readonly transactions: readonly Fields[] } => {
   const block = parse(body);
-  if (!isFields(block)) return { number: undefined, transactions: [] };
+  if (!isFields(block)) {
+    return { number: undefined, transactions: [] };
+  }
   return {
     number: isQuantity(block.number) ? BigInt(block.number) : undefined,
     transactions: listOf(block.transactions),
@@ -42,7 +44,9 @@ const readReceipts = async (read: RpcReader, blockHash: Hash): Promise<ReadonlyM
     const receipts = listOf(parse(await read("eth_getBlockReceipts", [blockHash])));
     return new Map(receipts.map((receipt) => [receipt.transactionHash, receipt]));
   } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
+    if (!(error instanceof RpcError)) {
+      throw error;
+    }
     const logs = listOf(parse(await read("eth_getLogs", [{ blockHash }])));
     return new Map(
       Map.groupBy(logs, ({ transactionHash }) => transactionHash)

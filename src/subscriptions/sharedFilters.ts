@@ -74,14 +74,18 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
     add: async (id, { clientId, query, blocks }) => {
       const nowMs = Date.now();
       const countArguments = [nowMs, nowMs + FILTER_EXPIRY_MS, id, maxPerClient];
-      if ((await run(COUNT_FILTER, countKeyOf(clientId), countArguments)) !== 1) return false;
+      if ((await run(COUNT_FILTER, countKeyOf(clientId), countArguments)) !== 1) {
+        return false;
+      }
       const entries = blocks.map(formatEntry).join("");
       await run(CREATE_FILTER, keyOf(id), [formatQuery(query), clientId, createVersion(), entries]);
       return true;
     },
     read: async (id) => {
       const [query = "", clientId = "", version, last = ""] = texts(await run(READ_FILTER, keyOf(id), []));
-      if (version === undefined) return undefined;
+      if (version === undefined) {
+        return undefined;
+      }
       ignoreFailure(run(RECOUNT_FILTER, countKeyOf(clientId), [Date.now() + FILTER_EXPIRY_MS, id]));
       return { query: parseQuery(query), version, last: parseEntries(last)[0] };
     },
@@ -90,7 +94,9 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
       return current === version ? parseEntries(entries) : undefined;
     },
     logs: async (id, blocks) => {
-      if (blocks.length === 0) return [];
+      if (blocks.length === 0) {
+        return [];
+      }
       const fields = blocks.map((block) => `l:${formatEntry(block)}`);
       const logs = texts(await run(READ_LOGS, keyOf(id), fields));
       return logs.map((text) => (text === undefined ? undefined : Buffer.from(text)));
@@ -103,7 +109,9 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
     },
     remove: async (id) => {
       const clientId = await run(REMOVE_FILTER, keyOf(id), []);
-      if (typeof clientId !== "string") return false;
+      if (typeof clientId !== "string") {
+        return false;
+      }
       ignoreFailure(run(DISCOUNT_FILTER, countKeyOf(clientId), [id]));
       return true;
     },

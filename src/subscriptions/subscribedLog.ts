@@ -34,7 +34,9 @@ const matchedLog = (log: RpcLog): MatchedLog => ({
 });
 
 const parseLog = (value: unknown): SubscribedLog[] => {
-  if (!isLog(value)) return [];
+  if (!isLog(value)) {
+    return [];
+  }
   return [
     {
       ...matchedLog(value),

@@ -18,28 +18,39 @@ export type SubscriptionKind = SubscriptionRequest["kind"];
 const ANY: LogFilter = { addresses: [], topics: [] };
 
 const parseFilter = (value: unknown, limits: LogFilterLimits): LogFilter => {
-  if (value === undefined || value === null) return ANY;
+  if (value === undefined || value === null) {
+    return ANY;
+  }
   const { filter, blocks } = parseLogQuery(value, limits);
-  if ("blockHash" in blocks) throw invalidParams("blockHash: a subscription is to blocks that are to come");
+  if ("blockHash" in blocks) {
+    throw invalidParams("blockHash: a subscription is to blocks that are to come");
+  }
   return filter;
 };
 
 const parseFull = (value: unknown): boolean => {
-  if (value === undefined || value === null) return false;
-  if (typeof value !== "boolean")
+  if (value === undefined || value === null) {
+    return false;
+  }
+  if (typeof value !== "boolean") {
     throw invalidParams("expected true for whole transactions, or false for their hashes");
+  }
   return value;
 };
 
 /** Parses the parameters of eth_subscribe. Throws RpcError for options that have no effect. */
 export const parseSubscription = (params: readonly unknown[], limits: LogFilterLimits): SubscriptionRequest => {
   const [kind, option, ...more] = params;
-  if (more.length > 0) throw invalidParams("too many arguments, want at most 2");
+  if (more.length > 0) {
+    throw invalidParams("too many arguments, want at most 2");
+  }
   switch (kind) {
     case "newHeads":
     case "syncing":
     case "newFlashblocks":
-      if (option !== undefined && option !== null) throw invalidParams(`${kind} takes no options`);
+      if (option !== undefined && option !== null) {
+        throw invalidParams(`${kind} takes no options`);
+      }
       return { kind };
     case "logs":
     case "pendingLogs":

@@ -46,7 +46,9 @@ class ActiveSubscribers {
 
   constructor(markActive: () => void) {
     this.#timer = setInterval(() => {
-      if (this.#counts.size > 0) markActive();
+      if (this.#counts.size > 0) {
+        markActive();
+      }
     }, MARK_ACTIVE_MS);
     this.#timer.unref();
   }
@@ -57,8 +59,11 @@ class ActiveSubscribers {
 
   change(subscriber: Subscriber, by: 1 | -1): void {
     const count = (this.#counts.get(subscriber) ?? 0) + by;
-    if (count > 0) this.#counts.set(subscriber, count);
-    else this.#counts.delete(subscriber);
+    if (count > 0) {
+      this.#counts.set(subscriber, count);
+    } else {
+      this.#counts.delete(subscriber);
+    }
   }
 
   close(): void {
@@ -67,9 +72,13 @@ class ActiveSubscribers {
 }
 
 const unsubscribe: Handler<SocketContext, RpcResponse> = async ({ params: [id] }, { subscriber }) => {
-  if (typeof id !== "string") throw invalidParams("expected a subscription's id");
+  if (typeof id !== "string") {
+    throw invalidParams("expected a subscription's id");
+  }
   const end = subscriber.subscriptions.get(id);
-  if (end === undefined) throw new RpcError(CODES.SERVER, "subscription not found");
+  if (end === undefined) {
+    throw new RpcError(CODES.SERVER, "subscription not found");
+  }
   end();
   return createAnswer(true);
 };
@@ -84,9 +93,12 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     ...options,
     onMissed: (blocks) => {
       const { connections } = subscribers;
-      if (connections.length > 0)
+      if (connections.length > 0) {
         log.warn({ chain, blocks: Number(blocks) }, "closing subscribers: blocks were missed");
-      for (const subscriber of connections) subscriber.close(TRY_AGAIN_LATER, `${blocks} blocks were missed`);
+      }
+      for (const subscriber of connections) {
+        subscriber.close(TRY_AGAIN_LATER, `${blocks} blocks were missed`);
+      }
     },
   });
 
@@ -103,17 +115,25 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     const { id } = subscription;
     let hasBegun = false;
     const end = (): void => {
-      if (!subscriptions.delete(id)) return;
+      if (!subscriptions.delete(id)) {
+        return;
+      }
       registration.end();
-      if (!hasBegun) return;
+      if (!hasBegun) {
+        return;
+      }
       metrics.subscriptions.dec(labels);
       subscribers.change(subscriber, -1);
     };
     subscriptions.set(id, end);
-    if (!subscriber.isOpen) end();
+    if (!subscriber.isOpen) {
+      end();
+    }
     onAnswered(() => {
       // The subscription can end before its id is sent.
-      if (!subscriptions.has(id)) return;
+      if (!subscriptions.has(id)) {
+        return;
+      }
       hasBegun = true;
       registration.begin({ ...subscription, since: events.current });
       metrics.subscriptions.inc(labels);

@@ -19,14 +19,18 @@ export const createSyncing = ({ subscribers, read, onDelivered }: SyncingOptions
   let last = "false";
   const poll = async (): Promise<void> => {
     const text = new TextDecoder().decode(await read("eth_syncing", []));
-    if (text === last) return;
+    if (text === last) {
+      return;
+    }
     last = text;
     const body = text === "false" ? text : `{"syncing":true,"status":${text}}`;
     onDelivered(broadcast(createNotification(Buffer.from(body)), subscribers));
   };
   const timer = setInterval(() => {
     // A failed request does not report a change. The next poll retries.
-    if (subscribers.size > 0) poll().catch(() => undefined);
+    if (subscribers.size > 0) {
+      poll().catch(() => undefined);
+    }
   }, PERIOD_MS);
   timer.unref();
   return { close: () => clearInterval(timer) };

@@ -38,6 +38,8 @@ export const formatWholeTransaction = (transaction: object, receipt: Record<stri
 export const formatPendingTransaction = (block: PendingBlock, index: number): WholeTransaction | undefined => {
   const transaction = block.transaction(index);
   const receipt = block.receipt(index);
-  if (!transaction || !receipt) return undefined;
+  if (!transaction || !receipt) {
+    return undefined;
+  }
   return formatWholeTransaction(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
 };

@@ -47,8 +47,13 @@ export const createCallLog = (chain: string, log: Log) => {
   const failed = sampled("failed call");
 
   return (outcome: CallOutcome): void => {
-    if (outcome.error !== undefined && outcome.context.signal.aborted) return;
-    if (outcome.error !== undefined && isFailure(outcome.error)) failed(outcome);
-    else if (outcome.seconds > SLOW_SECONDS) slow(outcome);
+    if (outcome.error !== undefined && outcome.context.signal.aborted) {
+      return;
+    }
+    if (outcome.error !== undefined && isFailure(outcome.error)) {
+      failed(outcome);
+    } else if (outcome.seconds > SLOW_SECONDS) {
+      slow(outcome);
+    }
   };
 };

@@ -6,11 +6,21 @@ import type { OutcomeLabel } from "./requestMetrics.ts";
 import type { Metrics } from "./telemetry.ts";
 
 const outcomeLabel = (error: RpcError | undefined, { signal }: Pick<RequestContext, "signal">): OutcomeLabel => {
-  if (error === undefined) return "ok";
-  if (signal.aborted) return "left";
-  if (error.status === 503) return "unavailable";
-  if (error.status === 504) return "timeout";
-  if (error instanceof NodeError) return "nodeError";
+  if (error === undefined) {
+    return "ok";
+  }
+  if (signal.aborted) {
+    return "left";
+  }
+  if (error.status === 503) {
+    return "unavailable";
+  }
+  if (error.status === 504) {
+    return "timeout";
+  }
+  if (error instanceof NodeError) {
+    return "nodeError";
+  }
   switch (error.code) {
     case CODES.METHOD_NOT_FOUND:
     case CODES.UNAUTHORIZED:
@@ -32,7 +42,9 @@ export const createCallMetrics = (chain: string, methodLabel: (method: string) =
   const timers = new Map<string, ReturnType<Metrics["requestSeconds"]["labels"]>>();
   const getOrCreate = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
     const existing = map.get(key);
-    if (existing !== undefined) return existing;
+    if (existing !== undefined) {
+      return existing;
+    }
     const created = create();
     map.set(key, created);
     return created;
@@ -42,6 +54,8 @@ export const createCallMetrics = (chain: string, methodLabel: (method: string) =
     const outcome = outcomeLabel(error, context);
     getOrCreate(counters, method + outcome, () => metrics.requests.labels({ chain, method, outcome })).inc();
     getOrCreate(timers, method, () => metrics.requestSeconds.labels({ chain, method })).observe(seconds);
-    if (reply?.pending !== undefined) metrics.pendingAnswers.inc({ chain, mode: reply.pending });
+    if (reply?.pending !== undefined) {
+      metrics.pendingAnswers.inc({ chain, mode: reply.pending });
+    }
   };
 };

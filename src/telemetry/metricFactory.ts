@@ -85,7 +85,9 @@ export class MetricFactory {
   /** Returns a factory whose metrics have series only if this part is configured. */
   with(part: Part): MetricFactory {
     const [registry] = this.#registers;
-    if (registry === undefined) throw new Error("a metric factory needs a registry");
+    if (registry === undefined) {
+      throw new Error("a metric factory needs a registry");
+    }
     return new MetricFactory(registry, this.#series, part);
   }
 
@@ -142,7 +144,9 @@ export class MetricFactory {
   /** Begins the series of the process. */
   beginProcess(parts: ReadonlySet<Part>): void {
     for (const { labels, begin } of this.#seriesOf(parts)) {
-      if (!("chain" in labels)) combinations(labels).forEach(begin);
+      if (!("chain" in labels)) {
+        combinations(labels).forEach(begin);
+      }
     }
   }
 
@@ -150,7 +154,9 @@ export class MetricFactory {
   beginChain({ chain, nodes, parts }: MeasuredChain): void {
     const names: Labels = { chain: [chain], node: nodes };
     for (const { labels, begin } of this.#seriesOf(parts)) {
-      if (!("chain" in labels)) continue;
+      if (!("chain" in labels)) {
+        continue;
+      }
       const values = Object.entries(labels).map(([label, declared]) => [label, names[label] ?? declared] as const);
       combinations(Object.fromEntries(values)).forEach(begin);
     }

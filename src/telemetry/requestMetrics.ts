@@ -34,7 +34,9 @@ export const requestMetrics = (metrics: MetricFactory) => {
     }),
     // It is collected before the responses, so that counts kept elsewhere are copied first.
     inFlight: metrics.level("requests_in_flight", "HTTP requests in flight", () => {
-      for (const copyCounts of beforeScrape) copyCounts();
+      for (const copyCounts of beforeScrape) {
+        copyCounts();
+      }
     }),
     /** Called before the HTTP metrics are collected. */
     beforeScrape,

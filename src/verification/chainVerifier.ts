@@ -19,7 +19,9 @@ export interface ChainVerifierOptions {
 /** The verifier of one chain, with its metrics and its log. */
 export const createChainVerifier = (options: ChainVerifierOptions, { log, metrics }: Telemetry): Verifier => {
   const { chain, level, nodes, off, pool } = options;
-  for (const check of COMPUTED_CHECKS) metrics.verifyOff.set({ chain, check }, off.includes(check) ? 1 : 0);
+  for (const check of COMPUTED_CHECKS) {
+    metrics.verifyOff.set({ chain, check }, off.includes(check) ? 1 : 0);
+  }
   const evidence = new Evidence({
     nodes,
     off,

@@ -39,15 +39,21 @@ const latin1 = (bytes: Uint8Array): string =>
 
 /** Whether the text is exactly one JSON value (RFC 8259). */
 export const isJson = (bytes: Uint8Array): boolean => {
-  if (!isUtf8(bytes)) return false;
+  if (!isUtf8(bytes)) {
+    return false;
+  }
   const end = skipValue(bytes, skipSpace(bytes, 0), 1);
-  if (end === TOO_DEEP) return parse(bytes) !== undefined;
+  if (end === TOO_DEEP) {
+    return parse(bytes) !== undefined;
+  }
   return end > 0 && skipSpace(bytes, end) === bytes.length;
 };
 
 /** Returns undefined if the text is not JSON. Decodes as Latin-1, because all checked members are ASCII. */
 const parse = (bytes: Uint8Array): unknown => {
-  if (!isUtf8(bytes)) return undefined;
+  if (!isUtf8(bytes)) {
+    return undefined;
+  }
   try {
     return JSON.parse(latin1(bytes));
   } catch {
@@ -61,12 +67,19 @@ const isLocatedAt = ({ hash, number }: Place, own: { readonly hash: unknown; rea
 const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }): Finding[] => {
   const isRight = isLocatedAt(place, { hash: block.hash, number: block.number });
   const findings = [isRight ? passed("block") : failed("block")];
-  if (!computes) return findings;
+  if (!computes) {
+    return findings;
+  }
   findings.push(checkHeader(block));
   const { transactions } = block;
-  if (!Array.isArray(transactions)) return findings;
-  if (!fitsTransactionHashes(block)) findings.push(failed("header"));
-  else if (isFields(transactions[0])) findings.push(checkTransactions(block));
+  if (!Array.isArray(transactions)) {
+    return findings;
+  }
+  if (!fitsTransactionHashes(block)) {
+    findings.push(failed("header"));
+  } else if (isFields(transactions[0])) {
+    findings.push(checkTransactions(block));
+  }
   return findings;
 };
 
@@ -80,7 +93,9 @@ const checkTransaction = (fields: Fields, task: Task & { kind: "transaction" }):
 };
 
 const checkReceiptOf = (receipt: Fields, { hash, computes }: Task & { kind: "receipt" }): Finding[] => {
-  if (!isSame(receipt.transactionHash, hash)) return [failed("transaction")];
+  if (!isSame(receipt.transactionHash, hash)) {
+    return [failed("transaction")];
+  }
   // A matching bloom is no evidence for the encoding of receipts, so it is no finding.
   const isWrong = computes && checkReceipt(receipt).outcome !== "passed";
   return [passed("transaction"), ...(isWrong ? [failed("receipts")] : [])];
@@ -91,7 +106,9 @@ const checkBlockReceipts = (list: readonly unknown[], { place, header }: Task & 
     (item) => isFields(item) && isLocatedAt(place, { hash: item.blockHash, number: item.blockNumber }),
   );
   const findings = [areRight ? passed("block") : failed("block")];
-  if (header === undefined) return findings;
+  if (header === undefined) {
+    return findings;
+  }
   const finding = checkReceipts(list, header);
   // An empty list is no evidence for the encoding of receipts.
   return list.length === 0 && finding.outcome === "passed" ? findings : [...findings, finding];
@@ -135,8 +152,12 @@ const checkValue = (value: unknown, task: Exclude<Task, { kind: "json" }>): Find
 
 /** Returns the findings for a response's JSON text. There are none for `null`. */
 export const checkBody = (body: Uint8Array, task: Task): readonly Finding[] => {
-  if (task.kind === "json") return [isJson(body) ? passed("json") : failed("json")];
+  if (task.kind === "json") {
+    return [isJson(body) ? passed("json") : failed("json")];
+  }
   const value = parse(body);
-  if (value === undefined) return [failed("json")];
+  if (value === undefined) {
+    return [failed("json")];
+  }
   return value === null ? [] : checkValue(value, task);
 };

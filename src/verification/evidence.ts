@@ -37,7 +37,9 @@ export class Evidence {
 
   constructor(options: EvidenceOptions) {
     this.#options = options;
-    for (const check of options.off) this.#record(check).isOff = true;
+    for (const check of options.off) {
+      this.#record(check).isOff = true;
+    }
   }
 
   isOff(check: Check): boolean {
@@ -45,19 +47,27 @@ export class Evidence {
   }
 
   judge({ check, outcome }: Finding, node: string): Judgement {
-    if (!COMPUTED_CHECKS.has(check)) return outcome === "passed" ? "right" : "lie";
+    if (!COMPUTED_CHECKS.has(check)) {
+      return outcome === "passed" ? "right" : "lie";
+    }
     const record = this.#record(check);
     if (outcome === "passed") {
-      if (!record.isVerified && !record.isOff) this.#prove(record, check);
+      if (!record.isVerified && !record.isOff) {
+        this.#prove(record, check);
+      }
       return "right";
     }
-    if (record.isOff) return "accepted";
+    if (record.isOff) {
+      return "accepted";
+    }
     return outcome === "uncomputable" ? this.#judgeUncomputable(record, node) : this.#judgeFailed(record, check, node);
   }
 
   #record(check: Check): Record {
     const record = this.#records.get(check);
-    if (record !== undefined) return record;
+    if (record !== undefined) {
+      return record;
+    }
     const made = { isVerified: false, isOff: false, failedOn: new Set<string>(), uncomputableOn: new Set<string>() };
     this.#records.set(check, made);
     return made;
@@ -65,7 +75,9 @@ export class Evidence {
 
   #prove(record: Record, check: Check): void {
     record.isVerified = true;
-    for (const liar of record.failedOn) this.#options.onWrongAnswer(liar, check);
+    for (const liar of record.failedOn) {
+      this.#options.onWrongAnswer(liar, check);
+    }
     record.failedOn.clear();
   }
 
@@ -75,9 +87,13 @@ export class Evidence {
   }
 
   #judgeFailed(record: Record, check: Check, node: string): Judgement {
-    if (record.isVerified) return "lie";
+    if (record.isVerified) {
+      return "lie";
+    }
     record.failedOn.add(node);
-    if (record.failedOn.size < this.#options.nodes.length) return "doubtful";
+    if (record.failedOn.size < this.#options.nodes.length) {
+      return "doubtful";
+    }
     record.isOff = true;
     this.#options.onOff(check);
     return "accepted";

@@ -71,9 +71,13 @@ export const checkHeader = (block: Fields): Finding => {
     const hash = hashOf(block.hash);
     const header = parseHeader(block);
     const computed = keccak256Hex(encodeHeader(header, amsterdamFields(block)));
-    if (isSame(hash, computed)) return passed("header");
+    if (isSame(hash, computed)) {
+      return passed("header");
+    }
   } catch (error) {
-    if (!(error instanceof MalformedField)) throw error;
+    if (!(error instanceof MalformedField)) {
+      throw error;
+    }
     return failed("header");
   }
   return hasUnknownFields(block) ? uncomputable("header") : failed("header");

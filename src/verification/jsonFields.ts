@@ -15,30 +15,42 @@ export class MalformedField extends Error {
 export const isAbsent = (value: unknown): value is undefined | null => value === undefined || value === null;
 
 export const dataOf = (value: unknown): Data => {
-  if (!isData(value)) throw new MalformedField("expected hex data");
+  if (!isData(value)) {
+    throw new MalformedField("expected hex data");
+  }
   return value;
 };
 
 export const bytesOf = (value: unknown, length: number): Data => {
   const data = dataOf(value);
-  if (data.length !== 2 + 2 * length) throw new MalformedField(`expected ${length} bytes`);
+  if (data.length !== 2 + 2 * length) {
+    throw new MalformedField(`expected ${length} bytes`);
+  }
   return data;
 };
 
 /** A hex quantity; some nodes write a number. */
 export const numberOf = (value: unknown): bigint => {
-  if (isQuantity(value)) return BigInt(value);
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
+  if (isQuantity(value)) {
+    return BigInt(value);
+  }
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) {
+    return BigInt(value);
+  }
   throw new MalformedField("expected a quantity");
 };
 
 export const listOf = (value: unknown): readonly unknown[] => {
-  if (!Array.isArray(value)) throw new MalformedField("expected a list");
+  if (!Array.isArray(value)) {
+    throw new MalformedField("expected a list");
+  }
   return value;
 };
 
 export const fieldsOf = (value: unknown): Fields => {
-  if (!isFields(value)) throw new MalformedField("expected an object");
+  if (!isFields(value)) {
+    throw new MalformedField("expected an object");
+  }
   return value;
 };
 

@@ -36,7 +36,9 @@ export const areLogsOfReceipts = (
       .filter((log) => isWanted(log, filter));
     return logs.length === expected.length && expected.every((log, at) => isEqual(fieldsOf(logs[at]), log));
   } catch (error) {
-    if (error instanceof MalformedField) return false;
+    if (error instanceof MalformedField) {
+      return false;
+    }
     throw error;
   }
 };
@@ -46,7 +48,9 @@ export const areLogsInBlooms = (logs: readonly unknown[], blooms: ReadonlyMap<st
   logs.every((item) => {
     const { blockHash, address, topics } = fieldsOf(item);
     const bloom = blooms.get(String(blockHash));
-    if (bloom === undefined) return true;
+    if (bloom === undefined) {
+      return true;
+    }
     const words = [address, ...(Array.isArray(topics) ? topics : [undefined])];
     return words.every((word) => (isAddress(word) || isHash(word)) && bloomContains(bloom, word));
   });

@@ -55,7 +55,9 @@ export class VerifyThreads implements VerifyPool {
   }
 
   check(body: Uint8Array, task: Task): Promise<Verified> {
-    if (this.#isClosed) return Promise.reject(new Error("shutting down"));
+    if (this.#isClosed) {
+      return Promise.reject(new Error("shutting down"));
+    }
     if (body.byteLength > MAX_BYTES && task.kind !== "json") {
       return Promise.reject(new Error(`an answer of ${body.byteLength} bytes is too large to be verified`));
     }
@@ -72,13 +74,17 @@ export class VerifyThreads implements VerifyPool {
   async close(): Promise<void> {
     this.#isClosed = true;
     const threads = [...this.#threads];
-    for (const thread of threads) this.#lose(thread, new Error("shutting down"));
+    for (const thread of threads) {
+      this.#lose(thread, new Error("shutting down"));
+    }
     await Promise.all(threads.map(({ worker }) => worker.end()));
   }
 
   #leastBusy(): Thread {
     const [first, ...others] = this.#threads;
-    if (first === undefined) return this.#start();
+    if (first === undefined) {
+      return this.#start();
+    }
     const best = others.reduce((least, each) => (each.waiting.size < least.waiting.size ? each : least), first);
     return best.waiting.size > 0 && this.#threads.size < MAX_THREADS ? this.#start() : best;
   }
@@ -100,13 +106,18 @@ export class VerifyThreads implements VerifyPool {
   #receive({ waiting }: Thread, message: FromVerifier): void {
     const request = waiting.get(message.id);
     waiting.delete(message.id);
-    if (message.kind === "done") request?.resolve({ findings: message.findings, body: asBuffer(message.body) });
-    else request?.reject(new Error(message.message));
+    if (message.kind === "done") {
+      request?.resolve({ findings: message.findings, body: asBuffer(message.body) });
+    } else {
+      request?.reject(new Error(message.message));
+    }
   }
 
   #lose(thread: Thread, error: Error): void {
     this.#threads.delete(thread);
-    for (const { reject } of thread.waiting.values()) reject(error);
+    for (const { reject } of thread.waiting.values()) {
+      reject(error);
+    }
     thread.waiting.clear();
   }
 }

@@ -80,7 +80,9 @@ const guarded = (check: Check, find: () => Finding): Finding => {
   try {
     return find();
   } catch (error) {
-    if (error instanceof MalformedField) return failed(check);
+    if (error instanceof MalformedField) {
+      return failed(check);
+    }
     throw error;
   }
 };
@@ -106,7 +108,9 @@ export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader):
     let gasUsed = 0n;
     for (const [index, item] of list.entries()) {
       const fields = fieldsOf(item);
-      if (!isAbsent(fields.type) && !KNOWN_TYPES.has(numberOf(fields.type))) return uncomputable(check);
+      if (!isAbsent(fields.type) && !KNOWN_TYPES.has(numberOf(fields.type))) {
+        return uncomputable(check);
+      }
       const receipt = parseReceipt(fields);
       gasUsed += numberOf(fields.gasUsed);
       const isInPlace =
@@ -115,7 +119,9 @@ export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader):
         isNumber(fields.transactionIndex, BigInt(index)) &&
         (!header.countsGas || receipt.cumulativeGasUsed === gasUsed) &&
         areLogsInPlace(fields, logIndex);
-      if (!isInPlace || !isBloomOf(receipt.logsBloom, receipt)) return failed(check);
+      if (!isInPlace || !isBloomOf(receipt.logsBloom, receipt)) {
+        return failed(check);
+      }
       logIndex += BigInt(receipt.logs.length);
       orBloom(bloom, receipt.logsBloom);
       encoded.push(encodeReceipt(receipt));

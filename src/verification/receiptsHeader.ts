@@ -6,7 +6,9 @@ const decoder = new TextDecoder();
 /** What a block object says of its block's receipts; undefined where it is no block. */
 export const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
   const block: unknown = JSON.parse(decoder.decode(body));
-  if (!isFields(block)) return undefined;
+  if (!isFields(block)) {
+    return undefined;
+  }
   try {
     return {
       hash: bytesOf(block.hash, 32),
@@ -16,7 +18,9 @@ export const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined
       countsGas: isAbsent(block.blockAccessListHash),
     };
   } catch (error) {
-    if (error instanceof MalformedField) return undefined;
+    if (error instanceof MalformedField) {
+      return undefined;
+    }
     throw error;
   }
 };

@@ -111,7 +111,9 @@ const guarded = (check: Check, find: () => Finding): Finding => {
   try {
     return find();
   } catch (error) {
-    if (error instanceof MalformedField) return failed(check);
+    if (error instanceof MalformedField) {
+      return failed(check);
+    }
     throw error;
   }
 };
@@ -120,7 +122,9 @@ const guarded = (check: Check, find: () => Finding): Finding => {
 export const checkTransactionHash = (fields: Fields): Finding =>
   guarded("transactions", () => {
     const raw = encodeRpcTransaction(fields);
-    if (raw === undefined) return uncomputable("transactions");
+    if (raw === undefined) {
+      return uncomputable("transactions");
+    }
     return isSame(fields.hash, keccak256Hex(raw)) ? passed("transactions") : failed("transactions");
   });
 
@@ -136,8 +140,12 @@ export const checkTransactions = (block: Fields): Finding =>
     for (const [index, item] of listOf(block.transactions).entries()) {
       const fields = fieldsOf(item);
       const raw = encodeRpcTransaction(fields);
-      if (raw === undefined) return uncomputable("transactions");
-      if (!isSame(fields.hash, keccak256Hex(raw)) || !isInPlace(fields, index, block)) return failed("transactions");
+      if (raw === undefined) {
+        return uncomputable("transactions");
+      }
+      if (!isSame(fields.hash, keccak256Hex(raw)) || !isInPlace(fields, index, block)) {
+        return failed("transactions");
+      }
       raws.push(raw);
     }
     return isSame(block.transactionsRoot, orderedTrieRoot(raws)) ? passed("transactions") : failed("transactions");
@@ -152,11 +160,17 @@ export const fitsTransactionHashes = ({ transactions, transactionsRoot }: Fields
 /** Whether the bytes of a transaction have that hash; `0x` is what some nodes say of one that they do not know. */
 export const checkRawTransaction = (raw: string, hash: string): Finding =>
   guarded("transaction", () => {
-    if (raw === "0x") return passed("transaction");
+    if (raw === "0x") {
+      return passed("transaction");
+    }
     const bytes = parseData(dataOf(raw));
-    if (isSame(hash, keccak256Hex(bytes))) return passed("transaction");
+    if (isSame(hash, keccak256Hex(bytes))) {
+      return passed("transaction");
+    }
     // From the pool, blob transactions come with their blobs.
-    if (bytes[0] !== BLOB_TYPE) return failed("transaction");
+    if (bytes[0] !== BLOB_TYPE) {
+      return failed("transaction");
+    }
     try {
       return isSame(hash, parseTransaction(bytes).hash) ? passed("transaction") : failed("transaction");
     } catch {

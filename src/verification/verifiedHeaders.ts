@@ -27,14 +27,20 @@ export class VerifiedHeaders {
   /** Caches the header of a verified block, given as JSON text. */
   add(block: Uint8Array): ReceiptsHeader | undefined {
     const header = readReceiptsHeader(block);
-    if (header !== undefined) this.#headers.set(header.hash, header);
+    if (header !== undefined) {
+      this.#headers.set(header.hash, header);
+    }
     return header;
   }
 
   #readRing(hash: string, number: bigint | undefined, heads: Heads): ReceiptsHeader | undefined {
-    if (number === undefined || heads.at(number)?.hash !== hash) return undefined;
+    if (number === undefined || heads.at(number)?.hash !== hash) {
+      return undefined;
+    }
     const fields = heads.header(number);
-    if (fields === undefined) return undefined;
+    if (fields === undefined) {
+      return undefined;
+    }
     const block = Buffer.from(JSON.stringify({ ...fields, hash }));
     // The hash of a header in the ring was not computed. If it is wrong, the header is read from a node.
     const findings = checkBody(block, { kind: "block", place: { hash, number }, computes: true });

@@ -85,7 +85,9 @@ class ResponseVerifier implements Verifier {
   }
 
   bloomOf(block: BlockId, heads: Heads): string | undefined {
-    if (this.level !== "full" || this.#evidence.isOff("header")) return undefined;
+    if (this.level !== "full" || this.#evidence.isOff("header")) {
+      return undefined;
+    }
     return this.#headers.find(block, heads)?.logsBloom;
   }
 
@@ -97,17 +99,27 @@ class ResponseVerifier implements Verifier {
   verify(verifiedCall: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array> {
     const { level } = this;
     const { node, call, request } = verifiedCall;
-    if (level === "off") return body;
-    if (request.write) return this.check(node.name, body, { kind: "json" });
-    if (level === "full" && call.method === "eth_getBlockReceipts") return this.#verifyReceipts(verifiedCall, body);
+    if (level === "off") {
+      return body;
+    }
+    if (request.write) {
+      return this.check(node.name, body, { kind: "json" });
+    }
+    if (level === "full" && call.method === "eth_getBlockReceipts") {
+      return this.#verifyReceipts(verifiedCall, body);
+    }
     return this.check(node.name, body, taskOf(call, request, level === "full"));
   }
 
   check(node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array> {
     const maxBytes = task.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
     const bytes = body.byteLength + (task.kind === "logs" ? (task.receipts?.byteLength ?? 0) : 0);
-    if (bytes > maxBytes) return this.#checkInThread(node, body, task);
-    if (task.kind === "json" && isJson(body)) return body;
+    if (bytes > maxBytes) {
+      return this.#checkInThread(node, body, task);
+    }
+    if (task.kind === "json" && isJson(body)) {
+      return body;
+    }
     this.#judge(checkBody(body, task), node);
     return body;
   }
@@ -129,13 +141,17 @@ class ResponseVerifier implements Verifier {
       if (judgement === "lie" || judgement === "doubtful") {
         throw new UnverifiedError(node, finding.check, judgement === "lie");
       }
-      if (judgement === "accepted") this.#onUncomputable(finding.check);
+      if (judgement === "accepted") {
+        this.#onUncomputable(finding.check);
+      }
     }
   }
 
   async #verifyReceipts({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
     const task = taskOf(call, request, true);
-    if (task.kind !== "receipts" || isNull({ body })) return this.check(node.name, body, task);
+    if (task.kind !== "receipts" || isNull({ body })) {
+      return this.check(node.name, body, task);
+    }
     const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? task.place.hash;
     const place = { ...task.place, ...(hash !== undefined && { hash }) };
     const header = await this.#readHeader(node, place, context);
@@ -150,8 +166,12 @@ class ResponseVerifier implements Verifier {
   async #readHeader(node: VerifiedNode, place: Place, context: RequestContext): Promise<ReceiptsHeader | undefined> {
     const { hash, number } = place;
     const header = hash === undefined ? undefined : this.#headers.find({ ...place, hash }, context.view.heads);
-    if (header !== undefined) return header;
-    if (hash === undefined && number === undefined) return undefined;
+    if (header !== undefined) {
+      return header;
+    }
+    if (hash === undefined && number === undefined) {
+      return undefined;
+    }
     const call =
       hash === undefined
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])

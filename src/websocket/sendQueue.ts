@@ -56,10 +56,16 @@ class ConnectionQueue implements SendQueue {
   }
 
   notify(fragments: Message): void {
-    if (this.#isSlow || this.#socket.readyState !== this.#socket.OPEN) return;
-    if (this.#buffered !== undefined) this.#buffer(this.#buffered, fragments);
-    else if (this.#cork()) this.#send(fragments);
-    else this.#abort();
+    if (this.#isSlow || this.#socket.readyState !== this.#socket.OPEN) {
+      return;
+    }
+    if (this.#buffered !== undefined) {
+      this.#buffer(this.#buffered, fragments);
+    } else if (this.#cork()) {
+      this.#send(fragments);
+    } else {
+      this.#abort();
+    }
   }
 
   async answer(chunks: readonly Chunk[]): Promise<void> {
@@ -78,8 +84,12 @@ class ConnectionQueue implements SendQueue {
    * Returns false if bytes of earlier turns exceed the limit. Bytes of this turn do not count: no reader is that fast.
    */
   #cork(): boolean {
-    if (this.#isCorked) return true;
-    if (this.#socket.bufferedAmount > this.#options.maxBufferBytes) return false;
+    if (this.#isCorked) {
+      return true;
+    }
+    if (this.#socket.bufferedAmount > this.#options.maxBufferBytes) {
+      return false;
+    }
     this.#isCorked = true;
     this.#options.stream.cork();
     process.nextTick(this.#uncork);
@@ -88,20 +98,29 @@ class ConnectionQueue implements SendQueue {
 
   #send(fragments: Message): void {
     const last = fragments.length - 1;
-    for (const [index, fragment] of fragments.entries()) this.#socket.send(fragment, index < last ? MORE : LAST);
+    for (const [index, fragment] of fragments.entries()) {
+      this.#socket.send(fragment, index < last ? MORE : LAST);
+    }
   }
 
   #buffer(messages: Message[], fragments: Message): void {
-    for (const { length } of fragments) this.#bufferedBytes += length;
-    if (this.#bufferedBytes > this.#options.maxBufferBytes) this.#abort();
-    else messages.push(fragments);
+    for (const { length } of fragments) {
+      this.#bufferedBytes += length;
+    }
+    if (this.#bufferedBytes > this.#options.maxBufferBytes) {
+      this.#abort();
+    } else {
+      messages.push(fragments);
+    }
   }
 
   #flush(): void {
     const messages = this.#buffered ?? [];
     this.#buffered = undefined;
     this.#bufferedBytes = 0;
-    for (const fragments of messages) this.#send(fragments);
+    for (const fragments of messages) {
+      this.#send(fragments);
+    }
   }
 
   #abort(): void {
@@ -122,7 +141,9 @@ class ConnectionQueue implements SendQueue {
     try {
       for (const chunk of chunks) {
         for await (const part of isStream(chunk) ? chunk : [chunk]) {
-          if (!(await this.#sendFragment(part, MORE))) return;
+          if (!(await this.#sendFragment(part, MORE))) {
+            return;
+          }
         }
       }
       await this.#sendFragment(Buffer.alloc(0), LAST);

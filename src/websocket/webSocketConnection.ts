@@ -86,9 +86,13 @@ class ServedConnection implements WebSocketConnection {
   }
 
   ping(): void {
-    if (!this.#isAlive) this.#socket.terminate();
+    if (!this.#isAlive) {
+      this.#socket.terminate();
+    }
     this.#isAlive = false;
-    if (this.#socket.readyState === this.#socket.OPEN) this.#socket.ping();
+    if (this.#socket.readyState === this.#socket.OPEN) {
+      this.#socket.ping();
+    }
   }
 
   stop(): void {
@@ -96,7 +100,9 @@ class ServedConnection implements WebSocketConnection {
   }
 
   drained(): Promise<void> {
-    if (this.#inFlight === 0) return Promise.resolve();
+    if (this.#inFlight === 0) {
+      return Promise.resolve();
+    }
     return new Promise((resolve) => {
       this.#onIdle = resolve;
     });
@@ -106,7 +112,9 @@ class ServedConnection implements WebSocketConnection {
     this.#endSubscriptions();
     this.#socket.close(code, reason);
     // Read again, else the client's close frame stays unread.
-    if (this.#socket.isPaused) this.#socket.resume();
+    if (this.#socket.isPaused) {
+      this.#socket.resume();
+    }
   }
 
   terminate(): void {
@@ -143,35 +151,53 @@ class ServedConnection implements WebSocketConnection {
   }
 
   #endSubscriptions(): void {
-    for (const end of [...this.#subscriptions.values()]) end();
+    for (const end of [...this.#subscriptions.values()]) {
+      end();
+    }
     this.#subscriptions.clear();
   }
 
   #onMessage(data: RawData): void {
     this.#isAlive = true;
-    if (this.#isStopped) return;
+    if (this.#isStopped) {
+      return;
+    }
     this.#lastCallMs = performance.now();
     this.#inFlight++;
-    if (this.#inFlight >= MAX_IN_FLIGHT) this.#socket.pause();
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
+      this.#socket.pause();
+    }
     this.#answer(toBytes(data))
       .catch((error: unknown) => {
-        if (!this.#controller.signal.aborted) this.#options.onError(error, this.#options.requestId);
+        if (!this.#controller.signal.aborted) {
+          this.#options.onError(error, this.#options.requestId);
+        }
       })
       .finally(() => this.#onHandled());
   }
 
   #onHandled(): void {
     this.#inFlight--;
-    if (this.#inFlight < MAX_IN_FLIGHT && this.#socket.isPaused && !this.#isStopped) this.#socket.resume();
-    if (this.#inFlight === 0) this.#onIdle?.();
+    if (this.#inFlight < MAX_IN_FLIGHT && this.#socket.isPaused && !this.#isStopped) {
+      this.#socket.resume();
+    }
+    if (this.#inFlight === 0) {
+      this.#onIdle?.();
+    }
   }
 
   async #answer(body: Uint8Array): Promise<void> {
     const afterwards: (() => void)[] = [];
     const chunks = await this.#handle(body, (then) => afterwards.push(then));
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
-    if (chunks.length > 0) await this.#sendQueue.answer(chunks);
-    for (const then of afterwards) then();
+    if (this.#socket.readyState !== this.#socket.OPEN) {
+      return;
+    }
+    if (chunks.length > 0) {
+      await this.#sendQueue.answer(chunks);
+    }
+    for (const then of afterwards) {
+      then();
+    }
   }
 
   async #handle(body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> {
@@ -187,7 +213,9 @@ class ServedConnection implements WebSocketConnection {
       });
       return chunks;
     } catch (error) {
-      if (error instanceof RpcError) return errorResult(error).chunks;
+      if (error instanceof RpcError) {
+        return errorResult(error).chunks;
+      }
       onError(error, requestId);
       return errorResult(new RpcError(CODES.INTERNAL, "Internal error")).chunks;
     }
@@ -195,7 +223,9 @@ class ServedConnection implements WebSocketConnection {
 }
 
 const toBytes = (data: RawData): Uint8Array => {
-  if (Array.isArray(data)) return Buffer.concat(data);
+  if (Array.isArray(data)) {
+    return Buffer.concat(data);
+  }
   return data instanceof ArrayBuffer ? Buffer.from(data) : data;
 };
 

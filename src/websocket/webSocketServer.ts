@@ -105,7 +105,9 @@ class ConnectionSet implements WebSockets {
   /** Returns the HTTP status of a request that must not be upgraded. */
   #findRejection({ headers: { origin } }: IncomingMessage): string | undefined {
     const { corsOrigins, maxWebSockets } = this.#options;
-    if (corsOrigins !== "*" && origin !== undefined && !corsOrigins.includes(origin)) return "403 Forbidden";
+    if (corsOrigins !== "*" && origin !== undefined && !corsOrigins.includes(origin)) {
+      return "403 Forbidden";
+    }
     const isFull = this.#isClosing || this.#connections.size >= maxWebSockets;
     return isFull ? "503 Service Unavailable" : undefined;
   }
@@ -113,8 +115,11 @@ class ConnectionSet implements WebSockets {
   /** Closes idle connections and sends a ping to the others. */
   #closeIdle(): void {
     for (const connection of this.#connections) {
-      if (connection.isIdle(this.#options.webSocketIdleMs)) connection.close(GOING_AWAY, "idle");
-      else connection.ping();
+      if (connection.isIdle(this.#options.webSocketIdleMs)) {
+        connection.close(GOING_AWAY, "idle");
+      } else {
+        connection.ping();
+      }
     }
   }
 

@@ -23,8 +23,12 @@ export const serveJobs = (port: MessagePort, run: RunJob): void => {
   };
 
   port.on("message", (message: ToJobThread) => {
-    if (message.kind === "run") void execute(message.id, message.input).then(send);
-    else if (message.kind === "reply") openRequest?.resolve(message.value);
-    else openRequest?.reject(new Error("the main thread has no value"));
+    if (message.kind === "run") {
+      void execute(message.id, message.input).then(send);
+    } else if (message.kind === "reply") {
+      openRequest?.resolve(message.value);
+    } else {
+      openRequest?.reject(new Error("the main thread has no value"));
+    }
   });
 };

@@ -14,7 +14,9 @@ export type WorkerTask = (port: MessagePort, data: unknown) => void;
 
 /** Runs the task in this worker thread, and reports to the main thread that it is loaded. */
 export const startTask = (task: WorkerTask): void => {
-  if (parentPort === null) throw new Error("a task runs in a worker thread");
+  if (parentPort === null) {
+    throw new Error("a task runs in a worker thread");
+  }
   task(parentPort, (workerData as ThreadData).data);
   parentPort.postMessage(LOADED);
 };

@@ -46,8 +46,12 @@ export class WorkerPool {
   /** Returns the job's output. Rejects with WorkerPoolError, with the signal's reason, or with the error of `job.answer`. */
   run(job: PoolJob): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw new WorkerPoolError("closed");
-      if (this.#queue.size >= this.#maxWaiting) throw new WorkerPoolError("queueFull");
+      if (this.#isClosed) {
+        throw new WorkerPoolError("closed");
+      }
+      if (this.#queue.size >= this.#maxWaiting) {
+        throw new WorkerPoolError("queueFull");
+      }
       job.signal.throwIfAborted();
       this.#queue.add({ ...job, resolve, reject });
       this.#assign();
@@ -72,12 +76,16 @@ export class WorkerPool {
   }
 
   #assign(): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed) {
+      return;
+    }
     while (this.#queue.size > 0) {
       const idle = this.#slots.filter(({ isIdle }) => isIdle);
       const [first] = idle;
       const job = first && this.#queue.take();
-      if (first === undefined || job === undefined) break;
+      if (first === undefined || job === undefined) {
+        break;
+      }
       (idle.find(({ affinity }) => affinity === job.affinity) ?? first).run(job);
     }
     this.#startMissing();
@@ -87,6 +95,8 @@ export class WorkerPool {
   #startMissing(): void {
     const starting = this.#slots.filter(({ isStarting }) => isStarting).length;
     const missing = Math.max(0, this.#queue.size - starting);
-    for (const slot of this.#slots.filter(({ isEmpty }) => isEmpty).slice(0, missing)) slot.start();
+    for (const slot of this.#slots.filter(({ isEmpty }) => isEmpty).slice(0, missing)) {
+      slot.start();
+    }
   }
 }

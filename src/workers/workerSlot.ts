@@ -106,14 +106,19 @@ export class WorkerSlot {
 
   #receive(message: FromJobThread): void {
     const running = this.#running;
-    if (running === undefined || message.id !== running.id) return;
+    if (running === undefined || message.id !== running.id) {
+      return;
+    }
     if (message.kind === "request") {
       void this.#answer(running, message.request);
       return;
     }
     this.#finish();
-    if (message.kind === "done") running.job.resolve(message.output);
-    else this.#fail(running.job, new Error(message.message));
+    if (message.kind === "done") {
+      running.job.resolve(message.output);
+    } else {
+      this.#fail(running.job, new Error(message.message));
+    }
     this.#options.onFree();
   }
 
@@ -121,9 +126,13 @@ export class WorkerSlot {
     const { id, job } = running;
     try {
       const value = await job.answer(request);
-      if (this.#running === running) this.#thread?.post({ kind: "reply", id, value });
+      if (this.#running === running) {
+        this.#thread?.post({ kind: "reply", id, value });
+      }
     } catch (error) {
-      if (this.#running !== running) return;
+      if (this.#running !== running) {
+        return;
+      }
       // The thread ends the job. The caller gets the error itself.
       this.#thread?.post({ kind: "noReply", id });
       this.#finish()?.reject(error);
@@ -141,8 +150,11 @@ export class WorkerSlot {
 
   #lose(error: Error): void {
     const job = this.#finish();
-    if (job === undefined) this.#options.onFailure(error);
-    else this.#fail(job, error);
+    if (job === undefined) {
+      this.#options.onFailure(error);
+    } else {
+      this.#fail(job, error);
+    }
     if (this.#isLoaded) {
       this.start();
       return;
@@ -152,7 +164,9 @@ export class WorkerSlot {
     this.#options.onThread();
     setTimeout(() => {
       this.#isPausing = false;
-      if (!this.#isClosed) this.#options.onFree();
+      if (!this.#isClosed) {
+        this.#options.onFree();
+      }
     }, RESTART_MS).unref();
   }
 

@@ -31,12 +31,19 @@ export class WorkerThread<To, From> {
     this.#worker = new Worker(entry.url, { workerData, resourceLimits: limits });
     this.#loaded = loadedWorker(this.#worker);
     this.#worker.on("message", (message: From | typeof LOADED) => {
-      if (this.#hasEnded) return;
-      if (message === LOADED) onLoaded?.();
-      else onMessage(message as From);
+      if (this.#hasEnded) {
+        return;
+      }
+      if (message === LOADED) {
+        onLoaded?.();
+      } else {
+        onMessage(message as From);
+      }
     });
     const lose = (error: unknown): void => {
-      if (this.#hasEnded) return;
+      if (this.#hasEnded) {
+        return;
+      }
       this.#hasEnded = true;
       onLost(error instanceof Error ? error : new Error(String(error)));
     };

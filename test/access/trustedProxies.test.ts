@@ -28,8 +28,9 @@ test("without trusted proxies the header is ignored", () => {
 });
 
 test("networks are addresses with or without a prefix length", () => {
-  for (const good of ["10.0.0.0/8", "0.0.0.0/0", "::/0", "2001:db8::1", "127.0.0.1/32"])
+  for (const good of ["10.0.0.0/8", "0.0.0.0/0", "::/0", "2001:db8::1", "127.0.0.1/32"]) {
     assert.ok(parseNetwork(good), good);
+  }
   for (const bad of ["10.0.0/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8/8", "::1/129", "proxy.example", ""]) {
     assert.equal(parseNetwork(bad), undefined, bad);
   }

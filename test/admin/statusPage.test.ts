@@ -98,7 +98,9 @@ test("a browser draws the status and keeps it live", { skip: BROWSER === "" && "
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {
-    if (message.type() === "error" && !failing) faults.push(message.text());
+    if (message.type() === "error" && !failing) {
+      faults.push(message.text());
+    }
   });
   await page.goto(`http://127.0.0.1:${address.port}/`);
 

@@ -15,8 +15,12 @@ const nodeWith = (selector: string, hasClz: boolean) => {
   const asked: string[] = [];
   const ask = async (method: string): Promise<unknown> => {
     asked.push(method);
-    if (method === "eth_getBlockByNumber") return { transactions: [{ type: "0x7e", input: `${selector}00` }] };
-    if (hasClz) return `0x${"ff".padStart(64, "0")}`;
+    if (method === "eth_getBlockByNumber") {
+      return { transactions: [{ type: "0x7e", input: `${selector}00` }] };
+    }
+    if (hasClz) {
+      return `0x${"ff".padStart(64, "0")}`;
+    }
     throw new Error("invalid opcode: opcode 0x1e not defined");
   };
   return { ask, asked };

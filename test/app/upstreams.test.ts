@@ -262,7 +262,9 @@ test("a filter's poll goes to the node that made it, and to no other", async (t)
       createRequest({ method: "eth_getFilterChanges", params: ["0x1"], write: true, retention: "never", filterOwner }),
       createContext(),
     );
-  for (const name of ["node1", "node2", "node1"]) assert.equal((await poll(name)).node, name);
+  for (const name of ["node1", "node2", "node1"]) {
+    assert.equal((await poll(name)).node, name);
+  }
   await assert.rejects(poll("node3"), { code: -32_000, message: "filter not found" });
 });
 
@@ -332,7 +334,9 @@ test("the log names both chain ids, once", async (t) => {
     await bad.close();
   });
   // The second check is a second later.
-  while (bad.count("eth_chainId") < 2) await bad.asked("eth_chainId");
+  while (bad.count("eth_chainId") < 2) {
+    await bad.asked("eth_chainId");
+  }
   assert.equal(lines.length, 1);
   assert.partialDeepStrictEqual(lines[0], { node: "node1", chainId: "5", expectedChainId: "31337" });
 });

@@ -11,6 +11,8 @@ export const bench = async (options: BenchOptions): Promise<BenchResult> => {
       options,
     );
   } finally {
-    for (const end of ends) await end();
+    for (const end of ends) {
+      await end();
+    }
   }
 };

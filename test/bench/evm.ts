@@ -63,7 +63,9 @@ const round = (value: number): number => Number(value.toFixed(2));
 
 const find = (contracts: ReadonlyMap<string, Contract>, name: string): Contract => {
   const contract = contracts.get(name);
-  if (contract === undefined) throw new Error(`no contract ${name}`);
+  if (contract === undefined) {
+    throw new Error(`no contract ${name}`);
+  }
   return contract;
 };
 
@@ -109,7 +111,9 @@ const deployOurs = async (bytecode: Hex): Promise<{ state: StateOverlay; at: Add
     freeMessage(ZERO_ADDRESS, null, bytecode),
     FREE,
   );
-  if (result.created === undefined) throw new Error(`not deployed: ${result.halt}`);
+  if (result.created === undefined) {
+    throw new Error(`not deployed: ${result.halt}`);
+  }
   return { state, at: result.created };
 };
 
@@ -119,7 +123,9 @@ const signTransfers = (token: Contract, count: number): Promise<Uint8Array[]> =>
   Promise.all(
     Array.from({ length: count }, async (_, at) => {
       const account = accounts[at % SENDERS];
-      if (account === undefined) throw new Error("no account");
+      if (account === undefined) {
+        throw new Error("no account");
+      }
       const to = `0x${(0x1000 + (at % RECIPIENTS)).toString(16).padStart(40, "0")}` as const;
       const raw = await account.signTransaction({
         type: "eip1559",
@@ -147,7 +153,9 @@ const measureTransfers = async (contracts: ReadonlyMap<string, Contract>, count:
     ours.push((count / mine.ms) * 1_000);
     stock.push((count / theirs.ms) * 1_000);
   }
-  if (gas.size !== 1) throw new Error(`the engines used different gas: ${[...gas].join(" ")}`);
+  if (gas.size !== 1) {
+    throw new Error(`the engines used different gas: ${[...gas].join(" ")}`);
+  }
   const [fast, slow] = [median(ours), median(stock)];
   return { ratio: round(fast / slow), ours: round(fast), yardstick: round(slow) };
 };
@@ -171,9 +179,13 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
   let gasUsed = 0n;
   for (const raw of raws) {
     const transaction = parseTransaction(raw);
-    if (transaction.type === 0x7e) throw new Error("a deposit");
+    if (transaction.type === 0x7e) {
+      throw new Error("a deposit");
+    }
     const sender = recoverSender(transaction);
-    if (sender === undefined) throw new Error("no sender");
+    if (sender === undefined) {
+      throw new Error("no sender");
+    }
     const result = await applyTransaction({ engine, state, block: BLOCK }, messageOf(transaction, sender));
     gasUsed += result.gasUsed;
     const { logs } = result;
@@ -221,7 +233,9 @@ const measureLoops = async (
   const stateManager = new SimpleStateManager();
   const evm = await createEVM({ common: stockCommon(), stateManager });
   const { createdAddress } = await evm.runCall({ data: parseData(loops.bytecode), gasLimit: GAS });
-  if (createdAddress === undefined) throw new Error("not deployed");
+  if (createdAddress === undefined) {
+    throw new Error("not deployed");
+  }
   const measured: Record<string, number> = {};
   for (const [name, functionName, times] of LOOPS) {
     const data = encodeFunctionData({ abi: loops.abi, functionName, args: [times] });
@@ -230,12 +244,16 @@ const measureLoops = async (
     for (let run = 0; run < rounds; run++) {
       let start = performance.now();
       const mine = await applyTransaction({ engine, state, block: BLOCK }, freeMessage(ZERO_ADDRESS, at, data), FREE);
-      if (mine.status !== "success") throw new Error(`${name}: ${mine.halt}`);
+      if (mine.status !== "success") {
+        throw new Error(`${name}: ${mine.halt}`);
+      }
       ours.push(Number(mine.gasUsed) / (performance.now() - start) / 1_000);
       start = performance.now();
       evm.journal.addAlwaysWarmAddress(createdAddress.toString());
       const { execResult } = await evm.runCall({ to: createdAddress, data: parseData(data), gasLimit: GAS });
-      if (execResult.exceptionError !== undefined) throw new Error(`${name}: ${execResult.exceptionError.error}`);
+      if (execResult.exceptionError !== undefined) {
+        throw new Error(`${name}: ${execResult.exceptionError.error}`);
+      }
       stock.push(Number(execResult.executionGasUsed) / (performance.now() - start) / 1_000);
       evm.journal.cleanJournal();
       stateManager.originalStorageCache.clear();

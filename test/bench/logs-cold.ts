@@ -39,8 +39,12 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       const from = at * BLOCKS;
       cold.push((await readLogs(port, from, from + BLOCKS - 1)).seconds);
       const before = await getText(nodePort, "/requests");
-      for (let again = 0; again < 5; again++) warm.push((await readLogs(port, from, from + BLOCKS - 1)).seconds);
-      if ((await getText(nodePort, "/requests")) !== before) throw new Error("A repeated query asked the node");
+      for (let again = 0; again < 5; again++) {
+        warm.push((await readLogs(port, from, from + BLOCKS - 1)).seconds);
+      }
+      if ((await getText(nodePort, "/requests")) !== before) {
+        throw new Error("A repeated query asked the node");
+      }
     }
     const serial = (Math.ceil(BLOCKS / MAX_BLOCKS) * LATENCY_MS) / 1000;
     const theory = (Math.ceil(Math.ceil(BLOCKS / SPAN_BLOCKS) / SPANS) * LATENCY_MS) / 1000;

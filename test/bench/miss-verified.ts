@@ -61,8 +61,9 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     for (let at = 0; at < rounds; at++) {
       for (const name of ["block", "receipts"] as const) {
         const order = at % 2 === 0 ? (["off", "full"] as const) : (["full", "off"] as const);
-        for (const level of order)
+        for (const level of order) {
           costs[name][level].push(await measure(level === "full" ? full : off, BODIES[name], times));
+        }
       }
     }
     const ratio = (name: "block" | "receipts"): number => median(costs[name].off) / median(costs[name].full);

@@ -11,7 +11,9 @@ const BODY =
 
 /** Requests that are never cached, through forebay and through nginx, to a node that answers at once. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
-  if (!hasNginx()) throw new Error("this bench needs nginx: apt-get install nginx-light");
+  if (!hasNginx()) {
+    throw new Error("this bench needs nginx: apt-get install nginx-light");
+  }
   const node = startChild("missServer.ts");
   const nodePort = (await node.message()) as number;
   const started: Server[] = [];

@@ -49,14 +49,18 @@ const measure = async (port: number, feedUrl: string, durationMs: number): Promi
   const bare = new WebSocket(feedUrl);
   bare.on("message", (data) => {
     const { diff } = JSON.parse(data.toString()) as { diff: { block_hash: string; transactions: unknown[] } };
-    if (diff.transactions.length > 0) parsedAtMs.set(diff.block_hash, performance.now());
+    if (diff.transactions.length > 0) {
+      parsedAtMs.set(diff.block_hash, performance.now());
+    }
   });
   await once(bare, "open");
   const endMs = performance.now() + durationMs;
   while (performance.now() < endMs) {
     const [, hash = ""] = /"hash":"(0x[0-9a-f]{64})"/.exec(await ask(port)) ?? [];
     answers++;
-    if (!answeredAtMs.has(hash)) answeredAtMs.set(hash, performance.now());
+    if (!answeredAtMs.has(hash)) {
+      answeredAtMs.set(hash, performance.now());
+    }
   }
   bare.close();
   const lagsMs = [...parsedAtMs].flatMap(([hash, atMs]) => {
@@ -68,7 +72,9 @@ const measure = async (port: number, feedUrl: string, durationMs: number): Promi
 
 const run = async (generation: MetadataGeneration, durationMs: number): Promise<Lags> => {
   await using devnet = await createDevnet({ generation, flashblockMs: FLASHBLOCK_MS });
-  if (!devnet.feedUrl) throw new Error("no feed");
+  if (!devnet.feedUrl) {
+    throw new Error("no feed");
+  }
   const server = startChild("pendingServer.ts", [devnet.url, devnet.feedUrl]);
   try {
     const port = Number(await server.message());

@@ -59,7 +59,9 @@ const environmentOf = (number: number): PendingEnvironment => ({
 /** Six of ten are token transfers, the others plain ones and storage writes; the first block begins with the token's creation. */
 const makeBlocks = async (count: number): Promise<Block[]> => {
   const [deployer] = accounts;
-  if (!deployer) throw new Error("no accounts");
+  if (!deployer) {
+    throw new Error("no accounts");
+  }
   const token = getContractAddress({ from: deployer.address, nonce: 0n });
   const nonces = accounts.map(() => 0);
   const sign = (at: number, transaction: { to?: Address; data?: Hex; value?: bigint; gas: bigint }): Promise<Hex> => {
@@ -76,8 +78,12 @@ const makeBlocks = async (count: number): Promise<Block[]> => {
   const one = (at: number): Promise<Hex> => {
     const sender = at % SENDERS;
     const to = `0x${(0xba51n * 2n ** 128n + BigInt((at * 31) % RECIPIENTS)).toString(16).padStart(40, "0")}` as Address;
-    if (at % 10 < 6) return call(sender, "transfer", [to as never, 5n]);
-    if (at % 10 < 8) return sign(sender, { to, value: 1n, gas: 21_000n });
+    if (at % 10 < 6) {
+      return call(sender, "transfer", [to as never, 5n]);
+    }
+    if (at % 10 < 8) {
+      return sign(sender, { to, value: 1n, gas: 21_000n });
+    }
     return call(sender, "store", [BigInt(at) as never, BigInt(at)]);
   };
   const blocks: Block[] = [];
@@ -86,7 +92,9 @@ const makeBlocks = async (count: number): Promise<Block[]> => {
     const messages: Message[] = [];
     for (let index = 0; index < MESSAGES_A_BLOCK; index++) {
       const raws = number === 1 && index === 0 ? [await sign(0, { data: creation, gas: 5_000_000n })] : [];
-      while (raws.length < TRANSACTIONS_A_MESSAGE) raws.push(await one(at++));
+      while (raws.length < TRANSACTIONS_A_MESSAGE) {
+        raws.push(await one(at++));
+      }
       messages.push({ raws, expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH } });
     }
     blocks.push({ environment: environmentOf(number), messages });
@@ -103,8 +111,9 @@ interface Timed {
 const runYardstick = async (blocks: readonly Block[], blockField: boolean): Promise<Timed> => {
   const common = new Common({ chain: { ...Mainnet, chainId: CHAIN_ID }, hardfork: Hardfork.Prague });
   const stateManager = new MerkleStateManager({ common, caches: new Caches() });
-  for (const address of rich)
+  for (const address of rich) {
     await stateManager.putAccount(createAddressFromString(address), new Account(0n, 1_000n * ETHER));
+  }
   const vm = await createVM({ common, stateManager });
   let gas = 0n;
   const startMs = performance.now();
@@ -130,7 +139,9 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
           logsBloom: bloomOfLogs(logs),
         });
       }
-      if (blockField) message.expected = toldBy(receipts);
+      if (blockField) {
+        message.expected = toldBy(receipts);
+      }
     }
     gas += receipts.at(-1)?.cumulativeGasUsed ?? 0n;
   }
@@ -139,7 +150,9 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
 
 const toldBy = (receipts: readonly Receipt[]): Work["expected"] => {
   const bloom = createBloom();
-  for (const { logsBloom } of receipts) orBloom(bloom, logsBloom);
+  for (const { logsBloom } of receipts) {
+    orBloom(bloom, logsBloom);
+  }
   return {
     gasUsed: receipts.at(-1)?.cumulativeGasUsed ?? 0n,
     logsBloom: formatData(bloom),
@@ -182,7 +195,9 @@ const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
         expected,
       };
       const { unverified } = await runner.run(work, RULES);
-      if (unverified) throw new Error(`message ${environment.number}-${index} was not reproduced: ${unverified}`);
+      if (unverified) {
+        throw new Error(`message ${environment.number}-${index} was not reproduced: ${unverified}`);
+      }
     }
     gas += messages.at(-1)?.expected.gasUsed ?? 0n;
     runner.rebase({ number: environment.number, hash: formatHash(environment.number) }, id);

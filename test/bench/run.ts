@@ -19,5 +19,7 @@ if (typeof bench !== "function") {
   process.exit(2);
 }
 const result = await bench({ short: values.short });
-if (!values.json) console.table(result);
+if (!values.json) {
+  console.table(result);
+}
 console.log(JSON.stringify(result));

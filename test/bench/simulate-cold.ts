@@ -27,7 +27,9 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
 
     const oneByOne: number[] = [];
     const prestate = (await anvil.call("debug_traceCall", call, "latest", { tracer: "prestateTracer" })) as Prestate;
-    for (let run = 0; run < runs; run++) oneByOne.push(await fetchOneByOne(anvil, block, prestate));
+    for (let run = 0; run < runs; run++) {
+      oneByOne.push(await fetchOneByOne(anvil, block, prestate));
+    }
 
     const measured: Record<string, number> = {};
     for (const [name, refused] of CASES) {
@@ -40,7 +42,9 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
         const before = counted.roundTrips;
         const start = performance.now();
         await rig.simulate(params, bypassCache);
-        if (run >= WARM_UP) times.push(performance.now() - start);
+        if (run >= WARM_UP) {
+          times.push(performance.now() - start);
+        }
         measured[`${name}RoundTrips`] = counted.roundTrips - before;
       }
       await rig.close();
@@ -68,8 +72,9 @@ const fetchOneByOne = async (anvil: Anvil, block: BlockId, prestate: Prestate): 
     for (const method of ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"]) {
       await fetch([createCall(method, [address, "latest"])], block);
     }
-    for (const slot of Object.keys(storage))
+    for (const slot of Object.keys(storage)) {
       await fetch([createCall("eth_getStorageAt", [address, slot, "latest"])], block);
+    }
   }
   return performance.now() - start;
 };

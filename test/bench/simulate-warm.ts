@@ -16,7 +16,9 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
     const runs = short ? 50 : 1_000;
     const ours: number[] = [];
     const yardstick: number[] = [];
-    for (let run = 0; run < runs / 2; run++) await rig.simulate(params);
+    for (let run = 0; run < runs / 2; run++) {
+      await rig.simulate(params);
+    }
     const known = counted.roundTrips;
     for (let run = 0; run < runs; run++) {
       ours.push(await timed(() => rig.simulate(params)));

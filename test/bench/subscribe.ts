@@ -33,7 +33,9 @@ const compare = async (logs: number, short: boolean) => {
   const results: Record<Which, Sent[]> = { ours: [], bare: [] };
   for (let turn = 0; turn < (short ? 3 : 7); turn++) {
     const order = turn % 2 === 0 ? (["bare", "ours"] as const) : (["ours", "bare"] as const);
-    for (const which of order) results[which].push(await measure(which, logs, short));
+    for (const which of order) {
+      results[which].push(await measure(which, logs, short));
+    }
   }
   const perCpuSecond = (which: Which) => results[which].map(({ messages, cpuSeconds }) => messages / cpuSeconds);
   const perSecond = (which: Which) => median(results[which].map(({ messages, seconds }) => messages / seconds));

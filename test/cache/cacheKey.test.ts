@@ -48,8 +48,12 @@ const isSame = (one: unknown, other: unknown): boolean => {
 };
 
 const reversed = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(reversed);
-  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    return value.map(reversed);
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
   const copy = Object.create(Object.getPrototypeOf(value));
   for (const [member, inner] of Object.entries(value).reverse()) {
     Object.defineProperty(copy, member, {
@@ -121,7 +125,9 @@ const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRe
 
 /** The parts of a request that its key must distinguish: retention class, block and canonical parameters. */
 const identity = ({ retention, number, fork, canonicalParams }: Asked): unknown => {
-  if (retention === "final") return [retention, canonicalParams, number];
+  if (retention === "final") {
+    return [retention, canonicalParams, number];
+  }
   return retention === "recent" || retention === "recentState"
     ? [retention, canonicalParams, number, fork]
     : [retention, canonicalParams];

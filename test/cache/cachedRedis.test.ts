@@ -67,7 +67,9 @@ test("a new replica with empty memory answers from Redis, then from memory", asy
     atFinal(800),
     recent(950),
   ];
-  for (const question of questions) await first.source.request(question, createContext({ heads: HEADS }));
+  for (const question of questions) {
+    await first.source.request(question, createContext({ heads: HEADS }));
+  }
   await stored(server, questions.length);
 
   const node = numbered();
@@ -170,7 +172,9 @@ const FAULTS: Readonly<
   },
   noise: {
     begin: async ({ admin }) => {
-      for (const key of await admin.keys("*")) await admin.set(key, "noise");
+      for (const key of await admin.keys("*")) {
+        await admin.set(key, "noise");
+      }
     },
     end: async () => {},
   },
@@ -193,7 +197,9 @@ for (const [name, fault] of Object.entries(FAULTS)) {
     };
     await until(async () => (await round()) === 40, "hits");
     await fault.begin(server);
-    for (let rounds = 0; rounds < 20; rounds++) await round();
+    for (let rounds = 0; rounds < 20; rounds++) {
+      await round();
+    }
     await fault.end(server);
     await until(async () => (await round()) === 40, "hits again");
   });

@@ -49,8 +49,12 @@ const step: fc.Arbitrary<Step> = fc.record({
 
 const questionFor = ({ view, number, kind }: Step): RpcRequest => {
   const block = { number: BigInt(number), hash: hashOf(number, forkOf(view, number)) };
-  if (kind === "byTransaction") return createRequest({ retention: kind, params: [hashOf(number, 99)] });
-  if (kind === "head") return createRequest({ retention: kind });
+  if (kind === "byTransaction") {
+    return createRequest({ retention: kind, params: [hashOf(number, 99)] });
+  }
+  if (kind === "head") {
+    return createRequest({ retention: kind });
+  }
   return createRequest({ retention: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
 };
 
@@ -93,7 +97,9 @@ test("two replicas, nodes on other forks, one Redis: every hit is true of the vi
         current = asked;
         const question = questionFor(asked);
         const answer = await replicas[asked.replica]?.request(question, createContext({ heads: headsAt(asked.view) }));
-        if (answer?.status.hit === undefined || asked.kind === "head") continue;
+        if (answer?.status.hit === undefined || asked.kind === "head") {
+          continue;
+        }
         const expected = hashOf(asked.number, forkOf(asked.view, asked.number));
         assert.equal(Buffer.from(answer.body as Uint8Array).toString(), JSON.stringify(expected));
       }

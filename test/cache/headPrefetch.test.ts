@@ -28,12 +28,16 @@ const fetchedAfter = (
   const fetched: string[] = [];
   const source = countingSource(({ canonicalParams }) => {
     fetched.push(canonicalParams);
-    if (fetched.length === 1) throw new Error("the first fails, the others go on");
+    if (fetched.length === 1) {
+      throw new Error("the first fails, the others go on");
+    }
     return createResponse("{}");
   });
   const heads = createHeads({ latest: 10 });
   const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
-  for (const name of asked) warm.request(requestsOf(heads)[name], createContext({ heads })).catch(() => {});
+  for (const name of asked) {
+    warm.request(requestsOf(heads)[name], createContext({ heads })).catch(() => {});
+  }
   fetched.length = 0;
   nowMs += agoMs;
   warm.onChange({ ...changeTo(10), to: [] });

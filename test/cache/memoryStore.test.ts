@@ -13,7 +13,9 @@ const createTested = (maxBytes: number) => {
 test("what was used longest ago goes first, and is counted", async () => {
   const { memory, telemetry } = createTested(20_480);
   const body = new Uint8Array(1_500);
-  for (let key = 0; key < 8; key++) memory.set(`key${key}`, entryOf(body));
+  for (let key = 0; key < 8; key++) {
+    memory.set(`key${key}`, entryOf(body));
+  }
   assert.equal(memory.entries, 8);
   memory.get("key0");
   memory.set("key8", entryOf(body));

@@ -25,7 +25,9 @@ const round = async (redis: RedisStore): Promise<number> => {
   const tookMs = performance.now() - startMs;
   assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `${tookMs} ms`);
   found.forEach((entry, index) => {
-    if (entry === undefined) redis.set(KEYS[index] ?? "", { body: BODY, final: true, storedAtMs: 0 }, 60);
+    if (entry === undefined) {
+      redis.set(KEYS[index] ?? "", { body: BODY, final: true, storedAtMs: 0 }, 60);
+    }
   });
   return found.filter((entry) => entry !== undefined).length;
 };
@@ -49,7 +51,9 @@ test("cluster: no command over several slots, a master is killed under load, and
   const { url, masters, replica } = await startCluster(t);
   const redis = open(t, url);
   await allHit(redis, "the cluster answers");
-  for (const { admin } of masters) assert.doesNotMatch(await admin.info("commandstats"), /cmdstat_mget/);
+  for (const { admin } of masters) {
+    assert.doesNotMatch(await admin.info("commandstats"), /cmdstat_mget/);
+  }
   await masters[0]?.kill();
   await until(async () => {
     await round(redis);

@@ -35,7 +35,9 @@ const textOf = (entry: CacheEntry | undefined): string | undefined => entry && B
 /** Writes until the value can be read. */
 const works = (redis: ReturnType<typeof open>["redis"], key: string, text = "1"): Promise<void> =>
   until(async () => {
-    if (textOf(await redis.get(key)) === text) return true;
+    if (textOf(await redis.get(key)) === text) {
+      return true;
+    }
     redis.set(key, entryOf(text), 60);
     return false;
   }, `${key} is kept`);
@@ -136,7 +138,9 @@ test("paused: no look-up takes longer than the deadline, and few take so long", 
     assert.equal(await redis.get(`key${round}`), undefined);
     const tookMs = performance.now() - startMs;
     assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `${tookMs} ms`);
-    if (tookMs > TIMEOUT_MS / 2) slow += 1;
+    if (tookMs > TIMEOUT_MS / 2) {
+      slow += 1;
+    }
   }
   assert.ok(slow < 30, `${slow} look-ups waited for the deadline`);
   assert.ok(((await errors()).timeout ?? 0) > 0);
@@ -152,7 +156,9 @@ test("paused: what waits is bounded", async (t) => {
   t.after(() => server.signal("SIGCONT"));
   const found = await Promise.all(Array.from({ length: 10_000 }, (_, index) => redis.get(`key${index}`)));
   assert.deepEqual(new Set(found), new Set([undefined]));
-  for (let index = 0; index < 10_000; index++) redis.set(`key${index}`, entryOf("1"), 60);
+  for (let index = 0; index < 10_000; index++) {
+    redis.set(`key${index}`, entryOf("1"), 60);
+  }
   const { overloaded, timeout } = await errors();
   assert.deepEqual([(overloaded ?? 0) >= 10_000 - 4_096, timeout], [true, 4_096]);
 });

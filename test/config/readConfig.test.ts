@@ -12,7 +12,9 @@ const faultsOf = (run: () => unknown): readonly string[] => {
   try {
     run();
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) {
+      return error.faults;
+    }
     throw error;
   }
   return [];

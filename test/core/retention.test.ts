@@ -18,10 +18,14 @@ test("no code outside RETENTION distinguishes retention classes", () => {
 test("replicas share only responses whose key or entry names the block", () => {
   for (const name of classes) {
     const { redisSeconds, boundTo, blockFrom, finality } = RETENTION[name];
-    if (redisSeconds === undefined) continue;
+    if (redisSeconds === undefined) {
+      continue;
+    }
     assert.ok(boundTo !== "view" || blockFrom === "response", name);
     assert.ok(redisSeconds.recent < redisSeconds.final, name);
-    if (blockFrom === "response") assert.equal(finality, "ofBlock", name);
+    if (blockFrom === "response") {
+      assert.equal(finality, "ofBlock", name);
+    }
   }
 });
 

@@ -55,7 +55,9 @@ const awaitPort = (child: ChildProcess): Promise<number> =>
     const read = (chunk: Buffer) => {
       output += chunk.toString();
       const port = /Listening on [^\s:]+:(\d+)/.exec(output)?.[1];
-      if (port === undefined) return;
+      if (port === undefined) {
+        return;
+      }
       clearTimeout(timer);
       // It goes on writing a line a call: read, or it would block.
       child.stdout?.off("data", read).resume();
@@ -72,7 +74,9 @@ const awaitPort = (child: ChildProcess): Promise<number> =>
   });
 
 const stop = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return;
+  }
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
@@ -105,7 +109,9 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
   };
 
   const callAll = async (method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]> => {
-    if (params.length === 0) return [];
+    if (params.length === 0) {
+      return [];
+    }
     const first = nextId;
     nextId += params.length;
     const calls = params.map((each, at) => ({ jsonrpc: "2.0", id: first + at, method, params: each }));
@@ -113,7 +119,9 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
     return responses
       .toSorted((a, b) => a.id - b.id)
       .map(({ result, error }) => {
-        if (error !== undefined) throw new AnvilError(method, error);
+        if (error !== undefined) {
+          throw new AnvilError(method, error);
+        }
         return result;
       });
   };
@@ -128,7 +136,9 @@ export const startAnvil = async (args: readonly string[], port = 0): Promise<Anv
       const { result, error }: RpcResponse = JSON.parse(
         await post(JSON.stringify({ jsonrpc: "2.0", id: nextId++, method, params })),
       );
-      if (error !== undefined) throw new AnvilError(method, error);
+      if (error !== undefined) {
+        throw new AnvilError(method, error);
+      }
       return result;
     },
     close: async () => {

@@ -110,7 +110,9 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
       tracer,
     )) as CallFrame;
     await handOver(transaction);
-    for (const each of accountsOf(frame)) touched.add(each);
+    for (const each of accountsOf(frame)) {
+      touched.add(each);
+    }
     const logs = logsOf(frame);
     return {
       type: transaction.type,
@@ -141,14 +143,18 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
     const accounts = [...touched];
     const params = accounts.map((each) => [each, "pending"]);
     const values = await anvil.callAll("eth_getBalance", params);
-    for (const [at, each] of accounts.entries()) balances.set(each, BigInt(String(values[at])));
+    for (const [at, each] of accounts.entries()) {
+      balances.set(each, BigInt(String(values[at])));
+    }
     touched = new Set([first.miner]);
   };
 
   const checked = async (): Promise<NodeBlock> => {
     const block = await pendingBlock(anvil);
     const expected = included.map(({ hash }) => hash).join();
-    if (block.transactions.join() !== expected) throw new Error(`the node builds another block: ${block.transactions}`);
+    if (block.transactions.join() !== expected) {
+      throw new Error(`the node builds another block: ${block.transactions}`);
+    }
     if (orderedTrieRoot(encodedAsNode) !== block.receiptsRoot) {
       throw new Error(`receipts of block ${number} were not foreseen: ${included.at(-1)?.hash}`);
     }
@@ -184,14 +190,18 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
       // The node executes the whole block for each trace: a long block takes fewer a message.
       while (left.length > 0 && performance.now() < endMs) {
         const [each] = left.splice(0, 1);
-        if (each === undefined) break;
+        if (each === undefined) {
+          break;
+        }
         try {
           const receipt = await handOverSigned(each);
           keep(each.transaction, receipt);
           handed.push(each);
           receipts.set(each.transaction.hash, receipt);
         } catch (error) {
-          if (!(error instanceof AnvilError)) throw error;
+          if (!(error instanceof AnvilError)) {
+            throw error;
+          }
           refused.push({ held: each, reason: error.message });
         }
       }
@@ -208,7 +218,9 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         withdrawals_root: block.withdrawalsRoot,
         blob_gas_used: block.blobGasUsed,
       };
-      if (["a", "b", "d", "i"].includes(options.generation)) await updateBalances();
+      if (["a", "b", "d", "i"].includes(options.generation)) {
+        await updateBalances();
+      }
       const message: Flashblock = {
         payload_id: options.payloadId,
         index: length,

@@ -96,7 +96,9 @@ const tellFlashblock = (block: Flashblock): void => {
   const more = block.transactions.length - (before?.transactions.length ?? 0);
   const gas = Number(block.gasUsed) - Number(before?.gasUsed ?? 0);
   shown = block;
-  if (more > 0) say(`  pending ${Number(block.number)}: ${more} more transactions, ${gas} gas`);
+  if (more > 0) {
+    say(`  pending ${Number(block.number)}: ${more} more transactions, ${gas} gas`);
+  }
 };
 const socket = new WebSocket(forebay.url.replace("http:", "ws:"));
 socket.addEventListener("open", () =>
@@ -104,7 +106,9 @@ socket.addEventListener("open", () =>
 );
 socket.addEventListener("message", ({ data }) => {
   const { params } = JSON.parse(String(data)) as { params?: { result: Flashblock } };
-  if (params) tellFlashblock(params.result);
+  if (params) {
+    tellFlashblock(params.result);
+  }
 });
 
 /** Every transaction pays it: its balance at `pending` moves with each message. */
@@ -137,7 +141,9 @@ const stop = async (): Promise<void> => {
 let stopping = false;
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.on(signal, () => {
-    if (stopping) process.exit(1);
+    if (stopping) {
+      process.exit(1);
+    }
     stopping = true;
     void stop();
   });

@@ -256,13 +256,17 @@ test("faults: a dropped message is a gap, a repeated one comes twice", async () 
   await devnet.step();
   devnet.faults.alter((message) => ({ ...message, index: 9 }));
   await devnet.step();
-  while (indexes.length < 4) await once(socket, "message");
+  while (indexes.length < 4) {
+    await once(socket, "message");
+  }
   assert.deepEqual(indexes, [0, 2, 2, 9]);
   await devnet.skipIndex();
   devnet.faults.delay(20);
   await devnet.step();
   await devnet.step();
-  while (indexes.length < 6) await once(socket, "message");
+  while (indexes.length < 6) {
+    await once(socket, "message");
+  }
   assert.deepEqual(indexes.slice(4), [5, 6]);
   const closed = once(socket, "close");
   devnet.faults.disconnect();
@@ -302,7 +306,9 @@ test("pausing keeps the block open, resuming seals it", async () => {
   await using devnet = await createDevnet({ blockTimeMs: 200, flashblockMs: 50 });
   devnet.pauseSealing();
   let index = 0;
-  while (index < 8) [{ index }] = await once(devnet.events, "message");
+  while (index < 8) {
+    [{ index }] = await once(devnet.events, "message");
+  }
   const sealed = once(devnet.events, "sealed");
   devnet.resumeSealing();
   await sealed;

@@ -87,7 +87,9 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
 
   const prepare = async () => {
     await anvil.call("anvil_setCoinbase", SEQUENCER_FEE_VAULT);
-    if (isOptimism) await prepareL1Block(anvil);
+    if (isOptimism) {
+      await prepareL1Block(anvil);
+    }
   };
   await prepare().catch(async (error) => {
     await anvil.close();
@@ -106,7 +108,9 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     node: () => anvil,
     mempool,
   });
-  if (options.feed !== false) sequencer.events.on("message", feed.send);
+  if (options.feed !== false) {
+    sequencer.events.on("message", feed.send);
+  }
   sequencer.events.on("error", (error) => failures.push(error));
   const front = await createRpcFront(frontMethods({ chainId, node: () => anvil, mempool, sequencer }), (body) =>
     anvil.post(body),

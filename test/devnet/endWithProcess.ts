@@ -5,12 +5,16 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const living = new Set<ChildProcess>();
 
 const killAll = (): void => {
-  for (const child of living) child.kill("SIGKILL");
+  for (const child of living) {
+    child.kill("SIGKILL");
+  }
 };
 
 const onSignal = (signal: NodeJS.Signals): void => {
   // Whoever else listens ends in order, and the children with it.
-  if (process.listenerCount(signal) > 1) return;
+  if (process.listenerCount(signal) > 1) {
+    return;
+  }
   killAll();
   process.off(signal, onSignal);
   process.kill(process.pid, signal);
@@ -20,13 +24,19 @@ const onSignal = (signal: NodeJS.Signals): void => {
 export const endWithProcess = (child: ChildProcess): (() => void) => {
   if (living.size === 0) {
     process.on("exit", killAll);
-    for (const signal of SIGNALS) process.on(signal, onSignal);
+    for (const signal of SIGNALS) {
+      process.on(signal, onSignal);
+    }
   }
   living.add(child);
   return () => {
     living.delete(child);
-    if (living.size > 0) return;
+    if (living.size > 0) {
+      return;
+    }
     process.off("exit", killAll);
-    for (const signal of SIGNALS) process.off(signal, onSignal);
+    for (const signal of SIGNALS) {
+      process.off(signal, onSignal);
+    }
   };
 };

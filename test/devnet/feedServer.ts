@@ -37,15 +37,22 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
   let queue: (string | Uint8Array)[] = [];
 
   const broadcast = (frame: string | Uint8Array) => {
-    for (const client of server.clients) client.send(frame);
+    for (const client of server.clients) {
+      client.send(frame);
+    }
   };
   const flush = () => {
-    for (const frame of queue) broadcast(frame);
+    for (const frame of queue) {
+      broadcast(frame);
+    }
     queue = [];
   };
   const deliver = (frame: string | Uint8Array) => {
-    if (pending.size > 0) queue.push(frame);
-    else broadcast(frame);
+    if (pending.size > 0) {
+      queue.push(frame);
+    } else {
+      broadcast(frame);
+    }
   };
 
   return {
@@ -64,7 +71,9 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
       alter: (change) => changes.push(change),
       inject: broadcast,
       disconnect: () => {
-        for (const client of server.clients) client.terminate();
+        for (const client of server.clients) {
+          client.terminate();
+        }
       },
     },
     send: (message) => {
@@ -77,7 +86,9 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
         delays--;
         const timer = setTimeout(() => {
           pending.delete(timer);
-          if (pending.size === 0) flush();
+          if (pending.size === 0) {
+            flush();
+          }
         }, delayMs);
         pending.add(timer);
       }
@@ -88,8 +99,12 @@ export const createFeedServer = async (encoding: FeedEncoding): Promise<FeedServ
       }
     },
     close: async () => {
-      for (const timer of pending) clearTimeout(timer);
-      for (const client of server.clients) client.terminate();
+      for (const timer of pending) {
+        clearTimeout(timer);
+      }
+      for (const client of server.clients) {
+        client.terminate();
+      }
       await new Promise((resolve) => server.close(resolve));
     },
   };

@@ -44,7 +44,9 @@ const sendAllTypes = async (devnet: Devnet): Promise<void> => {
       authorizationList: [authorization],
     }),
   ];
-  for (const raw of all) await sendRaw(devnet, raw);
+  for (const raw of all) {
+    await sendRaw(devnet, raw);
+  }
 };
 
 test("balances and receipts of the messages are those of the sealed block, for every type of transaction", async () => {
@@ -93,7 +95,9 @@ test("transactions are formatted as the node gives them", async () => {
   for (const [transactionIndex, { blockTimestamp, ...theirs }] of full.transactions.entries()) {
     assert.equal(blockTimestamp, full.timestamp);
     // Deposits of anvil have no gasPrice. The vector tests compare ours with a real chain's.
-    if (theirs.type === "0x7e") continue;
+    if (theirs.type === "0x7e") {
+      continue;
+    }
     const parsed = parseTransaction(parseData(await rawOf(devnet, theirs.hash)));
     const ours = formatTransaction(parsed, {
       sender: theirs.from,

@@ -116,9 +116,13 @@ export const withoutRoots = (diff: FlashblockDiff): FlashblockDiff => ({
 /** A frame as it goes over the WebSocket: a string is a text frame. */
 export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string | Uint8Array => {
   const text = JSON.stringify(message);
-  if (encoding === "text") return text;
+  if (encoding === "text") {
+    return text;
+  }
   const bytes = Buffer.from(text);
-  if (encoding === "binary") return bytes;
+  if (encoding === "binary") {
+    return bytes;
+  }
   // The quality and window of the reference's proxy.
   const params = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 22 };
   return brotliCompressSync(bytes, { params });

@@ -13,9 +13,13 @@ export const formatCall = (transaction: SignedTransaction, sender: Address) => (
 });
 
 const feesOf = (transaction: SignedTransaction) => {
-  if (transaction.type === 0) return { gasPrice: formatQuantity(transaction.gasPrice) };
+  if (transaction.type === 0) {
+    return { gasPrice: formatQuantity(transaction.gasPrice) };
+  }
   const { accessList } = transaction;
-  if (transaction.type === 1) return { gasPrice: formatQuantity(transaction.gasPrice), accessList };
+  if (transaction.type === 1) {
+    return { gasPrice: formatQuantity(transaction.gasPrice), accessList };
+  }
   return {
     maxFeePerGas: formatQuantity(transaction.maxFeePerGas),
     maxPriorityFeePerGas: formatQuantity(transaction.maxPriorityFeePerGas),

@@ -36,16 +36,22 @@ export interface FrontOptions {
 /** The methods that the devnet answers itself, or looks at before the node does. */
 export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions): Map<string, FrontMethod> => {
   const send: FrontMethod = async ([raw]) => {
-    if (!isData(raw)) throw new Refused("a transaction's bytes are missing", -32602);
+    if (!isData(raw)) {
+      throw new Refused("a transaction's bytes are missing", -32602);
+    }
     const held = readSent(parseData(raw), BigInt(chainId));
-    if (sequencer.rawOf(held.transaction.hash) !== undefined) throw new Refused("already known");
+    if (sequencer.rawOf(held.transaction.hash) !== undefined) {
+      throw new Refused("already known");
+    }
     mempool.add(held, await sequencer.nextNonce(held.sender));
     return held.transaction.hash;
   };
 
   /** The next free nonce counts what is held, as it counts a node's pool. */
   const count: FrontMethod = async ([address, block]) => {
-    if (block !== "pending" || typeof address !== "string") return undefined;
+    if (block !== "pending" || typeof address !== "string") {
+      return undefined;
+    }
     const sender = address.toLowerCase() as Address;
     return formatQuantity(mempool.nonceAfter(sender, await sequencer.nextNonce(sender)));
   };
@@ -53,7 +59,9 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
   /** For clients, a held transaction is in the pool. */
   const byHash: FrontMethod = async ([hash]) => {
     const held = isHash(hash) ? mempool.find(hash) : undefined;
-    if (held === undefined) return undefined;
+    if (held === undefined) {
+      return undefined;
+    }
     const place = { sender: held.sender, blockHash: null, blockNumber: 0n, transactionIndex: 0 };
     return { ...formatTransaction(held.transaction, place), blockNumber: null, transactionIndex: null };
   };
@@ -61,9 +69,13 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
   /** anvil ends when it is asked for the raw bytes of a deposit, so only what is known to be none goes there. */
   const rawOf = async (transaction: unknown): Promise<unknown> => {
     const found = transaction as { readonly hash: Hash; readonly type: string } | null;
-    if (found === null) return null;
+    if (found === null) {
+      return null;
+    }
     const known = sequencer.rawOf(found.hash);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     return found.type === "0x7e" ? null : node().call("eth_getRawTransactionByHash", found.hash);
   };
   const rawBy =

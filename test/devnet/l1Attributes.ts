@@ -25,7 +25,9 @@ const bytesOf = (value: bigint, size: number): Uint8Array =>
 
 const word = (parts: readonly (readonly [at: number, size: number, value: bigint])[]): Hex => {
   const bytes = new Uint8Array(32);
-  for (const [at, size, value] of parts) bytes.set(bytesOf(value, size), at);
+  for (const [at, size, value] of parts) {
+    bytes.set(bytesOf(value, size), at);
+  }
   return formatData(bytes);
 };
 

@@ -37,11 +37,17 @@ export interface Mempool {
 export const readSent = (raw: Uint8Array, chainId: bigint): HeldTransaction => {
   try {
     const transaction = parseTransaction(raw);
-    if (transaction.type === DEPOSIT_TYPE) throw new Refused("transaction type not supported");
-    if (transaction.chainId !== undefined && transaction.chainId !== chainId) throw new Refused("invalid chain id");
+    if (transaction.type === DEPOSIT_TYPE) {
+      throw new Refused("transaction type not supported");
+    }
+    if (transaction.chainId !== undefined && transaction.chainId !== chainId) {
+      throw new Refused("invalid chain id");
+    }
     return { transaction, sender: recoverSender(transaction) };
   } catch (error) {
-    if (error instanceof InvalidTransaction) throw new Refused(`invalid transaction: ${error.message}`);
+    if (error instanceof InvalidTransaction) {
+      throw new Refused(`invalid transaction: ${error.message}`);
+    }
     throw error;
   }
 };
@@ -69,8 +75,12 @@ export const createMempool = (): Mempool => {
     add: (entry, next) => {
       const { nonce, hash } = entry.transaction;
       const rival = held.get(slotOf(entry));
-      if (rival?.transaction.hash === hash) throw new Refused("already known");
-      if (nonce < next) throw new Refused(`nonce too low: next nonce ${next}, tx nonce ${nonce}`);
+      if (rival?.transaction.hash === hash) {
+        throw new Refused("already known");
+      }
+      if (nonce < next) {
+        throw new Refused(`nonce too low: next nonce ${next}, tx nonce ${nonce}`);
+      }
       if (rival !== undefined && feeOf(entry) * 10n < feeOf(rival) * 11n) {
         throw new Refused("replacement transaction underpriced");
       }
@@ -79,14 +89,20 @@ export const createMempool = (): Mempool => {
     putBack: (entries) => {
       const others = [...held];
       held.clear();
-      for (const entry of entries) held.set(slotOf(entry), entry);
-      for (const [key, entry] of others) held.set(key, entry);
+      for (const entry of entries) {
+        held.set(slotOf(entry), entry);
+      }
+      for (const [key, entry] of others) {
+        held.set(key, entry);
+      }
     },
     find: (hash) => held.values().find(({ transaction }) => transaction.hash === hash),
     senders: () => [...new Set(held.values().map(({ sender }) => sender))],
     nonceAfter: (sender, next) => {
       let nonce = next;
-      while (held.has(slot(sender, nonce))) nonce++;
+      while (held.has(slot(sender, nonce))) {
+        nonce++;
+      }
       return nonce;
     },
     take: (nonces, gasLeft) => {
@@ -97,8 +113,12 @@ export const createMempool = (): Mempool => {
         found = false;
         for (const entry of held.values()) {
           const { sender, transaction } = entry;
-          if (transaction.nonce < (nonces.get(sender) ?? 0n)) held.delete(slotOf(entry));
-          if (nonces.get(sender) !== transaction.nonce || transaction.gas > left) continue;
+          if (transaction.nonce < (nonces.get(sender) ?? 0n)) {
+            held.delete(slotOf(entry));
+          }
+          if (nonces.get(sender) !== transaction.nonce || transaction.gas > left) {
+            continue;
+          }
           nonces.set(sender, transaction.nonce + 1n);
           left -= transaction.gas;
           held.delete(slotOf(entry));

@@ -19,7 +19,9 @@ interface FrontCall {
 
 const readBody = async (request: IncomingMessage): Promise<string> => {
   const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
+  for await (const chunk of request) {
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString();
 };
 
@@ -33,10 +35,14 @@ export const createRpcFront = async (
     const id = call.id ?? null;
     try {
       const result = await method?.(call.params ?? []);
-      if (result === undefined) return await forward(JSON.stringify(call));
+      if (result === undefined) {
+        return await forward(JSON.stringify(call));
+      }
       return JSON.stringify({ jsonrpc: "2.0", id, result });
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof Refused)) {
+        throw error;
+      }
       return JSON.stringify({ jsonrpc: "2.0", id, error: { code: error.code, message: error.message } });
     }
   };
@@ -50,8 +56,12 @@ export const createRpcFront = async (
     }
     const isOurs = (call: unknown): call is FrontCall =>
       typeof call === "object" && call !== null && "method" in call && methods.has(String(call.method));
-    if (!Array.isArray(parsed)) return isOurs(parsed) ? answer(parsed) : forward(body);
-    if (!parsed.some(isOurs)) return forward(body);
+    if (!Array.isArray(parsed)) {
+      return isOurs(parsed) ? answer(parsed) : forward(body);
+    }
+    if (!parsed.some(isOurs)) {
+      return forward(body);
+    }
     const answers = await Promise.all(
       parsed.map((call) => (isOurs(call) ? answer(call) : forward(JSON.stringify(call)))),
     );

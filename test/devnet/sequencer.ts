@@ -116,8 +116,12 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     mempool.take(await nextNonces(mempool.senders()), gasLeft);
 
   const remember = (transactions: readonly Transaction[]): void => {
-    for (const { hash, raw } of transactions) raws.set(hash, formatData(raw));
-    for (const hash of raws.keys().take(Math.max(0, raws.size - MAX_RAWS))) raws.delete(hash);
+    for (const { hash, raw } of transactions) {
+      raws.set(hash, formatData(raw));
+    }
+    for (const hash of raws.keys().take(Math.max(0, raws.size - MAX_RAWS))) {
+      raws.delete(hash);
+    }
   };
 
   const sendNext = async (): Promise<Flashblock> => {
@@ -128,21 +132,29 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     const budgetMs = options.manual ? Number.POSITIVE_INFINITY : flashblockMs * HANDOVER_SHARE;
     const { message, refused, left } = await job.next(held, previous, budgetMs);
     mempool.putBack(left);
-    for (const { sender, transaction } of job.handed) handedNonces.set(sender, transaction.nonce + 1n);
+    for (const { sender, transaction } of job.handed) {
+      handedNonces.set(sender, transaction.nonce + 1n);
+    }
     remember(job.included.slice(job.included.length - message.diff.transactions.length));
     previous = `${job.number}-${message.index}`;
     events.emit("message", message);
-    for (const { held, reason } of refused) events.emit("refused", held.transaction.hash, reason);
+    for (const { held, reason } of refused) {
+      events.emit("refused", held.transaction.hash, reason);
+    }
     return message;
   };
 
   const seal = async (): Promise<SealedBlock> => {
-    if (job === undefined) await sendNext();
+    if (job === undefined) {
+      await sendNext();
+    }
     const expected = job?.included.map(({ hash }) => hash).join();
     job = undefined;
     await node().call("evm_mine");
     const block = await latestBlock(node());
-    if (block.transactions.join() !== expected) throw new Error(`sealed another block: ${block.number}`);
+    if (block.transactions.join() !== expected) {
+      throw new Error(`sealed another block: ${block.number}`);
+    }
     const sealed = { number: BigInt(block.number), hash: block.hash, block };
     events.emit("sealed", sealed);
     return sealed;
@@ -155,19 +167,27 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
 
   /** What the node was handed for an unfinished block goes back to those that wait. */
   const giveBack = async (): Promise<void> => {
-    if (job === undefined) return;
+    if (job === undefined) {
+      return;
+    }
     mempool.putBack(job.handed);
     forget();
     await node().call("anvil_dropAllTransactions");
   };
 
   const tick = async (): Promise<void> => {
-    if (!isRunning || closing.signal.aborted) return;
+    if (!isRunning || closing.signal.aborted) {
+      return;
+    }
     try {
-      if (job !== undefined && job.length >= messagesABlock && isSealing) await seal();
+      if (job !== undefined && job.length >= messagesABlock && isSealing) {
+        await seal();
+      }
       await sendNext();
     } catch (error) {
-      if (closing.signal.aborted) return;
+      if (closing.signal.aborted) {
+        return;
+      }
       events.emit("error", error);
       // What made a block fail may be in it: it is not tried again.
       forget();
@@ -205,7 +225,9 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
       turn(async () => {
         job ??= await begin();
         // Index 0 holds what the others build on; without it there is no block.
-        if (job.length === 0) await sendNext();
+        if (job.length === 0) {
+          await sendNext();
+        }
         job.skipIndex();
       }),
     reorg: (depth) =>
@@ -217,7 +239,9 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
       }),
     between: (act) =>
       turn(async () => {
-        if (isRunning) await giveBack();
+        if (isRunning) {
+          await giveBack();
+        }
         return act();
       }),
     close: async () => {

@@ -70,7 +70,9 @@ export const startTraffic = async (options: TrafficOptions): Promise<Traffic> =>
     const headers = { "content-type": "application/json" };
     const response = await fetch(url, { method: "POST", headers, body });
     const { result, error } = (await response.json()) as { result?: unknown; error?: { message: string } };
-    if (error !== undefined) throw new Error(error.message);
+    if (error !== undefined) {
+      throw new Error(error.message);
+    }
     return result;
   };
 
@@ -94,7 +96,9 @@ export const startTraffic = async (options: TrafficOptions): Promise<Traffic> =>
   };
 
   const [deployer] = devAccounts;
-  if (deployer === undefined) throw new Error("no accounts");
+  if (deployer === undefined) {
+    throw new Error("no accounts");
+  }
   const owners = devAccounts.map(({ address }) => address);
   const creation = encodeDeployData({ abi: TOKEN_ABI, bytecode: TOKEN_BYTECODE, args: [owners, SUPPLY_EACH] });
   const nonce = await send(deployer, { data: creation, gas: 3_000_000n });

@@ -34,7 +34,9 @@ test("every claim is verified by a test, a bench or a long run that exists", () 
       ...(evidence.includes("npm run test:vectors") ? ["test/vectors/run.ts"] : []),
     ];
     assert.notDeepEqual(files, [], claim);
-    for (const file of files) assertExists(file, claim);
+    for (const file of files) {
+      assertExists(file, claim);
+    }
   }
 });
 

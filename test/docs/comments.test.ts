@@ -43,7 +43,9 @@ test("src suppresses at most ten findings, each with a reason", () => {
     suppressions.length <= MAX_SUPPRESSIONS,
     suppressions.map(({ path, text }) => `${path}: ${text}`).join("\n"),
   );
-  for (const { path, text, reason } of suppressions) assert.match(reason, /\w+ \w+/, `${path}: ${text}`);
+  for (const { path, text, reason } of suppressions) {
+    assert.match(reason, /\w+ \w+/, `${path}: ${text}`);
+  }
 });
 
 test("blocks, lines and ends of lines are read as comments", () => {

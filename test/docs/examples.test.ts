@@ -21,7 +21,9 @@ test("every YAML example is a valid configuration", (t) => {
   let examples = 0;
   for (const page of documentPaths()) {
     for (const yaml of capturesOf(readRepositoryFile(page), /```yaml\n(.*?)```/gs)) {
-      if (!/^chains:/m.test(yaml)) continue;
+      if (!/^chains:/m.test(yaml)) {
+        continue;
+      }
       writeFileSync(file, yaml);
       readConfig(readArguments(["--config", file], environment), environment);
       examples += 1;
@@ -35,16 +37,22 @@ test("every command line without a file is valid", () => {
     .flatMap((page) => capturesOf(readRepositoryFile(page), /^(?:npx )?forebay (--.+)$/gm))
     .filter((line) => !line.includes("--config"));
   assert.ok(lines.length >= 2);
-  for (const line of lines) readConfig(readArguments(line.split(" "), {}), {});
+  for (const line of lines) {
+    readConfig(readArguments(line.split(" "), {}), {});
+  }
 });
 
 test("--help fits a screen and lists every option", () => {
   const { stdout } = spawnSync(process.execPath, [join(ROOT, "src/cli/bin.ts"), "--help"], { encoding: "utf8" });
   const lines = stdout.trimEnd().split("\n");
   assert.ok(lines.length >= 10 && lines.length <= MAX_HELP_LINES, `${lines.length} lines`);
-  for (const line of lines) assert.ok(line.length <= MAX_HELP_COLUMNS, line);
+  for (const line of lines) {
+    assert.ok(line.length <= MAX_HELP_COLUMNS, line);
+  }
   const [declarations = ""] = readRepositoryFile("src/config/readConfig.ts").split("} as const;");
   const options = capturesOf(declarations, /^ {2}"?([a-z-]+)"?: \{ type:/gm);
   assert.ok(options.length >= 10);
-  for (const option of options) assert.ok(stdout.includes(`--${option}`), option);
+  for (const option of options) {
+    assert.ok(stdout.includes(`--${option}`), option);
+  }
 });

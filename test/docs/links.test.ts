@@ -27,7 +27,9 @@ const anchorsOf = (markdown: string): ReadonlySet<string> => {
       .replaceAll(/[^\p{L}\p{N}_ -]/gu, "")
       .replaceAll(" ", "-");
     let anchor = slug;
-    for (let copy = 1; anchors.has(anchor); copy++) anchor = `${slug}-${copy}`;
+    for (let copy = 1; anchors.has(anchor); copy++) {
+      anchor = `${slug}-${copy}`;
+    }
     anchors.add(anchor);
   }
   return anchors;
@@ -40,7 +42,9 @@ test("every link and picture has a target, and every anchor a heading", () => {
       const [path = "", anchor] = link.split("#");
       const target = path === "" ? page : join(dirname(page), path);
       assert.ok(existsSync(join(ROOT, target)), `${page}: ${link}`);
-      if (anchor !== undefined) assert.ok(anchorsOf(readRepositoryFile(target)).has(anchor), `${page}: ${link}`);
+      if (anchor !== undefined) {
+        assert.ok(anchorsOf(readRepositoryFile(target)).has(anchor), `${page}: ${link}`);
+      }
       links += 1;
     }
   }
@@ -52,7 +56,9 @@ test("every document can be reached from the README", () => {
   for (const page of seen) {
     for (const link of linksOf(readRepositoryFile(page))) {
       const target = join(dirname(page), link.split("#")[0] ?? "");
-      if (target.endsWith(".md")) seen.add(target);
+      if (target.endsWith(".md")) {
+        seen.add(target);
+      }
     }
   }
   const pages = documentPaths().filter((path) => !path.startsWith(".github/"));

@@ -36,19 +36,36 @@ export const proseOf = (markdown: string, { withGenerated = false } = {}): reado
   let isCode = false;
   let isGenerated = false;
   const endBlock = (): void => {
-    if (current.length > 0) blocks.push(current.join(" "));
+    if (current.length > 0) {
+      blocks.push(current.join(" "));
+    }
     current = [];
   };
   for (const [index, line] of markdown.split("\n").entries()) {
-    if (line.startsWith(GENERATED)) isGenerated = !withGenerated;
-    if (line.startsWith(END_OF_GENERATED)) isGenerated = false;
-    if (FENCE.test(line)) isCode = !isCode;
+    if (line.startsWith(GENERATED)) {
+      isGenerated = !withGenerated;
+    }
+    if (line.startsWith(END_OF_GENERATED)) {
+      isGenerated = false;
+    }
+    if (FENCE.test(line)) {
+      isCode = !isCode;
+    }
     const isProse = !isCode && !isGenerated && !FENCE.test(line) && !isFrontMatter(markdown.split("\n"), index);
-    if (!isProse || line.trim() === "" || STARTS_BLOCK.test(line) || line.startsWith("|")) endBlock();
-    if (!isProse || /^\s*[><]/.test(line)) continue;
-    if (line.startsWith("|")) blocks.push(...cellsOf(line));
-    else if (line.trim() !== "") current.push(line.trim().replace(/^(?:[-*]|\d+\.|#+)\s+/, ""));
-    if (line.startsWith("#")) endBlock();
+    if (!isProse || line.trim() === "" || STARTS_BLOCK.test(line) || line.startsWith("|")) {
+      endBlock();
+    }
+    if (!isProse || /^\s*[><]/.test(line)) {
+      continue;
+    }
+    if (line.startsWith("|")) {
+      blocks.push(...cellsOf(line));
+    } else if (line.trim() !== "") {
+      current.push(line.trim().replace(/^(?:[-*]|\d+\.|#+)\s+/, ""));
+    }
+    if (line.startsWith("#")) {
+      endBlock();
+    }
   }
   endBlock();
   return blocks.map(plainText).filter((block) => block !== "");

@@ -23,7 +23,9 @@ test("the workflow runs .ci/run", () => {
 test("the issue templates have the fields that GitHub requires", () => {
   const templates = repositoryFiles().filter((path) => /^\.github\/ISSUE_TEMPLATE\/(?!config)/.test(path));
   assert.ok(templates.length >= 2);
-  for (const path of templates) issueTemplate.parse(parse(readRepositoryFile(path)));
+  for (const path of templates) {
+    issueTemplate.parse(parse(readRepositoryFile(path)));
+  }
 });
 
 test("every file that is generated as a whole is marked for reviews", () => {
@@ -32,9 +34,10 @@ test("every file that is generated as a whole is marked for reviews", () => {
     .filter((line) => line.endsWith(" linguist-generated"))
     .map((line) => (line.split(" ")[0] ?? "").replace("**", ""));
   const generated = [...FILES.map(({ file }) => file.pathname.slice(ROOT.length)), "grafana/dashboard.json"];
-  for (const path of generated)
+  for (const path of generated) {
     assert.ok(
       marked.some((prefix) => path.startsWith(prefix)),
       path,
     );
+  }
 });

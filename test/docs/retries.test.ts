@@ -75,7 +75,9 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
   const send = async (): Promise<Uint8Array> => {
     const outcome = outcomes[sent % outcomes.length] ?? "null";
     sent += 1;
-    if (outcome === "null") return NULL;
+    if (outcome === "null") {
+      return NULL;
+    }
     throw fail(outcome);
   };
   const chainNodes = Array.from({ length: nodes }, (_, index): UpstreamNode => {
@@ -92,7 +94,9 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
       ...heads,
       refresh: async () => {
         await clock.sleep(RETRY_LIMITS.view.maxRefreshMs);
-        if (moves[refreshes++ % moves.length]) heads.move({ number: heads.current().latest.number + 1n });
+        if (moves[refreshes++ % moves.length]) {
+          heads.move({ number: heads.current().latest.number + 1n });
+        }
         return heads.current();
       },
     },

@@ -15,7 +15,9 @@ test("the tables match the code (npm run generate)", () => {
 test("the table 'First look' names existing alerts", () => {
   const page = readFileSync(new URL("../../docs/alerts.md", import.meta.url), "utf8");
   const [rules = "", looks = ""] = page.split("## First look");
-  for (const [alert] of looks.matchAll(/Forebay\w+/g)) assert.ok(rules.includes(alert), alert);
+  for (const [alert] of looks.matchAll(/Forebay\w+/g)) {
+    assert.ok(rules.includes(alert), alert);
+  }
 });
 
 test("every option has a description", () => {

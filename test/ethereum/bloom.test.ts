@@ -12,7 +12,9 @@ const log = { address: address("a"), topics: [topic("1"), topic("2")] };
 
 test("bits are those of the library", () => {
   const theirs = new Bloom();
-  for (const value of [log.address, ...log.topics]) theirs.add(parseData(value));
+  for (const value of [log.address, ...log.topics]) {
+    theirs.add(parseData(value));
+  }
   assert.deepEqual(bloomOfLogs([log]), theirs.bitvector);
 });
 

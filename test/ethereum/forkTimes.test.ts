@@ -38,13 +38,17 @@ for (const { chainId, name, source, times, ownRules } of OP_FORK_TIMES) {
     let lastTime = 0;
     for (const fork of OP_FORKS) {
       const time = times[fork];
-      if (time === undefined) continue;
+      if (time === undefined) {
+        continue;
+      }
       assert.ok(time >= lastTime, `${fork} is not before the fork before it`);
       lastTime = time;
       const [before, after] = around(forks, time);
       const order = (rules: Rules) => OP_FORKS.indexOf(rules.op ?? "bedrock");
       assert.ok(order(after) >= OP_FORKS.indexOf(fork), `${fork} is active`);
-      if (time > 0) assert.ok(order(before) < OP_FORKS.indexOf(fork), `${fork} is not active before`);
+      if (time > 0) {
+        assert.ok(order(before) < OP_FORKS.indexOf(fork), `${fork} is not active before`);
+      }
     }
   });
 }
@@ -61,7 +65,9 @@ for (const { chainId, name, source, blocks, times } of ETHEREUM_FORK_TIMES) {
         assert.ok(order(rulesAt(forks, BigInt(block), 0n)) >= at, fork);
       }
       const time = times[fork];
-      if (time === undefined || time === 0) continue;
+      if (time === undefined || time === 0) {
+        continue;
+      }
       const [before, after] = around(forks, time);
       assert.ok(order(before) < at && order(after) >= at, fork);
     }
@@ -105,7 +111,9 @@ test("a B20 token is native on Base since Beryl, and no other address with its f
   const isNative = (address: string, timestamp = NEVER) =>
     nativeContracts(8453n, timestamp).some((native) => address.startsWith(native));
   const rest = "12".repeat(9);
-  for (const variant of ["00", "01"]) assert.ok(isNative(`0xb2${"00".repeat(9)}${variant}${rest}`));
+  for (const variant of ["00", "01"]) {
+    assert.ok(isNative(`0xb2${"00".repeat(9)}${variant}${rest}`));
+  }
   assert.ok(isNative("0x8453000000000000000000000000000000000001"));
   assert.equal(isNative(`0xb2${"00".repeat(9)}02${rest}`), false);
   assert.equal(isNative(`0xb200${"00".repeat(7)}0100${rest}`), false);

@@ -63,7 +63,9 @@ test("an error names the parameter", () => {
     [{ topics: [null, null, null, null, null] }, /^topics: more than 4/],
     [{ blockHash: A }, /^blockHash:/],
   ];
-  for (const [value, message] of refused) assert.throws(() => parse(value), { code: -32602, message });
+  for (const [value, message] of refused) {
+    assert.throws(() => parse(value), { code: -32602, message });
+  }
 });
 
 test("nodes are asked with what they all take", () => {

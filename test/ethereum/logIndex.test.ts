@@ -26,9 +26,15 @@ test("the index finds exactly the filters that match, each entry once, also afte
       fc.nat(),
       (list, asked, left) => {
         const index = createLogIndex<number>();
-        for (const [entry, filter] of list.entries()) index.add(filter, entry);
+        for (const [entry, filter] of list.entries()) {
+          index.add(filter, entry);
+        }
         const isLeft = (entry: number) => entry % 3 === left % 3;
-        for (const [entry, filter] of list.entries()) if (isLeft(entry)) index.delete(filter, entry);
+        for (const [entry, filter] of list.entries()) {
+          if (isLeft(entry)) {
+            index.delete(filter, entry);
+          }
+        }
         for (const log of asked) {
           const expected = [...list.entries()].filter(([entry, filter]) => !isLeft(entry) && matchesLog(filter, log));
           assert.deepEqual(

@@ -8,7 +8,9 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 
 const libraryRoot = async (values: readonly Uint8Array[]): Promise<string> => {
   const trie = await createMPT();
-  for (const [index, value] of values.entries()) await trie.put(RLP.encode(index), value);
+  for (const [index, value] of values.entries()) {
+    await trie.put(RLP.encode(index), value);
+  }
   return formatData(trie.root());
 };
 

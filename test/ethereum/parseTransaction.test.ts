@@ -143,7 +143,9 @@ test("what is no transaction is refused by name", async () => {
     good.subarray(0, -1),
     new Uint8Array([...good, 0]),
   ];
-  for (const bytes of bad) assert.throws(() => parseTransaction(bytes), InvalidTransaction, formatData(bytes));
+  for (const bytes of bad) {
+    assert.throws(() => parseTransaction(bytes), InvalidTransaction, formatData(bytes));
+  }
 });
 
 test("any bytes are a transaction or refused by name, and never anything else", () => {

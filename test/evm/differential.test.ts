@@ -103,7 +103,9 @@ test(`${CALLS} random calls over ${world.contracts} contracts: success, return d
   const differing: string[] = [];
   for (const [at, call] of calls.entries()) {
     const trace = traces[at];
-    if (trace === undefined) throw new Error("no trace");
+    if (trace === undefined) {
+      throw new Error("no trace");
+    }
     const ours = await run(call);
     const got = { isSuccess: ours.status === "success", output: formatData(ours.returnData), gasUsed: ours.gasUsed };
     const want = { isSuccess: trace.error === undefined, output: trace.output ?? "0x", gasUsed: BigInt(trace.gasUsed) };

@@ -36,7 +36,9 @@ test("a run that finds all threads busy starts another, up to the size", async (
   const leaving = new AbortController();
   const hanging = [run("hang", 0, leaving.signal), run("hang", 1, leaving.signal)];
   assert.equal(threads(), 2);
-  for (let at = 0; at < 5; at++) assert.equal((await run("echo", at)).output, at);
+  for (let at = 0; at < 5; at++) {
+    assert.equal((await run("echo", at)).output, at);
+  }
   assert.equal(threads(), 3);
   const many = Array.from({ length: 10 }, (_, at) => run("echo", at));
   assert.deepEqual(
@@ -45,5 +47,7 @@ test("a run that finds all threads busy starts another, up to the size", async (
   );
   assert.equal(threads(), 3);
   leaving.abort(new Error("left"));
-  for (const left of hanging) await assert.rejects(left, /left/);
+  for (const left of hanging) {
+    await assert.rejects(left, /left/);
+  }
 });

@@ -15,7 +15,9 @@ const watchedCode = (): { readonly code: Uint8Array; readonly reads: () => numbe
   let reads = 0;
   const code = new Proxy(bytes, {
     get: (target, key) => {
-      if (key === "5") reads++;
+      if (key === "5") {
+        reads++;
+      }
       const value: unknown = Reflect.get(target, key, target);
       return typeof value === "function" ? value.bind(target) : value;
     },

@@ -7,7 +7,9 @@ import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;
 const [ONE, TWO]: Address[] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`];
-if (ONE === undefined || TWO === undefined) throw new Error("two addresses");
+if (ONE === undefined || TWO === undefined) {
+  throw new Error("two addresses");
+}
 const SLOT: Hash = `0x${"0".repeat(63)}1`;
 const SIGNAL = new AbortController().signal;
 const keys = (accounts: readonly Address[], slots: readonly (readonly [Address, Hash])[] = []): StateKeys => ({

@@ -36,7 +36,9 @@ test("an error on guesses is no error, one on what is known is", async () => {
 test("a run whose reads depend on each other takes as many rounds as it needs", async () => {
   const { rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
     let at = 1;
-    while (at < 240 && state.account(address(at)) === undefined) at++;
+    while (at < 240 && state.account(address(at)) === undefined) {
+      at++;
+    }
   });
   assert.equal(rounds, 239);
 });
@@ -45,7 +47,9 @@ test("a run that always lacks more is ended by the number of values", async () =
   let next = 0;
   await assert.rejects(
     runUntilStateComplete(create(), fetch, async (state) => {
-      for (let read = 0; read < 2_000; read++) state.account(address(++next));
+      for (let read = 0; read < 2_000; read++) {
+        state.account(address(++next));
+      }
     }),
     { code: -32603, message: "execution aborted: it reads more than 10000 values that have to be fetched" },
   );

@@ -67,7 +67,9 @@ const createModel = () => {
   const stack: (typeof now)[] = [];
   const change = (each: Address, fields: Partial<Model>) => {
     const old = now.get(each);
-    if (old !== undefined) now.set(each, { ...old, ...fields });
+    if (old !== undefined) {
+      now.set(each, { ...old, ...fields });
+    }
   };
   return {
     get now() {
@@ -75,32 +77,60 @@ const createModel = () => {
     },
     depth: () => stack.length,
     apply: (each: Step) => {
-      if (each.kind === "account") change(each.address, { nonce: each.nonce, balance: each.balance });
-      if (each.kind === "code") change(each.address, { code: each.byte.toString(16).padStart(2, "0") });
-      if (each.kind === "clear") change(each.address, { slots: SLOTS.map(() => 0) });
-      if (each.kind === "delete") change(each.address, { nonce: 0n, balance: 0n, code: "", slots: SLOTS.map(() => 0) });
+      if (each.kind === "account") {
+        change(each.address, { nonce: each.nonce, balance: each.balance });
+      }
+      if (each.kind === "code") {
+        change(each.address, { code: each.byte.toString(16).padStart(2, "0") });
+      }
+      if (each.kind === "clear") {
+        change(each.address, { slots: SLOTS.map(() => 0) });
+      }
+      if (each.kind === "delete") {
+        change(each.address, { nonce: 0n, balance: 0n, code: "", slots: SLOTS.map(() => 0) });
+      }
       if (each.kind === "slot") {
         const slots = now.get(each.address)?.slots ?? [];
         change(each.address, { slots: SLOTS.map((slot, at) => (slot === each.slot ? each.value : (slots[at] ?? 0))) });
       }
-      if (each.kind === "mark") stack.push(new Map(now));
-      if (each.kind === "keep") stack.pop();
-      if (each.kind === "undo") now = stack.pop() ?? now;
+      if (each.kind === "mark") {
+        stack.push(new Map(now));
+      }
+      if (each.kind === "keep") {
+        stack.pop();
+      }
+      if (each.kind === "undo") {
+        now = stack.pop() ?? now;
+      }
     },
   };
 };
 
 const applyTo = (state: StateOverlay, each: Step): void => {
-  if (each.kind === "account") state.setAccount(each.address, each.nonce, each.balance);
-  if (each.kind === "code") state.setCode(each.address, Uint8Array.of(each.byte));
-  if (each.kind === "clear") state.clear(each.address);
-  if (each.kind === "delete") state.delete(each.address);
+  if (each.kind === "account") {
+    state.setAccount(each.address, each.nonce, each.balance);
+  }
+  if (each.kind === "code") {
+    state.setCode(each.address, Uint8Array.of(each.byte));
+  }
+  if (each.kind === "clear") {
+    state.clear(each.address);
+  }
+  if (each.kind === "delete") {
+    state.delete(each.address);
+  }
   if (each.kind === "slot") {
     state.setStorage(each.address, each.slot, each.value === 0 ? new Uint8Array(0) : Uint8Array.of(each.value));
   }
-  if (each.kind === "mark") state.mark();
-  if (each.kind === "keep") state.keep();
-  if (each.kind === "undo") state.undo();
+  if (each.kind === "mark") {
+    state.mark();
+  }
+  if (each.kind === "keep") {
+    state.keep();
+  }
+  if (each.kind === "undo") {
+    state.undo();
+  }
 };
 
 const seen = (state: StateOverlay): Map<Address, Model> =>
@@ -124,7 +154,9 @@ test("any steps and checkpoints: as a state that is copied whole, and its change
       const state = overlay(BEFORE);
       const model = createModel();
       for (const each of steps) {
-        if ((each.kind === "keep" || each.kind === "undo") && model.depth() === 0) continue;
+        if ((each.kind === "keep" || each.kind === "undo") && model.depth() === 0) {
+          continue;
+        }
         applyTo(state, each);
         model.apply(each);
         assert.deepEqual(seen(state), model.now);

@@ -66,9 +66,13 @@ const replay = async (
   const source = createNodeState({ fetch: countedFetch(anvil).fetch, maxBytes: 16 * 1024 * 1024 }).at(parent);
   const known = createKnownState({ codes: new Map(), isNative: () => false });
   const transaction = parseTransaction(parseData(raw));
-  if (transaction.type === DEPOSIT_TYPE) throw new Error("a deposit");
+  if (transaction.type === DEPOSIT_TYPE) {
+    throw new Error("a deposit");
+  }
   const from = recoverSender(transaction);
-  if (from === undefined) throw new Error("no sender");
+  if (from === undefined) {
+    throw new Error("no sender");
+  }
   const settled = await runUntilStateComplete(
     known,
     (keys) => source.read(keys, new AbortController().signal),
@@ -90,7 +94,9 @@ const replay = async (
       );
       const result = await applyTransaction({ engine, state, block: environment }, messageOf(transaction, from));
       // Looked at afterwards, so it has to be there.
-      for (const address of WATCHED) state.codeOf(address);
+      for (const address of WATCHED) {
+        state.codeOf(address);
+      }
       return { state, result };
     },
   );

@@ -77,8 +77,9 @@ test("X Layer's feed: messages and ends of blocks behind a record separator", as
 test("garbage is counted by reason and ends nothing", async (t) => {
   const { fakes, arrived, telemetry, feed } = await open(t, 1);
   const [fake] = fakes;
-  for (const frame of ["{", "[]", "{}", "garbage", Uint8Array.of(1, 2, 3), { ...wireMessage(0), base: null }])
+  for (const frame of ["{", "[]", "{}", "garbage", Uint8Array.of(1, 2, 3), { ...wireMessage(0), base: null }]) {
     fake?.send(frame);
+  }
   fake?.send(wireMessage(0));
   await arrived(1);
   const { values } = await telemetry.metrics.feedMessages.get();

@@ -6,7 +6,9 @@ import { hashOf, wireMessage } from "../support/builders/flashblocks.ts";
 
 const parse = (value: unknown): Flashblock => {
   const parsed = parseMessage(JSON.stringify(value));
-  if (!("message" in parsed)) throw new Error(JSON.stringify(parsed));
+  if (!("message" in parsed)) {
+    throw new Error(JSON.stringify(parsed));
+  }
   return parsed.message;
 };
 const faultOf = (value: unknown) => {

@@ -50,7 +50,9 @@ test("every metric is on a panel", () => {
 test("titles differ within a row, and every panel says what it is for", () => {
   for (const { title, panels } of ROWS) {
     assert.equal(new Set(panels.map((panel) => panel.title)).size, panels.length, title);
-    for (const { description } of panels) assert.match(description, /\.$/);
+    for (const { description } of panels) {
+      assert.match(description, /\.$/);
+    }
   }
 });
 

@@ -8,10 +8,14 @@ export const registeredSeries = (registry: Registry): ReadonlyMap<string, Readon
   const series = new Map<string, ReadonlySet<string>>();
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);
-    if (metric === undefined) continue;
+    if (metric === undefined) {
+      continue;
+    }
     const labels = new Set([...labelNamesOf(metric), ...ADDED_LABELS]);
     const suffixes = metric instanceof Histogram ? ["_bucket", "_sum", "_count"] : [""];
-    for (const suffix of suffixes) series.set(name + suffix, labels);
+    for (const suffix of suffixes) {
+      series.set(name + suffix, labels);
+    }
   }
   return series;
 };
@@ -27,7 +31,9 @@ const GROUPING = /\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g;
 export const faultsOf = (expr: string, series: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] => {
   const faults: string[] = [];
   const selectors = [...expr.matchAll(SELECTOR)];
-  if (selectors.length === 0) faults.push("names no metric of forebay");
+  if (selectors.length === 0) {
+    faults.push("names no metric of forebay");
+  }
   const shared: ReadonlySet<string>[] = [];
   for (const [, name = "", matchers = ""] of selectors) {
     const labels = series.get(name);
@@ -37,12 +43,16 @@ export const faultsOf = (expr: string, series: ReadonlyMap<string, ReadonlySet<s
     }
     shared.push(labels);
     for (const [, label = ""] of matchers.matchAll(MATCHER)) {
-      if (!labels.has(label)) faults.push(`${name} has no label ${label}`);
+      if (!labels.has(label)) {
+        faults.push(`${name} has no label ${label}`);
+      }
     }
   }
   for (const [, list = ""] of expr.matchAll(GROUPING)) {
     for (const label of list.split(",").map((part) => part.trim())) {
-      if (!shared.every((labels) => labels.has(label))) faults.push(`not every metric has the label ${label}`);
+      if (!shared.every((labels) => labels.has(label))) {
+        faults.push(`not every metric has the label ${label}`);
+      }
     }
   }
   return faults;

@@ -31,13 +31,19 @@ const SIZES: readonly (readonly [number, string])[] = [
 ];
 
 const formatValue = (value: number, unit: Panel["unit"]): string => {
-  if (unit === "percentunit") return `${(value * 100).toFixed(0)} %`;
-  if (unit === "s") return value < 1 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(1)} s`;
+  if (unit === "percentunit") {
+    return `${(value * 100).toFixed(0)} %`;
+  }
+  if (unit === "s") {
+    return value < 1 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(1)} s`;
+  }
   if (unit === "bytes") {
     const [size, name] = SIZES.find(([least]) => value >= least) ?? [1, " B"];
     return `${(value / size).toFixed(0)}${name}`;
   }
-  if (value === 0) return "0";
+  if (value === 0) {
+    return "0";
+  }
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
 };
 
@@ -47,7 +53,9 @@ const drawPanel = ({ title, unit }: Panel, all: readonly Line[]): string => {
   // The highest line is drawn and named first. A line that is always zero is drawn only if there is no other.
   const lines = all.toSorted((a, b) => topOf(b) - topOf(a));
   const points = lines.flatMap((line) => line.points);
-  if (points.length === 0) return `<div class="panel"><h3>${escaped(title)}</h3><p class="legend">no data</p></div>`;
+  if (points.length === 0) {
+    return `<div class="panel"><h3>${escaped(title)}</h3><p class="legend">no data</p></div>`;
+  }
   const times = points.map(({ seconds }) => seconds);
   const begin = Math.min(...times);
   const span = Math.max(1, Math.max(...times) - begin);
@@ -76,7 +84,9 @@ export const panelsPage = async (readLines: ReadLines, titles: readonly string[]
     const drawn: string[] = [];
     for (const panel of panels) {
       const lines: Line[] = [];
-      for (const { expr, legend } of panel.queries) lines.push(...(await readLines(expr, legend)));
+      for (const { expr, legend } of panel.queries) {
+        lines.push(...(await readLines(expr, legend)));
+      }
       drawn.push(drawPanel(panel, lines));
     }
     rows.push(`<h2>${title}</h2><div class="row">${drawn.join("")}</div>`);

@@ -20,10 +20,18 @@ const markActive = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySe
     const labels = Object.fromEntries(
       [...names].filter((label) => !LABELS_OF_PROMETHEUS.has(label)).map((l) => [l, "x"]),
     );
-    if (metric instanceof Counter) metric.inc(labels);
-    if (metric instanceof Gauge) metric.set(labels, 1);
-    if (metric instanceof Histogram) metric.observe(labels, 1);
-    if (name === "forebay_cache_lookups_total" && metric instanceof Counter) metric.inc({ ...labels, outcome: "miss" });
+    if (metric instanceof Counter) {
+      metric.inc(labels);
+    }
+    if (metric instanceof Gauge) {
+      metric.set(labels, 1);
+    }
+    if (metric instanceof Histogram) {
+      metric.observe(labels, 1);
+    }
+    if (name === "forebay_cache_lookups_total" && metric instanceof Counter) {
+      metric.inc({ ...labels, outcome: "miss" });
+    }
   }
 };
 
@@ -43,7 +51,9 @@ test("a real Prometheus gives data for every panel's expression", {
     response.end(await registry.metrics());
     scrapes += 1;
     // A rate needs two scrapes; the third one begins after the second is stored.
-    if (scrapes === 4) scraped.resolve();
+    if (scrapes === 4) {
+      scraped.resolve();
+    }
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const address = server.address();
@@ -57,7 +67,9 @@ test("a real Prometheus gives data for every panel's expression", {
   await scraped.promise;
   for (const { panels } of ROWS) {
     for (const { title, queries } of panels) {
-      for (const { expr } of queries) assert.ok((await prometheus.count(filledIn(expr))) > 0, `${title}: ${expr}`);
+      for (const { expr } of queries) {
+        assert.ok((await prometheus.count(filledIn(expr))) > 0, `${title}: ${expr}`);
+      }
     }
   }
 });

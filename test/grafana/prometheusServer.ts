@@ -33,7 +33,9 @@ const freePort = async (): Promise<number> => {
   await once(server.listen(0, "127.0.0.1"), "listening");
   const address = server.address();
   server.close();
-  if (typeof address !== "object" || address === null) throw new Error("no port");
+  if (typeof address !== "object" || address === null) {
+    throw new Error("no port");
+  }
   return address.port;
 };
 
@@ -58,7 +60,9 @@ export const startPrometheus = async (target: string, rules = "groups: []"): Pro
     { stdio: ["ignore", "ignore", "pipe"] },
   );
   for await (const line of createInterface({ input: child.stderr })) {
-    if (line.includes("Server is ready")) break;
+    if (line.includes("Server is ready")) {
+      break;
+    }
   }
   child.stderr.resume();
 
@@ -72,7 +76,9 @@ export const startPrometheus = async (target: string, rules = "groups: []"): Pro
     count: async (expr) => {
       const response = await fetch(`http://${listen}/api/v1/query?${new URLSearchParams({ query: expr })}`);
       const result = answer.parse(await response.json());
-      if (result.status === "error") throw new Error(`${expr}: ${result.error}`);
+      if (result.status === "error") {
+        throw new Error(`${expr}: ${result.error}`);
+      }
       return result.data.result.length;
     },
     close: async () => {

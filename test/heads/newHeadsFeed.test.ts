@@ -27,7 +27,9 @@ test("new heads come over the WebSocket without a call each, and again after it 
   await upstreams.ready;
   await subscribed;
   // A reorganisation is published whole if it does not reach below the ring.
-  while (upstreams.heads.current()?.oldest === fake.chain.latest.number) await upstreams.heads.next(signal);
+  while (upstreams.heads.current()?.oldest === fake.chain.latest.number) {
+    await upstreams.heads.next(signal);
+  }
   for (let lost = 0; lost < 2; lost += 1) {
     const calls = fake.count("eth_getBlockByNumber");
     const next = nextBlocks();

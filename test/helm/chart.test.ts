@@ -22,7 +22,9 @@ const isMapping = (value: unknown): value is Values =>
 
 /** As Helm does: mappings are merged, everything else is replaced. */
 const merge = (base: unknown, over: unknown): unknown => {
-  if (!isMapping(base) || !isMapping(over)) return over;
+  if (!isMapping(base) || !isMapping(over)) {
+    return over;
+  }
   const merged = Object.entries(over).map(([key, value]) => [key, key in base ? merge(base[key], value) : value]);
   return { ...base, ...Object.fromEntries(merged) };
 };
@@ -38,7 +40,9 @@ const run = (...args: string[]): string => {
 };
 
 test("the schema, the dashboard and the rules in the chart are as the code has them (npm run generate)", () => {
-  for (const { file, format } of FILES) assert.equal(readFileSync(file, "utf8"), format(), file.pathname);
+  for (const { file, format } of FILES) {
+    assert.equal(readFileSync(file, "utf8"), format(), file.pathname);
+  }
 });
 
 test("the default values lack nothing but chains", () => {

@@ -89,7 +89,9 @@ test("connections that do not end in time are closed", async () => {
   const signal = await asked.promise;
   await drain({ server, delay: async () => {}, timeoutMs: 1, markUnready: () => {} });
   await inFlight;
-  if (!signal.aborted) await once(signal, "abort");
+  if (!signal.aborted) {
+    await once(signal, "abort");
+  }
 });
 
 test("a request sent on an open connection while the listener closes is answered", async () => {

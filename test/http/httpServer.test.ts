@@ -19,7 +19,9 @@ const reply = (text: string): Reply => ({ body: Buffer.from(text) });
 const streamed = (parts: number, failAt = Number.POSITIVE_INFINITY): Reply => ({
   body: (async function* () {
     for (let part = 0; part < parts; part++) {
-      if (part === failAt) throw new Error("broken on the way");
+      if (part === failAt) {
+        throw new Error("broken on the way");
+      }
       yield Buffer.from(part === 0 ? "[0" : `,${part}`);
     }
     yield Buffer.from("]");
@@ -119,7 +121,9 @@ test("only unencoded JSON is accepted, with any content-type parameters", async 
     "application/json-rpc",
     "application/jsonrequest",
   ];
-  for (const type of types) assert.equal(await status({ "content-type": type }), 200, type);
+  for (const type of types) {
+    assert.equal(await status({ "content-type": type }), 200, type);
+  }
   for (const type of ["text/plain", "application/jsonp", "application/x-www-form-urlencoded"]) {
     assert.equal(await status({ "content-type": type }), 415, type);
   }
@@ -193,7 +197,9 @@ test("a body above the limit is rejected, and the sender can read the error", as
   const refused =
     '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: body is larger than 1000 bytes"}}';
   const parts = async function* () {
-    for (let part = 0; part < 200; part++) yield Buffer.alloc(10_000, "x");
+    for (let part = 0; part < 200; part++) {
+      yield Buffer.alloc(10_000, "x");
+    }
   };
   for (const body of ["x".repeat(2_000_000), Readable.from(parts())]) {
     const response = await send(server.url, { method: "POST", headers: json, body });
@@ -251,7 +257,9 @@ test("a stream waits for a slow reader and ends with it", async () => {
   let before = -1;
   while (before !== parts) {
     before = parts;
-    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+    for (let turn = 0; turn < 100; turn++) {
+      await new Promise(setImmediate);
+    }
   }
   assert.ok(parts < 1_000, `${parts} parts were made for a reader that reads nothing`);
   socket.destroy();

@@ -22,7 +22,9 @@ const startTarget = async () => {
   const address = server.address();
   assert.ok(typeof address === "object" && address !== null);
   const close = async (): Promise<void> => {
-    for (const client of webSockets.clients) client.terminate();
+    for (const client of webSockets.clients) {
+      client.terminate();
+    }
     server.closeAllConnections();
     server.close();
     await once(server, "close");

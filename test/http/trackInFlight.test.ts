@@ -32,7 +32,9 @@ test("drained when the last response and its stream have ended", async () => {
   assert.equal(isIdle, false);
   for (const chunk of chunks) {
     assert.ok(!(chunk instanceof Uint8Array));
-    for await (const part of chunk) assert.equal(Buffer.from(part).toString(), "a");
+    for await (const part of chunk) {
+      assert.equal(Buffer.from(part).toString(), "a");
+    }
   }
   await waited;
 });

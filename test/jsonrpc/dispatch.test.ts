@@ -35,7 +35,9 @@ const request = (id: unknown, method: string, params: unknown[] = []): string =>
 const streamOf = (...parts: (string | Error)[]): (() => Promise<Reply>) => {
   const body = async function* (): AsyncGenerator<Uint8Array> {
     for (const part of parts) {
-      if (typeof part !== "string") throw part;
+      if (typeof part !== "string") {
+        throw part;
+      }
       yield bytes(part);
     }
   };
@@ -200,7 +202,9 @@ test("a client that disconnects ends its open streams", async () => {
   const forever = async (): Promise<Reply> => ({
     body: (async function* () {
       try {
-        for (;;) yield bytes("1");
+        for (;;) {
+          yield bytes("1");
+        }
       } finally {
         ended++;
       }
@@ -213,7 +217,9 @@ test("a client that disconnects ends its open streams", async () => {
   let parts = 0;
   for await (const _ of body) {
     parts++;
-    if (parts === 10) break;
+    if (parts === 10) {
+      break;
+    }
   }
   await new Promise(setImmediate);
   assert.equal(ended, 2);

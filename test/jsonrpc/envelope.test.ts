@@ -7,7 +7,9 @@ import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 const parse = (text: string | Uint8Array, maxBatch = 10) => parseEnvelope(Buffer.from(text), maxBatch);
 
 const show = (item: Item | undefined): unknown => {
-  if (item === undefined) return undefined;
+  if (item === undefined) {
+    return undefined;
+  }
   const id = item.id === undefined ? undefined : Buffer.from(item.id).toString();
   return "error" in item ? [id, item.error.code] : [id, item.call.method, Buffer.from(item.call.paramsText).toString()];
 };

@@ -12,7 +12,9 @@ const dispatch = createDispatch<undefined, Reply>({
   lookup: () => undefined,
   /** `fail` fails; anything else is answered with its own params, as their text came. */
   forward: async ({ method, paramsText }) => {
-    if (method === "fail") throw new RpcError(-32000, "failed");
+    if (method === "fail") {
+      throw new RpcError(-32000, "failed");
+    }
     return { body: paramsText };
   },
   maxBatch: 100,

@@ -10,7 +10,9 @@ const node = createFakeLogNode({ chain: createFakeChain([[]]) });
 const asker = (clientId: string, query: object = {}) => ({ clientId, query, signal: new AbortController().signal });
 
 const drain = async (waiting: readonly Promise<Lease | undefined>[]) => {
-  for (const each of waiting) each.then((lease) => lease?.release());
+  for (const each of waiting) {
+    each.then((lease) => lease?.release());
+  }
   await Promise.all(waiting);
 };
 

@@ -20,9 +20,13 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
   });
 
 const readText = async ({ body }: RpcResponse): Promise<string> => {
-  if (body instanceof Uint8Array) return Buffer.from(body).toString();
+  if (body instanceof Uint8Array) {
+    return Buffer.from(body).toString();
+  }
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
+  for await (const chunk of body) {
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString();
 };
 

@@ -80,7 +80,9 @@ export const fakeHeads = (
   { latest = chain.length - 1, finalized, ring = 8192 }: { latest?: number; finalized?: number; ring?: number } = {},
 ): Heads => {
   const head = chain[latest];
-  if (head === undefined) throw new RangeError("No such block");
+  if (head === undefined) {
+    throw new RangeError("No such block");
+  }
   const oldest = Math.max(0, latest - ring + 1);
   return {
     latest: head,

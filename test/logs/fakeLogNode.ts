@@ -50,7 +50,9 @@ const encoder = new TextEncoder();
 const PIECE_BYTES = 65_536;
 
 async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < body.length; at += PIECE_BYTES) yield body.subarray(at, at + PIECE_BYTES);
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    yield body.subarray(at, at + PIECE_BYTES);
+  }
 }
 const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 
@@ -90,7 +92,9 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
         ? [byHash(blocks.blockHash)]
         : options.chain.slice(Number(blocks.fromBlock), Math.min(Number(blocks.toBlock), machineHead()) + 1);
     const logs = wanted.flatMap((block) => {
-      if (block === undefined) throw nodeError("unknown block", -32000, "missingData");
+      if (block === undefined) {
+        throw nodeError("unknown block", -32000, "missingData");
+      }
       return recordPruned(block) ? [] : formatLogsOf(block, filter, { timestamps: options.timestamps ?? true });
     });
     const range =
@@ -100,7 +104,9 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
     const request = { ...range, filter: asked, byHash: "blockHash" in blocks, results: logs.length };
     logsRequests.push(request);
     const error = options.onLogs?.(request);
-    if (error !== undefined) throw error;
+    if (error !== undefined) {
+      throw error;
+    }
     return options.change?.(logs, request) ?? logs;
   };
 
@@ -137,7 +143,9 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       return oldest;
     },
     recordPruned: (number) => {
-      if (number >= oldest) oldest = number + 1n;
+      if (number >= oldest) {
+        oldest = number + 1n;
+      }
     },
     batch: () => Promise.reject(new Error("not asked in batches")),
     request: async ({ method, params }: RpcRequest, { signal }: RequestContext) => {
@@ -146,7 +154,9 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       inFlight += counts;
       mostInFlight = Math.max(mostInFlight, inFlight);
       try {
-        if (options.latencyMs !== undefined) await delay(options.latencyMs, undefined, { signal });
+        if (options.latencyMs !== undefined) {
+          await delay(options.latencyMs, undefined, { signal });
+        }
         signal.throwIfAborted();
         const body = encoder.encode(JSON.stringify(answer(method, params)));
         return { body: options.streams ? inPieces(body) : body, status: { fwd: "miss" } };

@@ -87,11 +87,15 @@ test("an answer equals a plain scan of the view's chain, or is an error, never a
           prunedBelow: faults.prunedBelow,
           onLogs: ({ from, to, results }) => {
             requests++;
-            if (requests > faults.switchesAfter) fake.options.chain = other;
+            if (requests > faults.switchesAfter) {
+              fake.options.chain = other;
+            }
             if (faults.failsEvery > 0 && requests % faults.failsEvery === 0) {
               return nodeError("gateway broke", -32603, "unreachable");
             }
-            if (to - from + 1 > faults.maxBlocks) return nodeError(`limited to a ${faults.maxBlocks} range`);
+            if (to - from + 1 > faults.maxBlocks) {
+              return nodeError(`limited to a ${faults.maxBlocks} range`);
+            }
             return results > faults.maxResults
               ? nodeError(`query returned more than ${faults.maxResults} results`, -32005)
               : undefined;
@@ -112,7 +116,9 @@ test("an answer equals a plain scan of the view's chain, or is an error, never a
           assert.deepEqual(answer, plainScan(view, wanted, asked));
           answered++;
         } catch (error) {
-          if (!(error instanceof RpcError)) throw error;
+          if (!(error instanceof RpcError)) {
+            throw error;
+          }
           refused++;
         }
       }

@@ -71,7 +71,9 @@ const TOLD: readonly (readonly [string, TooLarge, unknown?])[] = [
 ];
 
 test("every message of a provider is read with its number and its hint", () => {
-  for (const [message, expected, data] of TOLD) assert.deepEqual(parse(message, -32000, data), expected, message);
+  for (const [message, expected, data] of TOLD) {
+    assert.deepEqual(parse(message, -32000, data), expected, message);
+  }
 });
 
 test("a range in the error's data is a hint too", () => {
@@ -99,5 +101,7 @@ test("rates, bills, pruned data and malformed parameters are never too large", (
     "invalid argument 0: hex string without 0x prefix",
     "limit exceeded",
   ];
-  for (const message of others) assert.equal(parse(message, -32005), undefined, message);
+  for (const message of others) {
+    assert.equal(parse(message, -32005), undefined, message);
+  }
 });

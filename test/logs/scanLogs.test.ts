@@ -65,8 +65,11 @@ test("what is no list of sealed logs is refused", () => {
     "[,]",
     "",
   ]) {
-    if (text === "") assert.deepEqual(scanLogs(Buffer.from(text)), []);
-    else assert.throws(() => scanLogs(Buffer.from(text)), SyntaxError, text);
+    if (text === "") {
+      assert.deepEqual(scanLogs(Buffer.from(text)), []);
+    } else {
+      assert.throws(() => scanLogs(Buffer.from(text)), SyntaxError, text);
+    }
   }
   assert.throws(() => scan([log(5, 0, { blockNumber: null, blockHash: null })]), SyntaxError);
 });
@@ -89,7 +92,9 @@ test("a list is the same whether it is sent whole or in pieces", async () => {
   const scanned = scan(logs);
   const chunks = [[], scanned.slice(0, 1), scanned.slice(1, 300), [], scanned.slice(300)].map((part) => joinLogs(part));
   const pieces: Uint8Array[] = [];
-  for await (const piece of streamList(chunks)) pieces.push(piece);
+  for await (const piece of streamList(chunks)) {
+    pieces.push(piece);
+  }
   assert.deepEqual(JSON.parse(Buffer.concat(pieces).toString()), logs);
   assert.deepEqual(Buffer.concat(pieces), Buffer.from(formatList(chunks)));
 });

@@ -60,7 +60,9 @@ test("what is held is counted until it is sent or let go; what was let go is loo
   assert.ok(pieces.heldBytes > 0 && pieces.heldBytes < bytes);
   await pieces.lookUpAgain(1);
   assert.equal(pieces.heldBytes, bytes);
-  for (const index of [0, 1]) pieces.sent(index);
+  for (const index of [0, 1]) {
+    pieces.sent(index);
+  }
   assert.equal(states(tracked), "sent sent missing missing");
   assert.equal(pieces.heldBytes, 0);
 });

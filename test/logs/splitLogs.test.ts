@@ -275,7 +275,9 @@ test("a caller who leaves is not served, and what it had fetched is kept", async
     chain,
     latencyMs: 1,
     onLogs: ({ from }) => {
-      if (from >= 3_840) leaver.abort(new Error("left"));
+      if (from >= 3_840) {
+        leaver.abort(new Error("left"));
+      }
       return undefined;
     },
   });

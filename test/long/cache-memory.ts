@@ -34,7 +34,9 @@ export const long = async ({ seconds }: { readonly seconds: number | undefined }
       memory.set(requestKey(prefix, question, heads) ?? "", { body, final: true, storedAtMs: Date.now() });
     }
     await setImmediate();
-    if (turn % TURNS_A_SAMPLE === 0) samples.push(process.memoryUsage.rss());
+    if (turn % TURNS_A_SAMPLE === 0) {
+      samples.push(process.memoryUsage.rss());
+    }
   }
   const keys = turn * KEYS_A_TURN;
   const quarter = Math.floor(samples.length / 4);

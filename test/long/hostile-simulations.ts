@@ -89,7 +89,9 @@ const server = createServer((_, response) => response.end("{}"));
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
 const address = server.address();
-if (address === null || typeof address === "string") throw new Error("no port");
+if (address === null || typeof address === "string") {
+  throw new Error("no port");
+}
 const url = `http://127.0.0.1:${address.port}`;
 const dispatcher = new Agent({ connections: 1 });
 
@@ -133,14 +135,20 @@ export const long = async ({ seconds = Number.POSITIVE_INFINITY }: { readonly se
   /** The first time round threads and caches grow to what they are; memory is compared from then on. */
   let before = 0;
   for (const [name, payload] of [...PAYLOADS, ...PAYLOADS]) {
-    if (performance.now() > endMs) break;
-    if (name === PAYLOADS[0]?.[0]) before = process.memoryUsage().rss;
+    if (performance.now() > endMs) {
+      break;
+    }
+    if (name === PAYLOADS[0]?.[0]) {
+      before = process.memoryUsage().rss;
+    }
     const start = performance.now();
     const run = simulate(payload);
     const times = await measureOthers(run);
     const ms = performance.now() - start;
     all.push(...times);
-    if (ms > TIMEOUT_MS + SLACK_MS) late.push(name);
+    if (ms > TIMEOUT_MS + SLACK_MS) {
+      late.push(name);
+    }
     payloads.push({ name, ms: Math.round(ms), said: await run, othersP99Ms: percentile(times, 0.99) });
   }
   const growthMiB = (process.memoryUsage().rss - before) / 1024 / 1024;

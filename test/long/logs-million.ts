@@ -64,7 +64,9 @@ export const long = async () => {
       const counter = createCounter();
       const slowly = async (chunk: Buffer) => {
         counter.add(chunk);
-        if (reader === "slow") await delay((chunk.length / SLOW_BYTES_PER_SECOND) * 1000);
+        if (reader === "slow") {
+          await delay((chunk.length / SLOW_BYTES_PER_SECOND) * 1000);
+        }
       };
       const { bytes, seconds, firstByteSeconds } = await readLogs(port, 0, BLOCKS - 1, slowly);
       isDone = true;
@@ -79,8 +81,12 @@ export const long = async () => {
         otherCallersMedianMs: Number((median(small) * 1000).toFixed(1)),
         otherCallersMostMs: Number((Math.max(...small) * 1000).toFixed(1)),
       };
-      if (counter.count() !== LOGS) throw new Error(`${reader}: ${counter.count()} logs, not ${LOGS}`);
-      if (growth > MAX_RESIDENT_GROWTH_BYTES) throw new Error(`${reader}: resident memory grew by ${growth} bytes`);
+      if (counter.count() !== LOGS) {
+        throw new Error(`${reader}: ${counter.count()} logs, not ${LOGS}`);
+      }
+      if (growth > MAX_RESIDENT_GROWTH_BYTES) {
+        throw new Error(`${reader}: resident memory grew by ${growth} bytes`);
+      }
     }
     return { passed: true, ...results };
   } finally {

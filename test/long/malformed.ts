@@ -33,10 +33,14 @@ export const long = async ({ seconds }: LongOptions) => {
 
   const sendOne = async (): Promise<void> => {
     const asked = MALFORMED_REQUESTS[sent++ % MALFORMED_REQUESTS.length];
-    if (asked === undefined) return;
+    if (asked === undefined) {
+      return;
+    }
     const headers = { "content-type": asked.contentType ?? "application/json" };
     const { statusCode, body } = await request(url, { method: "POST", headers, body: asked.body, dispatcher });
-    if (statusCode !== asked.status || (await body.text()) !== asked.answer) wrong++;
+    if (statusCode !== asked.status || (await body.text()) !== asked.answer) {
+      wrong++;
+    }
   };
   const work = async (): Promise<void> => {
     while (sent < REQUESTS + WARM_UP && performance.now() < endMs) {

@@ -75,7 +75,9 @@ const arrived = async (
     if ((outcomes[0]?.result as Record<string, unknown> | undefined)?.hash === hash) {
       const startMs = performance.now();
       const read = await readPending(ours, watched, calls);
-      if (calls.length === 0) readMs.push(performance.now() - startMs);
+      if (calls.length === 0) {
+        readMs.push(performance.now() - startMs);
+      }
       return read.hash === hash ? read : undefined;
     }
     await sleep(5);
@@ -97,7 +99,9 @@ const compare = async (
   ]);
   // Otherwise the state is the node's own, as it is by now.
   const isOurs = mine?.mode === "live" || mine?.mode === "degraded";
-  if (mine && !isOurs) tally.unverified++;
+  if (mine && !isOurs) {
+    tally.unverified++;
+  }
   // One of the two had gone on to the next message before it was read.
   if (!mine || !its || !isOurs || mine.transactions !== its.transactions) {
     tally.skipped++;
@@ -106,8 +110,9 @@ const compare = async (
   tally.compared++;
   tally.calls += calls.length;
   for (const difference of differencesOf(mine, its, calls)) {
-    if (tally.differences.length < MAX_SHOWN)
+    if (tally.differences.length < MAX_SHOWN) {
       tally.differences.push(`${mine.values.get("block number")} ${difference}`);
+    }
   }
 };
 
@@ -123,7 +128,9 @@ const loseMessages = async (devnet: Devnet, share: number): Promise<FeedServer> 
   const second = await createFeedServer("text");
   devnet.events.on("message", (message) => {
     second.send(message);
-    if (Math.random() < share) devnet.faults.drop();
+    if (Math.random() < share) {
+      devnet.faults.drop();
+    }
   });
   return second;
 };
@@ -163,7 +170,9 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
   const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: RATE });
   const comparing = new Set<Promise<void>>();
   try {
-    while (!(await isDeployed(node, traffic.token))) await once(devnet.events, "sealed");
+    while (!(await isDeployed(node, traffic.token))) {
+      await once(devnet.events, "sealed");
+    }
     const watched = watchTraffic(traffic.token);
     const start = (message: Flashblock) => {
       const running = compare(ours, node, watched, message, tally).catch((error: unknown) => {

@@ -48,7 +48,9 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) 
       const load = startLoad(service.url, calls, AT_ONCE);
       const endMs = performance.now() + ms;
       await act();
-      while (performance.now() < endMs) await load.more(AT_ONCE);
+      while (performance.now() < endMs) {
+        await load.more(AT_ONCE);
+      }
       return load.stop();
     };
     const allHit = () =>
@@ -79,6 +81,8 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) 
       passed: faults.every((fault) => fault.failed === 0 && grows(fault) <= TIMEOUT_MS),
     };
   } finally {
-    for (const end of ends) await end();
+    for (const end of ends) {
+      await end();
+    }
   }
 };

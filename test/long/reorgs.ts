@@ -15,9 +15,13 @@ function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
   const random = createRandom(seed);
   while (performance.now() < endMs) {
     const chance = random(10);
-    if (chance < 5) yield { kind: "mine", blocks: 1 + random(3) };
-    else if (chance < 8) yield { kind: "reorg", depth: 1 + random(MAX_DEPTH) };
-    else yield { kind: "fork", depth: random(5), ours: 1 + random(5), theirs: 1 + random(5) };
+    if (chance < 5) {
+      yield { kind: "mine", blocks: 1 + random(3) };
+    } else if (chance < 8) {
+      yield { kind: "reorg", depth: 1 + random(MAX_DEPTH) };
+    } else {
+      yield { kind: "fork", depth: random(5), ours: 1 + random(5), theirs: 1 + random(5) };
+    }
   }
 }
 
@@ -60,6 +64,8 @@ export const long = async ({
       passed: untrue.length === 0,
     };
   } finally {
-    for (const end of ends) await end();
+    for (const end of ends) {
+      await end();
+    }
   }
 };

@@ -28,7 +28,9 @@ const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => {});
   const ask = async (): Promise<boolean> => {
-    if (socket.destroyed) return false;
+    if (socket.destroyed) {
+      return false;
+    }
     socket.write(head + text);
     const [bytes] = await Promise.race([once(socket, "data"), once(socket, "close").then(() => [""])]);
     return String(bytes).startsWith("HTTP/1.1 200 ");
@@ -45,7 +47,9 @@ const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
  * A request of 20 s succeeds on the replica that ends meanwhile. A connection that was idle for 62 s is reused.
  */
 export const long = async ({ seconds }: RollingOptions) => {
-  if (!hasNginx()) return { name: "rolling", passed: false, reason: "no nginx (apt-get install nginx-light)" };
+  if (!hasNginx()) {
+    return { name: "rolling", passed: false, reason: "no nginx (apt-get install nginx-light)" };
+  }
   // A short run uses a shorter request and a shorter idle time.
   const share = seconds === undefined ? 1 : Math.min(1, seconds / 90);
   const node = await createFakeNode();
@@ -71,8 +75,11 @@ export const long = async ({ seconds }: RollingOptions) => {
         dispatcher,
       });
       const text = await response.body.text();
-      if (response.statusCode === 200 && text.includes('"result":"0x1"')) answered++;
-      else failures.push(`${response.statusCode} ${text.slice(0, 100)}`);
+      if (response.statusCode === 200 && text.includes('"result":"0x1"')) {
+        answered++;
+      } else {
+        failures.push(`${response.statusCode} ${text.slice(0, 100)}`);
+      }
     } catch (error) {
       failures.push(String(error));
     }
@@ -93,7 +100,9 @@ export const long = async ({ seconds }: RollingOptions) => {
   const longRequests: string[] = [];
   const restart = async (index: number): Promise<void> => {
     const replica = replicas[index];
-    if (replica === undefined) return;
+    if (replica === undefined) {
+      return;
+    }
     const asked = front.asked();
     const slow = request(`http://127.0.0.1:${ports[index]}/`, {
       method: "POST",
@@ -116,7 +125,9 @@ export const long = async ({ seconds }: RollingOptions) => {
   stopped = true;
   await load;
   await dispatcher.close();
-  for (const replica of replicas) replica.kill();
+  for (const replica of replicas) {
+    replica.kill();
+  }
   await nginx.end();
   await Promise.all([node.close(), front.close()]);
   const longSurvived = longRequests.length === 2 && longRequests.every((text) => text.includes('"result":"done"'));

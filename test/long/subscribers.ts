@@ -39,7 +39,9 @@ export const long = async ({ seconds = SECONDS }: { readonly seconds?: number })
     const [fast, slow] = ["fast", "slow"].map((speed) =>
       startChild("../../long/support/subscribersClients.ts", [String(port), speed]),
     );
-    if (!fast || !slow) throw new Error("no clients");
+    if (!fast || !slow) {
+      throw new Error("no clients");
+    }
     try {
       const opened = (await Promise.all([fast.message(), slow.message()])) as { subscriptions: number }[];
       const full = await memory();
@@ -55,7 +57,9 @@ export const long = async ({ seconds = SECONDS }: { readonly seconds?: number })
       const withSlow = await delays();
       server.send({ ask: "stop" });
       const { counts, slowClosed } = (await server.message()) as { counts: readonly number[]; slowClosed: number };
-      for (const clients of [fast, slow]) clients.send({ ask: "end", counts });
+      for (const clients of [fast, slow]) {
+        clients.send({ ask: "end", counts });
+      }
       const ends = (await Promise.all([fast.message(), slow.message()])) as End[];
       const sum = (field: keyof End) => ends.reduce((total, end) => total + end[field], 0);
       const end: End = { incomplete: sum("incomplete"), outOfOrder: sum("outOfOrder"), closed: sum("closed") };

@@ -84,9 +84,13 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
   const books = new Map<string, LogBook>();
   client.events.on("raw", (text: string) => {
     const { params } = JSON.parse(text);
-    if (params === undefined) return;
+    if (params === undefined) {
+      return;
+    }
     told++;
-    if (Number(params.result.blockNumber) > sealed) early++;
+    if (Number(params.result.blockNumber) > sealed) {
+      early++;
+    }
     books.get(params.subscription)?.add(params.result);
   });
   const union = new Map<string, RpcLog>();
@@ -98,7 +102,9 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
   const ask = (number: number): void => {
     newest = Math.max(newest, number);
     const asked = logsSince(service.url, `0x${Math.max(0, number - OVERLAP_BLOCKS).toString(16)}`).then((logs) => {
-      for (const log of logs) union.set(logKey(log), log);
+      for (const log of logs) {
+        union.set(logKey(log), log);
+      }
     });
     asking.add(asked);
     void asked.finally(() => asking.delete(asked));

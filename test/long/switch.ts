@@ -33,7 +33,9 @@ const createRpc =
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
     const { result, error } = (await response.json()) as { result?: unknown; error?: { message: string } };
-    if (error) throw new Error(`${method}: ${error.message}`);
+    if (error) {
+      throw new Error(`${method}: ${error.message}`);
+    }
     return { result, mode: response.headers.get("x-forebay-pending") };
   };
 type Rpc = ReturnType<typeof createRpc>;
@@ -43,7 +45,9 @@ const sequence = async (devnet: Devnet, isFast: () => boolean, signal: AbortSign
   let messages = 0;
   await every(MESSAGE_MS, signal, async () => {
     if (isFast()) {
-      if (messages === 0) await devnet.step();
+      if (messages === 0) {
+        await devnet.step();
+      }
       await devnet.step();
       await devnet.sealNow();
       messages = 0;
@@ -75,7 +79,9 @@ const poll = async (rpc: Rpc, sealed: readonly Sealed[], wrong: string[], signal
     const missed = sealed.find((block) => block.number > number && block.atMs <= askedAtMs);
     const behindMs = missed ? askedAtMs - missed.atMs : 0;
     worstBehindMs = Math.max(worstBehindMs, behindMs);
-    if (behindMs > MAX_BEHIND_MS) wrong.push(`${number} in mode ${mode} is ${Math.round(behindMs)} ms behind`);
+    if (behindMs > MAX_BEHIND_MS) {
+      wrong.push(`${number} in mode ${mode} is ${Math.round(behindMs)} ms behind`);
+    }
   });
   return { modes: Object.fromEntries(modes), worstBehindMs: Math.round(worstBehindMs) };
 };
@@ -83,12 +89,16 @@ const poll = async (rpc: Rpc, sealed: readonly Sealed[], wrong: string[], signal
 /** A client that takes its next nonce from `pending` each time. */
 const submit = async (rpc: Rpc, devnet: Devnet, at: number, wrong: string[], signal: AbortSignal): Promise<number> => {
   const account = devAccounts[at];
-  if (!account) throw new Error("no such account");
+  if (!account) {
+    throw new Error("no such account");
+  }
   let expected = 0;
   await every(SUBMIT_MS, signal, async () => {
     const { result, mode } = await rpc("eth_getTransactionCount", [account.address, "pending"]);
     const nonce = Number(result);
-    if (nonce !== expected) wrong.push(`nonce ${nonce} instead of ${expected} for ${at} in mode ${mode}`);
+    if (nonce !== expected) {
+      wrong.push(`nonce ${nonce} instead of ${expected} for ${at} in mode ${mode}`);
+    }
     const fees = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1_000_000n };
     const transfer = { to: account.address, value: 1n, gas: 21_000n };
     const raw = await account.signTransaction({

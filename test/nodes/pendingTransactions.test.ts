@@ -19,7 +19,9 @@ const createPool = async (context: TestContext, answer: object = { result: "0x1"
   });
   await once(server, "listening");
   context.after(() => {
-    for (const socket of server.clients) socket.terminate();
+    for (const socket of server.clients) {
+      socket.terminate();
+    }
     server.close();
   });
   return {
@@ -48,7 +50,9 @@ const createListener = () => {
       events.emit("heard");
     },
     atLeast: async (count: number) => {
-      while (heard.length < count) await once(events, "heard");
+      while (heard.length < count) {
+        await once(events, "heard");
+      }
     },
   };
 };

@@ -42,8 +42,12 @@ const inFile = async <T>(text: string, run: (file: string) => T): Promise<T> => 
 
 test("every file and every config that a service mounts is there", () => {
   for (const { configs: mounted, volumes } of Object.values(services)) {
-    for (const { source } of mounted) assert.ok(source in configs, source);
-    for (const volume of volumes) assert.ok(existsSync(new URL(volume.split(":")[0] ?? "", ROOT)), volume);
+    for (const { source } of mounted) {
+      assert.ok(source in configs, source);
+    }
+    for (const volume of volumes) {
+      assert.ok(existsSync(new URL(volume.split(":")[0] ?? "", ROOT)), volume);
+    }
   }
 });
 

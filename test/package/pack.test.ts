@@ -39,7 +39,9 @@ test("the manifest asks users for nothing but the dependencies", () => {
   const own: Record<string, unknown> = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   assert.deepEqual(manifest.dependencies, own.dependencies);
   assert.deepEqual(manifest.bin, { forebay: "lib/cli/bin.js" });
-  for (const key of ["devDependencies", "optionalDependencies", "scripts"]) assert.ok(!(key in manifest), key);
+  for (const key of ["devDependencies", "optionalDependencies", "scripts"]) {
+    assert.ok(!(key in manifest), key);
+  }
 });
 
 test("every file is JavaScript and finds what it loads", () => {

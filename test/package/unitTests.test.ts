@@ -12,7 +12,9 @@ test("unit tests are the test files that neither start anvil, Redis nor any othe
     path.endsWith(".test.ts"),
   );
   assert.ok(unit.size > all.length / 2, `${unit.size} of ${all.length}`);
-  for (const path of ["jsonrpc/dispatch.test.ts", "pending/pending.test.ts"]) assert.ok(unit.has(path), path);
+  for (const path of ["jsonrpc/dispatch.test.ts", "pending/pending.test.ts"]) {
+    assert.ok(unit.has(path), path);
+  }
   // The last one starts anvil by an import of an import.
   for (const path of ["cache/redisStore.test.ts", "grafana/alerts.test.ts", "service/caching.test.ts"]) {
     assert.ok(!unit.has(path), path);

@@ -46,7 +46,9 @@ test("a block with unknown writes evicts all cached values", async () => {
 test("values that arrive after the base moved are discarded, because the next block may have written them", async () => {
   const gate = Promise.withResolvers<void>();
   const base = create(async (at, keys) => {
-    if (at.number === 1n) await gate.promise;
+    if (at.number === 1n) {
+      await gate.promise;
+    }
     return valuesAt(at.number * 5n, keys);
   });
   const slow = base.fetch(keysOf(ALICE, BOB), []);

@@ -45,7 +45,9 @@ const start = async (t: TestContext) => {
     const { promise, resolve } = Promise.withResolvers<PendingView>();
     let wanted: string | undefined;
     const look = ({ pending }: View) => {
-      if (pending?.newest?.hash === wanted && pending?.stateFrom === "view") resolve(pending);
+      if (pending?.newest?.hash === wanted && pending?.stateFrom === "view") {
+        resolve(pending);
+      }
     };
     const stop = rig.pending.subscribe(({ view }) => look(view));
     const message = await devnet.step();

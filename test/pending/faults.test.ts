@@ -20,7 +20,9 @@ type Rig = ReturnType<typeof createRig>;
 const assertNotOlder = (rig: Rig): void => {
   const { heads, pending } = rig.pending.view();
   assert.ok(pending);
-  for (const { number } of pending.blocks) assert.ok(number > heads.latest.number);
+  for (const { number } of pending.blocks) {
+    assert.ok(number > heads.latest.number);
+  }
   assert.equal(pending.base.hash, heads.latest.hash);
 };
 /** One block later the feed is served live again. */
@@ -174,7 +176,9 @@ test("the usual pause before a block is learned after two complete blocks", asyn
 
 test("a node behind by more than the depth is degraded when messages are discarded, then stale", async (t) => {
   const rig = createRig(t);
-  for (let number = 101n; number <= 105n; number++) await rig.send(...block(number));
+  for (let number = 101n; number <= 105n; number++) {
+    await rig.send(...block(number));
+  }
   assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "live"]);
   await rig.send(...block(106n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "degraded"]);
@@ -252,7 +256,9 @@ test("a minute of messages without a position grows nothing and shows nothing, a
   const rig = createRig(t);
   for (let at = 0; at < 2_000; at++) {
     await rig.send(flashblock(at % 7, { payload: payloadOf(1_000 + at), parentHash: hashOf(0xbad) }));
-    if (at % 100 === 0) await rig.pass(3_000);
+    if (at % 100 === 0) {
+      await rig.pass(3_000);
+    }
     assertNotOlder(rig);
   }
   await assertLive(rig, 101n);

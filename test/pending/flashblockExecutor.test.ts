@@ -213,7 +213,9 @@ test("a message whose state cannot be read is retried with the state known by th
   const causes: string[] = [];
   let fetches = 0;
   const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
-    if (++fetches < 3) throw new Error(`no node answers (${fetches})`);
+    if (++fetches < 3) {
+      throw new Error(`no node answers (${fetches})`);
+    }
     return rich(keys);
   };
   const runner = createFlashblockExecutor({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
@@ -250,7 +252,9 @@ test("waiting messages prefetch their state while an earlier one waits for its o
   const asked: StateKeys[] = [];
   const fetch = async (_: unknown, keys: StateKeys): Promise<StateValues> => {
     asked.push(keys);
-    if (asked.length === 1) await gate.promise;
+    if (asked.length === 1) {
+      await gate.promise;
+    }
     return rich(keys);
   };
   const runner = createFlashblockExecutor({ ...place, fetch }, BASE);

@@ -43,7 +43,9 @@ const deposit = formatData(DEPOSIT);
 /** Nothing is executed: receipts are the metadata's. */
 const createUnexecuted = (t: TestContext) => {
   const rig = createRig(t);
-  for (const index of [0, 1]) rig.fake.say(`101-${index}`, { unverified: "unexecutable" });
+  for (const index of [0, 1]) {
+    rig.fake.say(`101-${index}`, { unverified: "unexecutable" });
+  }
   return rig;
 };
 
@@ -107,14 +109,18 @@ const shapeOf = async (t: TestContext, sealed: unknown) => {
 
 test("transactions have blockTimestamp if the node's transactions have it, which is read once", async (t) => {
   const { inBlock, alone, looked } = await shapeOf(t, { hash: hashOf(1), blockTimestamp: "0x65" });
-  for (const transaction of [...inBlock, alone]) assert.equal(transaction.blockTimestamp, "0x6553f1d0");
+  for (const transaction of [...inBlock, alone]) {
+    assert.equal(transaction.blockTimestamp, "0x6553f1d0");
+  }
   assert.equal(inBlock.length, 2);
   assert.equal(looked, LOOKS_UNTIL_SEEN);
 });
 
 test("transactions have no blockTimestamp if the node's have none, or if none was read", async (t) => {
   const without = await shapeOf(t, { hash: hashOf(1) });
-  for (const transaction of without.inBlock) assert.equal("blockTimestamp" in transaction, false);
+  for (const transaction of without.inBlock) {
+    assert.equal("blockTimestamp" in transaction, false);
+  }
   assert.equal(without.looked, LOOKS_UNTIL_SEEN);
 });
 

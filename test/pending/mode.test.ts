@@ -7,8 +7,9 @@ import { createRig } from "../support/fakes/pendingRig.ts";
 const auto = { configured: "auto", hasFeeds: true, isFeedLive: true, hasSubSecondBlocks: false } as const;
 
 test("the backend is the configured one, else native without a live feed, else the feed, else the node", () => {
-  for (const configured of ["feed", "native", "node"] as const)
+  for (const configured of ["feed", "native", "node"] as const) {
     assert.equal(decideBackend(undefined, { ...auto, configured }), configured);
+  }
   assert.equal(decideBackend(undefined, auto), "feed");
   assert.equal(decideBackend(undefined, { ...auto, hasFeeds: false, isFeedLive: false }), "node");
   assert.equal(decideBackend("feed", { ...auto, hasSubSecondBlocks: true }), "feed");

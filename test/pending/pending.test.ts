@@ -18,7 +18,9 @@ const decode = (body: Uint8Array | undefined): unknown => JSON.parse(new TextDec
 /** The sealed form of what these messages built. */
 const sealed = (messages: readonly Flashblock[], number = 101n) => {
   const newest = messages.at(-1);
-  if (!newest) throw new Error("no messages");
+  if (!newest) {
+    throw new Error("no messages");
+  }
   const raws = messages.flatMap(({ diff }) => diff.transactions);
   return {
     number,
@@ -248,7 +250,9 @@ const nonceOf = (nonce: bigint) => ({
 
 test("during a slow execution the last verified prefix is served", async (t) => {
   const rig = createRig(t);
-  for (const index of [0, 1, 2]) rig.fake.say(`101-${index}`, nonceOf(BigInt(index + 1)));
+  for (const index of [0, 1, 2]) {
+    rig.fake.say(`101-${index}`, nonceOf(BigInt(index + 1)));
+  }
   await rig.send(flashblock(0));
   const release = rig.fake.hold();
   await rig.send(flashblock(1, { transactions: [raw(1)] }), flashblock(2, { transactions: [raw(2)] }));

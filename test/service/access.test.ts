@@ -33,7 +33,9 @@ test("keys, method lists and limits apply to a running service, and the node get
   const denied = await rpc(url, "eth_sendRawTransaction", ["0x00"]);
   assert.deepEqual([denied.status, denied.body.error?.code], [200, -32601]);
   assert.equal(node.count("eth_sendRawTransaction"), 0);
-  for (let at = 0; at < 4; at++) assert.equal((await rpc(url, "web3_clientVersion")).status, 200);
+  for (let at = 0; at < 4; at++) {
+    assert.equal((await rpc(url, "web3_clientVersion")).status, 200);
+  }
   const limited = await rpc(url, "eth_blockNumber");
   assert.deepEqual([limited.status, limited.body.error?.code], [429, -32005]);
   assert.ok(Number(limited.headers.get("retry-after")) > 0);
@@ -77,10 +79,14 @@ test("limits in Redis apply to all replicas, and to none while Redis is down", a
   };
   await until(async () => (await failures()) === 0 && (await ask(one.url, "203.0.113.9")) === 200, "connected");
   const statuses: number[] = [];
-  for (const { url } of [one, other, one, other, one, other]) statuses.push(await ask(url, "203.0.113.1"));
+  for (const { url } of [one, other, one, other, one, other]) {
+    statuses.push(await ask(url, "203.0.113.1"));
+  }
   assert.deepEqual(statuses.toSorted(), [200, 200, 200, 200, 429, 429]);
   await redis.kill();
-  for (let at = 0; at < 8; at++) assert.equal(await ask(one.url, "203.0.113.2"), 200);
+  for (let at = 0; at < 8; at++) {
+    assert.equal(await ask(one.url, "203.0.113.2"), 200);
+  }
   assert.ok((await failures()) > 0);
 });
 

@@ -49,9 +49,13 @@ test("a node that supports block hashes for some methods only gets the others by
     ["debug_getRawBlock", ["latest"], "0xc0"],
     ["eth_getHeaderByNumber", ["latest"], { number: "0x14" }],
   ];
-  for (const [method, params, result] of reads) assert.deepEqual((await ask(method, params)).body.result, result);
+  for (const [method, params, result] of reads) {
+    assert.deepEqual((await ask(method, params)).body.result, result);
+  }
   const before = fakes.map((node) => node.count(...reads.map(([method]) => method), "eth_getHeaderByHash"));
-  for (const [method, params, result] of reads) assert.deepEqual((await ask(method, params)).body.result, result);
+  for (const [method, params, result] of reads) {
+    assert.deepEqual((await ask(method, params)).body.result, result);
+  }
   const after = fakes.map((node) => node.count(...reads.map(([method]) => method), "eth_getHeaderByHash"));
   assert.deepEqual(after, [(before[0] ?? 0) + reads.length], "the form that it refused is not tried again");
   // State is still requested by hash, and cached.
@@ -62,7 +66,9 @@ test("a node that supports block hashes for some methods only gets the others by
 test("invalid parameters of a client do not mark a node as one without block hashes", async (t) => {
   const { fakes, ask } = await start(t, {
     eth_call: ([transaction]) => {
-      if (JSON.stringify(transaction).includes("0xbad0")) throw new FakeError(-32_602, "invalid value");
+      if (JSON.stringify(transaction).includes("0xbad0")) {
+        throw new FakeError(-32_602, "invalid value");
+      }
       return "0x01";
     },
   });
@@ -133,7 +139,9 @@ test("a machine that is behind is retried, whichever machine reported the newest
   let lacking = 3;
   const { ask } = await behind(t, {
     eth_getCode: () => {
-      if (--lacking >= 0) throw new FakeError(-32_000, "header not found");
+      if (--lacking >= 0) {
+        throw new FakeError(-32_000, "header not found");
+      }
       return "0x01";
     },
   });
@@ -144,7 +152,9 @@ test("fee history of a block that a machine does not have yet is retried", async
   let lacking = 1;
   const { ask } = await start(t, {
     eth_feeHistory: () => {
-      if (--lacking >= 0) throw new FakeError(-32_000, "request beyond head block: requested 20, head 19");
+      if (--lacking >= 0) {
+        throw new FakeError(-32_000, "request beyond head block: requested 20, head 19");
+      }
       return { oldestBlock: "0x14" };
     },
   });
@@ -155,7 +165,9 @@ test("receipts with requireCanonical are not served once the block is not canoni
   const { chain, ask } = await start(t, {
     eth_getBlockReceipts: ([block]) => {
       const found = chain.blocks.find(({ hash }) => JSON.stringify(block).includes(hash));
-      if (found === undefined) throw new FakeError(-32_000, "hash is not currently canonical");
+      if (found === undefined) {
+        throw new FakeError(-32_000, "hash is not currently canonical");
+      }
       return [{ blockHash: found.hash, blockNumber: found.json.number }];
     },
   });

@@ -69,7 +69,10 @@ test("a new head's block and receipts are fetched once and serve all clients", a
   );
   const many = await askAll(service.url, Array.from({ length: 50 }, () => askers).flat());
   const truth = await askAll(chain.devnet.anvilUrl, askers);
-  for (const [index, { result }] of many.entries()) assert.equal(result, truth[index % askers.length]?.result);
-  for (const method of ["eth_getBlockByHash", "eth_getBlockReceipts"])
+  for (const [index, { result }] of many.entries()) {
+    assert.equal(result, truth[index % askers.length]?.result);
+  }
+  for (const method of ["eth_getBlockByHash", "eth_getBlockReceipts"]) {
     assert.equal((proxy.calls.get(method) ?? 0) - (asked.get(method) ?? 0), 1, method);
+  }
 });

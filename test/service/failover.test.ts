@@ -37,8 +37,9 @@ const readUntil = async (done: () => boolean | Promise<boolean>): Promise<void> 
         rpc(service.url, "eth_getBalance", [`0x${(at++).toString(16).padStart(40, "0")}`, "0x10"]),
       ),
     );
-    for (const { status, body } of answers)
+    for (const { status, body } of answers) {
       assert.deepEqual({ status, result: body.result }, { status: 200, result: "0x1" });
+    }
   }
 };
 

@@ -36,8 +36,9 @@ const traffic = async (transactions: number): Promise<void> => {
 
 /** The heads follow by push; a poll that is ahead of it waits for the block. */
 const headIs = async (number: number): Promise<void> => {
-  while (Number((await ask("eth_blockNumber")).result) < number)
+  while (Number((await ask("eth_blockNumber")).result) < number) {
     await ask("eth_getBlockByNumber", `0x${number.toString(16)}`, false);
+  }
 };
 
 test("a log filter and a block filter return each event once, until they are uninstalled", async () => {

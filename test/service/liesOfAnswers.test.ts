@@ -79,7 +79,9 @@ before(async () => {
   redis = await startRedis(lifespan, { args: ["--databases", "1000"] });
 });
 after(async () => {
-  for (const end of ending) await end();
+  for (const end of ending) {
+    await end();
+  }
 });
 
 interface Stage {
@@ -132,7 +134,9 @@ const fromOneOfTwo = async (stage: Stage, { lie, call, check }: AnswerLie): Prom
     // Several at once: both nodes are asked.
     await until(async () => {
       const answers = await Promise.all(Array.from({ length: 4 }, () => ask(service.url, call, { [BYPASS]: "1" })));
-      for (const answer of answers) assert.deepEqual(answer, { jsonrpc: "2.0", id: 1, result: truth });
+      for (const answer of answers) {
+        assert.deepEqual(answer, { jsonrpc: "2.0", id: 1, result: truth });
+      }
       return (await failuresOf(service, check)) > 0;
     }, "a lie is found");
     await isCachedRight(stage, call, truth);

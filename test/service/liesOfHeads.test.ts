@@ -142,7 +142,9 @@ const startWatch = (service: Service, chain: FakeChain) => {
     const { number, hash } = Object(result);
     const expected = chain.blocks[Number(number)];
     const isOther = asked !== "latest" && asked !== number;
-    if (isOther || expected === undefined || expected.hash !== hash) wrong.push(`${asked}: ${number} ${hash}`);
+    if (isOther || expected === undefined || expected.hash !== hash) {
+      wrong.push(`${asked}: ${number} ${hash}`);
+    }
   };
   const ask = async (): Promise<void> => {
     turn++;
@@ -163,8 +165,11 @@ const startWatch = (service: Service, chain: FakeChain) => {
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
     });
     const { result, error }: { result?: unknown; error?: unknown } = Object(await response.json());
-    if (error === undefined) check(result);
-    else missing++;
+    if (error === undefined) {
+      check(result);
+    } else {
+      missing++;
+    }
     answers++;
   };
   /** The time that this process was busy counts, not the time that others had the processor. */
@@ -264,16 +269,24 @@ const lieAndReturn = async (arranged: Arranged, row: Row, isOnlyNode: boolean, t
   t.after(watch.stop);
   const beforeLie = chain.latest.number;
   liar.lies = row.lies(world);
-  if (row.isRestarted) liar.disconnect();
+  if (row.isRestarted) {
+    liar.disconnect();
+  }
   await sleep(LIE_MS);
-  if (row.isSuspended) await until(isSuspended, "the node is suspended");
-  if (!isOnlyNode) await assertOtherAnswers(arranged, beforeLie);
+  if (row.isSuspended) {
+    await until(isSuspended, "the node is suspended");
+  }
+  if (!isOnlyNode) {
+    await assertOtherAnswers(arranged, beforeLie);
+  }
   await until(() => liar.lies.some((lie) => liar.lied.has(lie.name)), "the node lied");
   liar.lies = [];
   await follows(arranged, "the chain is followed after the lie");
   const { wrong, answers, missing, slowestMs } = await watch.stop();
   assert.deepEqual(wrong.slice(0, 5), [], `${wrong.length} of ${answers} answers are not the chain's`);
-  if (!isOnlyNode) assert.equal(missing, 0, "the other node answers everything");
+  if (!isOnlyNode) {
+    assert.equal(missing, 0, "the other node answers everything");
+  }
   assert.ok(slowestMs < HEALTH_LIMIT_MS, `/healthz took ${slowestMs} ms`);
 };
 
@@ -286,7 +299,9 @@ describe("lies about heads and chain", { concurrency: true }, () => {
         arranged = await arrange({ after: (end) => ends.unshift(end) }, isOnlyNode);
       });
       after(async () => {
-        for (const end of ends) await end();
+        for (const end of ends) {
+          await end();
+        }
       });
       for (const row of ROWS.filter(({ needsOther }) => !(isOnlyNode && needsOther))) {
         test(row.name, (t) => lieAndReturn(arranged, row, isOnlyNode, t));

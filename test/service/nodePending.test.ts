@@ -12,7 +12,9 @@ const quantity = (value: number | bigint) => `0x${value.toString(16)}`;
 const chain = createFakeChain({ height: 20 });
 const head = Number(chain.latest.number);
 const block = (tag: unknown) => {
-  if (tag === "pending") return { ...chain.latest.json, number: quantity(head + 1), hash: null };
+  if (tag === "pending") {
+    return { ...chain.latest.json, number: quantity(head + 1), hash: null };
+  }
   const depths: Record<string, number> = { latest: 0, safe: 2, finalized: 4 };
   const depth = depths[String(tag)];
   return chain.blocks[depth === undefined ? Number(tag) : head - depth]?.json ?? null;
@@ -35,7 +37,9 @@ const TRANSACTION = { hash: hash("01"), blockHash: chain.latest.hash, blockNumbe
 
 const logsOf = ([filter]: readonly unknown[]) => {
   const { fromBlock, toBlock } = filter as { readonly fromBlock: string; readonly toBlock: string };
-  if (fromBlock === "pending") return [PENDING];
+  if (fromBlock === "pending") {
+    return [PENDING];
+  }
   return Number(fromBlock) <= head && head <= Number(toBlock) ? [SEALED] : [];
 };
 

@@ -74,10 +74,14 @@ for (const others of [0, 1]) {
         const params = [ADDRESS, `0x${asked.toString(16)}`, `0x${number.toString(16)}`];
         const { body } = await rpc(service.url, "eth_getStorageAt", params);
         // The fake node's storage holds the hash of the block that was read.
-        if (others > 0 || body.result !== undefined) assert.equal(body.result, chain.blocks[number]?.hash);
+        if (others > 0 || body.result !== undefined) {
+          assert.equal(body.result, chain.blocks[number]?.hash);
+        }
         assert.equal(await chainIdOf(service.url), "0x7a69");
         const head = (await rpc(service.url, "eth_getBlockByNumber", ["latest", false])).body.result;
-        if (others > 0 || head !== undefined) assert.deepEqual(head, chain.latest.json);
+        if (others > 0 || head !== undefined) {
+          assert.deepEqual(head, chain.latest.json);
+        }
         return isSo();
       }, what);
     };

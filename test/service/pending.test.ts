@@ -61,7 +61,9 @@ const step = async (): Promise<Block> => {
   for (;;) {
     const answer = await ask("eth_getBlockByNumber", "pending", false);
     const block = answer.body.result as Block;
-    if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") return block;
+    if (block.hash === diff.block_hash && answer.headers.get("x-forebay-pending") === "live") {
+      return block;
+    }
   }
 };
 
@@ -144,8 +146,9 @@ test("a batch is answered from one view, and ranges have no gap between sealed a
   const before = await result<readonly Log[]>("eth_getLogs", all);
   await devnet.sealNow();
   const head = Number(await devnet.rpc("eth_blockNumber"));
-  while (Number(await result("eth_blockNumber")) < head)
+  while (Number(await result("eth_blockNumber")) < head) {
     await result("eth_getBlockByNumber", `0x${head.toString(16)}`, false);
+  }
   const sealed = await result<readonly Log[]>("eth_getLogs", { ...all, toBlock: "latest" });
   const bare = (logs: readonly Log[]) =>
     logs.map(({ blockNumber, logIndex, transactionHash }) => [blockNumber, logIndex, transactionHash]);
@@ -165,7 +168,9 @@ test("eth_sendRawTransactionSync returns the pre-confirmed receipt, or code 4 af
   waiting.then((found) => {
     receipt = found;
   });
-  while (receipt === undefined) await step();
+  while (receipt === undefined) {
+    await step();
+  }
   assert.equal(receipt.status, "0x1");
   const late = await ask("eth_sendRawTransactionSync", await send(alice, { to: TO, value: 2n }), 1);
   assert.equal(late.body.error?.code, 4);

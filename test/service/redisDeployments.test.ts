@@ -42,8 +42,9 @@ const open = async (t: TestContext, redis: string, memoryBytes?: number): Promis
 /** Asks everything once; every answer must be there and be the node's. */
 const round = async (service: Service): Promise<readonly Asked[]> => {
   const answers = await askAll(service.url, calls);
-  for (const [index, { result, text, call }] of answers.entries())
+  for (const [index, { result, text, call }] of answers.entries()) {
     assert.equal(result, truth[index], `${JSON.stringify(call)}: ${text}`);
+  }
   return answers;
 };
 

@@ -56,8 +56,9 @@ test("memory off, Redis alone", async (t) => {
       await load.more(MEANWHILE);
       await fault.end(server);
       await load.more(calls.length);
-      for (const { call, result, text } of await load.stop())
+      for (const { call, result, text } of await load.stop()) {
         assert.equal(result, truth.get(call), `${JSON.stringify(call)}: ${text}`);
+      }
       assert.ok((await metric(service.opsUrl, "forebay_redis_errors_total")) > failures, "nothing went wrong");
       await allHit("Redis serves again");
     });

@@ -35,7 +35,9 @@ interface Running {
 const startBin = async (t: TestContext, file: string): Promise<Running> => {
   const child = spawn(process.execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
   t.after(async () => {
-    if (child.exitCode !== null) return;
+    if (child.exitCode !== null) {
+      return;
+    }
     child.kill("SIGKILL");
     await once(child, "exit");
   });
@@ -44,7 +46,9 @@ const startBin = async (t: TestContext, file: string): Promise<Running> => {
   createInterface({ input: child.stdout }).on("line", (text) => {
     const line: Line = JSON.parse(text);
     lines.push(line);
-    if (line.listening !== undefined) listening.resolve(line);
+    if (line.listening !== undefined) {
+      listening.resolve(line);
+    }
   });
   const { listening: url = "", ops: opsUrl = "" } = await listening.promise;
   await until(async () => (await fetch(`${opsUrl}/readyz`)).status === 200, "ready");
@@ -69,8 +73,11 @@ const startLoad = (url: string) => {
     for (let at = 0; !stopped; at++) {
       const address = `0x${(worker * 1_000_000 + at).toString(16).padStart(40, "0")}`;
       const { status, body } = await rpc(url, "eth_getBalance", [address, "0x1"]);
-      if (status === 200 && body.result === "0x1") answered++;
-      else failures.push({ status, body });
+      if (status === 200 && body.result === "0x1") {
+        answered++;
+      } else {
+        failures.push({ status, body });
+      }
     }
   };
   const done = Promise.all(Array.from({ length: LOADERS }, (_, worker) => work(worker)));

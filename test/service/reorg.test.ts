@@ -17,7 +17,9 @@ const STEPS: readonly ReorgStep[] = [
 test("under load with reorganisations every response matches a view of the replica during the request", async (t) => {
   const { run, replicas } = await startReorgRun(t, 1);
   const untrue = await run(STEPS);
-  for (const { answers, hits, views } of replicas) t.diagnostic(`${answers} answers, ${hits} hits, ${views} views`);
+  for (const { answers, hits, views } of replicas) {
+    t.diagnostic(`${answers} answers, ${hits} hits, ${views} views`);
+  }
   assert.deepEqual(untrue.slice(0, 5), [], `${untrue.length} answers were not true`);
   assert.ok(replicas.every(({ hits }) => hits > 0));
 });

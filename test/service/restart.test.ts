@@ -65,7 +65,9 @@ const assertServes = async (service: Service, node: Anvil, before: readonly Aske
   const all = [...calls, ...gone];
   const ours = await askAll(service.url, all);
   const truth = await askAll(node.url, all);
-  for (const [index, nodes] of truth.entries()) isSame(ours[index], nodes);
+  for (const [index, nodes] of truth.entries()) {
+    isSame(ours[index], nodes);
+  }
 };
 
 test("the chain restarted from genesis while forebay was down, on the same Redis", async (t) => {

@@ -150,8 +150,9 @@ test("through two replicas a reorganisation returns removed logs, and an expired
   assert.ok((await admin.pttl(key)) > 290_000);
   await admin.pexpire(key, 1);
   await until(async () => (await admin.exists(key)) === 0, "it expires");
-  for (let replica = 0; replica < 2; replica++)
+  for (let replica = 0; replica < 2; replica++) {
     assert.deepEqual((await ask("eth_getFilterChanges", id)).error, NOT_FOUND);
+  }
   assert.equal((await ask("eth_uninstallFilter", id)).result, false);
 });
 
@@ -204,7 +205,9 @@ for (const [kind, start] of [
     const { url } = await start(t);
     const { ask } = await startBalancer(t, await startReplicas(t, node.url, url));
     const ids: unknown[] = [];
-    for (let at = 0; at < 8; at++) ids.push((await ask("eth_newFilter", { address })).result);
+    for (let at = 0; at < 8; at++) {
+      ids.push((await ask("eth_newFilter", { address })).result);
+    }
     const hash = await transfer(1n);
     for (const id of ids) {
       const logs: Log[] = [];

@@ -16,14 +16,18 @@ test("after SIGTERM the process is unready, finishes its requests and exits with
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
   t.after(async () => {
-    if (child.exitCode === null) child.kill("SIGKILL");
+    if (child.exitCode === null) {
+      child.kill("SIGKILL");
+    }
     await exited;
     await node.close();
   });
   const told = Promise.withResolvers<{ readonly listening: string; readonly ops: string }>();
   createInterface({ input: child.stdout }).on("line", (line) => {
     const said = JSON.parse(line);
-    if (said.listening !== undefined) told.resolve(said);
+    if (said.listening !== undefined) {
+      told.resolve(said);
+    }
   });
   const { listening: url, ops } = await told.promise;
   const readyz = async (): Promise<number> => (await fetch(`${ops}/readyz`)).status;

@@ -38,7 +38,9 @@ test("GET / returns a page to browsers and JSON to other clients", async () => {
 });
 
 test("status.json shows heads, node names and traffic, and no secret", async () => {
-  for (let at = 0; at < 4; at++) await rpc(service.url, "eth_getBlockByNumber", ["0x1", false]);
+  for (let at = 0; at < 4; at++) {
+    await rpc(service.url, "eth_getBlockByNumber", ["0x1", false]);
+  }
   const { text, status } = await get("/status.json", "application/json");
   assert.equal(status, 200);
   const { chains, draining }: Status = JSON.parse(text);

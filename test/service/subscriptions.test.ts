@@ -44,7 +44,9 @@ const createChainBook = () => {
     hashes,
     doubled,
     add: (number: number, hash: string) => {
-      if (told.has(hash)) doubled.push(hash);
+      if (told.has(hash)) {
+        doubled.push(hash);
+      }
       told.add(hash);
       hashes.set(number, hash);
     },
@@ -67,14 +69,18 @@ test("viem and ethers see each block, event and pending log once, through a rest
   pendingFeed.request({
     body: { method: "eth_subscribe", params: ["pendingLogs", {}] },
     onResponse: (message) => {
-      if (message.method === "eth_subscription") books.pending.add(message.params.result);
+      if (message.method === "eth_subscription") {
+        books.pending.add(message.params.result);
+      }
     },
   });
   const bookEthers = (log: Log) => {
     books.ethers.add({ ...log, logIndex: log.index });
     // ethers reports a removed log only to listeners of that log.
     const removed = new Log({ ...log, removed: true }, ethers);
-    if (!log.removed) void ethers.once({ orphan: "drop-log", log: removed }, bookEthers);
+    if (!log.removed) {
+      void ethers.once({ orphan: "drop-log", log: removed }, bookEthers);
+    }
   };
   await ethers.on({ topics: [] }, bookEthers);
   await ethers.on("block", (number: number) => numbers.push(number));
@@ -110,7 +116,9 @@ test("viem and ethers see each block, event and pending log once, through a rest
     }
     assert.deepEqual(blocks.doubled, []);
   } finally {
-    for (const stop of unwatch) stop();
+    for (const stop of unwatch) {
+      stop();
+    }
     pendingFeed.close();
     await ethers.destroy();
     await traffic.stop();

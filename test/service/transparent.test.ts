@@ -41,9 +41,13 @@ const head = async (): Promise<number> => Number((await rpc(devnet.anvilUrl, "et
 
 test("blocks of every number and tag are the node's, byte for byte", async () => {
   for (let number = 0; number <= (await head()); number++) {
-    for (const full of [true, false]) await same("eth_getBlockByNumber", [`0x${number.toString(16)}`, full]);
+    for (const full of [true, false]) {
+      await same("eth_getBlockByNumber", [`0x${number.toString(16)}`, full]);
+    }
   }
-  for (const tag of ["latest", "earliest"]) await same("eth_getBlockByNumber", [tag, false]);
+  for (const tag of ["latest", "earliest"]) {
+    await same("eth_getBlockByNumber", [tag, false]);
+  }
 });
 
 test("nonces, balances and storage are the node's at every block", async () => {

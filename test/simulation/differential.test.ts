@@ -48,7 +48,9 @@ const randomCalls = (random: () => number): PlainCall[] => {
   const calls: PlainCall[] = [];
   while (calls.length < CALLS) {
     const call = world.randomCall(random);
-    if (!world.showsBlock(call)) calls.push(call);
+    if (!world.showsBlock(call)) {
+      calls.push(call);
+    }
   }
   return calls;
 };
@@ -70,7 +72,9 @@ test(`${PAYLOADS} random payloads of ${BLOCKS} blocks: each call on what those b
     for (const [blockAt, calls] of ours.entries()) {
       for (const [callAt, call] of calls.entries()) {
         const other = theirs[blockAt]?.[callAt];
-        if (JSON.stringify(call) === JSON.stringify(other)) continue;
+        if (JSON.stringify(call) === JSON.stringify(other)) {
+          continue;
+        }
         const asked = JSON.stringify(blockStateCalls[blockAt]?.calls[callAt]).slice(0, 300);
         differing.push(
           `${at} ${blockAt} ${callAt} ${asked} ours ${JSON.stringify(call)} theirs ${JSON.stringify(other)}`,

@@ -158,7 +158,9 @@ test("memory that geth cannot count or price is a gas overflow", async () => {
     if (message === "success") {
       const { status } = await callOf({ to: CODE }, { [CODE]: { code: `0x${code}` } });
       assert.equal(status, "0x1", code);
-    } else assert.equal(await runCode(code), message, code);
+    } else {
+      assert.equal(await runCode(code), message, code);
+    }
   }
 });
 

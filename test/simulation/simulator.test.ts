@@ -86,7 +86,9 @@ test("the contract's header: time step of the chain, three zero roots, gap block
       ["0x70", "0x500"],
     ],
   );
-  for (const name of ["stateRoot", "withdrawalsRoot", "mixHash"]) assert.equal(blocks[0][name], ZERO_HASH);
+  for (const name of ["stateRoot", "withdrawalsRoot", "mixHash"]) {
+    assert.equal(blocks[0][name], ZERO_HASH);
+  }
 });
 
 test("Jovian: blobGasUsed counts each call with the chain's own footprint scalar, 400 where none is set", async () => {
@@ -153,7 +155,9 @@ test("a caller who leaves while he waits is answered at once, and his place is a
   const next = simulator.simulate(payload({ to: READER }), base(), never);
   ends.abort(new Error("ended"));
   await assert.rejects(running, /ended/);
-  for (const [block] of [await read(waiting), await read(next)]) assert.equal(block.calls[0].status, "0x1");
+  for (const [block] of [await read(waiting), await read(next)]) {
+    assert.equal(block.calls[0].status, "0x1");
+  }
 });
 
 test("a caller who leaves ends his run", async () => {

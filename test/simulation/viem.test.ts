@@ -30,8 +30,12 @@ const client = createPublicClient({
   chain: foundry,
   transport: custom({
     request: async ({ method, params = [] }: { method: string; params?: readonly unknown[] }) => {
-      if (method === "eth_simulateV1") return rig.simulate(params);
-      if (method === "eth_call") return rig.call(params);
+      if (method === "eth_simulateV1") {
+        return rig.simulate(params);
+      }
+      if (method === "eth_call") {
+        return rig.call(params);
+      }
       return anvil.call(method, ...params);
     },
   }),

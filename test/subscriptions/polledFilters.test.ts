@@ -160,10 +160,16 @@ test("concurrent polls of one filter at two replicas return each log once, also 
       // At every second block one of them is behind.
       return [0, 1].map(() => filters.changes(id, at(blocks, latest - (latest % 2) * index)));
     });
-    for (const answer of await Promise.all(polls)) seen.push(...((await readLogs(answer)) as object[]));
+    for (const answer of await Promise.all(polls)) {
+      seen.push(...((await readLogs(answer)) as object[]));
+    }
   };
-  for (let latest = 45; latest <= 51; latest++) await pollAll(chain, latest);
-  for (let latest = 53; latest <= 59; latest++) await pollAll(fork, latest);
+  for (let latest = 45; latest <= 51; latest++) {
+    await pollAll(chain, latest);
+  }
+  for (let latest = 53; latest <= 59; latest++) {
+    await pollAll(fork, latest);
+  }
   const gone = plainScan(chain, ANY, range(48, 51)).map((log) => ({ ...log, removed: true }));
   const expected = [...plainScan(chain, ANY, range(45, 51)), ...gone, ...plainScan(fork, ANY, range(48, 59))];
   const sorted = (list: readonly object[]) => list.map((log) => JSON.stringify(log)).sort();

@@ -25,7 +25,9 @@ test("syncing is sent when it changes, is polled only with a subscription, and i
     read: async () => {
       asked++;
       setImmediate(() => looked.emit("look"));
-      if (answer === undefined) throw new Error("no node answers");
+      if (answer === undefined) {
+        throw new Error("no node answers");
+      }
       return Buffer.from(answer);
     },
     onDelivered: (count) => assert.equal(count, 1),

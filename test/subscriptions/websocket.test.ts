@@ -114,7 +114,9 @@ test("subscriptions with options that have no effect are rejected", async () => 
     assert.equal(error?.code, code, JSON.stringify(params));
     assert.match(String(error?.message), text);
   }
-  for (let at = 0; at < 3; at++) await client.subscribe("newHeads");
+  for (let at = 0; at < 3; at++) {
+    await client.subscribe("newHeads");
+  }
   const { error } = await client.call("eth_subscribe", "newHeads");
   assert.deepEqual(error, { code: -32_600, message: "more than 3 subscriptions on one connection" });
   await client.close();

@@ -71,7 +71,9 @@ const createRig = () => {
     isOpen: true,
     notify: (fragments) => {
       messages.push(JSON.parse(Buffer.concat(fragments).toString()));
-      for (const listener of waiting) listener();
+      for (const listener of waiting) {
+        listener();
+      }
     },
     close: (code, reason) => closed.push(`${code} ${reason}`),
   };
@@ -104,7 +106,9 @@ const createRig = () => {
       };
       const reply = await subscriptions.lookup("eth_subscribe")?.(createCall("eth_subscribe", params), context);
       const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
-      for (const then of begin) then();
+      for (const then of begin) {
+        then();
+      }
       return () =>
         messages.filter(({ params: { subscription } }) => subscription === id).map(({ params: { result } }) => result);
     },
@@ -114,7 +118,9 @@ const createRig = () => {
       const replaced: RingBlock[] = [];
       for (let at = before.latest.number - BigInt(from) + 1n; from > 0 && at <= before.latest.number; at++) {
         const block = before.at(at);
-        if (block) replaced.push(block);
+        if (block) {
+          replaced.push(block);
+        }
       }
       const first = (replaced[0]?.number ?? before.latest.number + 1n) + missed;
       const next = createHeads({ latest, fork, forkedAt: fork === 0 ? latest + 1n : first });
@@ -131,9 +137,13 @@ const createRig = () => {
       const to: RingBlock[] = [];
       for (let number = first; number <= latest; number++) {
         const block = heads.at(number);
-        if (block) to.push(block);
+        if (block) {
+          to.push(block);
+        }
       }
-      for (const listener of listeners) listener({ heads, from: replaced, to });
+      for (const listener of listeners) {
+        listener({ heads, from: replaced, to });
+      }
       await turn();
     },
     close: subscriptions.close,

@@ -71,7 +71,9 @@ test("a reader that stops reading gets complete messages, then close code 1013, 
   while (subscriber.isOpen) {
     const body = Buffer.from(JSON.stringify(`${sent}`.padEnd(BODY_BYTES)));
     subscriber.notify(createNotification(body).render(ID));
-    if (subscriber.isOpen) sent++;
+    if (subscriber.isOpen) {
+      sent++;
+    }
     await turn();
   }
   assert.ok(isEnded);
@@ -88,8 +90,12 @@ test("a burst in one turn of the event loop does not close the connection", asyn
   const { client, messages, ask } = await connect(context, nothing);
   const subscriber = await ask();
   const notification = createNotification(Buffer.from(JSON.stringify("".padEnd(1_000))));
-  for (let at = 0; at < 1_000; at++) subscriber.notify(notification.render(ID));
-  while (messages.length < 1_000) await once(client, "message");
+  for (let at = 0; at < 1_000; at++) {
+    subscriber.notify(notification.render(ID));
+  }
+  while (messages.length < 1_000) {
+    await once(client, "message");
+  }
   assert.ok(subscriber.isOpen);
 });
 
@@ -112,7 +118,9 @@ test("events and other responses wait for the end of a streamed response", async
   await turn();
   assert.deepEqual(messages, []);
   parts.resolve();
-  while (messages.length < 3) await once(client, "message");
+  while (messages.length < 3) {
+    await once(client, "message");
+  }
   assert.deepEqual(
     messages.map((text) => JSON.parse(text)?.params?.result ?? JSON.parse(text)),
     ["ab", "event", "c"],

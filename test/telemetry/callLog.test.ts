@@ -52,7 +52,9 @@ test("one line of a kind a second, which tells how many were left out", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
   const { lines, tell } = createTold();
-  for (let at = 0; at < 100; at++) tell(`m${at}`, 0, unavailable("no node"));
+  for (let at = 0; at < 100; at++) {
+    tell(`m${at}`, 0, unavailable("no node"));
+  }
   assert.equal(lines.length, 1);
   nowMs = 1_000;
   tell("last", 0, unavailable("no node"));

@@ -10,13 +10,16 @@ const isRecord = (value: unknown): value is Response =>
 
 /** The kinds of a value and of what is in it: names of members, and types; of a list, those of its first item. */
 export const shapeOf = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.length === 0 ? [] : [shapeOf(value[0])];
-  if (isRecord(value))
+  if (Array.isArray(value)) {
+    return value.length === 0 ? [] : [shapeOf(value[0])];
+  }
+  if (isRecord(value)) {
     return Object.fromEntries(
       Object.keys(value)
         .sort()
         .map((key) => [key, shapeOf(value[key])]),
     );
+  }
   return value === null ? "null" : typeof value;
 };
 
@@ -33,7 +36,9 @@ export const compare = (t: TestContext, exchange: Exchange, actual: Response, sp
     );
   } catch (error) {
     const rule = rules.find(({ applies }) => applies(exchange, actual));
-    if (rule === undefined) throw error;
+    if (rule === undefined) {
+      throw error;
+    }
     t.diagnostic(`excepted  ${t.name}: ${rule.reason}`);
   }
 };

@@ -113,7 +113,9 @@ test("unichain: L1 fees of the metadata's receipts are what the vault of L1 fees
     }
     const fees = receipts.reduce((sum, { l1Fee }) => sum + BigInt(String(l1Fee)), 0n);
     assert.equal(fees, (vault[at] ?? 0n) - (vault[at - 1] ?? 0n));
-    for (const { l1GasPrice, l1BaseFeeScalar } of receipts) assert.ok(l1GasPrice && l1BaseFeeScalar);
+    for (const { l1GasPrice, l1BaseFeeScalar } of receipts) {
+      assert.ok(l1GasPrice && l1BaseFeeScalar);
+    }
   }
 });
 
@@ -133,10 +135,14 @@ test("wire pins of three generations and golden messages are read; bytes that ar
   const golden = readJsonLines("flashblocks/op-rbuilder-golden-wire.jsonl");
   for (const value of [...pins, ...golden]) {
     const message = parse(value);
-    if (!message.base) continue;
+    if (!message.base) {
+      continue;
+    }
     const { block } = play([message], parentOf([message]));
     assert.equal(block.hash, message.diff.blockHash);
-    for (const full of [true, false]) assert.equal((read(block.body(full)).transactions as unknown[]).length, 1);
+    for (const full of [true, false]) {
+      assert.equal((read(block.body(full)).transactions as unknown[]).length, 1);
+    }
     assert.equal(block.receipt(0), undefined);
   }
 });

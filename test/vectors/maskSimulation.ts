@@ -8,10 +8,16 @@ const isRecord = (value: unknown): value is Fields =>
  * Transaction hashes stay. Of an error the code and the text count.
  */
 export const maskSimulation = ({ result, error }: Fields): unknown => {
-  if (isRecord(error)) return { code: error.code, message: error.message };
-  if (!Array.isArray(result)) return result;
+  if (isRecord(error)) {
+    return { code: error.code, message: error.message };
+  }
+  if (!Array.isArray(result)) {
+    return result;
+  }
   let text = JSON.stringify(result);
-  for (const { hash, number } of result) text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);
+  for (const { hash, number } of result) {
+    text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);
+  }
   const blocks: readonly Fields[] = JSON.parse(text);
   return blocks.map((block) => ({ ...block, stateRoot: "masked" }));
 };

@@ -43,7 +43,9 @@ const attributes = (values: Values): L1Attributes => ({
 /** What the vector says of L1, of what is kept here. */
 const assertAttributes = (l1: L1Attributes, expect: Values): void => {
   for (const [name, value] of Object.entries(l1)) {
-    if (expect[name] !== undefined) assert.equal(value, number(expect[name]), name);
+    if (expect[name] !== undefined) {
+      assert.equal(value, number(expect[name]), name);
+    }
   }
 };
 
@@ -54,14 +56,17 @@ test("FastLZ lengths", () => {
 });
 
 test("L1 attributes of each fork", () => {
-  for (const { calldata, expect } of vectors.l1_attributes)
+  for (const { calldata, expect } of vectors.l1_attributes) {
     assertAttributes(parseL1Attributes(parseData(calldata)), expect);
+  }
 });
 
 test("deposits: hash, and the L1 attributes in them", () => {
   for (const { raw, hash, expect } of vectors.deposit_transactions) {
     const transaction = parseTransaction(parseData(raw));
-    if (hash !== undefined) assert.equal(keccak256Hex(parseData(raw)), hash);
+    if (hash !== undefined) {
+      assert.equal(keccak256Hex(parseData(raw)), hash);
+    }
     assertAttributes(parseL1Attributes(transaction.input), expect);
   }
 });
@@ -70,7 +75,9 @@ test("L1 data fee", () => {
   for (const vector of vectors.l1_fee) {
     const { fee, gasUsed } = l1Cost(rules(vector.fork), attributes(vector), parseData(vector.raw));
     assert.equal(fee, number(vector.l1Fee), vector.raw.slice(0, 40));
-    if (vector.l1GasUsed !== undefined) assert.equal(gasUsed, number(vector.l1GasUsed));
+    if (vector.l1GasUsed !== undefined) {
+      assert.equal(gasUsed, number(vector.l1GasUsed));
+    }
   }
 });
 

@@ -141,8 +141,12 @@ export const play = async (
     const nextMs = Math.min(next?.atMs ?? Number.POSITIVE_INFINITY, nowMs - (nowMs % SAMPLE_MS) + SAMPLE_MS);
     const passedMs = nextMs - nowMs;
     nowMs = nextMs;
-    if (passedMs > 0) t.mock.timers.tick(passedMs);
-    while (events[0] && events[0].atMs <= nowMs) events.shift()?.act();
+    if (passedMs > 0) {
+      t.mock.timers.tick(passedMs);
+    }
+    while (events[0] && events[0].atMs <= nowMs) {
+      events.shift()?.act();
+    }
     await sample();
   }
   await pending.close();
@@ -211,7 +215,9 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
   const truth: ReadonlyMap<Address, Account>[] = [start];
   for (const layer of layers) {
     const next = new Map<Address, Account>(truth.at(-1));
-    for (const [address, entry] of layer) next.set(address, toAccount(entry.written.account));
+    for (const [address, entry] of layer) {
+      next.set(address, toAccount(entry.written.account));
+    }
     truth.push(next);
   }
   return truth;
@@ -221,7 +227,9 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
 export const statePositionOf = ({ heads, pending }: View): number => {
   assert.ok(pending && pending.stateFrom !== "node");
   const { newest } = pending;
-  if (pending.stateFrom === "latest" || !newest) return positionOfSealed(heads.latest.number);
+  if (pending.stateFrom === "latest" || !newest) {
+    return positionOfSealed(heads.latest.number);
+  }
   return positionOf(newest.number, newest.index);
 };
 

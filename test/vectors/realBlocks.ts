@@ -17,7 +17,9 @@ const MAX_BYTES = 256 * 1024 * 1024;
 /** Needs the `xz` command. */
 const readXz = (path: string): string => {
   const file = join(vectorFolder, "real-blocks", path);
-  if (!existsSync(file)) throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
+  if (!existsSync(file)) {
+    throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
+  }
   return execFileSync("xz", ["-dc", file], { maxBuffer: MAX_BYTES, encoding: "utf8" });
 };
 
@@ -71,7 +73,9 @@ const prefixed = (hex: string): Data => (hex.startsWith("0x") ? (hex as Data) : 
 export const readBaseSepolia = (): RealBlocks & { readonly expectedStateRoot: Hash } => {
   const file: BlockFile = JSON.parse(readXz("base-sepolia-37312300.witness.json.xz"));
   const forks = opForks(84_532n);
-  if (forks === undefined) throw new Error("the forks of Base Sepolia are not known");
+  if (forks === undefined) {
+    throw new Error("the forks of Base Sepolia are not known");
+  }
   const { blockHeader, witness, expectedStateRoot } = file;
   const [parentHeader] = witness.Headers;
   const parent: WitnessBlock = { ...parentHeader, hash: blockHeader.parentHash };
@@ -125,10 +129,14 @@ export const readRecordedBuilder = (): RealBlocks & {
     .split("\n")
     .map((line) => JSON.parse(line));
   const [first] = lines;
-  if (first === undefined) throw new Error("no block was recorded");
+  if (first === undefined) {
+    throw new Error("no block was recorded");
+  }
   const ancestors = first.witness.headers.map(decodeHeader);
   const parent = ancestors.at(-1);
-  if (parent === undefined) throw new Error("a witness has no parent header");
+  if (parent === undefined) {
+    throw new Error("a witness has no parent header");
+  }
   const parents = lines.map(({ witness }) => decodeHeader(witness.headers.at(-1) ?? "0x"));
   const states = lines.map(({ witness }, at): [Hash, WitnessState] => {
     const { hash, stateRoot } = parents[at] ?? parent;

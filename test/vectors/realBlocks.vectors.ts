@@ -94,7 +94,9 @@ const measureSlowness = async (t: TestContext, real: RealBlocks): Promise<number
   const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
   await rig.prepare();
   const startMs = performance.now();
-  for (const work of worksOf(messagesOf(real))) await rig.executor.execute(work);
+  for (const work of worksOf(messagesOf(real))) {
+    await rig.executor.execute(work);
+  }
   const tookMs = performance.now() - startMs;
   t.diagnostic(`executing takes ${Math.round(tookMs)} ms`);
   return Math.max(1, tookMs / USUAL_MS);
@@ -142,7 +144,9 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
       const calls = messagesOf(real)
         .flatMap(({ diff }) => diff.transactions)
         .map((raw) => callOf(parseData(raw), forks.chainId));
-      for (const { hash } of [parent, other]) await node.prepare(hash, calls);
+      for (const { hash } of [parent, other]) {
+        await node.prepare(hash, calls);
+      }
       await executor.execute({ ...(worksOf(messagesOf(real))[0] as Work), id: 1, transactions: [] });
     },
   };

@@ -36,7 +36,9 @@ const assertForward = (samples: readonly Sample[]): void => {
   let before = 0;
   let last: Sample["view"] | undefined;
   for (const { atMs, view } of samples) {
-    if (view === last) continue;
+    if (view === last) {
+      continue;
+    }
     const position = statePositionOf(view);
     assert.ok(position >= before, `at ${atMs} ms: ${before} messages, then ${position}`);
     assertState(view, truth, position);
@@ -59,7 +61,9 @@ test("the builder's own balances are those of each prefix", () => {
     for (const [address, balance] of Object.entries(balances)) {
       const account = truth[position + 1]?.get(address as Address);
       // Accounts that were read and not written are listed too.
-      if (account) assert.equal(account.balance, BigInt(balance), `${address} after ${position + 1} messages`);
+      if (account) {
+        assert.equal(account.balance, BigInt(balance), `${address} after ${position + 1} messages`);
+      }
     }
   }
 });
@@ -77,7 +81,9 @@ for (const afterMs of HEADS_AFTER_MS) {
         assert.ok(statePositionOf(view) >= newestArrived(frames, heads, atMs - 2 * delayMs), `at ${atMs} ms`);
       }
       const shown = new Set(samples.map(({ view }) => statePositionOf(view)));
-      if (delayMs === 0) assert.equal(shown.size, frames.length, "each prefix was served");
+      if (delayMs === 0) {
+        assert.equal(shown.size, frames.length, "each prefix was served");
+      }
     });
   }
 }

@@ -110,7 +110,9 @@ const readPending = async (url: string, watched: readonly Address[]): Promise<Se
 /** Messages behind the block with that hash: an empty message repeats the hash of the one before. */
 const positionsOf = ({ blockHash, number }: Seen): readonly number[] => {
   const sealed = recording.blocks.find(({ hash }) => hash === blockHash);
-  if (sealed) return [positionOf(number, 5)];
+  if (sealed) {
+    return [positionOf(number, 5)];
+  }
   const places = frames.filter(({ message }) => message.diff.blockHash === blockHash);
   return places.map((frame) => positionOf(frame.number, frame.index));
 };
@@ -164,7 +166,9 @@ test("a recorded feed at its recorded times, a node 20 ms away: live throughout,
   const at = (ms: number) => wait(Math.max(0, startMs + ms - performance.now()));
   const send = async (): Promise<void> => {
     for (const [position, { atMs }] of frames.entries()) {
-      if (position === 0) continue;
+      if (position === 0) {
+        continue;
+      }
       await at(atMs);
       feed.send(recording.frames[position] ?? "");
     }

@@ -21,14 +21,20 @@ const excepted = new Set<string>();
 
 const stream = run({ files, concurrency: 1, timeout: 15 * 60_000 });
 stream.on("test:pass", ({ name, skip, details }) => {
-  if (details.type === "suite") return;
+  if (details.type === "suite") {
+    return;
+  }
   if (skip !== undefined) {
     totals.skipped++;
     print(`skipped  ${name}`);
-  } else totals.passed++;
+  } else {
+    totals.passed++;
+  }
 });
 stream.on("test:fail", ({ name, details }) => {
-  if (details.type === "suite") return;
+  if (details.type === "suite") {
+    return;
+  }
   totals.failed++;
   const cause = details.error.cause;
   print(
@@ -36,14 +42,19 @@ stream.on("test:fail", ({ name, details }) => {
   );
 });
 stream.on("test:diagnostic", ({ message }) => {
-  if (!message.startsWith("excepted")) return;
+  if (!message.startsWith("excepted")) {
+    return;
+  }
   const { vector = "", reason = "" } = /^excepted {2}(?<vector>\S+).*?: (?<reason>.*)$/.exec(message)?.groups ?? {};
-  if (!excepted.has(vector)) print(`excepted ${vector}: ${reason}`);
+  if (!excepted.has(vector)) {
+    print(`excepted ${vector}: ${reason}`);
+  }
   excepted.add(vector);
 });
 stream.on("test:stderr", ({ message }) => process.stderr.write(message));
 
-for await (const _ of stream);
+for await (const _ of stream) {
+}
 print(`${excepted.size} excepted`);
 print(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
 process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0;

@@ -30,7 +30,9 @@ const answer = async (exchange: Exchange, options: Partial<SimulationInput>): Pr
   const number = block === undefined || block === "latest" ? chain.head : BigInt(String(block));
   const parent = chain.block(number);
   // What the node says where it has no such block.
-  if (parent === undefined) return { error: { code: -32000, message: "header not found" } };
+  if (parent === undefined) {
+    return { error: { code: -32000, message: "header not found" } };
+  }
   const input: SimulationInput = {
     paramsText: new TextEncoder().encode(JSON.stringify(exchange.request.params)),
     parent,
@@ -47,7 +49,9 @@ const answer = async (exchange: Exchange, options: Partial<SimulationInput>): Pr
     const text = await runSimulation(input, { engine, withState: (run) => run(reader) });
     return { result: JSON.parse(new TextDecoder().decode(text)) };
   } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
+    if (!(error instanceof RpcError)) {
+      throw error;
+    }
     return { error: { code: error.code, message: error.message } };
   }
 };
@@ -60,7 +64,9 @@ test("eth_simulateV1 vectors, profile geth: equal as JSON", async () => {
   for (const file of files) {
     const exchange = readExchange(file);
     const [got, want] = [maskSimulation(await answer(exchange, {})), maskSimulation(exchange.response)];
-    if (isDeepStrictEqual(got, want)) continue;
+    if (isDeepStrictEqual(got, want)) {
+      continue;
+    }
     const exception = EXCEPTIONS.find((rule) => rule.holds(exchange));
     if (exception !== undefined) {
       excepted++;
@@ -136,19 +142,25 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
     for (const block of blocks) {
       const isOld = !("parentBeaconBlockRoot" in block);
       // Before those forks there are no such fields (one vector is based on block 1).
-      if (isOld) continue;
+      if (isOld) {
+        continue;
+      }
       assert.deepEqual(
         FIELDS.filter((name) => !(name in block)),
         [],
         basename(file),
       );
-      for (const name of ZERO_ROOTS) assert.equal(block[name], ZERO_HASH, `${basename(file)} ${name}`);
+      for (const name of ZERO_ROOTS) {
+        assert.equal(block[name], ZERO_HASH, `${basename(file)} ${name}`);
+      }
     }
     const geth = (await answer(exchange, {})).result as Block[];
     const asked = geth.filter(({ number }) => blocks.some((block) => block.number === number));
     const hasGaps = geth.length > blocks.length;
     const [got, want] = [onlyCalls(hidden(blocks), hasGaps), onlyCalls(hidden(asked), hasGaps)];
-    if (!isDeepStrictEqual(got, want)) differing.push(`${basename(file)}: ${difference(got, want)}`);
+    if (!isDeepStrictEqual(got, want)) {
+      differing.push(`${basename(file)}: ${difference(got, want)}`);
+    }
   }
   assert.deepEqual(differing, []);
 });
@@ -156,7 +168,9 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
 /** Hashes of simulated blocks, in any field. */
 const hidden = (blocks: readonly Block[]): Block[] => {
   let text = JSON.stringify(blocks);
-  for (const { hash, number } of blocks) text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);
+  for (const { hash, number } of blocks) {
+    text = text.replaceAll(String(hash).slice(2), `hash of ${number}`);
+  }
   return JSON.parse(text);
 };
 
@@ -172,7 +186,9 @@ test("the contract's shape of an error: the reason alone, the bytes in returnDat
     const calls = (blocks: unknown) => (blocks as Block[]).flatMap((block) => block.calls as Call[]);
     for (const [at, call] of calls(asString.result).entries()) {
       const error = calls(asObject.result)[at]?.error as { message: string; data?: string } | undefined;
-      if (error === undefined) continue;
+      if (error === undefined) {
+        continue;
+      }
       reverts++;
       assert.equal(typeof call.error, "string");
       assert.equal(error.message.replace("execution reverted: ", ""), call.error);
@@ -188,7 +204,9 @@ interface Call {
 }
 
 const difference = (got: unknown, want: unknown, place = ""): string => {
-  if (isDeepStrictEqual(got, want)) return "";
+  if (isDeepStrictEqual(got, want)) {
+    return "";
+  }
   if (typeof got !== "object" || typeof want !== "object" || got === null || want === null) {
     return `${place} is ${JSON.stringify(got)}, not ${JSON.stringify(want)}; `;
   }

@@ -33,7 +33,9 @@ const answerState = ({ method, params = [] }: Request, numberOf: (block: unknown
   const account = state.get(String(params[0]).toLowerCase());
   const block = method === "eth_getStorageAt" ? params[2] : params[1];
   const known = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"].includes(method);
-  if (!known || numberOf(block) === undefined) return undefined;
+  if (!known || numberOf(block) === undefined) {
+    return undefined;
+  }
   switch (method) {
     case "eth_getBalance":
       return { result: `0x${BigInt(account?.balance ?? 0).toString(16)}` };

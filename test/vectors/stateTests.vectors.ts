@@ -73,9 +73,13 @@ test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
     for (const [name, stateTest] of Object.entries(tests)) {
       for (const [at, post] of (stateTest.post.Cancun ?? []).entries()) {
         cases++;
-        if (cases % SAMPLE !== 0) continue;
+        if (cases % SAMPLE !== 0) {
+          continue;
+        }
         const difference = await run(stateTest, post);
-        if (difference === undefined) continue;
+        if (difference === undefined) {
+          continue;
+        }
         const told = `${basename(file)} ${name} ${at}: ${difference}`;
         process.stdout.write(`differs: ${told}\n`);
         differing.push(told);
@@ -97,24 +101,40 @@ const run = async (stateTest: StateTest, post: Post): Promise<string | undefined
     result = await apply(post, state, block);
   } catch (error) {
     const isRefusal = error instanceof TransactionError || error instanceof InvalidTransaction;
-    if (!isRefusal) return `threw ${error instanceof Error ? error.stack : error}`;
-    if (post.expectException === undefined) return `refused: ${error.message}`;
+    if (!isRefusal) {
+      return `threw ${error instanceof Error ? error.stack : error}`;
+    }
+    if (post.expectException === undefined) {
+      return `refused: ${error.message}`;
+    }
   }
-  if (result !== undefined && post.expectException !== undefined) return `accepted: ${post.expectException}`;
+  if (result !== undefined && post.expectException !== undefined) {
+    return `accepted: ${post.expectException}`;
+  }
   const root = await stateRoot(withChanges(pre, state.changes()));
-  if (formatData(root) !== post.hash) return `root (${result?.status} ${result?.halt} gas ${result?.gasUsed})`;
+  if (formatData(root) !== post.hash) {
+    return `root (${result?.status} ${result?.halt} gas ${result?.gasUsed})`;
+  }
   return logsHash(result) === post.logs ? undefined : "logs";
 };
 
 const apply = (post: Post, state: StateOverlay, block: BlockEnvironment): Promise<TransactionResult> => {
   const transaction = parseTransaction(parseData(post.txbytes));
-  if (transaction.type === DEPOSIT_TYPE) throw new InvalidTransaction("a deposit");
+  if (transaction.type === DEPOSIT_TYPE) {
+    throw new InvalidTransaction("a deposit");
+  }
   const sender = recoverSender(transaction);
-  if (sender === undefined) throw new InvalidTransaction("no sender");
+  if (sender === undefined) {
+    throw new InvalidTransaction("no sender");
+  }
   const message = messageOf(transaction, sender);
   // Rules of the block, which whoever puts transactions into one holds to.
-  if (message.gas > block.gasLimit) throw new TransactionError("blockGasLimit", "gas limit reached");
-  if (BigInt(message.blobVersionedHashes.length) > BLOBS.max) throw new TransactionError("blobs", "too many blobs");
+  if (message.gas > block.gasLimit) {
+    throw new TransactionError("blockGasLimit", "gas limit reached");
+  }
+  if (BigInt(message.blobVersionedHashes.length) > BLOBS.max) {
+    throw new TransactionError("blobs", "too many blobs");
+  }
   return applyTransaction({ engine, state, block }, message);
 };
 

@@ -50,8 +50,9 @@ const headerFields = (header: readonly Uint8Array[]): Record<string, string> =>
   );
 
 const parseBlock = (item: unknown): VectorBlock => {
-  if (!Array.isArray(item) || !Array.isArray(item[0]) || !Array.isArray(item[1]))
+  if (!Array.isArray(item) || !Array.isArray(item[0]) || !Array.isArray(item[1])) {
     throw new Error("no block in chain.rlp");
+  }
   const header: Uint8Array[] = item[0];
   const hash = keccak256(RLP.encode(header));
   const fields = headerFields(header);
@@ -66,9 +67,13 @@ const GENESIS = "debug_getRawHeader/get-genesis.io";
 /** The chain file begins with block 1: the header of block 0 is in a vector. */
 const readGenesis = (): VectorBlock => {
   const raw = readVectors().find(({ name }) => name === GENESIS)?.exchanges[0]?.response.result;
-  if (typeof raw !== "string") throw new Error(`no vector ${GENESIS}`);
+  if (typeof raw !== "string") {
+    throw new Error(`no vector ${GENESIS}`);
+  }
   const header: unknown = RLP.decode(raw);
-  if (!Array.isArray(header)) throw new Error(`no header in ${GENESIS}`);
+  if (!Array.isArray(header)) {
+    throw new Error(`no header in ${GENESIS}`);
+  }
   const hash = keccak256(raw);
   return { number: 0, hash, fields: { ...headerFields(header), hash, uncles: [], transactions: [], size: "0x0" } };
 };

@@ -6,7 +6,9 @@ export const vectorFolder = resolve(process.env.VECTORS ?? join(import.meta.dirn
 
 export const readVector = (path: string): string => {
   const file = join(vectorFolder, path);
-  if (!existsSync(file)) throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
+  if (!existsSync(file)) {
+    throw new Error(`no vectors: ${file} is missing (VECTORS=<folder> names another place)`);
+  }
   return readFileSync(file, "utf8");
 };
 
@@ -58,7 +60,9 @@ const parseVector = (method: string, file: string): Vector => {
 /** All vectors of execution-apis, by method and name. Throws where there is no folder. */
 export const readVectors = (): readonly Vector[] => {
   const folder = join(vectorFolder, "execution-apis/tests");
-  if (!existsSync(folder)) throw new Error(`no vectors: ${folder} does not exist (VECTORS=<folder> names another)`);
+  if (!existsSync(folder)) {
+    throw new Error(`no vectors: ${folder} does not exist (VECTORS=<folder> names another)`);
+  }
   return readdirSync(folder)
     .sort()
     .flatMap((method) =>

@@ -42,37 +42,56 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
   const head = chain.length - 1;
 
   const numberOf = (block: unknown): number | undefined => {
-    if (block === "latest" || block === "pending") return head;
-    if (block === "safe" || block === "finalized") return options.finalized ? head : undefined;
-    if (block === "earliest") return 0;
-    if (typeof block === "string")
+    if (block === "latest" || block === "pending") {
+      return head;
+    }
+    if (block === "safe" || block === "finalized") {
+      return options.finalized ? head : undefined;
+    }
+    if (block === "earliest") {
+      return 0;
+    }
+    if (typeof block === "string") {
       return byHash.get(block.toLowerCase()) ?? (/^0x[0-9a-f]{1,8}$/i.test(block) ? Number(block) : undefined);
-    if (isRecord(block)) return numberOf(block.blockHash ?? block.blockNumber);
+    }
+    if (isRecord(block)) {
+      return numberOf(block.blockHash ?? block.blockNumber);
+    }
     return undefined;
   };
 
   /** Blocks become `#number`; hex is lower case, quantities and slots lose their leading zeros, defaults are filled in. */
   const one = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(one);
+    if (Array.isArray(value)) {
+      return value.map(one);
+    }
     if (isRecord(value)) {
-      if ("blockHash" in value || "blockNumber" in value) return block(value);
+      if ("blockHash" in value || "blockNumber" in value) {
+        return block(value);
+      }
       return Object.fromEntries(
         Object.entries(value)
           .map(([key, item]) => [one(key), one(item)])
           .sort(),
       );
     }
-    if (typeof value !== "string" || !/^0x/i.test(value)) return value;
+    if (typeof value !== "string" || !/^0x/i.test(value)) {
+      return value;
+    }
     return value.toLowerCase().replace(/^0x0+(?=[0-9a-f])/, "0x");
   };
   const block = (value: unknown): unknown => {
     const number = numberOf(value);
-    if (number !== undefined) return `#${number}`;
+    if (number !== undefined) {
+      return `#${number}`;
+    }
     return isRecord(value) && value.blockHash !== undefined ? value.blockHash : value;
   };
   const key = ({ method, params = [] }: Request): string => {
     const values = [...params];
-    if (method === "eth_getLogs") return JSON.stringify([method, values]);
+    if (method === "eth_getLogs") {
+      return JSON.stringify([method, values]);
+    }
     const takesBlock = BY_BLOCK.test(method);
     const position = takesBlock ? 0 : values.findIndex((value, index) => index > 0 && numberOf(value) !== undefined);
     const at = takesBlock || position > 0 ? block(values[position]) : undefined;
@@ -83,17 +102,22 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
   const known = new Map<string, Response>();
   const logs = new Map<string, Readonly<Record<string, unknown>>>();
   const learn = (value: unknown): void => {
-    if (Array.isArray(value)) value.forEach(learn);
-    else if (isRecord(value)) {
+    if (Array.isArray(value)) {
+      value.forEach(learn);
+    } else if (isRecord(value)) {
       if (Array.isArray(value.topics) && value.logIndex !== undefined && byHash.has(String(value.blockHash))) {
         logs.set(`${value.blockNumber}/${value.logIndex}`, value);
-      } else Object.values(value).forEach(learn);
+      } else {
+        Object.values(value).forEach(learn);
+      }
     }
   };
   for (const { method, exchanges } of options.vectors) {
     for (const { request, response } of exchanges) {
       known.set(key(request), response);
-      if (method === "eth_getLogs" || method.includes("Receipt")) learn(response.result);
+      if (method === "eth_getLogs" || method.includes("Receipt")) {
+        learn(response.result);
+      }
     }
   }
 
@@ -121,23 +145,33 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
 
   const answer = (request: Request): Response => {
     const { method, params = [] } = request;
-    if (options.refused?.has(method))
+    if (options.refused?.has(method)) {
       return { error: { code: -32601, message: `the method ${method} does not exist/is not available` } };
+    }
     const own = options.answer?.(request, numberOf);
-    if (own) return own;
+    if (own) {
+      return own;
+    }
     if (method === "eth_getLogs" && isRecord(params[0])) {
       const { blockHash } = params[0];
-      if (blockHash !== undefined && !byHash.has(String(blockHash)))
+      if (blockHash !== undefined && !byHash.has(String(blockHash))) {
         return { error: { code: -32000, message: "unknown block" } };
+      }
       return { result: getLogs(params[0]) };
     }
     if ((params[0] === "safe" || params[0] === "finalized") && !options.finalized) {
       return { error: { code: -32000, message: `${params[0]} block not found` } };
     }
     const found = known.get(key(request));
-    if (found) return found;
-    if (method === "eth_chainId") return { result: "0xc72dd9d5e883e" };
-    if (method === "eth_blockNumber") return { result: `0x${head.toString(16)}` };
+    if (found) {
+      return found;
+    }
+    if (method === "eth_chainId") {
+      return { result: "0xc72dd9d5e883e" };
+    }
+    if (method === "eth_blockNumber") {
+      return { result: `0x${head.toString(16)}` };
+    }
     if (method === "eth_getBlockByNumber" || method === "eth_getBlockByHash") {
       return { result: chain[numberOf(params[0]) ?? -1]?.fields ?? null };
     }
@@ -148,7 +182,9 @@ export const createVectorNode = async (options: VectorNodeOptions): Promise<Vect
 
   const server = createServer(async (request, response) => {
     const chunks: Uint8Array[] = [];
-    for await (const chunk of request) chunks.push(chunk);
+    for await (const chunk of request) {
+      chunks.push(chunk);
+    }
     const body: Request | readonly Request[] = JSON.parse(Buffer.concat(chunks).toString());
     const reply = (item: Request) => ({ ...answer(item), jsonrpc: "2.0", id: item.id });
     response.setHeader("content-type", "application/json");

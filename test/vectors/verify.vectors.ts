@@ -12,7 +12,9 @@ const find = (value: unknown, task: Task): readonly Finding[] => checkBody(Buffe
 
 const areRight = (findings: readonly Finding[], name: string): void => {
   assert.ok(findings.length > 0, name);
-  for (const { check, outcome } of findings) assert.equal(outcome, "passed", `${name}: ${check}`);
+  for (const { check, outcome } of findings) {
+    assert.equal(outcome, "passed", `${name}: ${check}`);
+  }
 };
 
 const headerOf = ({ hash, number, receiptsRoot, logsBloom }: Fields) => ({
@@ -34,7 +36,9 @@ const results = (pattern: RegExp): { name: string; request: Exchange["request"];
 test("geth: every block has the hash of its header, and full transactions make its root", () => {
   const blocks = results(/^eth_getBlockBy(Number|Hash)$/);
   assert.ok(blocks.length > 5);
-  for (const { name, result } of blocks) areRight(find(result, { kind: "block", place: {}, computes: true }), name);
+  for (const { name, result } of blocks) {
+    areRight(find(result, { kind: "block", place: {}, computes: true }), name);
+  }
 });
 
 test("geth: every block of the chain file has the hash of its header", () => {
@@ -48,20 +52,24 @@ test("geth: every block of the chain file has the hash of its header", () => {
 test("geth: every transaction has the hash of its fields", () => {
   const transactions = results(/^eth_getTransactionBy/);
   assert.ok(transactions.length > 5);
-  for (const { name, result } of transactions)
+  for (const { name, result } of transactions) {
     areRight(find(result, { kind: "transaction", place: {}, computes: true }), name);
+  }
 });
 
 test("geth: every receipt has the bloom of its logs, and block receipts make their root", () => {
-  for (const { name, result } of results(/^eth_getTransactionReceipt$/))
+  for (const { name, result } of results(/^eth_getTransactionReceipt$/)) {
     areRight(find(result, { kind: "receipt", hash: String(result.transactionHash), computes: true }), name);
+  }
   const chain = readVectorChain();
   const all = results(/^eth_getBlockReceipts$/);
   assert.ok(all.length > 2);
   for (const { name, result } of all) {
     const [first] = result as unknown as readonly Fields[];
     const block = chain[Number(first?.blockNumber ?? 0)];
-    if (first === undefined || block === undefined) continue;
+    if (first === undefined || block === undefined) {
+      continue;
+    }
     areRight(find(result, { kind: "receipts", place: {}, header: headerOf(block.fields) }), name);
   }
 });

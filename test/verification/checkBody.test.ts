@@ -63,14 +63,19 @@ test("a transaction of an unknown type is uncomputable", () => {
 
 test("null is no answer that could be wrong; another kind of value is", () => {
   assert.deepEqual(outcomes(null), []);
-  for (const value of ["0x1", 7, [], true]) assert.deepEqual(outcomes(value), ["block failed"]);
+  for (const value of ["0x1", 7, [], true]) {
+    assert.deepEqual(outcomes(value), ["block failed"]);
+  }
 });
 
 test("JSON is read to its end, at any depth", () => {
   const deep = `${"[".repeat(300)}${"]".repeat(300)}`;
-  for (const text of ['"0x"', " 1 ", "null", '{"a":[1,{}]}', deep]) assert.ok(isJson(Buffer.from(text)), text);
-  for (const text of ["", "0x1", '"\n"', '"a', "{}}", "[1,]", "nul", deep.slice(1)])
+  for (const text of ['"0x"', " 1 ", "null", '{"a":[1,{}]}', deep]) {
+    assert.ok(isJson(Buffer.from(text)), text);
+  }
+  for (const text of ["", "0x1", '"\n"', '"a', "{}}", "[1,]", "nul", deep.slice(1)]) {
     assert.ok(!isJson(Buffer.from(text)), text);
+  }
   assert.ok(!isJson(Buffer.from([0x22, 0xff, 0x22])));
 });
 

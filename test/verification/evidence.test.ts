@@ -31,7 +31,9 @@ test("a node that lied first is convicted once another one passes; the check is 
   assert.equal(evidence.judge(failed("header"), "liar"), "doubtful");
   assert.equal(evidence.judge(passed("header"), "honest"), "right");
   assert.deepEqual(events, ["convicted liar header"]);
-  for (const node of ["liar", "honest"]) assert.equal(evidence.judge(failed("header"), node), "lie");
+  for (const node of ["liar", "honest"]) {
+    assert.equal(evidence.judge(failed("header"), node), "lie");
+  }
   assert.equal(evidence.isOff("header"), false);
 });
 
@@ -44,8 +46,11 @@ test("the only node is convicted where it passed before, and believed where it n
 
 test("what does not depend on an encoding is a lie at once, and never off", () => {
   const { evidence } = create(["only"]);
-  for (const check of ["json", "id", "status", "block", "transaction", "logs"] as const)
-    for (let time = 0; time < 3; time++) assert.equal(evidence.judge(failed(check), "only"), "lie");
+  for (const check of ["json", "id", "status", "block", "transaction", "logs"] as const) {
+    for (let time = 0; time < 3; time++) {
+      assert.equal(evidence.judge(failed(check), "only"), "lie");
+    }
+  }
 });
 
 test("what cannot be computed is served once every node answers so", () => {

@@ -25,7 +25,9 @@ export const startChild = (file: string, args: readonly string[] = []): Child =>
     },
     send: (message) => child.send(message),
     end: async () => {
-      if (child.exitCode !== null) return;
+      if (child.exitCode !== null) {
+        return;
+      }
       child.kill();
       await ended;
     },

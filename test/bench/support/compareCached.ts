@@ -94,7 +94,9 @@ export const oneBlock: Pick<CachedShape, "method" | "params" | "handlers"> = {
     eth_getBlockByNumber: ([tag]) => {
       const depths: Record<string, number> = { latest: 0, safe: 4, finalized: 8 };
       const block = chain.blocks[HEIGHT - (depths[String(tag)] ?? HEIGHT - Number(tag))]?.json;
-      if (block === undefined || tag !== "0x10") return block ?? null;
+      if (block === undefined || tag !== "0x10") {
+        return block ?? null;
+      }
       const missing = BLOCK_BYTES - JSON.stringify({ ...block, extraData: "0x" }).length;
       return { ...block, extraData: `0x${"ab".repeat(Math.max(0, missing) / 2)}` };
     },

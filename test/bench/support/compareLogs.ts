@@ -29,8 +29,12 @@ export const compareLogs = async (claim: string, bytes: number, rounds: number):
       const order = at % 2 === 0 ? ["ours", "bare"] : ["bare", "ours"];
       for (const which of order) {
         const { seconds, bytes: read } = await readLogs(which === "ours" ? port : barePort, 0, head);
-        if (read !== size) throw new Error(`${which}: ${read} bytes, not ${size}`);
-        if (at >= 0) (which === "ours" ? ours : yardstick).push(seconds);
+        if (read !== size) {
+          throw new Error(`${which}: ${read} bytes, not ${size}`);
+        }
+        if (at >= 0) {
+          (which === "ours" ? ours : yardstick).push(seconds);
+        }
       }
     }
     return {

@@ -54,7 +54,9 @@ export const alternate = async (
   const results = { ours: [] as Measured[], yardstick: [] as Measured[] };
   for (let round = 0; round < rounds; round++) {
     const order = round % 2 === 0 ? (["yardstick", "ours"] as const) : (["ours", "yardstick"] as const);
-    for (const name of order) results[name].push(await measure(name === "ours" ? ours : yardstick, shape));
+    for (const name of order) {
+      results[name].push(await measure(name === "ours" ? ours : yardstick, shape));
+    }
   }
   return results;
 };

@@ -14,8 +14,9 @@ export const startForebay = async (upstreamPort: number): Promise<Server> => {
   createInterface({ input: child.stdout }).on("line", (line) => {
     try {
       const said: unknown = JSON.parse(line);
-      if (typeof said === "object" && said !== null && "listening" in said && typeof said.listening === "string")
+      if (typeof said === "object" && said !== null && "listening" in said && typeof said.listening === "string") {
         url.resolve(said.listening);
+      }
     } catch {
       // Other lines are for people.
     }
@@ -26,7 +27,9 @@ export const startForebay = async (upstreamPort: number): Promise<Server> => {
     path: "/",
     pids: [child.pid ?? 0],
     end: async () => {
-      if (child.exitCode !== null) return;
+      if (child.exitCode !== null) {
+        return;
+      }
       child.kill("SIGKILL");
       await ended;
     },

@@ -23,7 +23,9 @@ const HEAD_END = "\r\n\r\n";
 const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
   const length = Buffer.byteLength(body.replaceAll("{n}", "00000000"));
   const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}${HEAD_END}`;
-  if (!body.includes("{n}")) return () => head + body;
+  if (!body.includes("{n}")) {
+    return () => head + body;
+  }
   return (n) => head + body.replaceAll("{n}", n.toString(16).padStart(8, "0"));
 };
 
@@ -41,19 +43,30 @@ const onResponse = (socket: Socket, done: (status: string) => void): void => {
     return tail.equals(LAST_CHUNK);
   };
   socket.on("data", (chunk: Buffer) => {
-    if (chunked) missing = isLast(chunk) ? 0 : 1;
-    else if (missing > 0) missing -= chunk.length;
-    else {
+    if (chunked) {
+      missing = isLast(chunk) ? 0 : 1;
+    } else if (missing > 0) {
+      missing -= chunk.length;
+    } else {
       head += chunk.toString("latin1");
       const end = head.indexOf(HEAD_END);
-      if (end < 0) return;
+      if (end < 0) {
+        return;
+      }
       const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
       chunked = length === undefined && /\r\ntransfer-encoding: chunked/i.test(head);
-      if (length === undefined && !chunked) throw new Error(`no Content-Length in ${head.slice(0, end)}`);
-      if (chunked) missing = isLast(chunk) ? 0 : 1;
-      else missing = end + HEAD_END.length + Number(length) - head.length;
+      if (length === undefined && !chunked) {
+        throw new Error(`no Content-Length in ${head.slice(0, end)}`);
+      }
+      if (chunked) {
+        missing = isLast(chunk) ? 0 : 1;
+      } else {
+        missing = end + HEAD_END.length + Number(length) - head.length;
+      }
     }
-    if (missing > 0) return;
+    if (missing > 0) {
+      return;
+    }
     const status = head.slice(9, 12);
     head = "";
     missing = 0;
@@ -77,8 +90,12 @@ const run = (load: Load): Promise<LoadResult> => {
         socket.write(request(sent++), "latin1");
       };
       onResponse(socket, (status) => {
-        if (status !== "200") return reject(new Error(`status ${status}`));
-        if (measuredFrom > 0) times.push(performance.now() - startMs);
+        if (status !== "200") {
+          return reject(new Error(`status ${status}`));
+        }
+        if (measuredFrom > 0) {
+          times.push(performance.now() - startMs);
+        }
         send();
       });
       socket.on("error", reject);
@@ -90,7 +107,9 @@ const run = (load: Load): Promise<LoadResult> => {
       process.send?.("measuring");
       setTimeout(() => {
         const seconds = (performance.now() - measuredFrom) / 1000;
-        for (const socket of sockets) socket.destroy();
+        for (const socket of sockets) {
+          socket.destroy();
+        }
         const sorted = Float64Array.from(times).sort();
         const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
         resolve({ requests: sorted.length, seconds, medianMs: at(0.5), p99Ms: at(0.99) });

@@ -34,14 +34,19 @@ const formatBlock = (block: number) => ({
 });
 
 const getLogs = (from: number, to: number, options: LogsNodeOptions): string => {
-  if (to - from + 1 > options.maxBlocks) throw new Error(`eth_getLogs is limited to a ${options.maxBlocks} range`);
+  if (to - from + 1 > options.maxBlocks) {
+    throw new Error(`eth_getLogs is limited to a ${options.maxBlocks} range`);
+  }
   const blocks = Math.floor(to / options.every) - Math.floor((from - 1) / options.every);
   if (blocks * options.logsPerBlock > options.maxResults) {
     throw new Error(`query returned more than ${options.maxResults} results`);
   }
   const logs: string[] = [];
-  for (let block = from; block <= to; block++)
-    if (block % options.every === 0) logs.push(formatBlockLogs(block, options));
+  for (let block = from; block <= to; block++) {
+    if (block % options.every === 0) {
+      logs.push(formatBlockLogs(block, options));
+    }
+  }
   return `[${logs.join(",")}]`;
 };
 
@@ -51,8 +56,12 @@ interface NodeCall {
 }
 
 const answer = ({ method, params: [first] }: NodeCall, options: LogsNodeOptions): string => {
-  if (method === "eth_getLogs") return getLogs(Number(first?.fromBlock), Number(first?.toBlock), options);
-  if (method === "eth_getBlockReceipts") return '[{"status":"0x1"}]';
+  if (method === "eth_getLogs") {
+    return getLogs(Number(first?.fromBlock), Number(first?.toBlock), options);
+  }
+  if (method === "eth_getBlockReceipts") {
+    return '[{"status":"0x1"}]';
+  }
   return JSON.stringify(formatBlock(Number(first)));
 };
 
@@ -60,11 +69,19 @@ const startLogsNode = async (options: LogsNodeOptions): Promise<number> => {
   let requests = 0;
   const server = createServer(async (request, response) => {
     let body = "";
-    for await (const chunk of request) body += chunk;
-    if (request.url === "/requests") return response.end(String(requests));
+    for await (const chunk of request) {
+      body += chunk;
+    }
+    if (request.url === "/requests") {
+      return response.end(String(requests));
+    }
     const call: NodeCall = JSON.parse(body);
-    if (call.method === "eth_getLogs") requests++;
-    if (options.latencyMs > 0) await delay(options.latencyMs);
+    if (call.method === "eth_getLogs") {
+      requests++;
+    }
+    if (options.latencyMs > 0) {
+      await delay(options.latencyMs);
+    }
     try {
       response.end(`{"jsonrpc":"2.0","id":1,"result":${answer(call, options)}}`);
     } catch (error) {

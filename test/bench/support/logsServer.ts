@@ -56,7 +56,9 @@ const createStore = (maxBytes: number): SegmentStore => {
       entries.set(key, { bytes: value, from: "memory" });
       bytes += value.length;
       for (const [oldest, { bytes: dropped }] of entries) {
-        if (bytes <= maxBytes) break;
+        if (bytes <= maxBytes) {
+          break;
+        }
         entries.delete(oldest);
         bytes -= dropped.length;
       }
@@ -90,10 +92,16 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
   });
   const server = createServer(async (request, response) => {
     let body = "";
-    for await (const chunk of request) body += chunk;
-    if (request.url === "/memory") return response.end(String(process.memoryUsage().rss));
+    for await (const chunk of request) {
+      body += chunk;
+    }
+    if (request.url === "/memory") {
+      return response.end(String(process.memoryUsage().rss));
+    }
     const { filter, blocks } = parseLogQuery(JSON.parse(body), { maxAddresses: 1_000, maxTopics: 1_000 });
-    if ("blockHash" in blocks) return response.end("[]");
+    if ("blockHash" in blocks) {
+      return response.end("[]");
+    }
     const { sealed } = resolveLogRange(blocks.fromBlock, blocks.toBlock, { heads });
     const left = new AbortController();
     response.on("close", () => left.abort());
@@ -104,9 +112,13 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
       clientId: String(request.headers["x-caller"]),
       bypassCache: false,
     };
-    if (sealed === undefined) return response.end("[]");
+    if (sealed === undefined) {
+      return response.end("[]");
+    }
     const answer = await split.request(filter, sealed, context);
-    if (answer.body instanceof Uint8Array) return response.end(answer.body);
+    if (answer.body instanceof Uint8Array) {
+      return response.end(answer.body);
+    }
     await pipeline(Readable.from(answer.body, { objectMode: false }), response).catch(() => response.destroy());
   });
   server.listen(0, "127.0.0.1");
@@ -119,7 +131,8 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
 const startBareServer = async (bytes: number): Promise<number> => {
   const body = Buffer.alloc(bytes, "x");
   const server = createServer(async (request, response) => {
-    for await (const _ of request);
+    for await (const _ of request) {
+    }
     response.end(body);
   });
   server.listen(0, "127.0.0.1");

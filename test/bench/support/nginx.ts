@@ -40,7 +40,9 @@ const untilListening = async (port: number): Promise<void> => {
       await once(socket, "connect");
       return;
     } catch (error) {
-      if (performance.now() > endMs) throw error;
+      if (performance.now() > endMs) {
+        throw error;
+      }
       await new Promise((resolve) => setTimeout(resolve, 50));
     } finally {
       socket.destroy();

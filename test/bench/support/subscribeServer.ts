@@ -53,7 +53,9 @@ const serveBare = async () => {
       const result = Buffer.from(block.formatLog(log)).toString();
       const params = `{"subscription":"${id}","result":${result}}`;
       const message = Buffer.from(`{"jsonrpc":"2.0","method":"eth_subscription","params":${params}}`);
-      for (const client of bare.clients) client.send(message, { binary: false });
+      for (const client of bare.clients) {
+        client.send(message, { binary: false });
+      }
     }
   };
   return { server, port: (server.address() as AddressInfo).port, send };
@@ -70,8 +72,9 @@ const sendFor = async (forMs: number): Promise<number> => {
   while (performance.now() < endMs) {
     send();
     messages += LOGS * sockets.size;
-    do await sleep(1);
-    while ([...sockets].some(({ writableLength }) => writableLength > 0));
+    do {
+      await sleep(1);
+    } while ([...sockets].some(({ writableLength }) => writableLength > 0));
   }
   return messages;
 };

@@ -65,7 +65,9 @@ const createBlock = (number: number, parentHash: Hash): { readonly hash: Hash; r
   );
   const formattedReceipts = transactions.map((transaction, index) => {
     const receipt = receipts[index] ?? receipts[0];
-    if (receipt === undefined) throw new Error("a block without receipts");
+    if (receipt === undefined) {
+      throw new Error("a block without receipts");
+    }
     return formatReceipt(receipt, {
       ...{ ...place, transaction, transactionIndex: index, gasUsed: 50_000n, firstLogIndex: index * logs.length },
     });
@@ -88,8 +90,9 @@ for (let number = 0; number < BLOCKS; number++) {
   parentHash = hash;
 }
 const latest = formatQuantity(BLOCKS - 1);
-for (const tag of ["latest", "safe", "finalized"])
+for (const tag of ["latest", "safe", "finalized"]) {
   byName.set(tag, byName.get(latest) ?? { hashes: "", full: "", receipts: "" });
+}
 
 interface Asked {
   readonly id: unknown;
@@ -101,9 +104,15 @@ const resultOf = ({ method, params: [block, isFull] }: Asked): string => {
   const texts = byName.get(
     typeof block === "object" && block !== null && "blockHash" in block ? String(block.blockHash) : String(block),
   );
-  if (method === "eth_chainId") return '"0x1"';
-  if (method === "eth_getBlockReceipts") return texts?.receipts ?? "null";
-  if (method.startsWith("eth_getBlockBy")) return (isFull ? texts?.full : texts?.hashes) ?? "null";
+  if (method === "eth_chainId") {
+    return '"0x1"';
+  }
+  if (method === "eth_getBlockReceipts") {
+    return texts?.receipts ?? "null";
+  }
+  if (method.startsWith("eth_getBlockBy")) {
+    return (isFull ? texts?.full : texts?.hashes) ?? "null";
+  }
   return '"0x0"';
 };
 const answerOne = (asked: Asked): string =>

@@ -43,14 +43,20 @@ const open = async (connection: number): Promise<void> => {
       const entry = { person: personOf(connection, message.id), last: 0 };
       byId.set(message.result, entry);
       seen.push(entry);
-      if (byId.size === SUBSCRIPTIONS_EACH) answered.resolve();
+      if (byId.size === SUBSCRIPTIONS_EACH) {
+        answered.resolve();
+      }
       return;
     }
     const { subscription, result } = message.params;
     const entry = byId.get(subscription);
     const count = Number(result.topics[3]);
-    if (entry === undefined || result.topics[2] !== personTopic(entry.person) || count !== entry.last + 1) outOfOrder++;
-    if (entry) entry.last = count;
+    if (entry === undefined || result.topics[2] !== personTopic(entry.person) || count !== entry.last + 1) {
+      outOfOrder++;
+    }
+    if (entry) {
+      entry.last = count;
+    }
     delays.push(performance.timeOrigin + performance.now() - readTimeMs(result.topics[1]));
   });
   await once(socket, "open");
@@ -66,7 +72,9 @@ const openAll = async (): Promise<void> => {
   const isOurs = (connection: number) => (connection % SLOW_EVERY === 0) === (speed === "slow");
   const left = Array.from({ length: CONNECTIONS }, (_, connection) => connection).filter(isOurs);
   const worker = async () => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) await open(next);
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      await open(next);
+    }
   };
   await Promise.all(Array.from({ length: IN_PARALLEL }, worker));
 };
@@ -74,8 +82,11 @@ const openAll = async (): Promise<void> => {
 let pausing: NodeJS.Timeout | undefined;
 const breathe = (): void => {
   for (const socket of sockets) {
-    if (socket.isPaused) socket.resume();
-    else socket.pause();
+    if (socket.isPaused) {
+      socket.resume();
+    } else {
+      socket.pause();
+    }
   }
 };
 
@@ -89,19 +100,25 @@ const takeDelays = () => {
 /** What each subscription must have seen in the end; waits for what is on its way. */
 const missing = async (counts: readonly number[]): Promise<number> => {
   const left = () => seen.filter(({ person, last }) => last !== counts[person]).length;
-  for (let tries = 0; left() > 0 && tries < 100; tries++) await sleep(100);
+  for (let tries = 0; left() > 0 && tries < 100; tries++) {
+    await sleep(100);
+  }
   return left();
 };
 
 process.on("message", async (message: { ask: "slow" | "delays" | "end"; counts?: readonly number[] }) => {
-  if (message.ask === "delays") process.send?.(takeDelays());
+  if (message.ask === "delays") {
+    process.send?.(takeDelays());
+  }
   if (message.ask === "slow") {
     breathe();
     pausing = setInterval(breathe, PAUSE_MS);
   }
   if (message.ask === "end") {
     clearInterval(pausing);
-    for (const socket of sockets) socket.resume();
+    for (const socket of sockets) {
+      socket.resume();
+    }
     process.send?.({ incomplete: await missing(message.counts ?? []), outOfOrder, closed });
   }
 });

@@ -34,7 +34,9 @@ const emit = (): void => {
 
 let timer: NodeJS.Timeout | undefined;
 process.on("message", async (message: { readonly ask: "memory" | "start" | "stop"; readonly everyMs?: number }) => {
-  if (message.ask === "start") timer = setInterval(emit, message.everyMs);
+  if (message.ask === "start") {
+    timer = setInterval(emit, message.everyMs);
+  }
   if (message.ask === "stop") {
     clearInterval(timer);
     const slowClosed = (await telemetry.metrics.slowClosed.get()).values[0]?.value ?? 0;

@@ -31,7 +31,9 @@ export const compile = (file: string, evmVersion: string): ReadonlyMap<string, C
   };
   const output: Output = JSON.parse(solc.compile(JSON.stringify(input)));
   const errors = (output.errors ?? []).filter(({ severity }) => severity === "error");
-  if (errors.length > 0) throw new Error(errors.map(({ formattedMessage }) => formattedMessage).join("\n"));
+  if (errors.length > 0) {
+    throw new Error(errors.map(({ formattedMessage }) => formattedMessage).join("\n"));
+  }
   const contracts = Object.entries(output.contracts[file] ?? {});
   return new Map(contracts.map(([name, { abi, evm }]) => [name, { abi, bytecode: `0x${evm.bytecode.object}` }]));
 };

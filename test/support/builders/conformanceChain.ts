@@ -34,7 +34,9 @@ const readHeaders = (file: string): ParentBlock[] => {
   while (rest.length > 0) {
     const { data, remainder } = RLP.decode(rest, true);
     const [header] = data as Uint8Array[][];
-    if (header === undefined) throw new Error("a block without a header");
+    if (header === undefined) {
+      throw new Error("a block without a header");
+    }
     headers.push(parseHeader(header));
     rest = remainder;
   }

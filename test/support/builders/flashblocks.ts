@@ -53,6 +53,8 @@ export const wireMessage = (index: number, options: WireOptions = {}): Record<st
 
 export const flashblock = (index: number, options: WireOptions = {}): Flashblock => {
   const parsed = parseMessage(JSON.stringify(wireMessage(index, options)));
-  if (!("message" in parsed)) throw new Error(JSON.stringify(parsed));
+  if (!("message" in parsed)) {
+    throw new Error(JSON.stringify(parsed));
+  }
   return parsed.message;
 };

@@ -93,7 +93,9 @@ export const createPendingSource = () => {
       return () => listeners.delete(listener);
     },
     emit: (change: Partial<Omit<PendingChange, "view">>) => {
-      for (const listener of listeners) listener({ view, extended: [], removed: [], ...change });
+      for (const listener of listeners) {
+        listener({ view, extended: [], removed: [], ...change });
+      }
     },
   };
 };

@@ -52,6 +52,8 @@ export const simulateOne = async (
   options: Partial<SimulationInput> = {},
 ): Promise<SimulatedBlock> => {
   const [block] = await simulate({ blockStateCalls: [blockStateCalls], ...rest }, options);
-  if (block === undefined) throw new Error("no block");
+  if (block === undefined) {
+    throw new Error("no block");
+  }
   return block;
 };

@@ -13,7 +13,9 @@ export const createRandom = (seed: number): (() => number) => {
 
 export const pick = <T>(random: () => number, values: readonly T[]): T => {
   const value = values[Math.floor(random() * values.length)];
-  if (value === undefined) throw new Error("nothing to pick from");
+  if (value === undefined) {
+    throw new Error("nothing to pick from");
+  }
   return value;
 };
 
@@ -31,11 +33,21 @@ export const randomValue = (random: () => number, parameter: AbiParameter, addre
       parameter.components.map((part) => [part.name ?? "", randomValue(random, part, addresses)]),
     );
   }
-  if (type === "address") return pick(random, addresses);
-  if (type === "bool") return random() < 0.5;
-  if (type === "string") return "x".repeat(Math.floor(random() * 80));
-  if (type === "bytes") return randomHex(random, Math.floor(random() * 200));
-  if (type.startsWith("bytes")) return randomHex(random, Number(type.slice(5)));
+  if (type === "address") {
+    return pick(random, addresses);
+  }
+  if (type === "bool") {
+    return random() < 0.5;
+  }
+  if (type === "string") {
+    return "x".repeat(Math.floor(random() * 80));
+  }
+  if (type === "bytes") {
+    return randomHex(random, Math.floor(random() * 200));
+  }
+  if (type.startsWith("bytes")) {
+    return randomHex(random, Number(type.slice(5)));
+  }
   return randomNumber(random, type);
 };
 

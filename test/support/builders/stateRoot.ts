@@ -21,7 +21,9 @@ const NOTHING = new Uint8Array(0);
 export const readerOf = (state: PlainState, blockHash: (number: bigint) => Hash): StateReader => ({
   account: (address) => {
     const account = state.get(address);
-    if (account === undefined) return undefined;
+    if (account === undefined) {
+      return undefined;
+    }
     const { nonce, balance, codeHash, storage } = account;
     return { nonce, balance, codeHash, hasStorage: storage.size > 0 };
   },
@@ -40,8 +42,11 @@ export const withChanges = (state: PlainState, changes: StateChanges): PlainStat
     const before = state.get(address);
     const storage = new Map(change.isCleared ? [] : (before?.storage ?? []));
     for (const [slot, value] of change.slots) {
-      if (value.length === 0) storage.delete(slot);
-      else storage.set(slot, value);
+      if (value.length === 0) {
+        storage.delete(slot);
+      } else {
+        storage.set(slot, value);
+      }
     }
     const { nonce, balance, codeHash } = change.account;
     const code = codeHash === EMPTY_CODE_HASH ? NOTHING : (change.code ?? before?.code ?? NOTHING);
@@ -63,6 +68,8 @@ export const stateRoot = async (state: PlainState): Promise<Uint8Array> => {
 
 const storageRoot = async (storage: ReadonlyMap<Hash, Uint8Array>): Promise<Uint8Array> => {
   const trie = await createMPT({ useRootPersistence: false });
-  for (const [slot, value] of storage) await trie.put(keccak256(parseData(slot)), RLP.encode(value));
+  for (const [slot, value] of storage) {
+    await trie.put(keccak256(parseData(slot)), RLP.encode(value));
+  }
   return trie.root();
 };

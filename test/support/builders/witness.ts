@@ -43,33 +43,47 @@ const bytesOf = (item: Item | undefined): Uint8Array => (item instanceof Uint8Ar
 
 /** Follows a hashed key through nodes. Undefined if the trie proves that the key has no value. */
 const walk = (nodes: ReadonlyMap<Hash, Uint8Array>, root: Hash, key: Data): Uint8Array | undefined => {
-  if (root === EMPTY_ROOT) return undefined;
+  if (root === EMPTY_ROOT) {
+    return undefined;
+  }
   let path = nibblesOf(keccak256(parseData(key)));
   let reference: Item = parseData(root);
   for (;;) {
     const node = nodeOf(nodes, reference);
-    if (node.length === 0) return undefined;
+    if (node.length === 0) {
+      return undefined;
+    }
     if (node.length === 17) {
       const [nibble = 16, ...rest] = path;
       reference = node[nibble] ?? NOTHING;
       path = rest;
-      if (bytesOf(reference).length === 0 && reference instanceof Uint8Array) return undefined;
+      if (bytesOf(reference).length === 0 && reference instanceof Uint8Array) {
+        return undefined;
+      }
       continue;
     }
     const [first = 0, ...others] = nibblesOf(bytesOf(node[0]));
     const part = first & 1 ? others : others.slice(1);
-    if (part.some((nibble, at) => nibble !== path[at])) return undefined;
+    if (part.some((nibble, at) => nibble !== path[at])) {
+      return undefined;
+    }
     path = path.slice(part.length);
-    if (first >= 2) return path.length === 0 ? bytesOf(node[1]) : undefined;
+    if (first >= 2) {
+      return path.length === 0 ? bytesOf(node[1]) : undefined;
+    }
     reference = node[1] ?? NOTHING;
   }
 };
 
 /** Nodes shorter than a hash are embedded in their parent. */
 const nodeOf = (nodes: ReadonlyMap<Hash, Uint8Array>, reference: Item): readonly Item[] => {
-  if (!(reference instanceof Uint8Array)) return reference;
+  if (!(reference instanceof Uint8Array)) {
+    return reference;
+  }
   const node = nodes.get(formatData(reference));
-  if (node === undefined) throw new NotInWitness(`the witness lacks node ${formatData(reference)}`);
+  if (node === undefined) {
+    throw new NotInWitness(`the witness lacks node ${formatData(reference)}`);
+  }
   return RLP.decode(node) as Item[];
 };
 
@@ -83,13 +97,17 @@ export const createWitnessState = ({ root, nodes: rlps, codes: bytes }: WitnessP
   const values = new Map<string, Uint8Array | undefined>();
   const find = (at: Hash, key: Data): Uint8Array | undefined => {
     const id = at + key;
-    if (!values.has(id)) values.set(id, walk(nodes, at, key));
+    if (!values.has(id)) {
+      values.set(id, walk(nodes, at, key));
+    }
     return values.get(id);
   };
 
   const account: WitnessState["account"] = (address) => {
     const value = find(root, address);
-    if (value === undefined) return undefined;
+    if (value === undefined) {
+      return undefined;
+    }
     const [nonce, balance, storageRoot, codeHash] = (RLP.decode(value) as Uint8Array[]).map(bytesOf);
     return {
       nonce: quantityOf(nonce ?? NOTHING),
@@ -108,15 +126,20 @@ export const createWitnessState = ({ root, nodes: rlps, codes: bytes }: WitnessP
     },
     code: (hash) => {
       const code = codes.get(hash);
-      if (code === undefined) throw new NotInWitness(`the witness lacks code ${hash}`);
+      if (code === undefined) {
+        throw new NotInWitness(`the witness lacks code ${hash}`);
+      }
       return code;
     },
     rootAfter: async (changes) => {
       const trie = await trieOf(nodes, root);
       for (const [address, change] of changes) {
         const key = keccak256(parseData(address));
-        if (change.account === undefined) await trie.del(key);
-        else await trie.put(key, await encodeAccount(nodes, account(address), change));
+        if (change.account === undefined) {
+          await trie.del(key);
+        } else {
+          await trie.put(key, await encodeAccount(nodes, account(address), change));
+        }
       }
       return formatData(trie.root());
     },
@@ -125,8 +148,12 @@ export const createWitnessState = ({ root, nodes: rlps, codes: bytes }: WitnessP
 
 const trieOf = async (nodes: ReadonlyMap<Hash, Uint8Array>, root: Hash): Promise<MerklePatriciaTrie> => {
   const trie = await createMPT({ useRootPersistence: false });
-  for (const [hash, node] of nodes) await trie.database().put(parseData(hash), node);
-  if (root !== EMPTY_ROOT) trie.root(parseData(root));
+  for (const [hash, node] of nodes) {
+    await trie.database().put(parseData(hash), node);
+  }
+  if (root !== EMPTY_ROOT) {
+    trie.root(parseData(root));
+  }
   return trie;
 };
 
@@ -141,8 +168,11 @@ const encodeAccount = async (
     const trie = await trieOf(nodes, oldRoot);
     for (const [slot, value] of slots) {
       const key = keccak256(parseData(slot));
-      if (value.length === 0) await trie.del(key);
-      else await trie.put(key, RLP.encode(value));
+      if (value.length === 0) {
+        await trie.del(key);
+      } else {
+        await trie.put(key, RLP.encode(value));
+      }
     }
     storageRoot = formatData(trie.root());
   }

@@ -32,7 +32,9 @@ export const askAll = async (url: string, calls: readonly ChainCall[]): Promise<
   const waiting = calls.entries();
   const answers: Asked[] = [];
   const worker = async () => {
-    for (const [index, call] of waiting) answers[index] = await ask(url, call);
+    for (const [index, call] of waiting) {
+      answers[index] = await ask(url, call);
+    }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   return answers;

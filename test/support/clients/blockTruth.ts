@@ -133,7 +133,9 @@ export const createBlockTruth = (): BlockTruth => {
     const all: string[] = [];
     for (let number = from; number <= to; number++) {
       const block = blocks.get(heads.at(number)?.hash ?? "");
-      if (block === undefined) return undefined;
+      if (block === undefined) {
+        return undefined;
+      }
       all.push(...block.logs);
     }
     return JSON.stringify(all);
@@ -147,7 +149,9 @@ export const createBlockTruth = (): BlockTruth => {
         const text = await ask(node, { method: "eth_getBlockByNumber", params: [number, false] });
         const { parentHash, transactions } = JSON.parse(text);
         await recordBlock(node, BigInt(number), hash, transactions);
-        if (BigInt(number) === 0n) return;
+        if (BigInt(number) === 0n) {
+          return;
+        }
         number = `0x${(BigInt(number) - 1n).toString(16)}`;
         hash = parentHash;
       }

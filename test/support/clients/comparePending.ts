@@ -109,11 +109,17 @@ export const readPending = async (
   const { outcomes, mode } = await batch([...asked, ...calls]);
   const values = new Map<string, string>();
   const [block, storage] = outcomes.map(({ result }) => result) as [Record<string, unknown>, Record<string, string[]>];
-  for (const field of BLOCK_FIELDS) values.set(`block ${field}`, String(block[field]));
+  for (const field of BLOCK_FIELDS) {
+    values.set(`block ${field}`, String(block[field]));
+  }
   const [words = []] = Object.values(storage);
-  for (const [at, slot] of slots.entries()) values.set(`slot ${slot}`, String(words[at]));
+  for (const [at, slot] of slots.entries()) {
+    values.set(`slot ${slot}`, String(words[at]));
+  }
   for (const [at, [method, ...params]] of asked.entries()) {
-    if (at >= 2) values.set(`${method} ${params[0]}`, JSON.stringify(outcomes[at]?.result ?? outcomes[at]?.error));
+    if (at >= 2) {
+      values.set(`${method} ${params[0]}`, JSON.stringify(outcomes[at]?.result ?? outcomes[at]?.error));
+    }
   }
   return {
     hash: String(block.hash),
@@ -186,12 +192,18 @@ const isFailedList = (ours: Outcome, theirs: Outcome): boolean => {
 };
 
 const isSameOutcome = (method: string, ours: Outcome, theirs: Outcome): boolean => {
-  if (method === "eth_createAccessList" && theirs.error) return isFailedList(ours, theirs);
-  if (ours.error || theirs.error) return ours.error?.code === 3 && describeOutcome(ours) === describeOutcome(theirs);
+  if (method === "eth_createAccessList" && theirs.error) {
+    return isFailedList(ours, theirs);
+  }
+  if (ours.error || theirs.error) {
+    return ours.error?.code === 3 && describeOutcome(ours) === describeOutcome(theirs);
+  }
   if (method === "eth_estimateGas") {
     return Math.abs(Number(ours.result) / Number(theirs.result) - 1) <= ESTIMATE_TOLERANCE;
   }
-  if (method === "eth_createAccessList") return normalList(ours.result) === normalList(theirs.result);
+  if (method === "eth_createAccessList") {
+    return normalList(ours.result) === normalList(theirs.result);
+  }
   return ours.result === theirs.result;
 };
 
@@ -205,7 +217,9 @@ export const differencesOf = (
   ),
   ...calls.flatMap(([method, transaction], at) => {
     const [mine = {}, its = {}] = [ours.calls[at], theirs.calls[at]];
-    if (isSameOutcome(method, mine, its)) return [];
+    if (isSameOutcome(method, mine, its)) {
+      return [];
+    }
     return [
       `${method} ${JSON.stringify(transaction)}: ours ${JSON.stringify(mine)}, the node's ${JSON.stringify(its)}`,
     ];

@@ -19,9 +19,13 @@ export const startLoad = (url: string, calls: readonly ChainCall[], atOnce: numb
   const worker = async () => {
     while (!stopped) {
       const call = calls[next++ % calls.length];
-      if (call === undefined) return;
+      if (call === undefined) {
+        return;
+      }
       answers.push(await ask(url, call));
-      for (const check of waiting) check();
+      for (const check of waiting) {
+        check();
+      }
     }
   };
   const running = Promise.all(Array.from({ length: atOnce }, worker));
@@ -33,7 +37,9 @@ export const startLoad = (url: string, calls: readonly ChainCall[], atOnce: numb
       const end = answers.length + count;
       const reached = new Promise<void>((resolve) => {
         const check = () => {
-          if (answers.length < end) return;
+          if (answers.length < end) {
+            return;
+          }
           waiting.delete(check);
           resolve();
         };

@@ -32,9 +32,13 @@ export const createLogBook = (): LogBook => {
       const key = logKey(log);
       if (log.removed) {
         taken++;
-        if (!keys.delete(key)) faults.push(`taken back, but never told: ${key}`);
+        if (!keys.delete(key)) {
+          faults.push(`taken back, but never told: ${key}`);
+        }
       } else {
-        if (keys.has(key)) faults.push(`told twice: ${key}`);
+        if (keys.has(key)) {
+          faults.push(`told twice: ${key}`);
+        }
         keys.add(key);
       }
     },

@@ -4,8 +4,13 @@ import type { Chunk } from "../../../src/jsonrpc/formatResponse.ts";
 export const readChunks = async (chunks: readonly Chunk[]): Promise<string> => {
   const parts: Uint8Array[] = [];
   for (const chunk of chunks) {
-    if (chunk instanceof Uint8Array) parts.push(chunk);
-    else for await (const part of chunk) parts.push(part);
+    if (chunk instanceof Uint8Array) {
+      parts.push(chunk);
+    } else {
+      for await (const part of chunk) {
+        parts.push(part);
+      }
+    }
   }
   return Buffer.concat(parts).toString();
 };

@@ -43,7 +43,9 @@ export const connectSocket = async (url: string): Promise<SocketClient> => {
     if (message.params !== undefined) {
       listOf(message.params.subscription).push(message.params.result);
       events.emit("notification");
-    } else events.emit(`answer${message.id}`, message);
+    } else {
+      events.emit(`answer${message.id}`, message);
+    }
   });
   socket.on("close", (code, reason) => {
     closed.resolve({ code, reason: String(reason) });
@@ -64,12 +66,16 @@ export const connectSocket = async (url: string): Promise<SocketClient> => {
     call,
     subscribe: async (...params) => {
       const { result, error } = await call("eth_subscribe", ...params);
-      if (error !== undefined) throw new Error(`${error.code}: ${error.message}`);
+      if (error !== undefined) {
+        throw new Error(`${error.code}: ${error.message}`);
+      }
       return listOf(String(result));
     },
     atLeast: async (list, length) => {
       while (list.length < length) {
-        if (socket.readyState === WebSocket.CLOSED) throw new Error("the connection was closed");
+        if (socket.readyState === WebSocket.CLOSED) {
+          throw new Error("the connection was closed");
+        }
         await once(events, "notification");
       }
     },

@@ -7,7 +7,9 @@ const LIMIT_MS = 20_000;
 export const until = async (isSo: () => boolean | Promise<boolean>, what: string): Promise<void> => {
   const endMs = performance.now() + LIMIT_MS;
   while (!(await isSo())) {
-    if (performance.now() > endMs) throw new Error(`not within ${LIMIT_MS} ms: ${what}`);
+    if (performance.now() > endMs) {
+      throw new Error(`not within ${LIMIT_MS} ms: ${what}`);
+    }
     await setTimeout(STEP_MS);
   }
 };

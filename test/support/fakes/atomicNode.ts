@@ -15,7 +15,9 @@ export const createAtomicNode = async (anvil: Anvil): Promise<AtomicNode> => {
   const answering = new Set<Promise<string>>();
 
   const answer = async (body: string): Promise<string> => {
-    while (changing !== undefined) await changing;
+    while (changing !== undefined) {
+      await changing;
+    }
     const text = anvil.post(body);
     answering.add(text);
     return text.finally(() => answering.delete(text));
@@ -25,7 +27,9 @@ export const createAtomicNode = async (anvil: Anvil): Promise<AtomicNode> => {
   return {
     ...front,
     change: async (action) => {
-      while (changing !== undefined) await changing;
+      while (changing !== undefined) {
+        await changing;
+      }
       const { promise, resolve } = Promise.withResolvers<void>();
       changing = promise;
       try {

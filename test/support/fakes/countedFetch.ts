@@ -30,7 +30,9 @@ export const countedFetch = (anvil: Anvil, options: CountedFetchOptions = {}): C
   const fetch: StateFetch = async (calls) => {
     roundTrips++;
     asked += calls.length;
-    if (latencyMs > 0) await sleep(latencyMs);
+    if (latencyMs > 0) {
+      await sleep(latencyMs);
+    }
     const outcomes: unknown[] = calls.map(() => new RpcError(-32601, "the method does not exist"));
     const sent = calls.flatMap(({ method, params }, id) =>
       refused.includes(method) ? [] : [{ jsonrpc: "2.0", id, method, params }],

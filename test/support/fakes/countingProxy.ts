@@ -18,10 +18,14 @@ export const createCountingProxy = async (firstTarget: string): Promise<Counting
   const calls = new Map<string, number>();
   const server = createServer(async (incoming, response) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk);
+    for await (const chunk of incoming) {
+      chunks.push(chunk);
+    }
     const body = Buffer.concat(chunks);
     const parsed: { readonly method: string } | readonly { readonly method: string }[] = JSON.parse(body.toString());
-    for (const { method } of [parsed].flat()) calls.set(method, (calls.get(method) ?? 0) + 1);
+    for (const { method } of [parsed].flat()) {
+      calls.set(method, (calls.get(method) ?? 0) + 1);
+    }
     try {
       const answer = await request(proxy.target, {
         method: "POST",

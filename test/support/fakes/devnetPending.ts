@@ -29,7 +29,9 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
   const toHeads = (): Heads => {
     const entries = ring;
     const latest = entries.at(-1)?.block;
-    if (!latest) throw new Error("no block");
+    if (!latest) {
+      throw new Error("no block");
+    }
     const at = (number: bigint) => entries.find(({ block }) => block.number === number);
     return {
       latest,
@@ -64,11 +66,15 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
       }
       const bypassCache = to.filter(({ block }) => !parentOf(block.hash));
       const [lowest] = bypassCache;
-      if (!lowest) return;
+      if (!lowest) {
+        return;
+      }
       const from = ring.filter(({ block }) => block.number >= lowest.block.number).map(({ block }) => block);
       ring = [...ring.filter(({ block }) => block.number < lowest.block.number), ...bypassCache].slice(-256);
       current = toHeads();
-      for (const listener of listeners) listener({ heads: current, from, to: bypassCache.map(({ block }) => block) });
+      for (const listener of listeners) {
+        listener({ heads: current, from, to: bypassCache.map(({ block }) => block) });
+      }
     },
   };
 };

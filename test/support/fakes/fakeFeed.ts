@@ -31,7 +31,9 @@ export const createFakeFeed = async (options: FakeFeedOptions = {}): Promise<Fak
   let server = await listen(0);
   let isOpen = true;
   const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
+  if (address === null || typeof address === "string") {
+    throw new Error("no port");
+  }
   const isBytes = (frame: object): frame is Uint8Array => frame instanceof Uint8Array;
   return {
     url: `ws://127.0.0.1:${address.port}`,
@@ -41,19 +43,27 @@ export const createFakeFeed = async (options: FakeFeedOptions = {}): Promise<Fak
     },
     send: (frame) => {
       const data = typeof frame === "string" || isBytes(frame) ? frame : JSON.stringify(frame);
-      for (const client of server.clients) client.send(data);
+      for (const client of server.clients) {
+        client.send(data);
+      }
     },
     disconnect: () => {
-      for (const client of server.clients) client.terminate();
+      for (const client of server.clients) {
+        client.terminate();
+      }
     },
     open: async () => {
       server = await listen(address.port);
       isOpen = true;
     },
     close: async () => {
-      if (!isOpen) return;
+      if (!isOpen) {
+        return;
+      }
       isOpen = false;
-      for (const client of server.clients) client.terminate();
+      for (const client of server.clients) {
+        client.terminate();
+      }
       server.close();
       await once(server, "close");
     },

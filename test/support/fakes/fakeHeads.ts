@@ -26,7 +26,9 @@ export const createFakeHeads = (first: bigint) => {
     const blocks = ring;
     const [oldest] = blocks;
     const latest = blocks.at(-1);
-    if (!oldest || !latest) throw new Error("no blocks");
+    if (!oldest || !latest) {
+      throw new Error("no blocks");
+    }
     const at = (number: bigint) => blocks.find((block) => block.number === number);
     return {
       latest,
@@ -64,18 +66,24 @@ export const createFakeHeads = (first: bigint) => {
     /** The next heads: these blocks replace what is at and above the first of them. */
     move: (...blocks: readonly FakeBlock[]) => {
       const [lowest] = blocks;
-      if (!lowest) return;
+      if (!lowest) {
+        return;
+      }
       const from = ring.filter(({ number }) => number >= lowest.number);
       ring = ring.filter(({ number }) => number < lowest.number);
       const to = blocks.map((block) => {
         const sealed = toRing(block, ring.at(-1)?.hash ?? hashOf(block.number - 1n));
         ring.push(sealed);
-        if (block.header) headers.set(sealed.hash, block.header);
+        if (block.header) {
+          headers.set(sealed.hash, block.header);
+        }
         return sealed;
       });
       ring = [...ring];
       current = heads();
-      for (const listener of listeners) listener({ heads: current, from, to });
+      for (const listener of listeners) {
+        listener({ heads: current, from, to });
+      }
     },
   };
 };

@@ -43,12 +43,16 @@ const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
   const blockAt = async (block: string) => (await anvil.call("eth_getBlockByNumber", block, false)) as NodeBlock | null;
   const latest = async (): Promise<NodeBlock> => {
     const block = await blockAt("latest");
-    if (block === null) throw new Error("a node without blocks");
+    if (block === null) {
+      throw new Error("a node without blocks");
+    }
     return block;
   };
   const seal = async (raws: readonly unknown[], timestamp: number, baseFee: string): Promise<void> => {
     await anvil.call("anvil_setNextBlockBaseFeePerGas", baseFee);
-    for (const raw of raws) await anvil.call("eth_sendRawTransaction", raw);
+    for (const raw of raws) {
+      await anvil.call("eth_sendRawTransaction", raw);
+    }
     await anvil.call("evm_setNextBlockTimestamp", timestamp);
     await anvil.call("evm_mine");
   };
@@ -85,7 +89,9 @@ const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
       block = (await other.anvil.call("eth_getBlockByHash", block.parentHash, false)) as NodeBlock | null;
     }
     const depth = Number((await latest()).number) - Number(block?.number ?? 0);
-    if (depth > 0) await anvil.call("anvil_rollback", depth);
+    if (depth > 0) {
+      await anvil.call("anvil_rollback", depth);
+    }
     await anvil.call("anvil_dropAllTransactions");
     for (const { number, hash, timestamp, baseFeePerGas, transactions } of missing) {
       const raws = await Promise.all(
@@ -93,7 +99,9 @@ const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
       );
       await seal(raws, Number(timestamp), baseFeePerGas);
       const sealed = await blockAt("latest");
-      if (sealed?.hash !== hash) throw new Error(`block ${number} did not come out the same`);
+      if (sealed?.hash !== hash) {
+        throw new Error(`block ${number} did not come out the same`);
+      }
     }
   };
 
@@ -121,11 +129,15 @@ export const startForkingNodes = async (t: Lifespan): Promise<readonly [ForkingN
     await anvil.call("anvil_setBlockTimestampInterval", SECONDS_PER_BLOCK);
     await anvil.call("anvil_mine", `0x${FIRST_BLOCKS.toString(16)}`);
     await anvil.call("anvil_removeBlockTimestampInterval");
-    for (let count = 0; count < 24; count++) await node.mine(0);
+    for (let count = 0; count < 24; count++) {
+      await node.mine(0);
+    }
     return node;
   };
   const [one, other] = await Promise.all([start(), start()]);
   const hashes = await Promise.all([one, other].map(async (node) => (await node.latest()).hash));
-  if (hashes[0] !== hashes[1]) throw new Error("the two nodes are not alike");
+  if (hashes[0] !== hashes[1]) {
+    throw new Error("the two nodes are not alike");
+  }
   return [one, other];
 };

@@ -11,7 +11,9 @@ export const startFront = async (answer: (body: string) => Promise<string>): Pro
   const server = createServer(async (incoming, response) => {
     try {
       const chunks: Buffer[] = [];
-      for await (const chunk of incoming) chunks.push(chunk);
+      for await (const chunk of incoming) {
+        chunks.push(chunk);
+      }
       const text = await answer(Buffer.concat(chunks).toString());
       response.setHeader("content-type", "application/json").end(text);
     } catch {

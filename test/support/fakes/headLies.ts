@@ -26,10 +26,14 @@ export const headAt = (name: string, number: bigint, below = 1n): Lie => ({
   name,
   methods: [BLOCK, "eth_blockNumber"],
   result: async (result, call, truth) => {
-    if (call.method === "eth_blockNumber") return quantity(number);
+    if (call.method === "eth_blockNumber") {
+      return quantity(number);
+    }
     const [tag] = call.params;
     const asked = tag === "latest" ? number : typeof tag === "string" && tag.startsWith("0x") ? BigInt(tag) : -1n;
-    if (asked > number || asked < number - below) return result;
+    if (asked > number || asked < number - below) {
+      return result;
+    }
     return invent(asBlock(await truth(BLOCK, LATEST)), asked);
   },
 });
@@ -52,9 +56,13 @@ export const headBehind = (name: string, number: bigint): Lie => ({
   name,
   methods: [BLOCK, "eth_blockNumber"],
   result: (result, call, truth) => {
-    if (call.method === "eth_blockNumber") return quantity(number);
+    if (call.method === "eth_blockNumber") {
+      return quantity(number);
+    }
     const [tag] = call.params;
-    if (tag === "latest") return truth(BLOCK, [quantity(number), false]);
+    if (tag === "latest") {
+      return truth(BLOCK, [quantity(number), false]);
+    }
     return typeof tag === "string" && tag.startsWith("0x") && BigInt(tag) > number ? null : result;
   },
 });
@@ -81,7 +89,9 @@ export const everyOther = (name: string, lie: Lie): Lie => {
     ...lie,
     name,
     result: (result, call, truth) => {
-      if (isLatest(call)) count++;
+      if (isLatest(call)) {
+        count++;
+      }
       return count % 2 === 0 ? result : lie.result?.(result, call, truth);
     },
   };

@@ -27,7 +27,9 @@ export const createHeldNode = async (devnet: Devnet, delayMs: number): Promise<F
   return {
     url: front.url,
     close: () => {
-      for (const timer of timers) clearTimeout(timer);
+      for (const timer of timers) {
+        clearTimeout(timer);
+      }
       return front.close();
     },
   };

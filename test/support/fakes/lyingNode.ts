@@ -69,7 +69,9 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
   const askTruth: AskTruth = async (method, params) => {
     const { text } = await post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
     const { result, error } = JSON.parse(text);
-    if (error) throw new Error(`${method}: ${error.message}`);
+    if (error) {
+      throw new Error(`${method}: ${error.message}`);
+    }
     return result;
   };
 
@@ -80,10 +82,16 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
       const told = Object(next);
       if (lie.result && "result" in told) {
         const result = await lie.result(told.result, call, askTruth);
-        if (result !== told.result) next = { ...told, result };
+        if (result !== told.result) {
+          next = { ...told, result };
+        }
       }
-      if (lie.response) next = await lie.response(Object(next), call, askTruth);
-      if (next !== response) increment(lied, lie.name);
+      if (lie.response) {
+        next = await lie.response(Object(next), call, askTruth);
+      }
+      if (next !== response) {
+        increment(lied, lie.name);
+      }
       response = next;
     }
     return response;
@@ -92,10 +100,14 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
   const answer = async (body: string): Promise<LieHttp> => {
     const parsed: unknown = JSON.parse(body);
     const asked = [parsed].flat() as LieCall[];
-    for (const { method } of asked) increment(calls, method);
+    for (const { method } of asked) {
+      increment(calls, method);
+    }
     const active = node.lies;
     const truth = await post(body);
-    if (active.length === 0) return truth;
+    if (active.length === 0) {
+      return truth;
+    }
     const responses = [JSON.parse(truth.text)].flat() as LieResponse[];
     const told = await Promise.all(
       responses.map((response) => {
@@ -106,7 +118,9 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
     let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? told : told[0]) };
     for (const lie of active.filter((each) => asked.some((call) => concerns(each, call)))) {
       const next = lie.http?.(http, asked) ?? http;
-      if (next !== http) increment(lied, lie.name);
+      if (next !== http) {
+        increment(lied, lie.name);
+      }
       http = next;
     }
     return http;
@@ -115,7 +129,9 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
   const server = createServer(async (incoming, response) => {
     try {
       const chunks: Buffer[] = [];
-      for await (const chunk of incoming) chunks.push(chunk);
+      for await (const chunk of incoming) {
+        chunks.push(chunk);
+      }
       const { status, text } = await answer(Buffer.concat(chunks).toString());
       response.writeHead(status, { "content-type": "application/json" }).end(text);
     } catch {

@@ -22,16 +22,23 @@ export const createAsk = (url: string): Ask => {
       const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
       const answers = (await response.json()) as { id: number; result?: unknown; error?: { message: string } }[];
       for (const { id, result, error } of answers) {
-        if (error) calls[id]?.reject(new Error(error.message));
-        else calls[id]?.resolve(result);
+        if (error) {
+          calls[id]?.reject(new Error(error.message));
+        } else {
+          calls[id]?.resolve(result);
+        }
       }
     } catch (error) {
-      for (const { reject } of calls) reject(error instanceof Error ? error : new Error(String(error)));
+      for (const { reject } of calls) {
+        reject(error instanceof Error ? error : new Error(String(error)));
+      }
     }
   };
   return (method, params) =>
     new Promise((resolve, reject) => {
-      if (batch.length === 0) setImmediate(send);
+      if (batch.length === 0) {
+        setImmediate(send);
+      }
       batch.push({ method, params, resolve, reject });
     });
 };

@@ -51,7 +51,9 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
 
   const view = (): PendingView => {
     const { pending: shown } = pending.view();
-    if (!shown) throw new Error("no pending view");
+    if (!shown) {
+      throw new Error("no pending view");
+    }
     return shown;
   };
   return {
@@ -77,7 +79,9 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     },
     /** Sends messages and lets what they start come to its end. */
     send: async (...messages: readonly Flashblock[]) => {
-      for (const message of messages) deliver(message);
+      for (const message of messages) {
+        deliver(message);
+      }
       await turn();
     },
     counted: async (

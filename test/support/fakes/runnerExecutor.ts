@@ -27,18 +27,24 @@ export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOp
   };
   const run = (work: Work): Promise<Execution> => {
     const { number, timestamp } = work.environment;
-    if (work.id <= voidThrough) throw new Error("the base is another one");
+    if (work.id <= voidThrough) {
+      throw new Error("the base is another one");
+    }
     return runner.run(work, rulesAt(forks, number, timestamp));
   };
   const executor: Executor = {
     execute: async (work) => {
       lastId = work.id;
       const execution = await inOrder(() => run(work));
-      if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+      if (delayMs > 0) {
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+      }
       return execution;
     },
     rebase: (base, through) => {
-      if (through === undefined) voidThrough = lastId;
+      if (through === undefined) {
+        voidThrough = lastId;
+      }
       inOrder(() => runner.rebase(base, through)).catch(() => {});
     },
     close: async () => {},

@@ -41,7 +41,9 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
   const { signal } = new AbortController();
   const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
   const decode = ({ body }: RpcResponse): unknown => {
-    if (!(body instanceof Uint8Array)) throw new Error("a simulation answers in one piece");
+    if (!(body instanceof Uint8Array)) {
+      throw new Error("a simulation answers in one piece");
+    }
     return JSON.parse(new TextDecoder().decode(body));
   };
   return {

@@ -18,7 +18,9 @@ export const createSlowFront = async (nodeUrl: string, delayMs: number): Promise
       const answer = await request(nodeUrl, { method: "POST", headers: { "content-type": "application/json" }, body });
       return answer.body.text();
     }
-    for (const resolve of waiting) resolve();
+    for (const resolve of waiting) {
+      resolve();
+    }
     waiting = [];
     await sleep(delayMs);
     return '{"jsonrpc":"2.0","id":1,"result":"done"}';

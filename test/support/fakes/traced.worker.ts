@@ -6,7 +6,9 @@ const urls = new Set<string>();
 registerHooks({
   resolve: (specifier, context, nextResolve) => {
     const resolved = nextResolve(specifier, context);
-    if (resolved.url.startsWith("file:")) urls.add(resolved.url);
+    if (resolved.url.startsWith("file:")) {
+      urls.add(resolved.url);
+    }
     return resolved;
   },
 });

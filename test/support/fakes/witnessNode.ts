@@ -79,7 +79,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
 
   const blockOf = (parameter: unknown): WitnessBlock | undefined => {
     const id = typeof parameter === "object" && parameter !== null ? Object.values(parameter)[0] : parameter;
-    if (isHash(id)) return blocks.find(({ hash }) => hash === id);
+    if (isHash(id)) {
+      return blocks.find(({ hash }) => hash === id);
+    }
     const number = id === "latest" || id === undefined ? head : BigInt(String(id));
     return blocks.find((block) => BigInt(block.number) === number && number <= head);
   };
@@ -87,14 +89,20 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
   /** A key that the next block did not touch has the same value after it: later witnesses may cover it. */
   const read = <T>(parameter: unknown, read: (state: WitnessState) => T): T | undefined => {
     const block = blockOf(parameter);
-    if (block === undefined || !states.has(block.hash)) throw new RpcError(-32_000, "header not found");
+    if (block === undefined || !states.has(block.hash)) {
+      throw new RpcError(-32_000, "header not found");
+    }
     for (const { hash } of blocks.slice(blocks.indexOf(block))) {
       const state = states.get(hash);
-      if (state === undefined) break;
+      if (state === undefined) {
+        break;
+      }
       try {
         return read(state);
       } catch (error) {
-        if (!(error instanceof NotInWitness)) throw error;
+        if (!(error instanceof NotInWitness)) {
+          throw error;
+        }
       }
     }
     unknownReads++;
@@ -109,7 +117,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
 
   const tracerAt = (parameter: unknown): Tracer => {
     const block = blockOf(parameter);
-    if (block === undefined) throw new RpcError(-32_000, "header not found");
+    if (block === undefined) {
+      throw new RpcError(-32_000, "header not found");
+    }
     const environment = environmentOf(block);
     return {
       rules: rulesAt(forks, environment.number, environment.timestamp),
@@ -125,10 +135,14 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
 
   const traced = new Map<string, unknown>();
   const trace = async (method: Tracing, call: TracedCall, parameter: unknown): Promise<unknown> => {
-    if (!tracers.includes(method)) throw methodNotFound(method);
+    if (!tracers.includes(method)) {
+      throw methodNotFound(method);
+    }
     const key = [method, blockOf(parameter)?.hash, call.from, call.to, call.value, call.data ?? call.input].join();
     const known = traced.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const run = method === "debug_traceCall" ? tracePrestate : traceAccessList;
     const result = await run(tracerAt(parameter), call);
     traced.set(key, result);
@@ -138,7 +152,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
   const answer = (method: string, params: readonly unknown[]): unknown => {
     const [first, second, third] = params;
     const handler = handlers[method];
-    if (handler) return handler(params);
+    if (handler) {
+      return handler(params);
+    }
     const address = first as Address;
     switch (method) {
       case "eth_chainId":
@@ -167,7 +183,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
   /** Computing an answer takes time here, but none of the node that is stood in for. */
   const roundTrip = async (calls: readonly Pick<Request, "method" | "params">[]): Promise<unknown[]> => {
     const counts = new Map<string, number>();
-    for (const { method } of calls) counts.set(method, (counts.get(method) ?? 0) + 1);
+    for (const { method } of calls) {
+      counts.set(method, (counts.get(method) ?? 0) + 1);
+    }
     trips.push(counts);
     const untilMs = performance.now() + latencyMs;
     const outcomes: unknown[] = [];
@@ -179,7 +197,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
       }
     }
     const leftMs = untilMs - performance.now();
-    if (leftMs > 0) await wait(leftMs);
+    if (leftMs > 0) {
+      await wait(leftMs);
+    }
     return outcomes;
   };
 
@@ -210,7 +230,9 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
   return {
     ask: async (method, params) => {
       const [outcome] = await roundTrip([{ method, params }]);
-      if (outcome instanceof Error) throw outcome;
+      if (outcome instanceof Error) {
+        throw outcome;
+      }
       return outcome;
     },
     fetch: (calls) => roundTrip(calls.map(({ method, params }) => ({ method, params: params as readonly unknown[] }))),
@@ -232,19 +254,25 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
     },
     prepare: async (block, calls) => {
       for (const method of tracers) {
-        for (const call of calls) await trace(method, call, { blockHash: block }).catch(() => undefined);
+        for (const call of calls) {
+          await trace(method, call, { blockHash: block }).catch(() => undefined);
+        }
       }
     },
     listen,
     close: async () => {
-      for (const close of closers) await close();
+      for (const close of closers) {
+        await close();
+      }
     },
   };
 };
 
 const readBody = async (request: IncomingMessage): Promise<string> => {
   const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
+  for await (const chunk of request) {
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks).toString();
 };
 

@@ -30,11 +30,15 @@ export const deploy = async (
   ])[],
 ): Promise<Deployed> => {
   const [sender] = (await anvil.call("eth_accounts")) as Address[];
-  if (sender === undefined) throw new Error("the node has no accounts");
+  if (sender === undefined) {
+    throw new Error("the node has no accounts");
+  }
   const placed = new Map<string, readonly [Address, Contract]>();
   const find = (name: string) => {
     const found = placed.get(name);
-    if (found === undefined) throw new Error(`${name} is not deployed`);
+    if (found === undefined) {
+      throw new Error(`${name} is not deployed`);
+    }
     return found;
   };
   const mine = async (transaction: object): Promise<Receipt> => {
@@ -42,15 +46,21 @@ export const deploy = async (
     // Answers once the block is there; the node mines on its own some time after the transaction came.
     await anvil.call("evm_mine");
     const receipt = (await anvil.call("eth_getTransactionReceipt", hash)) as Receipt;
-    if (receipt.status !== "0x1") throw new Error(`failed: ${JSON.stringify(transaction).slice(0, 200)}`);
+    if (receipt.status !== "0x1") {
+      throw new Error(`failed: ${JSON.stringify(transaction).slice(0, 200)}`);
+    }
     return receipt;
   };
   for (const [name, contract, args] of plan) {
     const compiled = contracts.get(contract);
-    if (compiled === undefined) throw new Error(`${contract} is not compiled`);
+    if (compiled === undefined) {
+      throw new Error(`${contract} is not compiled`);
+    }
     const data = encodeDeployData({ ...compiled, args: args((other) => find(other)[0]) });
     const { contractAddress } = await mine({ data });
-    if (contractAddress === null) throw new Error(`${name} has no address`);
+    if (contractAddress === null) {
+      throw new Error(`${name} has no address`);
+    }
     placed.set(name, [contractAddress, compiled]);
   }
   return {

@@ -40,14 +40,18 @@ export interface RecordedReplica {
 const KEPT_MS = 60_000;
 
 const comparable = (question: ViewQuestion, result: string): string => {
-  if (question.kind === "logs") return comparableLogs(result);
+  if (question.kind === "logs") {
+    return comparableLogs(result);
+  }
   return callOf(question).method === "eth_feeHistory" ? comparableFees(result) : result;
 };
 
 export const recordReplica = (service: Service): RecordedReplica => {
   const heads = service.chains[0]?.upstreams.heads;
   const first = heads?.current();
-  if (heads === undefined || first === undefined) throw new Error("a forebay without heads");
+  if (heads === undefined || first === undefined) {
+    throw new Error("a forebay without heads");
+  }
   let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
   let answers: RecordedAnswer[] = [];
   let [count, hits, viewCount] = [0, 0, 1];
@@ -80,14 +84,18 @@ export const recordReplica = (service: Service): RecordedReplica => {
       const { result, text, cacheStatus } = await ask(service.url, callOf(question));
       answers.push({ question, startMs, endMs: performance.now(), result, text, cacheStatus });
       count++;
-      if (cacheStatus.startsWith("forebay; hit")) hits++;
+      if (cacheStatus.startsWith("forebay; hit")) {
+        hits++;
+      }
     },
     check: (truth) => {
       const untrue = answers.flatMap((answer): Untrue[] => {
         const { question, result, text, cacheStatus } = answer;
         const given = result === undefined ? undefined : comparable(question, result);
         const expected = heldWhile(answer).map((view) => truth.answer(question, view));
-        if (given !== undefined && expected.includes(given)) return [];
+        if (given !== undefined && expected.includes(given)) {
+          return [];
+        }
         const { method, params } = callOf(question);
         return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected }];
       });

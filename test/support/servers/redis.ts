@@ -79,7 +79,9 @@ const launch = async (args: readonly string[], directory: string): Promise<Child
 };
 
 const end = async (child: ChildProcess): Promise<void> => {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return;
+  }
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   await exited;
@@ -194,12 +196,16 @@ export const startCluster = async (t: Lifespan): Promise<RedisCluster> => {
   );
   // A node does not vote for a master that another node announced while both are in the same epoch.
   await Promise.all(masters.map(({ admin }, index) => admin.cluster("SET-CONFIG-EPOCH", index + 1)));
-  for (const other of [second, third, replica]) await first.admin.cluster("MEET", HOST, other.port);
+  for (const other of [second, third, replica]) {
+    await first.admin.cluster("MEET", HOST, other.port);
+  }
   const isWhole = async ({ admin }: RedisServer): Promise<boolean> => {
     const info = String(await admin.cluster("INFO"));
     return info.includes("cluster_state:ok") && info.includes("cluster_known_nodes:4");
   };
-  for (const server of [...masters, replica]) await until(() => isWhole(server), "the cluster is whole");
+  for (const server of [...masters, replica]) {
+    await until(() => isWhole(server), "the cluster is whole");
+  }
   await replica.admin.cluster("REPLICATE", String(await first.admin.cluster("MYID")));
   await until(async () => (await replica.admin.info("replication")).includes("master_link_status:up"), "it replicates");
   return { url: `redis+cluster://${masters.map(({ port }) => `${HOST}:${port}`).join(",")}`, masters, replica };

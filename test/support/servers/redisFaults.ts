@@ -29,8 +29,11 @@ const addNoise = async ({ admin }: RedisServer): Promise<void> => {
   for (const [index, key] of keys.entries()) {
     const value = values[index] ?? Buffer.alloc(0);
     const noise = NOISE[index % NOISE.length]?.(value, values.at(index - 1) ?? value);
-    if (noise !== undefined) await admin.set(key, noise);
-    else await admin.multi().del(key).lpush(key, "a list").exec();
+    if (noise !== undefined) {
+      await admin.set(key, noise);
+    } else {
+      await admin.multi().del(key).lpush(key, "a list").exec();
+    }
   }
 };
 

@@ -49,10 +49,14 @@ const createQuestions = (truth: BlockTruth, random: (below: number) => number) =
         return { kind: "logs", from: number - depth(), to: number };
       case 2:
       case 3:
-        if (hash !== undefined) return { kind: "transaction", method: "eth_getTransactionReceipt", hash };
+        if (hash !== undefined) {
+          return { kind: "transaction", method: "eth_getTransactionReceipt", hash };
+        }
         return { kind: "head" };
       case 4:
-        if (hash !== undefined) return { kind: "transaction", method: "eth_getTransactionByHash", hash };
+        if (hash !== undefined) {
+          return { kind: "transaction", method: "eth_getTransactionByHash", hash };
+        }
         return { kind: "head" };
       case 5:
       case 6:
@@ -130,16 +134,25 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
         await follow(other, one);
         return;
       case "fork": {
-        if (step.depth > 0) await other.reorg(step.depth);
+        if (step.depth > 0) {
+          await other.reorg(step.depth);
+        }
         await truth.record(other);
         for (let block = 0; block < Math.max(step.ours, step.theirs); block++) {
-          if (block < step.ours) await mine(one);
+          if (block < step.ours) {
+            await mine(one);
+          }
           await sleep(random(BLOCK_MS));
-          if (block < step.theirs) await mine(other);
+          if (block < step.theirs) {
+            await mine(other);
+          }
           await sleep(random(2 * BLOCK_MS));
         }
-        if (step.ours >= step.theirs) await follow(other, one);
-        else await follow(one, other);
+        if (step.ours >= step.theirs) {
+          await follow(other, one);
+        } else {
+          await follow(one, other);
+        }
       }
     }
   };
@@ -149,7 +162,9 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
     run: async (steps) => {
       const ending = new AbortController();
       const asker = async (replica: RecordedReplica): Promise<void> => {
-        while (!ending.signal.aborted) await replica.ask(nextQuestion(replica));
+        while (!ending.signal.aborted) {
+          await replica.ask(nextQuestion(replica));
+        }
       };
       const askers = replicas.flatMap((replica) => Array.from({ length: ASKERS_A_REPLICA }, () => asker(replica)));
       const untrue: Untrue[] = [];
@@ -157,13 +172,17 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
         for (const step of steps) {
           await act(step);
           await sleep(BLOCK_MS);
-          for (const replica of replicas) untrue.push(...replica.check(truth).map((each) => ({ ...each, step })));
+          for (const replica of replicas) {
+            untrue.push(...replica.check(truth).map((each) => ({ ...each, step })));
+          }
         }
       } finally {
         ending.abort();
         await Promise.all(askers);
       }
-      for (const replica of replicas) untrue.push(...replica.check(truth));
+      for (const replica of replicas) {
+        untrue.push(...replica.check(truth));
+      }
       return untrue;
     },
   };

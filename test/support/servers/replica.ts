@@ -21,7 +21,9 @@ export const startReplica = async (nodeUrl: string, port: number, opsPort: numbe
   const ended = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
   const listening = Promise.withResolvers<void>();
   createInterface({ input: child.stdout }).on("line", (line) => {
-    if (line.includes('"listening"')) listening.resolve();
+    if (line.includes('"listening"')) {
+      listening.resolve();
+    }
   });
   await Promise.race([
     listening.promise,
@@ -37,7 +39,9 @@ export const startReplica = async (nodeUrl: string, port: number, opsPort: numbe
       child.kill("SIGTERM");
     },
     kill: () => {
-      if (child.exitCode === null) child.kill("SIGKILL");
+      if (child.exitCode === null) {
+        child.kill("SIGKILL");
+      }
     },
   };
 };

@@ -30,12 +30,15 @@ export const createSealedChain = async (): Promise<SealedChain> => {
     let sent = traffic.sent;
     while (blocks.length < BUSY_BLOCKS) {
       await devnet.step();
-      if (traffic.sent < sent + TRANSACTIONS_A_BLOCK) continue;
+      if (traffic.sent < sent + TRANSACTIONS_A_BLOCK) {
+        continue;
+      }
       sent = traffic.sent;
       await devnet.step();
       const { number, hash, block } = await devnet.sealNow();
-      if (block.transactions.length > 0)
+      if (block.transactions.length > 0) {
         blocks.push({ number: `0x${number.toString(16)}`, hash, transactions: block.transactions });
+      }
     }
     return blocks;
   };
@@ -119,9 +122,15 @@ const ONCE: readonly ChainCall[] = [
 export const questionsOf = ({ final, recent, accounts, token }: SealedChain, count: number): ChainCall[] => {
   const distinct = new Map<string, ChainCall>();
   const add = (call: ChainCall) => distinct.set(JSON.stringify(call), call);
-  for (const call of ONCE) add(call);
+  for (const call of ONCE) {
+    add(call);
+  }
   for (const account of accounts) {
-    for (const block of [...final, ...recent]) for (const call of callsAt(block, account, token)) add(call);
+    for (const block of [...final, ...recent]) {
+      for (const call of callsAt(block, account, token)) {
+        add(call);
+      }
+    }
     // A trace does not contain its block, so it is cached once that block is final.
     for (const { transactions } of final) {
       for (const hash of transactions) {
@@ -129,7 +138,9 @@ export const questionsOf = ({ final, recent, accounts, token }: SealedChain, cou
         add({ method: "trace_transaction", params: [hash] });
       }
     }
-    if (distinct.size >= count) break;
+    if (distinct.size >= count) {
+      break;
+    }
   }
   return [...distinct.values()];
 };
@@ -145,7 +156,9 @@ export const sharedQuestionsOf = (chain: SealedChain, count: number): ChainCall[
   const recent = new Set(chain.recent.map(({ number }) => number));
   return questionsOf(chain, 2 * count)
     .filter(({ method, params }) => {
-      if (OF_THE_HEAD.test(method)) return false;
+      if (OF_THE_HEAD.test(method)) {
+        return false;
+      }
       return !OF_THE_STATE.test(method) || !params.some((param) => recent.has(String(param)));
     })
     .slice(0, count);
