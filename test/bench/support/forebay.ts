@@ -1,12 +1,22 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Server } from "./compareServers.ts";
 
-/** The whole process in front of a node, as a user starts it; it prints its URL as a line of JSON. */
-export const startForebay = async (upstreamPort: number): Promise<Server> => {
-  const file = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
+/** The root of the checkout that this file is in. */
+export const THIS_TREE = new URL("../../../", import.meta.url);
+
+/** The file that `forebay` runs in a checkout, from its manifest. */
+const binOf = (tree: URL): string => {
+  const manifest: { bin: { forebay: string } } = JSON.parse(readFileSync(new URL("package.json", tree), "utf8"));
+  return fileURLToPath(new URL(manifest.bin.forebay, tree));
+};
+
+/** The whole process of a checkout in front of a node, as a user starts it. It prints its URL as a line of JSON. */
+export const startForebay = async (upstreamPort: number, tree: URL = THIS_TREE): Promise<Server> => {
+  const file = binOf(tree);
   const args = [file, "--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
