@@ -12,9 +12,8 @@ import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./suppor
 
 const HEIGHT = 1_100;
 const COMPILE_MS = 4_000;
-/** Another address in each request, at pending: no response is cached or shared. */
-const MISS =
-  '{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x00000000000000000000000000000000{n}","pending"]}';
+/** A method that is never cached and never coalesced. */
+const MISS = '{"jsonrpc":"2.0","id":1,"method":"net_peerCount","params":[]}';
 
 interface Path {
   readonly body: string;
