@@ -1,9 +1,9 @@
-import type { Check } from "../core/node.ts";
 import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import { guarded } from "./guarded.ts";
 import {
   bytesOf,
   dataOf,
@@ -14,7 +14,6 @@ import {
   isNumber,
   isSame,
   listOf,
-  MalformedField,
   numberOf,
 } from "./jsonFields.ts";
 import { isDeposit } from "./transactions.ts";
@@ -75,17 +74,6 @@ const areLogsInPlace = (fields: Fields, firstLogIndex: bigint): boolean =>
   });
 
 const isBloomOf = (bloom: Uint8Array, { logs }: Receipt): boolean => Buffer.from(bloomOfLogs(logs)).equals(bloom);
-
-const guarded = (check: Check, find: () => Finding): Finding => {
-  try {
-    return find();
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return failed(check);
-    }
-    throw error;
-  }
-};
 
 /** Whether one receipt has the bloom of its logs, and logs of its own place. */
 export const checkReceipt = (fields: Fields): Finding =>

@@ -1,4 +1,3 @@
-import type { Check } from "../core/node.ts";
 import { encodeDeposit } from "../ethereum/deposit.ts";
 import { type Data, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
@@ -7,17 +6,8 @@ import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import {
-  bytesOf,
-  dataOf,
-  type Fields,
-  fieldsOf,
-  isAbsent,
-  isSame,
-  listOf,
-  MalformedField,
-  numberOf,
-} from "./jsonFields.ts";
+import { guarded } from "./guarded.ts";
+import { bytesOf, dataOf, type Fields, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 const BLOB_TYPE = 3;
 
@@ -106,17 +96,6 @@ const encodeRpcTransaction = (fields: Fields): Uint8Array | undefined =>
   ENCODERS.get(isAbsent(fields.type) ? 0n : numberOf(fields.type))?.(fields);
 
 export const isDeposit = ({ type }: Fields): boolean => !isAbsent(type) && numberOf(type) === BigInt(DEPOSIT_TYPE);
-
-const guarded = (check: Check, find: () => Finding): Finding => {
-  try {
-    return find();
-  } catch (error) {
-    if (error instanceof MalformedField) {
-      return failed(check);
-    }
-    throw error;
-  }
-};
 
 /** Whether the hash of a transaction object is the hash of its fields. */
 export const checkTransactionHash = (fields: Fields): Finding =>
