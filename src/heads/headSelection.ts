@@ -9,6 +9,7 @@ import type { ChainIdentity } from "./chainIdentity.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import { readHeadEvidence } from "./headEvidence.ts";
 import { HeadLeader, type HeadLeaderOptions, hasBlock, isLinked } from "./headLeader.ts";
+import { HeadTrial, sealedBlocksOf } from "./headTrial.ts";
 
 export interface HeadSelectionOptions extends HeadLeaderOptions {
   readonly canonical: CanonicalChain;
@@ -28,33 +29,17 @@ const GENESIS_PERIOD_MS = 60_000;
 const DISAGREEING_PERIOD_MS = 5_000;
 /** A head that nothing confirms is served if this long no other is offered: a reorganisation below the whole ring. */
 const UNCONFIRMED_MS = 30_000;
-/** A head that did not link may be withdrawn this long; longer if another node contradicts it. */
-const TRIAL_MS = 60_000;
 /** A head is withdrawn if its node lacks it for this time: one machine of a node may be behind another. */
 const LOST_MS = 5_000;
-const LOST_ON_TRIAL_MS = 2_000;
-
-/** A head that was served although it does not link to the ring before it. */
-interface Trial {
-  /** The chain that was served before. `undefined` if there was none. */
-  readonly ring: BlockRing | undefined;
-  readonly sinceMs: number;
-}
-
 /** The path that replaces the served ring; `unchanged` for none, undefined if it cannot be decided yet. */
 type Decision = ChainPath | "unchanged" | undefined;
-
-const blockOf = (ring: BlockRing, number: bigint): SealedBlock[] => {
-  const block = ring.at(number);
-  return block === undefined ? [] : [{ block, header: ring.header(number) }];
-};
 
 /** Decides which node's newest block is served: the highest; a lower or other one only if the chain itself has changed. */
 export class HeadSelection {
   readonly #options: HeadSelectionOptions;
   readonly #leader: HeadLeader;
   readonly #verifiedMs = new WeakMap<UpstreamNode, number>();
-  #trial: Trial | undefined;
+  readonly #trial: HeadTrial;
   #genesisReadMs = Number.NEGATIVE_INFINITY;
   /** Since when only heads are offered that nothing confirms. */
   #unconfirmedSinceMs: number | undefined;
@@ -62,6 +47,7 @@ export class HeadSelection {
   constructor(options: HeadSelectionOptions) {
     this.#options = options;
     this.#leader = new HeadLeader(options);
+    this.#trial = new HeadTrial({ ...options, leader: this.#leader });
   }
 
   /** The node whose head is served. */
@@ -89,17 +75,17 @@ export class HeadSelection {
   }
 
   #serve(node: UpstreamNode, path: ChainPath, base: BlockRing | undefined): boolean {
-    const { canonical, clock, identity } = this.#options;
+    const { canonical, identity } = this.#options;
     const [lowest] = path.blocks;
     const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;
     // The reset comes first, so that listeners to the new head already use the new chain's cache keys.
     if (genesis) {
       identity.reset(genesis);
     }
-    if (!path.joined) {
-      this.#trial = genesis ? undefined : { ring: base, sinceMs: clock.nowMs() };
-    } else if (path.onto) {
-      this.#trial = undefined;
+    if (!path.joined && !genesis) {
+      this.#trial.begin(base);
+    } else if (!path.joined || path.onto) {
+      this.#trial.end();
     }
     this.#leader.set(node);
     this.#unconfirmedSinceMs = undefined;
@@ -130,8 +116,8 @@ export class HeadSelection {
     if (isLeader && block.number === ring.latest.number) {
       this.#leader.set(node);
     }
-    if (!isLeader && this.#trial && block.number > (this.#trial.ring?.latest.number ?? -1n)) {
-      this.#trial = undefined;
+    if (!isLeader) {
+      this.#trial.confirm(block);
     }
     if (!isLeader || block.number === ring.latest.number) {
       return "unchanged";
@@ -146,7 +132,7 @@ export class HeadSelection {
       return "unchanged";
     }
     this.#options.onWithdrawn(ring.latest);
-    return { blocks: blockOf(ring, top), joined: true };
+    return { blocks: sealedBlocksOf(ring, top), joined: true };
   }
 
   /** Another block counts only from the node whose head is served, and only if that node has left what it said before. */
@@ -159,7 +145,7 @@ export class HeadSelection {
     const { number, hash } = heads.latest;
     if (!this.#leader.speaks(node) || (await readBlock(node, number, signal))?.block.hash === hash) {
       await this.#verifyDisagreeing(node);
-      return this.#fallBack(node, head, ring);
+      return this.#trial.fallBack(node, head, ring);
     }
     // A new branch is announced block by block; its end alone is served, so that the head does not go down and up.
     const end = await readBlock(node, "latest", signal);
@@ -169,7 +155,7 @@ export class HeadSelection {
   /** The head is below the ring: a node that syncs, a chain that began again, or what is served was a lie. */
   async #decideBelow(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
     const { clock, signal, identity, onUnknowable } = this.#options;
-    const back = await this.#fallBack(node, head, ring);
+    const back = await this.#trial.fallBack(node, head, ring);
     if (back !== "unchanged") {
       return back;
     }
@@ -213,7 +199,7 @@ export class HeadSelection {
     if (outcome?.kind === "other") {
       return "unchanged";
     }
-    const back = await this.#fallBack(node, head, ring);
+    const back = await this.#trial.fallBack(node, head, ring);
     if (back !== "unchanged") {
       return back;
     }
@@ -253,8 +239,7 @@ export class HeadSelection {
       return path;
     }
     // Soon after the start the ring is short.
-    const isFirst = this.#trial !== undefined && this.#trial.ring === undefined;
-    if (isFirst && others.length === 0 && lowest.number <= ring.oldest) {
+    if (this.#trial.isFirst && others.length === 0 && lowest.number <= ring.oldest) {
       return path;
     }
     if (others.some((other) => isLinked(other, ring))) {
@@ -262,41 +247,6 @@ export class HeadSelection {
     }
     this.#unconfirmedSinceMs ??= clock.nowMs();
     return clock.nowMs() - this.#unconfirmedSinceMs < UNCONFIRMED_MS ? this.#reject(node, head) : path;
-  }
-
-  /** The chain that was served before, if the present one did not link to it and its node no longer has it. */
-  async #fallBack(node: UpstreamNode, head: SealedBlock, { latest }: BlockRing): Promise<Decision> {
-    const { clock, onWithdrawn } = this.#options;
-    const trial = this.#trial;
-    if (!trial) {
-      return "unchanged";
-    }
-    if (clock.nowMs() - trial.sinceMs > TRIAL_MS && this.#leader.others().length === 0) {
-      this.#trial = undefined;
-      return "unchanged";
-    }
-    const isUntrue =
-      (node !== this.leader && (await this.#leader.isInvented(latest, head.block))) ||
-      (await this.#leader.isLost(latest, LOST_ON_TRIAL_MS));
-    if (!isUntrue) {
-      return "unchanged";
-    }
-    const { ring: onto } = trial;
-    const path = onto ? await this.#pathOnto(node, head, onto) : { blocks: [head], joined: false };
-    if (!path?.joined && onto) {
-      return "unchanged";
-    }
-    onWithdrawn(latest);
-    return path;
-  }
-
-  async #pathOnto(node: UpstreamNode, head: SealedBlock, onto: BlockRing): Promise<ChainPath | undefined> {
-    const { signal } = this.#options;
-    if (classify(onto, head) === "known") {
-      return { blocks: blockOf(onto, onto.latest.number), joined: true, onto };
-    }
-    const path = await findChainPath(onto, head, (range, hash) => readLinked(node, range, hash, signal));
-    return path && { ...path, onto };
   }
 
   #reject(node: UpstreamNode, { block }: SealedBlock): undefined {
