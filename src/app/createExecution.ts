@@ -8,6 +8,8 @@ import type { ChainForks } from "../ethereum/rules.ts";
 import { EvmWorkers } from "../evm/evmWorkers.ts";
 import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { SenderCache } from "../evm/senderCache.ts";
+import { SenderRecovery } from "../evm/senderRecovery.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
@@ -37,6 +39,7 @@ export interface ExecutionOptions {
   readonly upstreams: Upstreams;
   /** Caches the state of final blocks, for all replicas. */
   readonly store: TieredStore;
+  readonly senders: SenderCache;
   readonly telemetry: Telemetry;
 }
 
@@ -106,8 +109,9 @@ const createChainSimulator = (
 type NativesAt = (timestamp: bigint) => ReturnType<typeof nativeContracts>;
 
 const createFeedExecutor = (
-  { config, rules, telemetry }: ExecutionOptions,
+  { config, rules, senders, telemetry }: ExecutionOptions,
   state: NodeState,
+  workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Executor => {
   const { name: chain } = config;
@@ -115,6 +119,7 @@ const createFeedExecutor = (
   return createExecutor({
     entry: workerEntry("pending"),
     forks: () => rules.forks,
+    senders: new SenderRecovery({ cache: senders, workers }),
     // The feed is of the newest blocks.
     nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
     stateAt: (block, hint) => state.at(block, hint),
@@ -133,7 +138,7 @@ export const createExecution = (options: ExecutionOptions): Execution => {
   const workers = createSimulationWorkers(options);
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
-    executor: () => createFeedExecutor(options, state, nativesAt),
+    executor: () => createFeedExecutor(options, state, workers, nativesAt),
     stateAt: (block, hint) => state.at(block, hint),
     close: () => workers.close(),
   };

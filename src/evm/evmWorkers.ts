@@ -51,7 +51,7 @@ export class EvmWorkers {
       const output = await this.#pool.run({
         input: run,
         // A thread that ran on this state has cached a part of it.
-        affinity: source.id,
+        affinity: source.id === "" ? undefined : source.id,
         answer: (keys) => source.read(keys as StateKeys, signal),
         timeoutMs,
         signal,
@@ -65,6 +65,16 @@ export class EvmWorkers {
   /** Number of runs that execute. */
   get busy(): number {
     return this.#pool.busy;
+  }
+
+  /** Number of threads that would run at once. */
+  get idle(): number {
+    return this.#pool.idle;
+  }
+
+  /** Starts all threads that are missing. */
+  start(): void {
+    this.#pool.start();
   }
 
   close(): Promise<void> {
