@@ -85,7 +85,7 @@ class ThreadExecutor implements Executor {
     });
   }
 
-  /** What was posted for a thread before is not sent to this one. */
+  /** Messages that were posted for a thread before are not sent to this one. */
   #startPosts(): OrderedPosts<ToExecutor> {
     const thread = this.#thread;
     return new OrderedPosts((message) => thread.post(message));
