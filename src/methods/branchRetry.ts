@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
-import { retryCause } from "../nodes/errorKind.ts";
 import type { Chain } from "./method.ts";
 
 const UNAVAILABLE_STATUS = 503;
