@@ -77,7 +77,9 @@ export interface Node extends RpcSource {
   readonly name: string;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
-  /** True if the node is identified and not suspended, not rate limited, and its breaker is not open. */
+  /** True if the node is identified and not suspended. If it is not available then, that ends within seconds. */
+  readonly usable: boolean;
+  /** True if the node is usable, not rate limited, and its breaker is not open. */
   readonly available: boolean;
   /** The lowest block whose data the node may have: no response has shown that it is pruned. */
   readonly oldest: bigint;

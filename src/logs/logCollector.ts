@@ -3,6 +3,7 @@ import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
+import { FetchRetries } from "./fetchRetries.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { SegmentRange } from "./plan.ts";
 import type { FetchContext } from "./requestLogs.ts";
@@ -250,7 +251,7 @@ class OrderedLogCollector implements LogCollector {
     try {
       return await this.#options.fetchLogs(
         { from, to, filter, final },
-        { ...this.#context, signal, owner, filterHash, countBytes },
+        { ...this.#context, signal, owner, filterHash, countBytes, retries: new FetchRetries() },
       );
     } finally {
       // Other requests of this range have no reader any more.

@@ -4,6 +4,7 @@ import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import { FetchRetries } from "./fetchRetries.ts";
 import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
 import { type FetchContext, parseNodeLogs } from "./requestLogs.ts";
@@ -100,6 +101,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     }
     const owner = { clientId: context.clientId, query: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
-    return fetchBlock(key, hash, filter, { ...context, owner, filterHash, countBytes: () => undefined });
+    const countBytes = () => undefined;
+    return fetchBlock(key, hash, filter, { ...context, owner, filterHash, countBytes, retries: new FetchRetries() });
   };
 };

@@ -2,6 +2,7 @@ import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
+import type { FetchRetries } from "./fetchRetries.ts";
 
 /** Counts received bytes; throws if there is no room for them. */
 export type CountBytes = (bytes: number) => void;
@@ -11,10 +12,16 @@ export interface FetchContext extends RequestContext {
   readonly owner: SlotOwner;
   readonly filterHash: string;
   readonly countBytes: CountBytes;
+  readonly retries: FetchRetries;
 }
 
+const RETRY_LATER = { status: 503, retryAfterSeconds: 1 };
+
 export const invalidAnswer = (node: Node, message: string): NodeError =>
-  new NodeError("invalidAnswer", node.name, message, { status: 503, retryAfterSeconds: 1 });
+  new NodeError("invalidAnswer", node.name, message, RETRY_LATER);
+
+export const otherBranch = (node: Node, message: string): NodeError =>
+  new NodeError("otherBranch", node.name, message, RETRY_LATER);
 
 /** Sends one call to this node only, and returns the text of the result. */
 const request = async (

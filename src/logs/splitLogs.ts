@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { Node } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
@@ -28,7 +29,7 @@ export interface SplitLogsOptions {
   readonly spansPerNode?: (node: Node) => number;
   /** Timeout of one fetch range on one node. */
   readonly spanTimeoutMs?: number;
-  readonly retryDelayMs?: number;
+  readonly clock?: Clock;
   /** Limit of a response's size; `undefined` means no limit. */
   readonly maxResponseBytes?: number | undefined;
   /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
@@ -61,7 +62,7 @@ const createFetcher = (options: SplitLogsOptions, limits: NodeLimits): FetchLogs
       fillTimestamps: createFillTimestamps(),
       verification: options.verification,
       spanTimeoutMs: options.spanTimeoutMs ?? SPAN_TIMEOUT_MS,
-      retryDelayMs: options.retryDelayMs,
+      clock: options.clock,
       telemetry: options.telemetry,
     }),
   );

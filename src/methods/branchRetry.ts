@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
-import { RpcError } from "../jsonrpc/rpcError.ts";
-import { retryCause } from "../nodes/errorKind.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 
 const UNAVAILABLE_STATUS = 503;
@@ -16,9 +16,17 @@ const viewRetry = (error: unknown): RetryRule["view"] => {
   return view === "never" && isUnavailable ? RETRY_RULES.unavailable.view : view;
 };
 
+const isAboveView = ({ block }: RpcResponse, heads: Heads): boolean =>
+  block !== undefined && block.number > heads.latest.number;
+
 /** Whether the response can belong to the view: it is not known to be unverified, nor of a block above the view's head. */
-const isInView = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
-  verified !== false && (block === undefined || block.number <= heads.latest.number);
+const isInView = (response: RpcResponse, heads: Heads): boolean =>
+  response.verified !== false && !isAboveView(response, heads);
+
+const aboveView = ({ node = "a node" }: RpcResponse): NodeError =>
+  new NodeError("otherBranch", node, `header not found: ${node} answers of a block above the served head`, {
+    code: CODES.SERVER,
+  });
 
 const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
   block !== undefined && heads.at(block.number)?.hash === block.hash;
@@ -30,7 +38,7 @@ const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is
  * Sends a request in the context's view. If the nodes have left the view's branch, or return a block above it, heads are
  * refreshed. The request is then retried in the new view. So a response is true in a view that was served while the request
  * ran. The client's next request at `latest` does not read an older head. While heads do not follow, a response of another
- * branch is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
+ * branch, or of a block above the served head, is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
  */
 export const retryOnBranchChange = async (
   { heads }: Pick<Chain, "heads">,
@@ -42,28 +50,38 @@ export const retryOnBranchChange = async (
   const delays = delaysMs.values();
   let current = context;
   for (let views = 1; ; ) {
-    const outcome: { response?: RpcResponse; error?: unknown } = {};
-    try {
-      outcome.response = await request(current);
-      if (isInView(outcome.response, current.view.heads)) {
-        return outcome.response;
-      }
-    } catch (error) {
-      throwUnlessRetried(error);
-      outcome.error = error;
+    const { response, error } = await attempt(request, current);
+    if (response && isInView(response, current.view.heads)) {
+      return response;
     }
     const next = await heads.refresh().catch(() => undefined);
-    if (outcome.response && next && hasBlockOf(next, outcome.response)) {
-      return outcome.response;
+    if (response && next && hasBlockOf(next, response)) {
+      return response;
     }
-    if (views < maxViews && isOtherHead(next, current)) {
-      current = { ...context, view: { heads: next } };
+    const isMoved = isOtherHead(next, current);
+    if (isMoved && views < maxViews) {
       views += 1;
-    } else if (outcome.response) {
-      return outcome.response;
+    } else if (response && !isAboveView(response, current.view.heads)) {
+      return response;
     } else {
-      await waitOrThrow(outcome.error, delays, context, clock);
+      await waitOrThrow(response ? aboveView(response) : error, delays, context, clock);
     }
+    if (isMoved) {
+      current = { ...context, view: { heads: next } };
+    }
+  }
+};
+
+/** Returns the response, or the error if it is retried. Throws any other error. */
+const attempt = async (
+  request: (context: RequestContext) => Promise<RpcResponse>,
+  context: RequestContext,
+): Promise<{ readonly response?: RpcResponse; readonly error?: unknown }> => {
+  try {
+    return { response: await request(context) };
+  } catch (error) {
+    throwUnlessRetried(error);
+    return { error };
   }
 };
 

@@ -1,5 +1,6 @@
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
-import { RETRY_RULES, type RetryCause } from "../core/retryPolicy.ts";
+import { retryCause } from "../core/retryCause.ts";
+import { RETRY_RULES } from "../core/retryPolicy.ts";
 
 interface Rule {
   readonly kind: NodeErrorKind;
@@ -97,23 +98,6 @@ const FAULTS: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "i
 
 /** Whether the node is at fault, and not the request: its breaker counts the error. A "timeout" that the node itself reports is not. */
 export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) && !(kind === "timeout" && text);
-
-/**
- * Whether a message says that the block itself is not there (yet), in contrast to pruned state or history. EIP-1474's
- * "resource not found" is anvil's error for a hash that a reorganisation replaced. It must not count as pruned data.
- */
-export const isMissingBlock = (message: string): boolean =>
-  /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
-    message,
-  );
-
-/** Returns the row of RETRY_RULES for a node's error. */
-export const retryCause = ({ kind, message }: NodeError): RetryCause => {
-  if (kind !== "missingData") {
-    return kind;
-  }
-  return isMissingBlock(message) ? "missingBlock" : "prunedData";
-};
 
 /** Whether the same request may succeed on another node. */
 export const isRetryable = (error: NodeError): boolean => RETRY_RULES[retryCause(error)].pool !== "never";

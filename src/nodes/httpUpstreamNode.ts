@@ -129,8 +129,12 @@ class HttpUpstreamNode implements UpstreamNode {
     return this.#gate.isOpen && this.#sender.isReady;
   }
 
+  get usable(): boolean {
+    return this.#gate.isOpen && !(this.suspended && (this.#options.hasOther?.() ?? false));
+  }
+
   get available(): boolean {
-    return this.reachable && !(this.suspended && (this.#options.hasOther?.() ?? false));
+    return this.#sender.isReady && this.usable;
   }
 
   recordWrongAnswer(error: UnverifiedError): void {

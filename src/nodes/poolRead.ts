@@ -1,10 +1,11 @@
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import type { RetryCause } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import { isRetryable, isTransient, retryCause } from "./errorKind.ts";
+import { isRetryable, isTransient } from "./errorKind.ts";
 import { hasBlock, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { Node } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
@@ -14,7 +15,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     nodes,
     store: createMemoryStore(),
     slots: createFairScheduler({ maxSpans: 32 }),
-    retryDelayMs: 1,
+    clock: { nowMs: () => 0, sleep: () => setImmediate() },
     telemetry: createTelemetry({ level: "silent" }),
     ...options,
   });

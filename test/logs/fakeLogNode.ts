@@ -32,6 +32,8 @@ export interface FakeLogNodeOptions {
   onLogs?: (request: LogsRequest) => Error | undefined;
   change?: (logs: readonly unknown[], request: LogsRequest) => readonly unknown[];
   available?: () => boolean;
+  /** Suspended or not identified if false. */
+  usable?: () => boolean;
   /** Bodies come in pieces. */
   streams?: boolean;
 }
@@ -137,7 +139,10 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       return BigInt(options.head ?? options.chain.length - 1);
     },
     get available() {
-      return options.available?.() ?? true;
+      return (options.usable?.() ?? true) && (options.available?.() ?? true);
+    },
+    get usable() {
+      return options.usable?.() ?? true;
     },
     get oldest() {
       return oldest;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
-import { errorKind, isMissingBlock, isRetryable } from "../../src/nodes/errorKind.ts";
+import { isMissingBlock } from "../../src/core/retryCause.ts";
+import { errorKind, isRetryable } from "../../src/nodes/errorKind.ts";
 
 /** Texts of peers.md 6.2 and 6.3; code, message, HTTP status. */
 const CASES: Record<string, readonly [number | undefined, string, number?][]> = {

@@ -31,6 +31,7 @@ const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
     name: "node",
     head: BigInt(head),
     available: true,
+    usable: true,
     oldest: 0n,
     recordPruned: () => {},
     batch: async () => [],

@@ -36,6 +36,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     height: undefined,
     down: false,
     available: true,
+    usable: true,
     identified: true,
     fault: undefined,
     suspended: false,

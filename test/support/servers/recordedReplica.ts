@@ -23,6 +23,9 @@ export interface Untrue {
   readonly cacheStatus: string;
   readonly text: string;
   readonly expected: readonly (string | undefined)[];
+  readonly tookMs: number;
+  /** The heads of the views that the replica held while it was asked. */
+  readonly heads: readonly string[];
 }
 
 /** One forebay, every view that it held, and every answer that it gave. */
@@ -38,6 +41,8 @@ export interface RecordedReplica {
 
 /** Longer than any request takes. */
 const KEPT_MS = 60_000;
+/** Characters of a hash that tell blocks apart. */
+const HASH_START = 10;
 
 const comparable = (question: ViewQuestion, result: string): string => {
   if (question.kind === "logs") {
@@ -92,12 +97,15 @@ export const recordReplica = (service: Service): RecordedReplica => {
       const untrue = answers.flatMap((answer): Untrue[] => {
         const { question, result, text, cacheStatus } = answer;
         const given = result === undefined ? undefined : comparable(question, result);
-        const expected = heldWhile(answer).map((view) => truth.answer(question, view));
+        const held = heldWhile(answer);
+        const expected = held.map((view) => truth.answer(question, view));
         if (given !== undefined && expected.includes(given)) {
           return [];
         }
         const { method, params } = callOf(question);
-        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected }];
+        const tookMs = Math.round(answer.endMs - answer.startMs);
+        const heads = held.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
+        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
       });
       answers = [];
       // Those who are still waiting began in views of the last seconds.
