@@ -23,6 +23,8 @@ export interface DevnetOptions {
   /** No timers: the test calls `step` and `sealNow`. */
   readonly manual?: boolean;
   readonly gasLimit?: bigint;
+  /** In seconds; the default is now. With it, no block depends on the clock: equal transactions give equal hashes. */
+  readonly genesisTime?: number;
 }
 
 export interface Devnet {
@@ -64,11 +66,11 @@ const DEFAULT_BLOCK_TIME_MS = 2_000;
 const DEFAULT_FLASHBLOCK_MS = 200;
 const DEFAULT_GAS_LIMIT = 60_000_000n;
 
-const anvilArgs = (chainId: number, isOptimism: boolean, gasLimit: bigint): string[] => [
+const anvilArgs = (chainId: number, isOptimism: boolean, options: DevnetOptions): string[] => [
   ...["--chain-id", String(chainId)],
-  ...["--gas-limit", String(gasLimit)],
+  ...["--gas-limit", String(options.gasLimit ?? DEFAULT_GAS_LIMIT)],
   // Fixed, so that a node that is started again has the same genesis.
-  ...["--timestamp", String(Math.floor(Date.now() / 1_000))],
+  ...["--timestamp", String(options.genesisTime ?? Math.floor(Date.now() / 1_000))],
   "--no-mining",
   // The default order, by fee, would put a deposit last.
   ...["--order", "fifo"],
@@ -79,7 +81,7 @@ const anvilArgs = (chainId: number, isOptimism: boolean, gasLimit: bigint): stri
 export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
   const chainId = options.chainId ?? DEFAULT_CHAIN_ID;
   const isOptimism = (options.network ?? "optimism") === "optimism";
-  const args = anvilArgs(chainId, isOptimism, options.gasLimit ?? DEFAULT_GAS_LIMIT);
+  const args = anvilArgs(chainId, isOptimism, options);
   const failures: unknown[] = [];
   let anvil: Anvil = await startAnvil(args);
   let savedState: unknown;
@@ -105,6 +107,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     generation: options.generation ?? "a",
     deposits: isOptimism && options.deposits !== false,
     manual: options.manual ?? false,
+    followsClock: options.genesisTime === undefined,
     node: () => anvil,
     mempool,
   });

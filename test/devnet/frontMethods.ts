@@ -1,3 +1,4 @@
+import { on } from "node:events";
 import { formatTransaction } from "../../src/ethereum/formatTransaction.ts";
 import { type Address, formatQuantity, type Hash, isData, isHash, parseData } from "../../src/ethereum/hex.ts";
 import type { Anvil } from "./anvil.ts";
@@ -9,7 +10,6 @@ import type { Sequencer } from "./sequencer.ts";
 const REFUSED = [
   "eth_sendTransaction",
   "eth_sendTransactionSync",
-  "eth_sendRawTransactionSync",
   "eth_sendUnsignedTransaction",
   "evm_mine",
   "evm_mine_detailed",
@@ -45,6 +45,17 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     }
     mempool.add(held, await sequencer.nextNonce(held.sender));
     return held.transaction.hash;
+  };
+
+  /** Returns the receipt of the sealed transaction (EIP-7966, without its timeout). */
+  const sendSync: FrontMethod = async (params) => {
+    const hash = (await send(params)) as Hash;
+    for await (const [{ block }] of on(sequencer.events, "sealed")) {
+      if (block.transactions.includes(hash)) {
+        break;
+      }
+    }
+    return node().call("eth_getTransactionReceipt", hash);
   };
 
   /** The next free nonce counts what is held, as it counts a node's pool. */
@@ -89,6 +100,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
 
   return new Map<string, FrontMethod>([
     ["eth_sendRawTransaction", send],
+    ["eth_sendRawTransactionSync", sendSync],
     ["eth_getTransactionCount", count],
     ["eth_getTransactionByHash", byHash],
     ["eth_getRawTransactionByHash", rawBy("eth_getTransactionByHash")],

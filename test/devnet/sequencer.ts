@@ -31,6 +31,8 @@ export interface SequencerOptions {
   readonly generation: MetadataGeneration;
   readonly deposits: boolean;
   readonly manual: boolean;
+  /** Whether a block that is late has the time of the clock. If not, it has the time at which it was due. */
+  readonly followsClock: boolean;
   /** The node of this moment: it may be started again. */
   readonly node: () => Anvil;
   readonly mempool: Mempool;
@@ -93,7 +95,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     payloads++;
     return startJob(node(), {
       payloadId: `0x03${(BigInt(options.chainId) * 0x1_0000_0000n + BigInt(payloads)).toString(16).padStart(14, "0").slice(-14)}`,
-      timestamp: due > nowSeconds ? due : nowSeconds,
+      timestamp: options.followsClock && nowSeconds > due ? nowSeconds : due,
       deposits: options.deposits,
       generation: options.generation,
     });
