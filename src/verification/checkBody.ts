@@ -10,7 +10,7 @@ import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./receipts.ts"
 import { checkRawTransaction, checkTransactionHash, checkTransactions, fitsTransactionHashes } from "./transactions.ts";
 
 /** The location that a response must have: the members that the call determines. */
-export interface Place {
+export interface ExpectedLocation {
   readonly hash?: string;
   readonly number?: bigint;
   /** Index of a transaction in its block. */
@@ -20,12 +20,12 @@ export interface Place {
 /** The checks of one response, as plain data for a thread. `computes`: hashes and roots are checked too. */
 export type Task =
   | { readonly kind: "json" }
-  | { readonly kind: "block"; readonly place: Place; readonly computes: boolean }
+  | { readonly kind: "block"; readonly place: ExpectedLocation; readonly computes: boolean }
   /** `hash`: the transaction's, if the call contains it. */
-  | { readonly kind: "transaction"; readonly hash?: string; readonly place: Place; readonly computes: boolean }
+  | { readonly kind: "transaction"; readonly hash?: string; readonly place: ExpectedLocation; readonly computes: boolean }
   | { readonly kind: "receipt"; readonly hash: string; readonly computes: boolean }
   | { readonly kind: "raw"; readonly hash: string }
-  | { readonly kind: "receipts"; readonly place: Place; readonly header: ReceiptsHeader | undefined }
+  | { readonly kind: "receipts"; readonly place: ExpectedLocation; readonly header: ReceiptsHeader | undefined }
   | {
       readonly kind: "logs";
       readonly filter: LogFilter;
@@ -61,7 +61,7 @@ const parse = (bytes: Uint8Array): unknown => {
   }
 };
 
-const isLocatedAt = ({ hash, number }: Place, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
+const isLocatedAt = ({ hash, number }: ExpectedLocation, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
   (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
 const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }): Finding[] => {

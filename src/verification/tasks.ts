@@ -1,7 +1,7 @@
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import type { Place, Task } from "./checkBody.ts";
+import type { ExpectedLocation, Task } from "./checkBody.ts";
 
 const isTag = (value: unknown): boolean => typeof value === "string" && !value.startsWith("0x");
 
@@ -12,13 +12,13 @@ const blockHashOf = (value: unknown): unknown =>
  * Where a call says that its answer must be from: its first parameter is a block's number, hash, or `{blockHash}`. The last is
  * not held against a node where the number is known too: one that does not take this form is asked by number.
  */
-const blockPlace = ({ params: [first] }: Call, { block }: RpcRequest): Place => {
+const blockPlace = ({ params: [first] }: Call, { block }: RpcRequest): ExpectedLocation => {
   const hash = block === undefined ? (blockHashOf(first) ?? first) : first;
   const number = block?.number ?? (isQuantity(first) && !isHash(first) ? BigInt(first) : undefined);
   return { ...(isHash(hash) && { hash }), ...(number !== undefined && { number }) };
 };
 
-const indexOf = ([, index]: readonly unknown[]): Pick<Place, "index"> =>
+const indexOf = ([, index]: readonly unknown[]): Pick<ExpectedLocation, "index"> =>
   isQuantity(index) ? { index: BigInt(index) } : {};
 
 const transactionHash = ([first]: readonly unknown[]): string => String(first);
