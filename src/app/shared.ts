@@ -3,7 +3,7 @@ import type { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { VerifyPool } from "../verification/pool.ts";
+import type { VerifyPool } from "../verification/verifyPool.ts";
 import type { WebSockets } from "../websocket/webSocketServer.ts";
 
 /** The parts that all chains of the process share. */

@@ -13,8 +13,8 @@ import { createNodePool } from "../nodes/nodePool.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
-import { type VerifyPool, VerifyThreads } from "../verification/pool.ts";
 import type { Verifier, VerifyLevel } from "../verification/verifier.ts";
+import { type VerifyPool, VerifyThreads } from "../verification/verifyPool.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 export interface UpstreamsOptions {

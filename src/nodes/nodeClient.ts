@@ -3,8 +3,8 @@ import { NodeError } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
-import { checkJson, createOutcomes, type Outcomes, parseRetryAfter } from "./outcome.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
+import { checkJson, createOutcomes, type Outcomes, parseRetryAfter } from "./replyReader.ts";
 
 export interface NodeClientOptions {
   readonly name: string;

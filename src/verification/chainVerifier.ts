@@ -1,8 +1,8 @@
 import { type Check, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { COMPUTED_CHECKS, Evidence } from "./evidence.ts";
-import type { VerifyPool } from "./pool.ts";
 import { createVerifier, type Verifier, type VerifyLevel } from "./verifier.ts";
+import type { VerifyPool } from "./verifyPool.ts";
 
 export interface ChainVerifierOptions {
   readonly chain: string;

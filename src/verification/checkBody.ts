@@ -2,12 +2,17 @@ import { isUtf8 } from "node:buffer";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
+import { checkHeader } from "./checkHeader.ts";
+import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./checkReceipts.ts";
+import {
+  checkRawTransaction,
+  checkTransactionHash,
+  checkTransactions,
+  fitsTransactionHashes,
+} from "./checkTransactions.ts";
 import { type Finding, failed, passed } from "./findings.ts";
-import { checkHeader } from "./header.ts";
 import { type Fields, isFields, isNumber, isSame } from "./jsonFields.ts";
-import { areLogsInBlooms, areLogsOfReceipts } from "./logs.ts";
-import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./receipts.ts";
-import { checkRawTransaction, checkTransactionHash, checkTransactions, fitsTransactionHashes } from "./transactions.ts";
+import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
 /** The location that a response must have: the members that the call determines. */
 export interface ExpectedLocation {
@@ -22,7 +27,12 @@ export type Task =
   | { readonly kind: "json" }
   | { readonly kind: "block"; readonly place: ExpectedLocation; readonly computes: boolean }
   /** `hash`: the transaction's, if the call contains it. */
-  | { readonly kind: "transaction"; readonly hash?: string; readonly place: ExpectedLocation; readonly computes: boolean }
+  | {
+      readonly kind: "transaction";
+      readonly hash?: string;
+      readonly place: ExpectedLocation;
+      readonly computes: boolean;
+    }
   | { readonly kind: "receipt"; readonly hash: string; readonly computes: boolean }
   | { readonly kind: "raw"; readonly hash: string }
   | { readonly kind: "receipts"; readonly place: ExpectedLocation; readonly header: ReceiptsHeader | undefined }
@@ -61,8 +71,10 @@ const parse = (bytes: Uint8Array): unknown => {
   }
 };
 
-const isLocatedAt = ({ hash, number }: ExpectedLocation, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
-  (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
+const isLocatedAt = (
+  { hash, number }: ExpectedLocation,
+  own: { readonly hash: unknown; readonly number: unknown },
+): boolean => (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
 const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }): Finding[] => {
   const isRight = isLocatedAt(place, { hash: block.hash, number: block.number });

@@ -1,5 +1,5 @@
+import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./jsonFields.ts";
-import type { ReceiptsHeader } from "./receipts.ts";
 
 const decoder = new TextDecoder();
 

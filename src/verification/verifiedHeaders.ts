@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { checkBody } from "./checkBody.ts";
+import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
-import type { ReceiptsHeader } from "./receipts.ts";
 import { readReceiptsHeader } from "./receiptsHeader.ts";
 
 const MAX_HEADERS = 1_024;

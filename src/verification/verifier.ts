@@ -5,14 +5,14 @@ import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import { checkBody, isJson, type ExpectedLocation, type Task } from "./checkBody.ts";
+import { checkBody, type ExpectedLocation, isJson, type Task } from "./checkBody.ts";
+import type { ReceiptsHeader } from "./checkReceipts.ts";
+import { taskOf } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
-import type { Verified, VerifyPool } from "./pool.ts";
-import type { ReceiptsHeader } from "./receipts.ts";
 import { readResponseBlock } from "./responseBlock.ts";
-import { taskOf } from "./tasks.ts";
 import { VerifiedHeaders } from "./verifiedHeaders.ts";
+import type { Verified, VerifyPool } from "./verifyPool.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
 
@@ -163,7 +163,11 @@ class ResponseVerifier implements Verifier {
   }
 
   /** Returns the header that a block's receipts must match; undefined if it is not available. */
-  async #readHeader(node: VerifiedNode, place: ExpectedLocation, context: RequestContext): Promise<ReceiptsHeader | undefined> {
+  async #readHeader(
+    node: VerifiedNode,
+    place: ExpectedLocation,
+    context: RequestContext,
+  ): Promise<ReceiptsHeader | undefined> {
     const { hash, number } = place;
     const header = hash === undefined ? undefined : this.#headers.find({ ...place, hash }, context.view.heads);
     if (header !== undefined) {

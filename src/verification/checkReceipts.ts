@@ -2,8 +2,9 @@ import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
+import { isDeposit } from "./checkTransactions.ts";
+import { guarded } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import { guarded } from "./guarded.ts";
 import {
   bytesOf,
   dataOf,
@@ -16,7 +17,6 @@ import {
   listOf,
   numberOf,
 } from "./jsonFields.ts";
-import { isDeposit } from "./transactions.ts";
 
 /** What a block's header says of its receipts. Plain data: it goes to a thread. */
 export interface ReceiptsHeader {

@@ -5,8 +5,8 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
+import { guarded } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
-import { guarded } from "./guarded.ts";
 import { bytesOf, dataOf, type Fields, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
 const BLOB_TYPE = 3;
