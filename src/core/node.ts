@@ -55,17 +55,17 @@ export class NodeError extends RpcError {
 export class UnverifiedError extends NodeError {
   override readonly name = "UnverifiedError";
   readonly check: Check;
-  /** False if only another node's response can show whether this node is wrong. */
-  readonly isLie: boolean;
+  /** True if the response is certainly wrong. False if only another node's response can show that. */
+  readonly isCertain: boolean;
 
-  constructor(node: string, check: Check, isLie: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
+  constructor(node: string, check: Check, isCertain: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
     super("unverified", node, `${node}: the upstream response failed verification (${check})`, {
       status: 503,
       retryAfterSeconds: 1,
       ...options,
     });
     this.check = check;
-    this.isLie = isLie;
+    this.isCertain = isCertain;
   }
 }
 

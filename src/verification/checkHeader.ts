@@ -14,7 +14,7 @@ const HEADER_FIELDS = [
 const ADDED_FIELDS = ["hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals", "author"];
 const KNOWN_FIELDS: ReadonlySet<string> = new Set([...HEADER_FIELDS, ...ADDED_FIELDS]);
 
-/** Amsterdam: EIP-7928, then EIP-7843. */
+/** Header fields of the fork Amsterdam, in the order of their encoding: EIP-7928, then EIP-7843. */
 const ACCESS_LIST_HASH = "blockAccessListHash";
 const SLOT_NUMBER = "slotNumber";
 
@@ -22,7 +22,7 @@ const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined
   isAbsent(value) ? undefined : read(value);
 const hashOf = (value: unknown): Hash => bytesOf(value, 32);
 
-/** A block object's header. Throws MalformedField. */
+/** Parses the header of a block object. Throws MalformedField. */
 const parseHeader = (block: Fields): BlockHeader => {
   const fees = {
     baseFeePerGas: optional(block.baseFeePerGas, numberOf),
@@ -52,7 +52,7 @@ const parseHeader = (block: Fields): BlockHeader => {
   };
 };
 
-/** The fields of Amsterdam behind all others; they have no other place. */
+/** Encodes the fields of Amsterdam, which follow all other fields. BlockHeader does not have them. */
 const amsterdamFields = (block: Fields): Uint8Array[] => {
   const accessList = optional(block[ACCESS_LIST_HASH], hashOf);
   const slot = optional(block[SLOT_NUMBER], numberOf);
@@ -65,7 +65,7 @@ const amsterdamFields = (block: Fields): Uint8Array[] => {
 const hasUnknownFields = (block: Fields): boolean =>
   Object.keys(block).some((name) => !KNOWN_FIELDS.has(name) && !isAbsent(block[name]));
 
-/** Whether the hash of a block object is the hash of its header. */
+/** Checks that a block object's hash is the hash of its header. */
 export const checkHeader = (block: Fields): Finding => {
   try {
     const hash = hashOf(block.hash);

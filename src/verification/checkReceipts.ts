@@ -3,7 +3,7 @@ import { formatData, parseData } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
 import { isDeposit } from "./checkTransactions.ts";
-import { guarded } from "./failIfMalformed.ts";
+import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import {
   bytesOf,
@@ -18,14 +18,14 @@ import {
   numberOf,
 } from "./jsonFields.ts";
 
-/** What a block's header says of its receipts. Plain data: it goes to a thread. */
+/** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */
 export interface ReceiptsHeader {
   readonly hash: string;
   readonly number: bigint;
   readonly receiptsRoot: string;
   readonly logsBloom: string;
-  /** EIP-7778 changed what gas a receipt counts. */
-  readonly countsGas: boolean;
+  /** Whether `cumulativeGasUsed` is the sum of `gasUsed`. Since EIP-7778 it is not. */
+  readonly sumsGasUsed: boolean;
 }
 
 const DEPOSIT = "0x7e";
@@ -45,14 +45,14 @@ const logOf = (value: unknown): LogEntry => {
 const statusOf = ({ status, root }: Fields): Receipt["status"] =>
   isAbsent(status) ? bytesOf(root, 32) : numberOf(status) === 1n;
 
-/** Throws MalformedField. */
+/** Parses the fields of a receipt that its encoding needs. Throws MalformedField. */
 const parseReceipt = (fields: Fields): Receipt => ({
   type: isAbsent(fields.type) ? 0 : Number(numberOf(fields.type)),
   status: statusOf(fields),
   cumulativeGasUsed: numberOf(fields.cumulativeGasUsed),
   logs: listOf(fields.logs).map(logOf),
   logsBloom: parseData(bytesOf(fields.logsBloom, 256)),
-  // Before Canyon receipts of deposits have a nonce that the root does not cover.
+  // Before Canyon, the receipts root does not cover the nonce in the receipt of a deposit.
   ...(isDeposit(fields) &&
     !isAbsent(fields.depositReceiptVersion) && {
       depositNonce: numberOf(fields.depositNonce),
@@ -60,8 +60,8 @@ const parseReceipt = (fields: Fields): Receipt => ({
     }),
 });
 
-/** Whether the logs of a receipt name the receipt's own place, and count on from `firstLogIndex`. */
-const areLogsInPlace = (fields: Fields, firstLogIndex: bigint): boolean =>
+/** Whether the logs of a receipt have its block and transaction, and consecutive indexes from `firstLogIndex`. */
+const haveExpectedLocation = (fields: Fields, firstLogIndex: bigint): boolean =>
   listOf(fields.logs).every((item, at) => {
     const log = fieldsOf(item);
     return (
@@ -75,21 +75,21 @@ const areLogsInPlace = (fields: Fields, firstLogIndex: bigint): boolean =>
 
 const isBloomOf = (bloom: Uint8Array, { logs }: Receipt): boolean => Buffer.from(bloomOfLogs(logs)).equals(bloom);
 
-/** Whether one receipt has the bloom of its logs, and logs of its own place. */
+/** Checks one receipt: its bloom, and the block, transaction and index of its logs. */
 export const checkReceipt = (fields: Fields): Finding =>
-  guarded("receipts", () => {
+  failIfMalformed("receipts", () => {
     const receipt = parseReceipt(fields);
     const [first] = listOf(fields.logs);
     const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
-    const isRight = isBloomOf(receipt.logsBloom, receipt) && areLogsInPlace(fields, firstLogIndex);
-    return isRight ? passed("receipts") : failed("receipts");
+    const isExpected = isBloomOf(receipt.logsBloom, receipt) && haveExpectedLocation(fields, firstLogIndex);
+    return isExpected ? passed("receipts") : failed("receipts");
   });
 
-/** Whether a block's receipts make its receiptsRoot and its bloom, and are in their places. */
+/** Checks a block's receipts: receiptsRoot, bloom, and the block, transaction and index of each receipt and log. */
 export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader): Finding => {
   const hasDeposits = list.some((item) => isFields(item) && item.type === DEPOSIT);
   const check = hasDeposits ? "depositReceipts" : "receipts";
-  return guarded(check, () => {
+  return failIfMalformed(check, () => {
     const encoded: Uint8Array[] = [];
     const bloom = createBloom();
     let logIndex = 0n;
@@ -101,21 +101,21 @@ export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader):
       }
       const receipt = parseReceipt(fields);
       gasUsed += numberOf(fields.gasUsed);
-      const isInPlace =
+      const hasLocation =
         isSame(fields.blockHash, header.hash) &&
         isNumber(fields.blockNumber, header.number) &&
         isNumber(fields.transactionIndex, BigInt(index)) &&
-        (!header.countsGas || receipt.cumulativeGasUsed === gasUsed) &&
-        areLogsInPlace(fields, logIndex);
-      if (!isInPlace || !isBloomOf(receipt.logsBloom, receipt)) {
+        (!header.sumsGasUsed || receipt.cumulativeGasUsed === gasUsed) &&
+        haveExpectedLocation(fields, logIndex);
+      if (!hasLocation || !isBloomOf(receipt.logsBloom, receipt)) {
         return failed(check);
       }
       logIndex += BigInt(receipt.logs.length);
       orBloom(bloom, receipt.logsBloom);
       encoded.push(encodeReceipt(receipt));
     }
-    const isRight =
+    const isExpected =
       isSame(header.receiptsRoot, orderedTrieRoot(encoded)) && isSame(header.logsBloom, formatData(bloom));
-    return isRight ? passed(check) : failed(check);
+    return isExpected ? passed(check) : failed(check);
   });
 };

@@ -5,7 +5,7 @@ import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { DEPOSIT_TYPE } from "../ethereum/transaction.ts";
-import { guarded } from "./failIfMalformed.ts";
+import { failIfMalformed } from "./failIfMalformed.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, type Fields, fieldsOf, isAbsent, isSame, listOf, numberOf } from "./jsonFields.ts";
 
@@ -90,16 +90,16 @@ const ENCODERS = new Map<bigint, (fields: Fields) => Uint8Array>([
   [BigInt(DEPOSIT_TYPE), encodeRpcDeposit],
 ]);
 
-/** The EIP-2718 bytes of a transaction object; undefined where its type is not known. Throws MalformedField. */
+/** Encodes a transaction object as EIP-2718 bytes; undefined if its type is unknown. Throws MalformedField. */
 const encodeRpcTransaction = (fields: Fields): Uint8Array | undefined =>
-  // Nodes that do not know EIP-2718 give no type.
+  // Nodes from before EIP-2718 return no type.
   ENCODERS.get(isAbsent(fields.type) ? 0n : numberOf(fields.type))?.(fields);
 
 export const isDeposit = ({ type }: Fields): boolean => !isAbsent(type) && numberOf(type) === BigInt(DEPOSIT_TYPE);
 
-/** Whether the hash of a transaction object is the hash of its fields. */
+/** Checks that the hash of a transaction object is the hash of its fields. */
 export const checkTransactionHash = (fields: Fields): Finding =>
-  guarded("transactions", () => {
+  failIfMalformed("transactions", () => {
     const raw = encodeRpcTransaction(fields);
     if (raw === undefined) {
       return uncomputable("transactions");
@@ -107,14 +107,14 @@ export const checkTransactionHash = (fields: Fields): Finding =>
     return isSame(fields.hash, keccak256Hex(raw)) ? passed("transactions") : failed("transactions");
   });
 
-const isInPlace = (fields: Fields, index: number, block: Fields): boolean =>
+const hasExpectedLocation = (fields: Fields, index: number, block: Fields): boolean =>
   numberOf(fields.transactionIndex) === BigInt(index) &&
   isSame(fields.blockHash, dataOf(block.hash)) &&
   numberOf(fields.blockNumber) === numberOf(block.number);
 
-/** Whether full transactions of a block make its transactionsRoot and have their own hashes and places. */
+/** Checks a block's whole transactions: transactionsRoot, and the hash, block and index of each. */
 export const checkTransactions = (block: Fields): Finding =>
-  guarded("transactions", () => {
+  failIfMalformed("transactions", () => {
     const raws: Uint8Array[] = [];
     for (const [index, item] of listOf(block.transactions).entries()) {
       const fields = fieldsOf(item);
@@ -122,7 +122,7 @@ export const checkTransactions = (block: Fields): Finding =>
       if (raw === undefined) {
         return uncomputable("transactions");
       }
-      if (!isSame(fields.hash, keccak256Hex(raw)) || !isInPlace(fields, index, block)) {
+      if (!isSame(fields.hash, keccak256Hex(raw)) || !hasExpectedLocation(fields, index, block)) {
         return failed("transactions");
       }
       raws.push(raw);
@@ -132,13 +132,13 @@ export const checkTransactions = (block: Fields): Finding =>
 
 const EMPTY_ROOT: Hash = orderedTrieRoot([]);
 
-/** A list of hashes proves nothing but whether the block is empty. */
-export const fitsTransactionHashes = ({ transactions, transactionsRoot }: Fields): boolean =>
+/** Whether the block has no transactions exactly if its transactionsRoot is that of an empty list. A list of hashes has no root. */
+export const matchesEmptyRoot = ({ transactions, transactionsRoot }: Fields): boolean =>
   Array.isArray(transactions) && (transactions.length === 0) === isSame(transactionsRoot, EMPTY_ROOT);
 
-/** Whether the bytes of a transaction have that hash; `0x` is what some nodes say of one that they do not know. */
+/** Checks the hash of a transaction's bytes. Some nodes return `0x` for an unknown transaction, which passes. */
 export const checkRawTransaction = (raw: string, hash: string): Finding =>
-  guarded("transaction", () => {
+  failIfMalformed("transaction", () => {
     if (raw === "0x") {
       return passed("transaction");
     }
@@ -146,7 +146,7 @@ export const checkRawTransaction = (raw: string, hash: string): Finding =>
     if (isSame(hash, keccak256Hex(bytes))) {
       return passed("transaction");
     }
-    // From the pool, blob transactions come with their blobs.
+    // A blob transaction from the node's pool includes its blobs, which its hash does not cover.
     if (bytes[0] !== BLOB_TYPE) {
       return failed("transaction");
     }

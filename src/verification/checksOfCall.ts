@@ -1,18 +1,18 @@
 import type { RpcRequest } from "../core/rpcSource.ts";
 import { isHash, isQuantity } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
-import type { ExpectedLocation, Task } from "./checkBody.ts";
+import type { ExpectedLocation, ResponseChecks } from "./checkBody.ts";
 
-const isTag = (value: unknown): boolean => typeof value === "string" && !value.startsWith("0x");
+const isBlockTag = (value: unknown): boolean => typeof value === "string" && !value.startsWith("0x");
 
 const blockHashOf = (value: unknown): unknown =>
   typeof value === "object" && value !== null && "blockHash" in value ? value.blockHash : undefined;
 
 /**
- * Where a call says that its answer must be from: its first parameter is a block's number, hash, or `{blockHash}`. The last is
- * not held against a node where the number is known too: one that does not take this form is asked by number.
+ * Returns the block that the response must be of: the call's first parameter is a number, a hash, or `{blockHash}`.
+ * If the request has its block's number, `{blockHash}` is not compared: a node without EIP-1898 gets the number instead.
  */
-const blockPlace = ({ params: [first] }: Call, { block }: RpcRequest): ExpectedLocation => {
+const expectedLocation = ({ params: [first] }: Call, { block }: RpcRequest): ExpectedLocation => {
   const hash = block === undefined ? (blockHashOf(first) ?? first) : first;
   const number = block?.number ?? (isQuantity(first) && !isHash(first) ? BigInt(first) : undefined);
   return { ...(isHash(hash) && { hash }), ...(number !== undefined && { number }) };
@@ -23,22 +23,22 @@ const indexOf = ([, index]: readonly unknown[]): Pick<ExpectedLocation, "index">
 
 const transactionHash = ([first]: readonly unknown[]): string => String(first);
 
-const JSON_ALONE: Task = { kind: "json" };
+const JSON_ONLY: ResponseChecks = { kind: "json" };
 
-type MakeTask = (call: Call, question: RpcRequest, computes: boolean) => Task;
+type ChecksOf = (call: Call, request: RpcRequest, checksHashes: boolean) => ResponseChecks;
 
-const block: MakeTask = (call, question, computes) =>
-  // The block that is being built has no hash and no roots yet.
-  isTag(call.params[0]) ? JSON_ALONE : { kind: "block", place: blockPlace(call, question), computes };
-const transactionAt: MakeTask = (call, question, computes) =>
-  isTag(call.params[0])
-    ? JSON_ALONE
-    : { kind: "transaction", place: { ...blockPlace(call, question), ...indexOf(call.params) }, computes };
+const block: ChecksOf = (call, request, checksHashes) =>
+  // A pending block has no hash and no roots yet.
+  isBlockTag(call.params[0]) ? JSON_ONLY : { kind: "block", location: expectedLocation(call, request), checksHashes };
+const transactionAt: ChecksOf = (call, request, checksHashes) =>
+  isBlockTag(call.params[0])
+    ? JSON_ONLY
+    : { kind: "transaction", location: { ...expectedLocation(call, request), ...indexOf(call.params) }, checksHashes };
 
-const raw: MakeTask = ({ params }, _, computes) =>
-  computes ? { kind: "raw", hash: transactionHash(params) } : JSON_ALONE;
+const raw: ChecksOf = ({ params }, _, checksHashes) =>
+  checksHashes ? { kind: "raw", hash: transactionHash(params) } : JSON_ONLY;
 
-const TASKS = new Map<string, MakeTask>([
+const CHECKS_BY_METHOD = new Map<string, ChecksOf>([
   ["eth_getBlockByNumber", block],
   ["eth_getBlockByHash", block],
   ["eth_getHeaderByNumber", block],
@@ -47,21 +47,28 @@ const TASKS = new Map<string, MakeTask>([
   ["eth_getTransactionByBlockHashAndIndex", transactionAt],
   [
     "eth_getTransactionByHash",
-    ({ params }, _, computes) => ({ kind: "transaction", hash: transactionHash(params), place: {}, computes }),
+    ({ params }, _, checksHashes) => ({
+      kind: "transaction",
+      hash: transactionHash(params),
+      location: {},
+      checksHashes,
+    }),
   ],
   [
     "eth_getTransactionReceipt",
-    ({ params }, _, computes) => ({ kind: "receipt", hash: transactionHash(params), computes }),
+    ({ params }, _, checksHashes) => ({ kind: "receipt", hash: transactionHash(params), checksHashes }),
   ],
   [
     "eth_getBlockReceipts",
-    (call, question) =>
-      isTag(call.params[0]) ? JSON_ALONE : { kind: "receipts", place: blockPlace(call, question), header: undefined },
+    (call, request) =>
+      isBlockTag(call.params[0])
+        ? JSON_ONLY
+        : { kind: "receipts", location: expectedLocation(call, request), header: undefined },
   ],
   ["eth_getRawTransactionByHash", raw],
   ["debug_getRawTransaction", raw],
 ]);
 
-/** The checks of the response to a call. Every response must be JSON. */
-export const taskOf = (call: Call, question: RpcRequest, computes: boolean): Task =>
-  TASKS.get(call.method)?.(call, question, computes) ?? JSON_ALONE;
+/** Returns the checks of the response to a call. Every response must be JSON. */
+export const checksOfCall = (call: Call, request: RpcRequest, checksHashes: boolean): ResponseChecks =>
+  CHECKS_BY_METHOD.get(call.method)?.(call, request, checksHashes) ?? JSON_ONLY;

@@ -3,7 +3,7 @@ import { type Finding, failed } from "./findings.ts";
 import { MalformedField } from "./jsonFields.ts";
 
 /** Runs a check. A malformed field of the response is a failed check. */
-export const guarded = (check: Check, find: () => Finding): Finding => {
+export const failIfMalformed = (check: Check, find: () => Finding): Finding => {
   try {
     return find();
   } catch (error) {

@@ -8,17 +8,17 @@ const NUMBERS = ["blockNumber", "transactionIndex", "logIndex"];
 
 const isEqual = (log: Fields, expected: Fields): boolean => {
   const topics = listOf(log.topics);
-  const own = listOf(expected.topics);
+  const expectedTopics = listOf(expected.topics);
   return (
     isSame(log.address, bytesOf(expected.address, 20)) &&
-    topics.length === own.length &&
-    topics.every((topic, at) => isSame(topic, dataOf(own[at]))) &&
+    topics.length === expectedTopics.length &&
+    topics.every((topic, at) => isSame(topic, dataOf(expectedTopics[at]))) &&
     MEMBERS.every((name) => isSame(log[name], dataOf(expected[name]))) &&
     NUMBERS.every((name) => numberOf(log[name]) === numberOf(expected[name]))
   );
 };
 
-const isWanted = (log: Fields, filter: LogFilter): boolean =>
+const matchesFilter = (log: Fields, filter: LogFilter): boolean =>
   matchesLog(filter, {
     address: dataOf(log.address).toLowerCase(),
     topics: listOf(log.topics).map((topic) => dataOf(topic).toLowerCase()),
@@ -33,7 +33,7 @@ export const areLogsOfReceipts = (
   try {
     const expected = receipts
       .flatMap((receipt) => listOf(fieldsOf(receipt).logs).map(fieldsOf))
-      .filter((log) => isWanted(log, filter));
+      .filter((log) => matchesFilter(log, filter));
     return logs.length === expected.length && expected.every((log, at) => isEqual(fieldsOf(logs[at]), log));
   } catch (error) {
     if (error instanceof MalformedField) {
@@ -43,7 +43,7 @@ export const areLogsOfReceipts = (
   }
 };
 
-/** Whether the blooms of their blocks admit the logs; blocks without a known bloom admit all. */
+/** Whether each log is in the bloom of its block. Logs of blocks without a known bloom are not checked. */
 export const areLogsInBlooms = (logs: readonly unknown[], blooms: ReadonlyMap<string, Uint8Array>): boolean =>
   logs.every((item) => {
     const { blockHash, address, topics } = fieldsOf(item);

@@ -1,10 +1,10 @@
 import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
-import type { Task } from "./checkBody.ts";
+import type { ResponseChecks } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
 import type { FromVerifier, ToVerifier } from "./verifyMessages.ts";
 
-/** The findings of a thread, and the body, which may be in other memory than before. */
-export interface Verified {
+/** A thread's findings, and the body. The body may be in other memory than before. */
+export interface VerifiedBody {
   readonly findings: readonly Finding[];
   readonly body: Uint8Array;
 }
@@ -12,7 +12,7 @@ export interface Verified {
 /** Threads that verify responses. */
 export interface VerifyPool {
   /** Rejects if the thread ends, or if the response is too large. */
-  check(body: Uint8Array, task: Task): Promise<Verified>;
+  check(body: Uint8Array, checks: ResponseChecks): Promise<VerifiedBody>;
   close(): Promise<void>;
 }
 
@@ -20,17 +20,17 @@ const MAX_THREADS = 2;
 const MAX_HEAP_MIB = 512;
 /** A larger response could not be parsed in that heap. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Size of an envelope around a result. A buffer that is not larger belongs to one response only, and is moved. */
+/** Maximum size of the JSON-RPC members around a result. A buffer with no more slack holds one response and is moved, not copied. */
 const ENVELOPE_BYTES = 512;
 
-interface Waiting {
-  resolve(verified: Verified): void;
+interface PendingCheck {
+  resolve(verified: VerifiedBody): void;
   reject(error: Error): void;
 }
 
 interface Thread {
   readonly worker: WorkerThread<ToVerifier, FromVerifier>;
-  readonly waiting: Map<number, Waiting>;
+  readonly waiting: Map<number, PendingCheck>;
 }
 
 /** Returns the memory to transfer: a copy if the buffer is shared. */
@@ -54,17 +54,17 @@ export class VerifyThreads implements VerifyPool {
     this.#entry = entry;
   }
 
-  check(body: Uint8Array, task: Task): Promise<Verified> {
+  check(body: Uint8Array, checks: ResponseChecks): Promise<VerifiedBody> {
     if (this.#isClosed) {
       return Promise.reject(new Error("shutting down"));
     }
-    if (body.byteLength > MAX_BYTES && task.kind !== "json") {
-      return Promise.reject(new Error(`an answer of ${body.byteLength} bytes is too large to be verified`));
+    if (body.byteLength > MAX_BYTES && checks.kind !== "json") {
+      return Promise.reject(new Error(`a response of ${body.byteLength} bytes is too large to be verified`));
     }
     const thread = this.#leastBusy();
     const id = ++this.#lastId;
     const moved = movable(body);
-    const message: ToVerifier = { id, body: moved, task };
+    const message: ToVerifier = { id, body: moved, checks };
     return new Promise((resolve, reject) => {
       thread.waiting.set(id, { resolve, reject });
       thread.worker.post(message, [moved.buffer]);
@@ -75,7 +75,7 @@ export class VerifyThreads implements VerifyPool {
     this.#isClosed = true;
     const threads = [...this.#threads];
     for (const thread of threads) {
-      this.#lose(thread, new Error("shutting down"));
+      this.#onThreadLost(thread, new Error("shutting down"));
     }
     await Promise.all(threads.map(({ worker }) => worker.end()));
   }
@@ -95,7 +95,7 @@ export class VerifyThreads implements VerifyPool {
         entry: this.#entry,
         limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
         onMessage: (message) => this.#receive(thread, message),
-        onLost: (error) => this.#lose(thread, error),
+        onLost: (error) => this.#onThreadLost(thread, error),
       }),
       waiting: new Map(),
     };
@@ -113,7 +113,7 @@ export class VerifyThreads implements VerifyPool {
     }
   }
 
-  #lose(thread: Thread, error: Error): void {
+  #onThreadLost(thread: Thread, error: Error): void {
     this.#threads.delete(thread);
     for (const { reject } of thread.waiting.values()) {
       reject(error);
