@@ -17,6 +17,6 @@ export interface Shared {
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
-  /** Called if a node is suspended because it is of another chain. */
+  /** Called if a node is suspended because it serves another chain. */
   onWrongChain(error: Error): void;
 }

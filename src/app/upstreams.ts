@@ -30,7 +30,7 @@ export interface UpstreamsOptions {
   readonly maxResponseBytes?: number;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
-  /** Called if a node is suspended because it is of another chain. */
+  /** Called if a node is suspended because it serves another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
   /** The responses that are verified. Default: none. */

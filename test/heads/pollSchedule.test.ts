@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { nextPollMs, type PollSchedule } from "../../src/heads/pollSchedule.ts";
 
 /** A block of 2 s was seen at 10,000 by the last poll; somebody asked just now. */
-const rhythm = (more: Partial<PollSchedule> = {}): PollSchedule => ({
+const schedule = (more: Partial<PollSchedule> = {}): PollSchedule => ({
   blockTimeMs: 2_000,
-  touchedMs: 10_000,
+  lastRequestMs: 10_000,
   polledMs: 10_000,
   newHeadMs: 10_000,
-  foundAtOnce: false,
+  foundByFirstPoll: false,
   pushedMs: undefined,
   native: false,
   failing: false,
@@ -21,9 +21,9 @@ const CASES: readonly [string, Partial<PollSchedule>, number][] = [
   ["then every quarter of a block time", { polledMs: 12_000 }, 12_500],
   ["at least 250 ms apart", { polledMs: 12_000, blockTimeMs: 200 }, 12_250],
   ["less than 1 s apart", { polledMs: 30_000, blockTimeMs: 12_000 }, 30_900],
-  ["half a step earlier when the block was there at once", { foundAtOnce: true }, 11_750],
-  ["idle: once a block time", { touchedMs: -20_000 }, 12_000],
-  ["idle on a slow chain", { touchedMs: -20_000, blockTimeMs: 12_000 }, 22_000],
+  ["half a step earlier when the block was there at once", { foundByFirstPoll: true }, 11_750],
+  ["idle: once a block time", { lastRequestMs: -20_000 }, 12_000],
+  ["idle on a slow chain", { lastRequestMs: -20_000, blockTimeMs: 12_000 }, 22_000],
   ["native: once a block", { native: true, polledMs: 12_000, blockTimeMs: 200 }, 12_200],
   ["pushed heads: only after a silence of three blocks", { pushedMs: 10_000 }, 16_000],
   ["pushed heads of a fast chain: only after 5 s", { pushedMs: 10_000, blockTimeMs: 200 }, 15_000],
@@ -32,6 +32,6 @@ const CASES: readonly [string, Partial<PollSchedule>, number][] = [
 
 for (const [name, more, dueMs] of CASES) {
   test(`a node is asked for its head ${name}`, () => {
-    assert.equal(nextPollMs(rhythm(more), NOW_MS), dueMs);
+    assert.equal(nextPollMs(schedule(more), NOW_MS), dueMs);
   });
 }

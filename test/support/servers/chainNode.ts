@@ -70,7 +70,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
       return encoder.encode(JSON.stringify(block(tag)?.json ?? null));
     },
     probe: (calls, reach) => node.batch(calls, reach),
-    doubt: () => undefined,
+    requireIdentityCheck: () => undefined,
     confirm: async () => undefined,
     batch: (calls, reach) =>
       Promise.all(
