@@ -20,7 +20,7 @@ type PoolRetry = "never" | "otherNode" | "sameNodeLater";
 type ViewRetry = "never" | "newView" | "waitForView";
 
 export interface RetryRule {
-  /** What the cause means, as docs/retries.md shows it. */
+  /** The meaning of the cause, for the table in docs/retries.md. */
   readonly meaning: string;
   readonly node: NodeRetry;
   readonly pool: PoolRetry;
@@ -28,7 +28,7 @@ export interface RetryRule {
 }
 
 /**
- * Who retries what. Three policies are nested: the view's contains the pool's, and the pool's contains the node's.
+ * The retry rules of each cause. Three policies are nested: the view's contains the pool's, the pool's contains the node's.
  * The view also retries every error with the status 503 as `unavailable`.
  */
 export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {

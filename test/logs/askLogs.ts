@@ -13,7 +13,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     chain: "test",
     nodes,
     store: createMemoryStore(),
-    slots: createFairScheduler({ maxSpans: 32 }),
+    slots: createFairScheduler({ maxRanges: 32 }),
     retryDelayMs: 1,
     telemetry: createTelemetry({ level: "silent" }),
     ...options,
