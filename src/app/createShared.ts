@@ -22,7 +22,7 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
   return {
     memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
     redis: createRedis(cache, telemetry),
-    logSlots: createFairScheduler({ maxSpans: server.logSpans }),
+    logSlots: createFairScheduler({ maxRanges: server.logSpans }),
     webSockets: createWebSocketServer({
       ...server,
       metrics,

@@ -47,7 +47,7 @@ export interface Upstreams extends RpcSource {
   readonly heads: HeadTracker;
   readonly verifier: Verifier;
   /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
-  readonly quiet: RpcSource;
+  readonly background: RpcSource;
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
   /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
@@ -62,7 +62,7 @@ class ChainUpstreams implements Upstreams {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracking;
   readonly verifier: Verifier;
-  readonly quiet: RpcSource;
+  readonly background: RpcSource;
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
   readonly #telemetry: Telemetry;
@@ -81,16 +81,16 @@ class ChainUpstreams implements Upstreams {
     this.heads = this.#createHeads();
     this.ready = this.#waitForHead();
     this.#identity.start();
-    this.quiet = this.#createPool();
+    this.background = this.#createPool();
   }
 
   get genesis(): Upstreams["genesis"] {
     return { chainId: this.#identity.chainId ?? 0n, hash: this.#identity.genesis };
   }
 
-  request(question: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     this.heads.markActive();
-    return this.quiet.request(question, context);
+    return this.background.request(request, context);
   }
 
   async close(): Promise<void> {
@@ -172,7 +172,7 @@ class ChainUpstreams implements Upstreams {
   #waitForHead(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const { signal } = this.#ending;
-    // A rejection is for those who wait. Without them it must not end the process.
+    // A rejection without a listener would end the process.
     promise.catch(() => undefined);
     promise.finally(this.heads.subscribe(() => resolve())).catch(() => undefined);
     signal.addEventListener("abort", () => reject(new Error(`chain "${this.#options.chain}": closed`)), { once: true });

@@ -69,7 +69,7 @@ export class UnverifiedError extends NodeError {
   }
 }
 
-/** The part of a request's context that a node needs: who waits for the response, and until when. */
+/** The part of a request's context that a node needs: the client's abort signal, its deadline, and its trace id. */
 export type Reach = Pick<RequestContext, "signal" | "deadlineMs" | "traceparent">;
 
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */

@@ -25,7 +25,7 @@ type LogsRetry = "never" | "otherNode" | "nextRound" | "split";
 type ViewRetry = "never" | "newView" | "waitForView";
 
 export interface RetryRule {
-  /** What the cause means, as docs/retries.md shows it. */
+  /** The meaning of the cause, for the table in docs/retries.md. */
   readonly meaning: string;
   readonly node: NodeRetry;
   readonly pool: PoolRetry;
@@ -34,8 +34,8 @@ export interface RetryRule {
 }
 
 /**
- * Who retries what. The policies are nested: the view's contains the pool's, and the pool's contains the node's. For
- * eth_getLogs the view's contains only that of logs. The view also retries every error with the status 503 as `unavailable`.
+ * The retry rules of each cause. The policies are nested: the view's contains the pool's, and the pool's contains the node's.
+ * For eth_getLogs the view's contains only that of logs. The view also retries every error with the status 503 as `unavailable`.
  */
 export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
   missingBlock: {

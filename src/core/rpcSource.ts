@@ -3,7 +3,7 @@ import type { BlockId } from "./heads.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
-/** A call with resolved tags and defaults. It contains what nodes and caches need to know. */
+/** A call with resolved tags and defaults, and the facts that nodes and caches need. */
 export interface RpcRequest extends Call {
   readonly retention: RetentionClass;
   /** Canonical JSON text of the parameters without the block. Two requests have equal texts only if they mean the same. */

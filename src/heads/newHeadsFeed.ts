@@ -25,7 +25,7 @@ export const followNewHeads = ({ onHeader, onState, ...options }: NewHeadsOption
     onResult: (result) => {
       const header = parseSealedBlock(result);
       if (header) {
-        subscription.restored();
+        subscription.resetBackoff();
         setConnected(true);
         onHeader(header);
       }

@@ -43,7 +43,7 @@ export const createFillTimestamps = (): FillTimestamps => {
     const timestamps = new Map<string, string>();
     const missing = new Set<string>();
     for (const log of logs) {
-      if (log.timed || timestamps.has(log.hash)) {
+      if (log.hasTimestamp || timestamps.has(log.hash)) {
         continue;
       }
       const timestamp = readRing(context.view.heads, log) ?? cached.get(log.hash);

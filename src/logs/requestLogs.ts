@@ -30,8 +30,8 @@ const request = async (
   context: RequestContext,
   onBytes: CountBytes | undefined,
 ): Promise<Uint8Array> => {
-  const question: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
-  const { body } = await node.request(question, context);
+  const rpcRequest: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
+  const { body } = await node.request(rpcRequest, context);
   if (body instanceof Uint8Array) {
     onBytes?.(body.length);
     return body;

@@ -17,7 +17,7 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     name: spec.name,
     retention: spec.kind,
     atPending: spec.pending ? "view" : "node",
-    answer: async (input) => {
+    handle: async (input) => {
       const values = parseParams(input.call.params, spec.params);
       const parameter = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);
       const read: BlockReadInput = { spec, values, position, parameter };
@@ -38,15 +38,15 @@ export const blockRead = (spec: BlockReadSpec): Method => {
       if (resolved.kind !== "recent") {
         return spec.kind === "state" ? readAt(resolved).catch(throwUnknownBlock) : readAt(resolved);
       }
-      const answer = await retryOnBranchChange(input.chain, context, (current) => {
+      const response = await retryOnBranchChange(input.chain, context, (current) => {
         const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
         return reads.request(requestAtBlock(read, block), current);
       });
       // The block is in the view, so that `null` is wrong.
-      if (spec.nullIsError && isNull(answer)) {
+      if (spec.nullIsError && isNull(response)) {
         throw headerNotFound();
       }
-      return answer;
+      return response;
     },
   };
 };

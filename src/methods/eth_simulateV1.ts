@@ -26,7 +26,7 @@ export const eth_simulateV1: Method = {
   name: "eth_simulateV1",
   retention: "computed",
   atPending: "view",
-  answer: async (input) => {
+  handle: async (input) => {
     const { chain, call, context } = input;
     const { execution } = chain;
     if (execution === undefined) {
@@ -37,8 +37,8 @@ export const eth_simulateV1: Method = {
       return onNode(input, "its state is the node's");
     }
     try {
-      const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
-      return await (base.pending ? withPendingMode(base.pending, answer) : answer);
+      const response = execution.simulator.simulate(call.paramsText, base.run, context.signal);
+      return await (base.pending ? withPendingMode(base.pending, response) : response);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode(input, "cannot be executed here");
@@ -58,9 +58,11 @@ const callOfNode = (call: Call): Call => {
 const onNode = async (input: MethodInput, detail: string): Promise<RpcResponse> => {
   const { pending } = input.context.view;
   const call = callOfNode(input.call);
-  const answering = forwarded({ ...input, call });
-  const answer = await (call.params[1] === "pending" && pending ? withPendingMode(pending.mode, answering) : answering);
-  return { ...answer, status: { fwd: "bypass", detail } };
+  const forwarding = forwarded({ ...input, call });
+  const response = await (call.params[1] === "pending" && pending
+    ? withPendingMode(pending.mode, forwarding)
+    : forwarding);
+  return { ...response, status: { fwd: "bypass", detail } };
 };
 
 interface Base {
@@ -78,8 +80,8 @@ const baseOf = async (
     throw invalidParams("missing value for required argument 0: payload");
   }
   const text = elementAt(call.paramsText, 1);
-  const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
-  const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
+  const parameter: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
+  const block = parseBlockNumberOrTagOrHash(parameter ?? "latest", "block");
   const hint: PrefetchHint | undefined =
     call.paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
 
@@ -102,12 +104,12 @@ const baseOf = async (
     }
     case "final":
     case "recent":
-    case "unknown":
+    case "outsideRing":
     case "hash":
       return { run: await sealedExecutionBase({ chain, context }, execution, resolved, hint) };
     case "aboveHead":
       throw headerNotFound();
-    case "unsaid":
+    case "tagUnavailable":
       return undefined;
   }
 };

@@ -20,7 +20,7 @@ export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Hand
   const handlers = new Map(
     table.map((method): [string, Handler<RequestContext, RpcResponse>] => [
       method.name,
-      (call, context) => method.answer({ chain, call, context }),
+      (call, context) => method.handle({ chain, call, context }),
     ]),
   );
   return {

@@ -36,19 +36,19 @@ export interface Chain {
   readonly execution:
     | {
         readonly simulator: Simulator;
-        stateAt(block: BlockId, wish?: PrefetchHint): StateSource;
+        stateAt(block: BlockId, hint?: PrefetchHint): StateSource;
       }
     | undefined;
   /** Whether a simulation on the pending block has the block's number or the next. */
   readonly pendingNumber: "same" | "next";
-  /** The pending nonce is not lower than the node's own. */
+  /** Whether the pending nonce is raised to the node's own (`pending.askNodeNonce`). */
   readonly askNodeNonce: boolean;
   /** Raises `nonce` above the sender's consecutive transactions that a node accepted through any replica. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** Records that a node accepted this raw transaction. */
-  accepted(raw: string): void;
+  recordSubmitted(raw: string): void;
 }
 
 /** One call, with everything that a method may use. */
@@ -74,15 +74,15 @@ export type RetentionLabel =
   | "computed"
   | "never";
 
-/** What answers at `pending`: the view if there is one, or the node. `none`: the method has no block parameter. */
+/** The source of responses at `pending`: the view if there is one, or the node. `none`: the method has no block parameter. */
 export type PendingBehaviour = "view" | "node" | "none";
 
-/** One entry of the table. */
+/** One entry of the method table. */
 export interface Method {
   readonly name: string;
   readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
-  answer(input: MethodInput): Promise<RpcResponse>;
+  handle(input: MethodInput): Promise<RpcResponse>;
 }
 
 /** Forwards a call unchanged. It is never cached, coalesced or retried. */

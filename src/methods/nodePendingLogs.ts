@@ -23,7 +23,7 @@ export const nodePendingLogs = async (
   heads: Heads,
 ): Promise<readonly Uint8Array[]> => {
   const call = createCall("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }]);
-  const answer = await chain.reads
+  const response = await chain.reads
     .request({ ...call, retention: "never", canonicalParams: canonicalLogFilter(filter) }, context)
     .catch((error: unknown) => {
       if (error instanceof NodeError) {
@@ -31,10 +31,10 @@ export const nodePendingLogs = async (
       }
       throw error;
     });
-  if (!(answer?.body instanceof Uint8Array)) {
+  if (!(response?.body instanceof Uint8Array)) {
     return [];
   }
-  const logs: unknown = JSON.parse(decoder.decode(answer.body));
+  const logs: unknown = JSON.parse(decoder.decode(response.body));
   if (!Array.isArray(logs)) {
     return [];
   }

@@ -48,7 +48,7 @@ class NodePool implements RpcSource {
     }
     const [node] = this.#rank(request, context.view);
     if (!node) {
-      throw unavailable("no node has answered yet");
+      throw unavailable("no node has responded yet");
     }
     return node.request(request, context);
   }

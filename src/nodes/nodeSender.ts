@@ -94,7 +94,7 @@ export class NodeSender {
     for (const { method } of calls) {
       this.#metrics.upstreamCalls.inc({ ...this.#labels, method: methodLabel(method) });
     }
-    this.#breaker.started();
+    this.#breaker.begin();
     health.recordStart();
     const startedMs = performance.now();
     try {
@@ -133,7 +133,7 @@ export class NodeSender {
 
   #recordFailure(error: unknown, startedMs: number, { signal }: Reach): void {
     if (signal.aborted) {
-      this.#breaker.ended();
+      this.#breaker.release();
       return;
     }
     if (error instanceof NodeError && isFault(error)) {

@@ -47,7 +47,7 @@ export class PoolRead {
     }
     const [best] = ranked;
     if (!best) {
-      throw unavailable("no node has answered yet");
+      throw unavailable("no node has responded yet");
     }
     return { node: best, next: undefined, isRepeated: true };
   }
@@ -83,7 +83,7 @@ export class PoolRead {
     if (this.#fallback) {
       return this.#fallback;
     }
-    throw this.#lastError ?? unavailable("no node has answered");
+    throw this.#lastError ?? unavailable("no node has responded");
   }
 
   /** Returns why the response is not usable; undefined if it is. */

@@ -7,25 +7,26 @@ import type { NodeResponse } from "./nodeResponse.ts";
 import type { NodeUrl } from "./nodeUrl.ts";
 import type { HttpReply } from "./postJson.ts";
 
-export interface OutcomesOptions {
+export interface ReplyReaderOptions {
+  /** Name of the node, for errors. */
   readonly name: string;
   readonly endpoint: Pick<NodeUrl, "redact">;
-  /** Whether an answer's id, status and error object are checked. */
+  /** Whether the id, the status and the error object of a reply are checked. */
   readonly verifies: boolean;
 }
 
-/** What a node's HTTP answers mean. */
-export interface Outcomes {
-  /** The result of the call with that id, or the node's error. */
-  of(answer: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError;
-  noAnswer(kind: NodeErrorKind, message: string, retryAfterSeconds?: number): NodeError;
+/** Turns the HTTP replies of one node into results or errors. */
+export interface ReplyReader {
+  /** Returns the result of the call with that id, or the error. `response` is undefined if the reply is not JSON-RPC. */
+  read(response: NodeResponse | undefined, http: HttpReply, id: number): Uint8Array | NodeError;
+  createError(kind: NodeErrorKind, message: string, retryAfterSeconds?: number): NodeError;
 }
 
-const MAX_TOLD_BYTES = 200;
-/** A date from a wrong clock must not take a node away for days. */
+const MAX_QUOTED_BYTES = 200;
+/** Limit of Retry-After. A date from a wrong clock must not disable a node for days. */
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/** Seconds, or a date (RFC 9110 section 10.2.3). */
+/** Parses Retry-After, which is seconds or a date, into seconds. Source: RFC 9110, section 10.2.3. */
 export const parseRetryAfter = (header: string | undefined): number | undefined => {
   if (header === undefined) {
     return undefined;
@@ -47,11 +48,11 @@ interface ErrorObject {
   readonly code: number;
   readonly message: string;
   readonly data?: unknown;
-  /** It has the members of a JSON-RPC error object, and can be passed on as it is. */
-  readonly isWhole: boolean;
+  /** Whether it has all members of a JSON-RPC error object. Its text is then forwarded unchanged. */
+  readonly isComplete: boolean;
 }
 
-/** Undefined where the text is no JSON. */
+/** Parses a node's error object. Returns undefined if the text is not JSON. */
 const parseError = (text: string): ErrorObject | undefined => {
   let error: unknown;
   try {
@@ -59,20 +60,20 @@ const parseError = (text: string): ErrorObject | undefined => {
   } catch {
     return undefined;
   }
-  // Some providers give a text in place of the object.
+  // Some providers return a string instead of the object.
   const { code, message, data } = Object(typeof error === "string" ? { message: error } : error);
   return {
     code: typeof code === "number" ? code : CODES.SERVER,
     message: typeof message === "string" ? message : "error without a message",
     ...(data !== undefined && { data }),
-    isWhole: Number.isInteger(code) && typeof message === "string",
+    isComplete: Number.isInteger(code) && typeof message === "string",
   };
 };
 
-const OBJECT_OR_LIST = /^\s*[[{]/;
+const STARTS_AS_JSON = /^\s*[[{]/;
 
-export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): Outcomes => {
-  const noAnswer: Outcomes["noAnswer"] = (kind, message, retryAfterSeconds) => {
+export const createReplyReader = ({ name, endpoint, verifies }: ReplyReaderOptions): ReplyReader => {
+  const noAnswer: ReplyReader["createError"] = (kind, message, retryAfterSeconds) => {
     const status = STATUSES[kind];
     const seconds = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
     const code =
@@ -84,14 +85,14 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
     });
   };
 
-  const nodesOwn = (error: Uint8Array, http: HttpReply): NodeError => {
+  const nodeError = (error: Uint8Array, http: HttpReply): NodeError => {
     const text = asText(error);
-    const clean = endpoint.redact(text);
-    const parsed = parseError(clean);
+    const redacted = endpoint.redact(text);
+    const parsed = parseError(redacted);
     if (parsed === undefined) {
       return verifies ? new UnverifiedError(name, "json", true) : noAnswer("invalidAnswer", "unreadable error");
     }
-    const { code, message, data, isWhole } = parsed;
+    const { code, message, data, isComplete: isWhole } = parsed;
     const kind = errorKind(
       code,
       typeof data === "string" && !data.startsWith("0x") ? `${message} ${data}` : message,
@@ -102,45 +103,45 @@ export const createOutcomes = ({ name, endpoint, verifies }: OutcomesOptions): O
       code,
       data,
       ...(http.status === 429 && { status: 429, retryAfterSeconds: seconds ?? 1 }),
-      ...(isWhole && { text: clean === text ? error : Buffer.from(clean) }),
+      ...(isWhole && { text: redacted === text ? error : Buffer.from(redacted) }),
     });
   };
 
-  /** The node gave no JSON-RPC response: an error page, an empty body, something cut off. */
-  const notJsonRpc = ({ status, body, retryAfter }: HttpReply): NodeError => {
-    const text = asText(body.subarray(0, MAX_TOLD_BYTES));
-    if (verifies && status === 200 && OBJECT_OR_LIST.test(text)) {
+  /** Creates the error of a reply that is not JSON-RPC: an error page, an empty or an incomplete body. */
+  const invalidReply = ({ status, body, retryAfter }: HttpReply): NodeError => {
+    const text = asText(body.subarray(0, MAX_QUOTED_BYTES));
+    if (verifies && status === 200 && STARTS_AS_JSON.test(text)) {
       return new UnverifiedError(name, "json", true);
     }
     return noAnswer(
       errorKind(undefined, status === 200 ? "" : text, status),
-      status === 200 ? "the answer is no JSON-RPC response" : `HTTP status ${status}`,
+      status === 200 ? "the body is not a JSON-RPC response" : `HTTP status ${status}`,
       parseRetryAfter(retryAfter),
     );
   };
 
-  /** An error of the whole request may come without an id (JSON-RPC 2.0, section 5). */
-  const isOfId = (answer: NodeResponse, id: number): boolean =>
-    answer.id === String(id) || ("error" in answer && answer.id === "null");
+  /** Whether a response has the id. The error of a whole request may have the id `null` (JSON-RPC 2.0, section 5). */
+  const hasId = (response: NodeResponse, id: number): boolean =>
+    response.id === String(id) || ("error" in response && response.id === "null");
 
   return {
-    noAnswer,
-    of: (answer, http, id) => {
-      if (answer === undefined) {
-        return notJsonRpc(http);
+    createError: noAnswer,
+    read: (response, http, id) => {
+      if (response === undefined) {
+        return invalidReply(http);
       }
-      if (verifies && !isOfId(answer, id)) {
+      if (verifies && !hasId(response, id)) {
         return new UnverifiedError(name, "id", true);
       }
-      if ("error" in answer) {
-        return nodesOwn(answer.error, http);
+      if ("error" in response) {
+        return nodeError(response.error, http);
       }
       const isGood = http.status >= 200 && http.status < 300;
-      return verifies && !isGood ? new UnverifiedError(name, "status", true) : answer.result;
+      return verifies && !isGood ? new UnverifiedError(name, "status", true) : response.result;
     },
   };
 };
 
-/** The results of a batch are small: each is read to its end. */
+/** Checks that each result of a batch is JSON. The results of a batch are small, so that each is scanned whole. */
 export const checkJson = (name: string, outcome: Uint8Array | NodeError): Uint8Array | NodeError =>
   outcome instanceof NodeError || isJson(outcome) ? outcome : new UnverifiedError(name, "json", true);

@@ -78,7 +78,7 @@ export class FilterChanges {
     this.#logs = logs;
   }
 
-  /** Reads what a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
+  /** Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
   async read(filter: StoredFilter, context: RequestContext): Promise<FilterChange | undefined> {
     const { id, store, cursor } = filter;
     const { query, last, version } = cursor;

@@ -14,7 +14,7 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     chain: "test",
     nodes,
     store: createMemoryStore(),
-    slots: createFairScheduler({ maxSpans: 32 }),
+    slots: createFairScheduler({ maxRanges: 32 }),
     clock: { nowMs: () => 0, sleep: () => setImmediate() },
     telemetry: createTelemetry({ level: "silent" }),
     ...options,

@@ -27,7 +27,7 @@ test("each log's place is found, whatever else it holds and however it is writte
   for (const space of [undefined, 2]) {
     const found = scan(logs, space);
     assert.deepEqual(
-      found.map(({ block, index, timed }) => [block, index, timed]),
+      found.map(({ block, index, hasTimestamp: timed }) => [block, index, timed]),
       [
         [5, 0, false],
         [5, 1, true],
@@ -43,7 +43,7 @@ test("what is kept is scanned again, with timestamps filled in and unknown field
   const logs = [log(5, 0), log(5, 1, { blockTimestampMs: "0x3e8" }), log(6, 0, { blockTimestamp: "0x9" })];
   const kept = joinLogs(scan(logs), new Map([[hash, "0x7"]]));
   const again = scanLogs(kept);
-  assert.ok(again.every(({ timed }) => timed));
+  assert.ok(again.every(({ hasTimestamp: timed }) => timed));
   assert.deepEqual(JSON.parse(Buffer.from(formatList([joinLogs(again)])).toString()), [
     log(5, 0, { blockTimestamp: "0x7" }),
     log(5, 1, { blockTimestampMs: "0x3e8", blockTimestamp: "0x7" }),

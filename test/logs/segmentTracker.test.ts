@@ -7,7 +7,7 @@ import { createHeads } from "../support/builders/heads.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 const HEADS = createHeads({ latest: 600n, finalized: 383n });
-const LIMITS = { memoryBlocks: 10_000, spanBlocks: 256 };
+const LIMITS = { memoryBlocks: 10_000, rangeBlocks: 256 };
 const HASH = `0x${"ab".repeat(32)}`;
 
 const answer = (...blocks: readonly number[]) => ({
@@ -54,17 +54,17 @@ test("what is held is counted until it is sent or let go; what was let go is loo
   const tracked = track();
   const { pieces } = tracked;
   pieces.claimRange(0, LIMITS)?.complete(answer(5, 130, 131));
-  const bytes = pieces.heldBytes;
+  const bytes = pieces.bufferedBytes;
   pieces.evictBefore(0);
   assert.equal(states(tracked), "buffered stored missing missing");
-  assert.ok(pieces.heldBytes > 0 && pieces.heldBytes < bytes);
+  assert.ok(pieces.bufferedBytes > 0 && pieces.bufferedBytes < bytes);
   await pieces.lookUpAgain(1);
-  assert.equal(pieces.heldBytes, bytes);
+  assert.equal(pieces.bufferedBytes, bytes);
   for (const index of [0, 1]) {
-    pieces.sent(index);
+    pieces.markSent(index);
   }
   assert.equal(states(tracked), "sent sent missing missing");
-  assert.equal(pieces.heldBytes, 0);
+  assert.equal(pieces.bufferedBytes, 0);
 });
 
 test("pieces that are in the store are found, and a lost span's are missing again", async () => {
@@ -73,8 +73,8 @@ test("pieces that are in the store are found, and a lost span's are missing agai
   const tracked = track(store);
   await tracked.pieces.lookUp();
   assert.equal(states(tracked), "buffered buffered missing missing");
-  assert.equal(tracked.pieces.found.segments, 2);
-  assert.deepEqual([...tracked.pieces.found.from], ["memory"]);
+  assert.equal(tracked.pieces.firstLookup.segments, 2);
+  assert.deepEqual([...tracked.pieces.firstLookup.from], ["memory"]);
   const span = tracked.pieces.claimRange(2, LIMITS);
   assert.equal(states(tracked), "buffered buffered fetching missing");
   span?.discard();

@@ -31,7 +31,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
     chainId: 901n,
     reads: source,
     nodes: source,
-    accepted: () => {},
+    recordSubmitted: () => {},
     advanceNonce: async (_sender: string, nonce: bigint) => nonce,
     askNodeNonce: false,
     subscribe: () => () => {},
@@ -51,7 +51,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
       },
     },
   };
-  await method.answer({ chain, call: createCall(name, params), context });
+  await method.handle({ chain, call: createCall(name, params), context });
   const [question] = asked;
   assert.ok(question);
   return { ...question, text: Buffer.from(question.paramsText).toString(), refreshes };

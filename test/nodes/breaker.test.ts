@@ -12,7 +12,7 @@ test("it opens after failures in a row, lets one probe through after a while, an
     onChange: (open) => changes.push(open),
   });
   const fail = () => {
-    breaker.started();
+    breaker.begin();
     breaker.failed();
   };
   fail();
@@ -27,15 +27,15 @@ test("it opens after failures in a row, lets one probe through after a while, an
   assert.equal(breaker.available, false, "an answer that was on its way says nothing");
   nowMs = 100;
   assert.equal(breaker.available, true);
-  breaker.started();
+  breaker.begin();
   assert.equal(breaker.available, false, "one probe at a time");
   breaker.failed();
   assert.equal(breaker.available, false);
   nowMs = 200;
-  breaker.started();
-  breaker.ended();
+  breaker.begin();
+  breaker.release();
   assert.equal(breaker.available, true, "a probe whose caller left decided nothing");
-  breaker.started();
+  breaker.begin();
   breaker.succeeded();
   assert.equal(breaker.available, true);
   assert.deepEqual(changes, [true, false]);

@@ -87,7 +87,7 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     chain: "bench",
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
-    slots: createFairScheduler({ maxSpans: 32 }),
+    slots: createFairScheduler({ maxRanges: 32 }),
     spansPerNode: () => options.spansPerNode,
     telemetry: createTelemetry({ level: "silent" }),
   });
