@@ -23,8 +23,8 @@ const isAboveView = ({ block }: RpcResponse, heads: Heads): boolean =>
 const isInView = (response: RpcResponse, heads: Heads): boolean =>
   response.verified !== false && !isAboveView(response, heads);
 
-const aboveView = ({ node = "a node" }: RpcResponse): NodeError =>
-  new NodeError("otherBranch", node, `header not found: ${node} answers of a block above the served head`, {
+const outsideView = ({ node = "a node" }: RpcResponse): NodeError =>
+  new NodeError("otherBranch", node, `header not found: ${node} answers of a block that is not served`, {
     code: CODES.SERVER,
   });
 
@@ -38,7 +38,8 @@ const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is
  * Sends a request in the context's view. If the nodes have left the view's branch, or return a block above it, heads are
  * refreshed. The request is then retried in the new view. So a response is true in a view that was served while the request
  * ran. The client's next request at `latest` does not read an older head. While heads do not follow, a response of another
- * branch, or of a block above the served head, is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
+ * branch, or of a block above the served head, is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the
+ * causes and the limits.
  */
 export const retryOnBranchChange = async (
   { heads }: Pick<Chain, "heads">,
@@ -54,23 +55,28 @@ export const retryOnBranchChange = async (
     if (response && isInView(response, current.view.heads)) {
       return response;
     }
-    const next = await heads.refresh().catch(() => undefined);
-    if (response && next && hasBlockOf(next, response)) {
+    const next = await refreshedView(heads, current);
+    if (response && isAccepted(response, current, next)) {
       return response;
     }
-    const isMoved = isOtherHead(next, current);
-    if (isMoved && views < maxViews) {
+    if (next && views < maxViews) {
       views += 1;
-    } else if (response && !isAboveView(response, current.view.heads)) {
-      return response;
     } else {
-      await waitOrThrow(response ? aboveView(response) : error, delays, context, clock);
+      await waitOrThrow(response ? outsideView(response) : error, delays, context, clock);
     }
-    if (isMoved) {
-      current = { ...context, view: { heads: next } };
-    }
+    current = next ?? current;
   }
 };
+
+/** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
+const refreshedView = async (heads: Chain["heads"], context: RequestContext): Promise<RequestContext | undefined> => {
+  const next = await heads.refresh().catch(() => undefined);
+  return isOtherHead(next, context) ? { ...context, view: { heads: next } } : undefined;
+};
+
+/** Whether a response that is not in the view is returned. A block above the view must be in the next view. */
+const isAccepted = (response: RpcResponse, { view }: RequestContext, next: RequestContext | undefined): boolean =>
+  next ? hasBlockOf(next.view.heads, response) : !isAboveView(response, view.heads);
 
 /** Returns the response, or the error if it is retried. Throws any other error. */
 const attempt = async (
