@@ -2,7 +2,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
 import type { RequestContext, RpcResponse, RpcSource } from "./rpcSource.ts";
 
-/** The meaning of a node's error. docs/reference/providers.md, Order of classification, has the rules. */
+/** The meaning of a node's error. The rules are in docs/reference/providers.md, Order of classification. */
 export type NodeErrorKind =
   | "billing"
   | "rateLimited"

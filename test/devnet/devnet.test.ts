@@ -48,7 +48,7 @@ const FEES = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1n, gas: 500
 const signed = (devnet: Devnet, nonce: number, transaction: { to?: Hex; data?: Hex; value?: bigint } = {}) =>
   alice.signTransaction({ type: "eip1559", chainId: devnet.chainId, nonce, ...FEES, to: bob.address, ...transaction });
 
-/** Header of a block after a message, from the feed alone (docs/reference/flashblocks.md). */
+/** Header of a block after a message, from the feed alone (docs/reference/flashblocks.md, Block hash). */
 const headerAfter = (base: FlashblockBase, message: Flashblock, raws: readonly Uint8Array[]): BlockHeader => ({
   parentHash: base.parent_hash,
   miner: base.fee_recipient,

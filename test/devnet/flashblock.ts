@@ -2,7 +2,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import { formatQuantity, type Hash, type Hex, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import type { Receipt } from "../../src/ethereum/receipt.ts";
 
-/** Versions of the metadata, as in flashblocks.md 1.3; `i` is Subblocks. */
+/** Versions of the metadata (docs/reference/flashblocks.md, Metadata); `i` is Subblocks. */
 export type MetadataGeneration = "a" | "b" | "c" | "d" | "e" | "f" | "i";
 export type FeedEncoding = "text" | "brotli" | "binary";
 
@@ -105,7 +105,7 @@ export const formatMetadata = (generation: MetadataGeneration, source: MetadataS
   }
 };
 
-/** Subblocks promise no hashes and no roots of the state (flashblocks.md 1.9). */
+/** Removes the hashes and state roots, which Subblocks need not contain (docs/reference/flashblocks.md, Subblocks). */
 export const withoutRoots = (diff: FlashblockDiff): FlashblockDiff => ({
   ...diff,
   state_root: ZERO_HASH,

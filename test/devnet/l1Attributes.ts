@@ -31,7 +31,7 @@ const word = (parts: readonly (readonly [at: number, size: number, value: bigint
   return formatData(bytes);
 };
 
-/** Gives L1Block its values, which the node charges L1 and operator fees by. flashblocks.md 3.2. */
+/** Writes the fee parameters into the storage of L1Block (docs/reference/op-stack.md, L1 attributes). */
 export const prepareL1Block = async (anvil: Anvil): Promise<void> => {
   const slots: readonly (readonly [number, Hex])[] = [
     [1, word([[0, 32, L1_BASE_FEE]])],

@@ -6,8 +6,8 @@ import { parseTooLarge, type TooLarge } from "../../src/logs/rangeTooLarge.ts";
 const parse = (message: string, code = -32000, data?: unknown): TooLarge | undefined =>
   parseTooLarge(new NodeError("other", "node", message, { code, data }));
 
-/** peers.md 6.2, with the numbers as providers write them. */
-const TOLD: readonly (readonly [string, TooLarge, unknown?])[] = [
+/** Messages of providers (docs/reference/providers.md, Log ranges and results), each with its parsed limit. */
+const MESSAGES: readonly (readonly [string, TooLarge, unknown?])[] = [
   [
     "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x64, 0xc8]",
     { what: "results", range: { from: 100n, to: 200n } },
@@ -71,7 +71,7 @@ const TOLD: readonly (readonly [string, TooLarge, unknown?])[] = [
 ];
 
 test("every message of a provider is read with its number and its hint", () => {
-  for (const [message, expected, data] of TOLD) {
+  for (const [message, expected, data] of MESSAGES) {
     assert.deepEqual(parse(message, -32000, data), expected, message);
   }
 });

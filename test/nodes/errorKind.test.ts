@@ -4,7 +4,7 @@ import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { isMissingBlock } from "../../src/core/retryCause.ts";
 import { errorKind, isRetryable } from "../../src/nodes/errorKind.ts";
 
-/** Texts of peers.md 6.2 and 6.3; code, message, HTTP status. */
+/** Code, message and HTTP status of errors, by kind (docs/reference/providers.md, Order of classification). */
 const CASES: Record<string, readonly [number | undefined, string, number?][]> = {
   tooLarge: [
     [-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit"],
