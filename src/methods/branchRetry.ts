@@ -1,9 +1,11 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import { deriveContext } from "../core/deriveContext.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 
@@ -41,17 +43,48 @@ const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is
  * branch, or of a block above the served head, is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the
  * causes and the limits.
  */
-export const retryOnBranchChange = async (
-  { heads }: Pick<Chain, "heads">,
+export const retryOnBranchChange = (
+  chain: Pick<Chain, "heads">,
   context: RequestContext,
-  request: (context: RequestContext) => Promise<RpcResponse>,
+  request: (context: RequestContext) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
+): Awaitable<RpcResponse> => {
+  const first = firstResponse(request, context);
+  const isFinished = !(first instanceof Promise) && isInView(first, context.view.heads);
+  return isFinished ? first : retryFrom(first, { chain, context, request, clock });
+};
+
+/** Returns an error as a rejected promise, so that it is retried like a later one. */
+const firstResponse = (
+  request: (context: RequestContext) => Awaitable<RpcResponse>,
+  context: RequestContext,
+): Awaitable<RpcResponse> => {
+  try {
+    return request(context);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+};
+
+interface RetriedRequest {
+  readonly chain: Pick<Chain, "heads">;
+  readonly context: RequestContext;
+  readonly request: (context: RequestContext) => Awaitable<RpcResponse>;
+  readonly clock: Clock;
+}
+
+/** Awaits the first response, and retries it. */
+const retryFrom = async (
+  first: Awaitable<RpcResponse>,
+  { chain: { heads }, context, request, clock }: RetriedRequest,
 ): Promise<RpcResponse> => {
   const { maxViews, delaysMs } = RETRY_LIMITS.view;
   const delays = delaysMs.values();
   let current = context;
+  let send = (): Awaitable<RpcResponse> => first;
   for (let views = 1; ; ) {
-    const { response, error } = await attempt(request, current);
+    const { response, error } = await attempt(send);
+    send = () => request(current);
     if (response && isInView(response, current.view.heads)) {
       return response;
     }
@@ -71,7 +104,7 @@ export const retryOnBranchChange = async (
 /** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
 const refreshedView = async (heads: Chain["heads"], context: RequestContext): Promise<RequestContext | undefined> => {
   const next = await heads.refresh().catch(() => undefined);
-  return isOtherHead(next, context) ? { ...context, view: { heads: next } } : undefined;
+  return isOtherHead(next, context) ? deriveContext(context, { view: { heads: next } }) : undefined;
 };
 
 /** Whether a response that is not in the view is returned. A block above the view must be in the next view. */
@@ -80,11 +113,10 @@ const isAccepted = (response: RpcResponse, { view }: RequestContext, next: Reque
 
 /** Returns the response, or the error if it is retried. Throws any other error. */
 const attempt = async (
-  request: (context: RequestContext) => Promise<RpcResponse>,
-  context: RequestContext,
+  send: () => Awaitable<RpcResponse>,
 ): Promise<{ readonly response?: RpcResponse; readonly error?: unknown }> => {
   try {
-    return { response: await request(context) };
+    return { response: await send() };
   } catch (error) {
     throwUnlessRetried(error);
     return { error };

@@ -18,7 +18,7 @@ export const byHashRead = (spec: ByHashRead): Method => {
     name: spec.name,
     retention: spec.retention,
     atPending: "view",
-    handle: async (input) => {
+    handle: (input) => {
       const { pending } = input.context.view;
       if (pending === undefined || pending.blocksFrom !== "view") {
         return sealed.handle(input);
