@@ -1,6 +1,6 @@
 import { Pool } from "undici";
 import { NodeError } from "../core/node.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
@@ -20,7 +20,7 @@ export interface NodeClientOptions {
   readonly onLost?: () => void;
 }
 
-interface SendOptions {
+export interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
@@ -42,7 +42,7 @@ const SINGLE_ID = 1;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
-  call.paramsText,
+  paramsTextOf(call),
   Buffer.from("}"),
 ];
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Reply } from "../../src/jsonrpc/call.ts";
+import { paramsTextOf, type Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { readChunks } from "../support/clients/readChunks.ts";
@@ -9,11 +9,12 @@ import { readTranscripts, type TranscriptStep } from "../support/clients/transcr
 const dispatch = createDispatch<undefined, Reply>({
   lookup: () => undefined,
   /** `fail` fails. Any other method returns the text of its params unchanged. */
-  forward: async ({ method, paramsText }) => {
+  forward: async (call) => {
+    const { method } = call;
     if (method === "fail") {
       throw new RpcError(-32000, "failed");
     }
-    return { body: paramsText };
+    return { body: paramsTextOf(call) };
   },
   maxBatch: 100,
   maxResponseBytes: 1_000_000,
