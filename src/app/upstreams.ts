@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Check } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
@@ -42,12 +42,12 @@ export interface UpstreamsOptions {
 }
 
 /** The nodes of one chain. */
-export interface Upstreams extends RpcSource {
+export interface Upstreams extends NodeSource {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracker;
   readonly verifier: Verifier;
   /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
-  readonly quiet: RpcSource;
+  readonly quiet: NodeSource;
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
   /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
@@ -62,7 +62,7 @@ class ChainUpstreams implements Upstreams {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracking;
   readonly verifier: Verifier;
-  readonly quiet: RpcSource;
+  readonly quiet: NodeSource;
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
   readonly #telemetry: Telemetry;
@@ -179,7 +179,7 @@ class ChainUpstreams implements Upstreams {
     return promise;
   }
 
-  #createPool(): RpcSource {
+  #createPool(): NodeSource {
     const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
     const { metrics } = this.#telemetry;
     return createNodePool(this.nodes, {

@@ -89,11 +89,11 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
         if (entry !== undefined && isValid(entry, retention, heads)) {
           count(retention, "memory");
           observeAge(entry);
-          return Promise.resolve(entry);
+          return entry;
         }
         const absentAnswer = RETENTION[retention].cachesNull ? findAbsent(question, heads) : undefined;
         if (absentAnswer !== undefined) {
-          return Promise.resolve(absentAnswer);
+          return absentAnswer;
         }
       }
       return readOrFetch(key, question, context);

@@ -55,7 +55,7 @@ export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: He
       const variants = [block, fullBlock].filter(isInUse);
       const context = contextOf(heads);
       for (const question of [receipts, ...(variants.length > 0 ? variants : [block])]) {
-        source.request(question, context).catch((err: unknown) => {
+        Promise.try(() => source.request(question, context)).catch((err: unknown) => {
           // The next client's request retries.
           log.debug({ err, method: question.method }, "head prefetch failed");
         });

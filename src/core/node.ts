@@ -1,6 +1,6 @@
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
-import type { RequestContext, RpcResponse, RpcSource } from "./rpcSource.ts";
+import type { NodeSource, RequestContext, RpcResponse } from "./rpcSource.ts";
 
 /** The meaning of a node's error. docs/reference/providers.md, Order of classification, has the rules. */
 export type NodeErrorKind =
@@ -73,7 +73,7 @@ export class UnverifiedError extends NodeError {
 export type Reach = Pick<RequestContext, "signal" | "deadlineMs" | "traceparent">;
 
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
-export interface Node extends RpcSource {
+export interface Node extends NodeSource {
   readonly name: string;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;

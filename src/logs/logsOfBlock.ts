@@ -1,3 +1,4 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
@@ -100,6 +101,11 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     }
     const owner = { clientId: context.clientId, query: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
-    return fetchBlock(key, hash, filter, { ...context, owner, filterHash, countBytes: () => undefined });
+    return fetchBlock(key, hash, filter, {
+      ...deriveContext(context, {}),
+      owner,
+      filterHash,
+      countBytes: () => undefined,
+    });
   };
 };

@@ -1,8 +1,10 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import { deriveContext } from "../core/deriveContext.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { retryCause } from "../nodes/errorKind.ts";
 import type { Chain } from "./method.ts";
@@ -32,19 +34,37 @@ const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is
  * ran. The client's next request at `latest` does not read an older head. While heads do not follow, a response of another
  * branch is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
  */
-export const retryOnBranchChange = async (
-  { heads }: Pick<Chain, "heads">,
+export const retryOnBranchChange = (
+  chain: Pick<Chain, "heads">,
   context: RequestContext,
-  request: (context: RequestContext) => Promise<RpcResponse>,
+  request: (context: RequestContext) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
+): Awaitable<RpcResponse> => {
+  const first = request(context);
+  const isFinished = !(first instanceof Promise) && isInView(first, context.view.heads);
+  return isFinished ? first : retryFrom(first, { chain, context, request, clock });
+};
+
+interface RetriedRequest {
+  readonly chain: Pick<Chain, "heads">;
+  readonly context: RequestContext;
+  readonly request: (context: RequestContext) => Awaitable<RpcResponse>;
+  readonly clock: Clock;
+}
+
+/** Awaits the first response, and retries it. */
+const retryFrom = async (
+  first: Awaitable<RpcResponse>,
+  { chain: { heads }, context, request, clock }: RetriedRequest,
 ): Promise<RpcResponse> => {
   const { maxViews, delaysMs } = RETRY_LIMITS.view;
   const delays = delaysMs.values();
+  let response: Awaitable<RpcResponse> | undefined = first;
   let current = context;
   for (let views = 1; ; ) {
     const outcome: { response?: RpcResponse; error?: unknown } = {};
     try {
-      outcome.response = await request(current);
+      outcome.response = await (response ?? request(current));
       if (isInView(outcome.response, current.view.heads)) {
         return outcome.response;
       }
@@ -52,12 +72,13 @@ export const retryOnBranchChange = async (
       throwUnlessRetried(error);
       outcome.error = error;
     }
+    response = undefined;
     const next = await heads.refresh().catch(() => undefined);
     if (outcome.response && next && hasBlockOf(next, outcome.response)) {
       return outcome.response;
     }
     if (views < maxViews && isOtherHead(next, current)) {
-      current = { ...context, view: { heads: next } };
+      current = deriveContext(context, { view: { heads: next } });
       views += 1;
     } else if (outcome.response) {
       return outcome.response;

@@ -18,7 +18,7 @@ export const byHashRead = (spec: ByHashRead): Method => {
     name: spec.name,
     retention: spec.retention,
     atPending: "view",
-    answer: async (input) => {
+    answer: (input) => {
       const { pending } = input.context.view;
       if (pending === undefined || pending.blocksFrom !== "view") {
         return sealed.answer(input);

@@ -19,7 +19,7 @@ const read = blockRead({
 /** The node's pool may have transactions that were not sent through forebay. If the node fails, its nonce counts as zero. */
 const onNode = async ({ chain, context }: MethodInput, address: string): Promise<RpcResponse | undefined> => {
   const request = { ...createCall(name, [address, "pending"]), retention: "never", canonicalParams: "" } as const;
-  return chain.reads.request(request, context).catch(() => undefined);
+  return Promise.try(() => chain.reads.request(request, context)).catch(() => undefined);
 };
 
 /**

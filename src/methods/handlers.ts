@@ -25,7 +25,7 @@ export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Hand
   );
   return {
     lookup: (method) => handlers.get(method),
-    forward: async (call, context) => {
+    forward: (call, context) => {
       if (isRefusedMethod(call.method, allowed)) {
         throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${call.method} is not allowed here`);
       }

@@ -1,11 +1,12 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
@@ -17,7 +18,7 @@ export interface Chain {
   /** The cache, in front of request coalescing, in front of the nodes. */
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
-  readonly nodes: RpcSource;
+  readonly nodes: NodeSource;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;
@@ -82,7 +83,7 @@ export interface Method {
   readonly name: string;
   readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
-  answer(input: MethodInput): Promise<RpcResponse>;
+  answer(input: MethodInput): Awaitable<RpcResponse>;
 }
 
 /** Forwards a call unchanged. It is never cached, coalesced or retried. */

@@ -18,7 +18,7 @@ export const plainRead = ({ name, params, retention, blockField }: PlainRead): M
   name,
   retention,
   atPending: "none",
-  answer: async ({ chain, call, context }) => {
+  answer: ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const canonicalParams = JSON.stringify([name, values]);
     const question = { ...createCall(name, values), retention, canonicalParams, ...(blockField && { blockField }) };

@@ -20,7 +20,7 @@ export interface NodeClientOptions {
   readonly onLost?: () => void;
 }
 
-interface SendOptions {
+export interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly traceparent?: string | undefined;

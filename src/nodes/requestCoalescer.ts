@@ -1,6 +1,6 @@
 import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { asText } from "../json/asText.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
@@ -43,7 +43,7 @@ const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestCo
 };
 
 /** Coalesces identical reads that are in flight at the same time into one request to the source. */
-export const coalesced = (source: RpcSource): RpcSource => {
+export const coalesced = (source: NodeSource): NodeSource => {
   const inFlight = new Map<string, InFlightRequest>();
 
   const remove = (key: string, request: InFlightRequest): void => {

@@ -1,3 +1,4 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
@@ -67,7 +68,7 @@ const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
 /** Reads a filter's logs of one block by its hash. */
 const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, context: RequestContext) => {
   const view = { heads: withoutBlock(block, context.view.heads) };
-  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, { ...context, view }));
+  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, deriveContext(context, { view })));
 };
 
 /** Reads the changes of polled filters. */

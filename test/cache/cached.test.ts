@@ -102,8 +102,8 @@ test("a stream is passed through", async () => {
 test("an error is passed on and not kept", async () => {
   const node = countingSource(() => Promise.reject(new Error("no")));
   const { source } = wrap(node);
-  await assert.rejects(source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
-  await assert.rejects(source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
+  await assert.rejects(async () => source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
+  await assert.rejects(async () => source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
   assert.equal(node.requests, 2);
 });
 

@@ -36,7 +36,7 @@ const fetchedAfter = (
   const heads = createHeads({ latest: 10 });
   const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
   for (const name of asked) {
-    warm.request(requestsOf(heads)[name], createContext({ heads })).catch(() => {});
+    Promise.try(() => warm.request(requestsOf(heads)[name], createContext({ heads }))).catch(() => {});
   }
   fetched.length = 0;
   nowMs += agoMs;

@@ -6,7 +6,7 @@ import { longestWaitsMs } from "../../docs/retriesTable.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { RETRY_LIMITS } from "../../src/core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcSource } from "../../src/core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
 import { createNodePool } from "../../src/nodes/nodePool.ts";
@@ -112,7 +112,7 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
     heads: heads.current(),
     deadlineMs: Number.POSITIVE_INFINITY,
   });
-  return { clock, chain, request, context, pool, node: chainNodes[0] as RpcSource };
+  return { clock, chain, request, context, pool, node: chainNodes[0] as NodeSource };
 };
 
 const ignore = () => undefined;
@@ -125,7 +125,7 @@ const sleptMs = async (script: Script): Promise<{ node: number; pool: number; vi
   await pool.pool.request(pool.request, pool.context).catch(ignore);
   const view = start(script);
   const request = (context: RequestContext) => view.pool.request(view.request, context);
-  await retryOnBranchChange(view.chain, view.context, request, view.clock).catch(ignore);
+  await Promise.try(() => retryOnBranchChange(view.chain, view.context, request, view.clock)).catch(ignore);
   return { node: node.clock.sleptMs, pool: pool.clock.sleptMs, view: view.clock.sleptMs };
 };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError } from "../../src/core/node.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../../src/core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createHeads } from "../support/builders/heads.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
@@ -14,7 +14,7 @@ const createHeld = () => {
     answer: (text: string) => void;
     fail: (error: Error) => void;
   }[] = [];
-  const source: RpcSource = {
+  const source: NodeSource = {
     request: (question, context) => {
       const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
       asked.push({

@@ -56,7 +56,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   });
   const server = createServer();
   server.on("upgrade", (request, socket, head) =>
-    webSockets.accept(request, socket, head, (body, { subscriber, onAnswered, signal, clientId }) =>
+    webSockets.accept(request, socket, head, async (body, { subscriber, onAnswered, signal, clientId }) =>
       dispatch(body, { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId }),
     ),
   );
