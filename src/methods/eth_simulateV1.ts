@@ -3,7 +3,7 @@ import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { MustForwardError } from "../evm/evmWorkers.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import { elementAt } from "../json/members.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
 import type { RunBase } from "../simulation/simulator.ts";
@@ -37,7 +37,7 @@ export const eth_simulateV1: Method = {
       return onNode(input, "its state is the node's");
     }
     try {
-      const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
+      const answer = execution.simulator.simulate(paramsTextOf(call), base.run, context.signal);
       return await (base.pending ? withPendingMode(base.pending, answer) : answer);
     } catch (error) {
       if (error instanceof MustForwardError) {
@@ -73,15 +73,16 @@ const baseOf = async (
   { chain, call, context }: MethodInput,
   execution: NonNullable<Chain["execution"]>,
 ): Promise<Base | undefined> => {
-  const payload = elementAt(call.paramsText, 0);
+  const paramsText = paramsTextOf(call);
+  const payload = elementAt(paramsText, 0);
   if (payload === undefined) {
     throw invalidParams("missing value for required argument 0: payload");
   }
-  const text = elementAt(call.paramsText, 1);
+  const text = elementAt(paramsText, 1);
   const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
   const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
   const hint: PrefetchHint | undefined =
-    call.paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
+    paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
 
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);

@@ -1,6 +1,6 @@
 import { Pool } from "undici";
 import { NodeError } from "../core/node.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
 import { checkJson, createOutcomes, type Outcomes, parseRetryAfter } from "./outcome.ts";
@@ -42,7 +42,7 @@ const SINGLE_ID = 1;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
-  call.paramsText,
+  paramsTextOf(call),
   Buffer.from("}"),
 ];
 

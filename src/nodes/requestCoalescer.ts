@@ -21,9 +21,11 @@ const isShared = (question: RpcRequest, context: RequestContext): boolean =>
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
-const keyOf = ({ method, paramsText, block, retention, nullIsError }: RpcRequest, { heads }: View): string => {
+const keyOf = (request: RpcRequest, { heads }: View): string => {
+  const { method, params, paramsText, block, retention, nullIsError } = request;
   const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : block?.hash;
-  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${asText(paramsText)}`;
+  const text = paramsText === undefined ? JSON.stringify(params) : asText(paramsText);
+  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${text}`;
 };
 
 /** Waits for the shared response, up to the deadline of this client. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Reply } from "../../src/jsonrpc/call.ts";
+import { paramsTextOf, type Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { readChunks } from "../support/clients/readChunks.ts";
@@ -11,11 +11,12 @@ const folder = new URL("../transcripts/jsonrpc/", import.meta.url);
 const dispatch = createDispatch<undefined, Reply>({
   lookup: () => undefined,
   /** `fail` fails; anything else is answered with its own params, as their text came. */
-  forward: async ({ method, paramsText }) => {
+  forward: async (call) => {
+    const { method } = call;
     if (method === "fail") {
       throw new RpcError(-32000, "failed");
     }
-    return { body: paramsText };
+    return { body: paramsTextOf(call) };
   },
   maxBatch: 100,
   maxResponseBytes: 1_000_000,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RpcRequest } from "../../src/core/rpcSource.ts";
-import { createCall } from "../../src/jsonrpc/call.ts";
+import { createCall, paramsTextOf } from "../../src/jsonrpc/call.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { isRefusedMethod } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
@@ -54,7 +54,7 @@ const ask = async (name: string, params: readonly unknown[], refreshed = heads) 
   await method.answer({ chain, call: createCall(name, params), context });
   const [question] = asked;
   assert.ok(question);
-  return { ...question, text: Buffer.from(question.paramsText).toString(), refreshes };
+  return { ...question, text: Buffer.from(paramsTextOf(question)).toString(), refreshes };
 };
 
 test("names are unique", () => {
