@@ -24,7 +24,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
   --help, --version
 
-SIGHUP or a change of the file applies the new configuration. SIGTERM drains the process and ends it.
+SIGHUP or a changed file applies the new configuration. SIGTERM drains the process and ends it.
 Environment variables set the same options: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS and so on.
 `;
 
