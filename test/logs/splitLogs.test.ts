@@ -253,6 +253,18 @@ test("logs by block hash: found, empty, unknown", async () => {
   });
 });
 
+test("logs by the hash of a block that a reorganisation replaced are returned", async () => {
+  const chain = chainOf(300);
+  const other = createFakeChain(
+    chain.slice(200).map(({ logs }) => logs),
+    { base: chain.slice(0, 200), fork: "other" },
+  );
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
+  const blockHash = other[252]?.hash ?? "0x";
+  const answer = await createSplit([createFakeLogNode({ chain: other })]).request(ANY, { blockHash }, context);
+  assert.deepEqual(await readLogs(answer), plainScan(other, ANY, range(252, 252)));
+});
+
 test("a span that memory has no room for is made smaller, down to parts of a segment", async () => {
   const data = `0x${"ab".repeat(12_000)}` as const;
   const chain = createFakeChain(Array.from({ length: 1_920 }, () => [{ address: fakeAddress(1), topics: [], data }]));

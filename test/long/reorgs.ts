@@ -58,6 +58,7 @@ export const long = async ({
       answers: total("answers"),
       hits: total("hits"),
       views: total("views"),
+      slowest: replicas.map(({ slowest }) => slowest),
       untrue: untrue.length,
       kinds: countKinds(untrue),
       examples: untrue.slice(0, 3),

@@ -34,6 +34,8 @@ export interface RecordedReplica {
   readonly answers: number;
   readonly hits: number;
   readonly views: number;
+  /** The answer that took longest. */
+  readonly slowest: { readonly method: string; readonly tookMs: number };
   ask(question: ViewQuestion): Promise<void>;
   /** The answers since the last check that no view makes true. */
   check(truth: BlockTruth): readonly Untrue[];
@@ -60,6 +62,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
   let answers: RecordedAnswer[] = [];
   let [count, hits, viewCount] = [0, 0, 1];
+  let slowest = { method: "", tookMs: 0 };
   heads.subscribe((change) => {
     views.push({ fromMs: performance.now(), heads: change.heads });
     viewCount++;
@@ -84,11 +87,20 @@ export const recordReplica = (service: Service): RecordedReplica => {
     get views() {
       return viewCount;
     },
+    get slowest() {
+      return slowest;
+    },
     ask: async (question) => {
+      const call = callOf(question);
       const startMs = performance.now();
-      const { result, text, cacheStatus } = await ask(service.url, callOf(question));
-      answers.push({ question, startMs, endMs: performance.now(), result, text, cacheStatus });
+      const { result, text, cacheStatus } = await ask(service.url, call);
+      const endMs = performance.now();
+      answers.push({ question, startMs, endMs, result, text, cacheStatus });
       count++;
+      const tookMs = Math.round(endMs - startMs);
+      if (tookMs > slowest.tookMs) {
+        slowest = { method: call.method, tookMs };
+      }
       if (cacheStatus.startsWith("forebay; hit")) {
         hits++;
       }
