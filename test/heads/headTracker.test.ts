@@ -42,7 +42,7 @@ const setUp = async (t: TestContext, { nodes = 1, finality = "node", firstChain,
   return { clock, telemetry, chain, identity, heads, changes, node, nodes: all };
 };
 
-/** Mines in fake time. `each` is called every `stepMs`. */
+/** Advances fake time by `totalMs`, with a block every `blockMs`. Calls `each` every `stepMs`. */
 const run = async (
   { clock, chain }: { clock: ReturnType<typeof createFakeClock>; chain: FakeChain },
   totalMs: number,
@@ -61,7 +61,7 @@ const run = async (
 
 const hashes = (blocks: readonly { hash: string }[]) => blocks.map(({ hash }) => hash);
 
-test("an idle chain of 2 s costs at most 50 calls a minute, from the first minute on", async (t) => {
+test("an idle chain with 2 s blocks needs at most 50 calls a minute, from the first minute on", async (t) => {
   const setup = await setUp(t, { height: 5_000 });
   for (let minute = 0; minute < 4; minute += 1) {
     const before = minute === 0 ? 0 : setup.node.calls;
@@ -73,7 +73,7 @@ test("an idle chain of 2 s costs at most 50 calls a minute, from the first minut
 });
 
 for (const blockMs of [200, 2_000, 12_000]) {
-  test(`asked, a head is served within 1 s of the node having it, with blocks of ${blockMs} ms`, async (t) => {
+  test(`with clients and ${blockMs} ms blocks, a node's new head is served within 1 s`, async (t) => {
     const setup = await setUp(t, { height: 300, secondsPerBlock: blockMs / 1000 });
     let behindMs = 0;
     await run(setup, 60_000, blockMs, () => {
@@ -82,19 +82,22 @@ for (const blockMs of [200, 2_000, 12_000]) {
       behindMs = isServed || blockMs === 200 ? 0 : behindMs + 100;
       assert.ok(behindMs <= 1_000, `${behindMs} ms behind`);
     });
-    assert.ok(Math.abs(setup.heads.blockTimeMs - blockMs) < blockMs / 5, `measured ${setup.heads.blockTimeMs}`);
+    assert.ok(
+      Math.abs(setup.heads.blockTimeMs - blockMs) < blockMs / 5,
+      `measured block time ${setup.heads.blockTimeMs}`,
+    );
     const served = setup.changes.flatMap(({ to }) => to.map(({ number }) => number));
     assert.deepEqual(
       served,
       [...served].sort((a, b) => Number(a - b)),
-      "every block once, in order",
+      "every block is published once, in order",
     );
     const { latest } = setup.heads.current() ?? {};
     assert.ok(latest && setup.chain.latest.number - latest.number <= 2n);
   });
 }
 
-test("a reorganisation is published with what it replaced and what came", async (t) => {
+test("a reorganisation is published with the replaced and the new blocks", async (t) => {
   const setup = await setUp(t, { height: 50 });
   await run(setup, 4_000, 2_000, () => setup.heads.markActive());
   await setup.heads.refresh();
@@ -108,7 +111,7 @@ test("a reorganisation is published with what it replaced and what came", async 
   assert.match(await setup.telemetry.registry.metrics(), /forebay_reorgs_total\{chain="test"\} 1/);
 });
 
-test("a reorganisation at the same height, to a shorter chain, and of everything is followed", async (t) => {
+test("the served chain follows a reorganisation at the same height, to a shorter chain, and of all blocks", async (t) => {
   const setup = await setUp(t, { height: 40, finality: { depth: 5 } });
   await run(setup, 10_000, 2_000, () => setup.heads.markActive());
   for (const [depth, count] of [
@@ -128,7 +131,7 @@ test("a reorganisation at the same height, to a shorter chain, and of everything
   assert.equal(setup.identity.genesis, other.blocks[0]?.hash);
 });
 
-test("a chain that begins anew far below what is held is followed", async (t) => {
+test("the served chain follows a chain that restarts far below it", async (t) => {
   const setup = await setUp(t, { height: 20_000 });
   const other = createFakeChain({ seed: "other", height: 3 });
   setup.node.chain = other;
@@ -137,7 +140,7 @@ test("a chain that begins anew far below what is held is followed", async (t) =>
   assert.equal(setup.identity.genesis, other.blocks[0]?.hash);
 });
 
-test("a node that lags, is restarted, or answers height 0 does not take the head back", async (t) => {
+test("a node that lags, restarts, or reports height 0 does not move the head back", async (t) => {
   const setup = await setUp(t, { height: 30 });
   await run(setup, 4_000, 2_000, () => setup.heads.markActive());
   const { latest } = await setup.heads.refresh();
@@ -157,7 +160,7 @@ test("a node that lags, is restarted, or answers height 0 does not take the head
   assert.equal(setup.changes.filter(({ from }) => from.length > 0).length, 1);
 });
 
-test("of several nodes the highest head is served; a slower one on an old branch changes nothing", async (t) => {
+test("the highest head of several nodes is served, and a lower head on an old branch has no effect", async (t) => {
   const setup = await setUp(t, { height: 30, nodes: 2 });
   const [, second] = setup.nodes as [ChainNode, ChainNode];
   second.chain = createFakeChain({ height: 30 });
@@ -170,7 +173,7 @@ test("of several nodes the highest head is served; a slower one on an old branch
   assert.equal(setup.heads.current()?.latest.hash, second.chain.latest.hash);
 });
 
-test("after a silence the blocks between are read; after a long one the ring begins anew", async (t) => {
+test("missed blocks are read, and after too many of them a new ring starts", async (t) => {
   const setup = await setUp(t, { height: 30 });
   setup.chain.mine(700);
   await setup.heads.refresh();
@@ -182,7 +185,7 @@ test("after a silence the blocks between are read; after a long one the ring beg
   assert.equal(setup.heads.current()?.oldest, setup.chain.latest.number - 1n);
 });
 
-test("while somebody asks, the ring fills quickly, with whole headers of the newest 256", async (t) => {
+test("with clients, the ring fills quickly, with full headers of the newest 256 blocks", async (t) => {
   const setup = await setUp(t, { height: 2_000 });
   await run(setup, 60_000, 2_000, () => setup.heads.markActive());
   const heads = setup.heads.current();
@@ -196,7 +199,7 @@ test("while somebody asks, the ring fills quickly, with whole headers of the new
   assert.equal(heads.header(heads.latest.number - 256n), undefined);
 });
 
-test("safe and finalized come from the node, never go back, and are not guessed", async (t) => {
+test("safe and finalized are read from the node, never move back, and are never estimated", async (t) => {
   const setup = await setUp(t, { height: 30 });
   await run(setup, 14_000, 2_000, () => setup.heads.markActive());
   const { safe, finalized } = setup.heads.current() ?? {};
@@ -210,7 +213,7 @@ test("safe and finalized come from the node, never go back, and are not guessed"
   assert.deepEqual(setup.heads.current()?.finalized, finalized);
 });
 
-test("an operator's own depth moves with the head, also before the ring reaches it", async (t) => {
+test("finality by depth follows the head, even before the ring reaches that depth", async (t) => {
   const setup = await setUp(t, { height: 500, finality: { depth: 64 } });
   await run(setup, 1_000, 100_000, () => setup.heads.markActive());
   assert.equal(setup.heads.current()?.finalized?.hash, setup.chain.blocks[500 - 64]?.hash);
@@ -219,7 +222,7 @@ test("an operator's own depth moves with the head, also before the ring reaches 
   assert.equal(heads?.finalized?.number, heads && heads.latest.number - 64n);
 });
 
-test("refresh is shared and ends after 500 ms; next waits for one change", async (t) => {
+test("concurrent refreshes share requests and end after 500 ms, and next waits for one change", async (t) => {
   const setup = await setUp(t, { height: 30 });
   const before = setup.node.calls;
   const next = setup.heads.next(new AbortController().signal);
@@ -232,13 +235,13 @@ test("refresh is shared and ends after 500 ms; next waits for one change", async
   const slow = setup.heads.refresh();
   await setup.clock.advance(500);
   assert.equal((await slow).latest.hash, setup.chain.latest.hash);
-  const left = new AbortController();
-  const never = setup.heads.next(left.signal);
-  left.abort();
+  const leaving = new AbortController();
+  const never = setup.heads.next(leaving.signal);
+  leaving.abort();
   await assert.rejects(never);
 });
 
-test("a head far ahead that its node has no more is given up, and its chain is followed again", async (t) => {
+test("a head far ahead is dropped once its node does not have it, and the node's chain is served again", async (t) => {
   for (const nodes of [1, 2]) {
     const setup = await setUp(t, { height: 30, nodes });
     await run(setup, 4_000, 2_000, () => setup.heads.markActive());
@@ -246,7 +249,7 @@ test("a head far ahead that its node has no more is given up, and its chain is f
     ahead.mine(3_000);
     setup.node.chain = ahead;
     await setup.heads.refresh();
-    assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "nothing speaks against it");
+    assert.equal(setup.heads.current()?.latest.hash, ahead.latest.hash, "no node contradicts it");
     setup.node.chain = setup.chain;
     await run(setup, 6_000, 2_000, () => setup.heads.markActive());
     await setup.heads.refresh();
@@ -255,10 +258,10 @@ test("a head far ahead that its node has no more is given up, and its chain is f
   }
 });
 
-test("a first head that was a lie is given up", async (t) => {
+test("a wrong first head is dropped", async (t) => {
   for (const nodes of [1, 2]) {
-    const liar = createFakeChain({ seed: "other", height: 5_000 });
-    const setup = await setUp(t, { height: 30, nodes, firstChain: liar });
+    const wrong = createFakeChain({ seed: "other", height: 5_000 });
+    const setup = await setUp(t, { height: 30, nodes, firstChain: wrong });
     setup.node.chain = setup.chain;
     await run(setup, 6_000, 2_000, () => setup.heads.markActive());
     await setup.heads.refresh();
@@ -266,7 +269,7 @@ test("a first head that was a lie is given up", async (t) => {
   }
 });
 
-test("a head that its node has no more is given up if another node's head is below it", async (t) => {
+test("a head that its node does not have is dropped if another node's head is below it", async (t) => {
   const setup = await setUp(t, { height: 30, nodes: 2 });
   await run(setup, 4_000, 2_000, () => setup.heads.markActive());
   const before = setup.chain.latest;
@@ -282,7 +285,7 @@ test("a head that its node has no more is given up if another node's head is bel
   assert.equal(setup.heads.current()?.latest.hash, before.hash);
 });
 
-test("impossible numbers are no heads", async (t) => {
+test("impossible block numbers are ignored as heads", async (t) => {
   const setup = await setUp(t, { height: 30 });
   const { latest } = await setup.heads.refresh();
   const { json } = setup.chain.latest;

@@ -20,7 +20,7 @@ const word = (value: bigint | number): Hash => `0x${value.toString(16).padStart(
 
 const forkOf = (fork: EthereumFork): Partial<SimulationInput> => ({ forks: fixedForks(1n, fork) });
 
-/** The only call's result. */
+/** Simulates one call, and returns its result. */
 const callOf = async (call: object, states: object = {}, options: Partial<SimulationInput> = {}, rest: object = {}) => {
   const block = await simulateOne({ stateOverrides: states, calls: [{ gas: GAS, ...call }] }, rest, options);
   const [result] = block.calls;
@@ -37,7 +37,7 @@ const runCode = (code: string, options: Partial<SimulationInput> = {}) =>
 
 const CALL_LOGGER = `5f5f5f5f5f73${LOGGER.slice(2)}5af150`;
 
-test("an index counts logs of frames that failed", async () => {
+test("log indices count the logs of failed frames", async () => {
   // Two logs, then a revert.
   const logger = { [LOGGER]: { code: "0x5f5fa05f5fa05f5ffd" } };
   // A log, three failing calls, a log.
@@ -50,7 +50,7 @@ test("an index counts logs of frames that failed", async () => {
   assert.deepEqual(indices, [[0, 7], [], [10, 17]]);
 });
 
-test("an index counts transfers that failed or were refused, if transfers are traced", async () => {
+test("log indices count failed and rejected transfers if transfers are traced", async () => {
   const send = (value: string) => `5f5f5f5f60${value}73${LOGGER.slice(2)}5af150`;
   const states = {
     [SENDER]: { balance: "0x9" },
@@ -70,7 +70,7 @@ test("an index counts transfers that failed or were refused, if transfers are tr
   );
 });
 
-test("transfers of calls that fail at once leave their indices unused", async () => {
+test("transfers of calls that fail at once use an index", async () => {
   const failing = { from: SENDER, to: CODE, value: "0x1", gas: "0x5208" };
   const block = await simulateOne(
     {
@@ -85,7 +85,7 @@ test("transfers of calls that fail at once leave their indices unused", async ()
   );
 });
 
-test("creation from the highest nonce is an error of that call, and changes nothing", async () => {
+test("a creation from the highest nonce is an error of the call, and changes no state", async () => {
   const block = await simulateOne({
     stateOverrides: { [SENDER]: { nonce: MAX_NONCE, balance: "0x9" } },
     calls: [
@@ -97,7 +97,7 @@ test("creation from the highest nonce is an error of that call, and changes noth
   assert.deepEqual(creation?.error, { code: -32015, message: "nonce uint64 overflow" });
   assert.deepEqual([creation?.status, creation?.gasUsed], ["0x0", hex(53_006n)]);
   assert.equal(transfer?.status, "0x1");
-  // With validation the request ends, as geth's does.
+  // With validation, the request fails, as in geth.
   await assert.rejects(
     simulateOne(
       { stateOverrides: { [SENDER]: { nonce: MAX_NONCE } }, calls: [{ from: SENDER, input: "0x00" }] },
@@ -107,7 +107,7 @@ test("creation from the highest nonce is an error of that call, and changes noth
   );
 });
 
-test("a cost above 256 bits is more than any balance", async () => {
+test("a cost above 256 bits exceeds every balance", async () => {
   const states = { [SENDER]: { balance: hex(MAX_UINT256) } };
   const overflow = {
     code: -38014,
@@ -129,18 +129,18 @@ test("a balance wraps at 256 bits", async () => {
   assert.deepEqual([status, returnData], ["0x1", word(2)]);
 });
 
-test("halts have geth's words", async () => {
+test("exceptional halts have geth's texts", async () => {
   assert.equal(await runCode("600756"), "invalid jump destination");
   assert.equal(await runCode("6001600757"), "invalid jump destination");
   assert.equal(await runCode(`7f${"ff".repeat(32)}56`), "invalid jump destination");
   assert.equal(await runCode("01"), "stack underflow (0 <=> 2)");
   assert.equal(await runCode("5b5f600056"), "stack limit reached 1024 (1023)");
   assert.equal(await runCode("5b600056"), "out of gas");
-  // RETURNDATACOPY of more than there is.
+  // RETURNDATACOPY beyond the return data.
   assert.equal(await runCode("60015f5f3e"), "return data out of bounds");
 });
 
-test("memory that geth cannot count or price is a gas overflow", async () => {
+test("a memory size above geth's limit is a gas overflow", async () => {
   const max = `7f${"ff".repeat(32)}`;
   const above64Bits = "680fffffffffffffffff";
   const below64Bits = "67ffffffffffffffff";
@@ -164,7 +164,7 @@ test("memory that geth cannot count or price is a gas overflow", async () => {
   }
 });
 
-test("code that cannot be stored is not simply out of gas", async () => {
+test("code that cannot be stored has an error of its own", async () => {
   // Returns 0x400 zero bytes, which cost 204,800 to store; the same, beginning with 0xef.
   assert.equal(await haltOf({ input: "0x6104005ff3", gas: "0x10000" }), "contract creation code storage out of gas");
   assert.equal(
@@ -207,7 +207,7 @@ const G2_OUTSIDE = fields(
   0x172e93db764a8400a7d5071b6b6f5de0da2f0f4a063119abca014006b7c40a2cfe291a1924e65db0d6d0fcfbf3bf3d5cn,
 );
 
-test("precompiles refuse in geth's words, and halt", async () => {
+test("precompiles halt with geth's texts", async () => {
   const refuse = (number: number, input: string, options = forkOf("osaka")) =>
     haltOf({ to: precompile(number), input: `0x${input}` }, {}, options);
   const point = `${word(1).slice(2)}${word(1).slice(2)}`;
@@ -246,7 +246,7 @@ test("precompiles refuse in geth's words, and halt", async () => {
   assert.equal(await refuse(0x08, bytes(57_600 + 192), karst), "bad elliptic curve pairing input size");
 });
 
-test("fields of blobs and authorizations are checked with every type", async () => {
+test("fields of blobs and authorizations are checked for every transaction type", async () => {
   const blob = `0x01${bytes(31, "22")}`;
   const authorization = { chainId: "0x1", address: CODE, nonce: "0x0", yParity: "0x0", r: "0x1", s: "0x1" };
   const sender = `(sender ${SENDER_CHECKSUMMED})`;
@@ -281,7 +281,7 @@ test("fields of blobs and authorizations are checked with every type", async () 
   }
 });
 
-test("a call before London is of type 0", async () => {
+test("a call before London has type 0", async () => {
   const block = await simulateOne(
     { calls: [{ from: SENDER, to: CODE }] },
     { returnFullTransactions: true },
@@ -292,7 +292,7 @@ test("a call before London is of type 0", async () => {
   assert.equal("baseFeePerGas" in block, false);
 });
 
-test("a block number above 2^64 has geth's codes", async () => {
+test("a block number above 2^64 has geth's error codes", async () => {
   const at = (number: bigint) => simulateOne({ blockOverrides: { number: hex(number) } });
   for (const number of [2n ** 64n, MAX_UINT256]) {
     await assert.rejects(at(number), { code: -38026, message: "too many blocks" });
