@@ -4,7 +4,7 @@ import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { isMissingBlock } from "../../src/core/retryCause.ts";
 import { errorKind, isRetryable } from "../../src/nodes/errorKind.ts";
 
-/** Code, message and HTTP status of errors, by kind (docs/reference/providers.md, Order of classification). */
+/** Errors of nodes and providers (docs/reference/providers.md): code, message, HTTP status. */
 const CASES: Record<string, readonly [number | undefined, string, number?][]> = {
   tooLarge: [
     [-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit"],
@@ -118,7 +118,7 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
 };
 
 for (const [kind, cases] of Object.entries(CASES)) {
-  test(`what nodes say is sorted as ${kind}`, () => {
+  test(`errors of nodes have the kind ${kind}`, () => {
     for (const [code, message, status = 200] of cases) {
       assert.equal(errorKind(code, message, status), kind as NodeErrorKind, `${code} ${message}`);
     }
@@ -133,7 +133,7 @@ test("deterministic errors are not retried", () => {
   assert.equal(isRetried("unreachable"), true);
 });
 
-test("a missing block is not pruned data", () => {
+test("the error of a missing block does not mean pruned data", () => {
   assert.equal(isMissingBlock("header not found"), true);
   assert.equal(isMissingBlock("Resource not found"), true);
   assert.equal(isMissingBlock("missing trie node 00ab (path ) state 0x is not available, not found"), false);
