@@ -138,6 +138,6 @@ test("an unknown chain returns 404 with the names, and is an error of the config
   });
   assert.deepEqual(
     error?.issues.map(({ path, message }) => [path.join("."), message]),
-    [["server.readiness.1", 'no chain is named "oq", chains are: op']],
+    [["server.readiness.1", 'no chain has the name "oq"; configured chains: op']],
   );
 });
