@@ -61,7 +61,9 @@ const simulate = z.strictObject({
   pendingNumber: z
     .enum(["same", "next"])
     .default("same")
-    .describe("Number of the first block that is simulated on pending: that of the pending block (`same`), or the `next`"),
+    .describe(
+      "Number of the first block that is simulated on pending: that of the pending block (`same`), or the `next`",
+    ),
   maxBlocks: count(256).describe("Maximum of blocks in one request"),
   maxCalls: count(5_000).describe("Maximum of calls in one block"),
   gasCap: count(50_000_000).describe("Maximum of gas in one request"),
@@ -78,7 +80,9 @@ const pending = z.strictObject({
   mode: z
     .enum(["auto", "feed", "native", "node"])
     .default("auto")
-    .describe("Source of pending: the feed, the newest sealed block (`native`) or the node; `auto`: the feed if one is configured"),
+    .describe(
+      "Source of pending: the feed, the newest sealed block (`native`) or the node; `auto`: the feed if one is configured",
+    ),
   feeds: z.array(url("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
   maxDepth: count(5).describe("Maximum of pending blocks"),
   maxMessageBytes: count(16 * 1024 * 1024).describe("Maximum size of a decompressed feed message"),
@@ -169,14 +173,19 @@ const server = z.strictObject({
   webSocketPingMs: count(30_000).describe("Time between pings; a connection without a pong is closed"),
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Maximum of block ranges in flight for log queries, for all chains together"),
-  drainDelayMs: milliseconds(5_000).describe("Time after SIGTERM in which requests are still accepted, so that load balancers notice"),
+  drainDelayMs: milliseconds(5_000).describe(
+    "Time after SIGTERM in which requests are still accepted, so that load balancers notice",
+  ),
   readiness: z
     .union([z.enum(["any", "all"]), z.array(name).min(1)])
     .default("any")
     .describe(
       "Chains that must be known before `/readyz` returns 200: `all`, a list of names, or `any` (all, or one after 10 s)",
     ),
-  statusPage: z.boolean().default(true).describe("Whether `GET /` shows browsers a page with chains, names of nodes and traffic"),
+  statusPage: z
+    .boolean()
+    .default(true)
+    .describe("Whether `GET /` shows browsers a page with chains, names of nodes and traffic"),
   drainTimeoutMs: milliseconds(35_000).describe("Time after `drainDelayMs` for requests in flight"),
 });
 
