@@ -27,7 +27,8 @@ export const cacheRow: Row = {
     },
     {
       title: "Stored and evicted",
-      description: "Responses cached by class, and entries evicted for room. If evictions do not end, increase the memory cache.",
+      description:
+        "Responses cached by class, and entries evicted for room. If evictions do not end, increase the memory cache.",
       unit: "ops",
       queries: [
         rates("cache_stored_total", CHAIN, "class"),

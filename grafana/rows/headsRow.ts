@@ -18,8 +18,7 @@ export const headsRow: Row = {
     },
     {
       title: "Served chains",
-      description:
-        "1 while the chain is known and has a usable node. 0: /readyz on the ops port names the reason.",
+      description: "1 while the chain is known and has a usable node. 0: /readyz on the ops port names the reason.",
       unit: "none",
       queries: [value("min", "chain_serving", CHAIN, "chain", "instance")],
     },

@@ -12,7 +12,8 @@ export const pendingRow: Row = {
     },
     {
       title: "Age of the feed",
-      description: "Time since the last valid message. The feed is stale after three block times, and after 2 s or more.",
+      description:
+        "Time since the last valid message. The feed is stale after three block times, and after 2 s or more.",
       unit: "s",
       queries: [value("max", "feed_age_seconds", CHAIN, "chain", "instance")],
     },
@@ -34,7 +35,8 @@ export const pendingRow: Row = {
     },
     {
       title: "Answers at pending by mode",
-      description: "live and native responses are from the view. In the modes stale, unverified and node, a node answers state reads.",
+      description:
+        "live and native responses are from the view. In the modes stale, unverified and node, a node answers state reads.",
       unit: "reqps",
       stacked: true,
       queries: [rates("pending_answers_total", CHAIN, "mode")],

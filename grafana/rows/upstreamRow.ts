@@ -51,8 +51,7 @@ export const upstreamRow: Row = {
     },
     {
       title: "Rejected heads by node",
-      description:
-        "Heads that do not link to the served chain and that no evidence confirms. They are not served.",
+      description: "Heads that do not link to the served chain and that no evidence confirms. They are not served.",
       unit: "short",
       queries: [rates("upstream_rejected_heads_total", NODE, "chain", "node")],
     },
