@@ -8,7 +8,7 @@ import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
-import { type FetchContext, parseNodeLogs } from "./requestLogs.ts";
+import { type FetchContext, requestJson } from "./requestLogs.ts";
 import { blockKey, hashFilter, type SegmentStore } from "./segments.ts";
 
 export interface LogsOfBlockOptions {
@@ -42,7 +42,7 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestCo
   let lastError: unknown;
   for (const node of nodes.filter(({ available }) => available)) {
     try {
-      const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
+      const header = parseHeader(await requestJson(node, "eth_getBlockByHash", [hash, false], context));
       if (header !== undefined) {
         return header;
       }

@@ -55,7 +55,7 @@ export const requestLogs = (
 const decoder = new TextDecoder();
 
 /** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
-export const parseNodeLogs = async (
+export const requestJson = async (
   node: Node,
   method: string,
   params: readonly unknown[],

@@ -40,9 +40,9 @@ export interface Flashblock {
 
 export interface MetadataSource {
   readonly blockNumber: number;
-  /** Of this message's transactions alone. */
+  /** Receipts of this message's transactions only. */
   readonly receipts: ReadonlyMap<Hash, Receipt>;
-  /** Of all accounts touched in the block so far. */
+  /** Balances of all accounts that the block has changed so far. */
   readonly balances: ReadonlyMap<Hex, bigint>;
   /** `<block>-<index>` of the message before. */
   readonly previous: string;
@@ -113,7 +113,7 @@ export const withoutRoots = (diff: FlashblockDiff): FlashblockDiff => ({
   withdrawals_root: ZERO_HASH,
 });
 
-/** A frame as it goes over the WebSocket: a string is a text frame. */
+/** Encodes a WebSocket frame. A string is a text frame. */
 export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string | Uint8Array => {
   const text = JSON.stringify(message);
   if (encoding === "text") {
@@ -123,7 +123,7 @@ export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string
   if (encoding === "binary") {
     return bytes;
   }
-  // The quality and window of the reference's proxy.
+  // Quality and window of the reference proxy.
   const params = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 22 };
   return brotliCompressSync(bytes, { params });
 };

@@ -6,7 +6,7 @@ import { type Mempool, Refused, readSent } from "./mempool.ts";
 import type { FrontMethod } from "./rpcFront.ts";
 import type { Sequencer } from "./sequencer.ts";
 
-/** Would change blocks behind the sequencer's back, or put a transaction past it. */
+/** Methods that would change blocks or add transactions without the sequencer. */
 const REFUSED = [
   "eth_sendTransaction",
   "eth_sendTransactionSync",
@@ -33,7 +33,7 @@ export interface FrontOptions {
   readonly sequencer: Sequencer;
 }
 
-/** The methods that the devnet answers itself, or looks at before the node does. */
+/** Creates the methods that the devnet answers itself, or processes before the node. */
 export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions): Map<string, FrontMethod> => {
   const send: FrontMethod = async ([raw]) => {
     if (!isData(raw)) {
@@ -58,7 +58,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return node().call("eth_getTransactionReceipt", hash);
   };
 
-  /** The next free nonce counts what is held, as it counts a node's pool. */
+  /** The next free nonce includes waiting transactions, like a node's pool. */
   const count: FrontMethod = async ([address, block]) => {
     if (block !== "pending" || typeof address !== "string") {
       return undefined;
@@ -67,7 +67,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return formatQuantity(mempool.nonceAfter(sender, await sequencer.nextNonce(sender)));
   };
 
-  /** For clients, a held transaction is in the pool. */
+  /** Clients see a waiting transaction as part of the pool. */
   const byHash: FrontMethod = async ([hash]) => {
     const held = isHash(hash) ? mempool.find(hash) : undefined;
     if (held === undefined) {
@@ -77,7 +77,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return { ...formatTransaction(held.transaction, place), blockNumber: null, transactionIndex: null };
   };
 
-  /** anvil ends when it is asked for the raw bytes of a deposit, so only what is known to be none goes there. */
+  /** Forwards only requests for transactions that are not deposits: anvil crashes on raw bytes of a deposit. */
   const rawOf = async (transaction: unknown): Promise<unknown> => {
     const found = transaction as { readonly hash: Hash; readonly type: string } | null;
     if (found === null) {

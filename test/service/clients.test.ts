@@ -39,7 +39,7 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   });
   assert.equal(deployed.status, "success");
   assert.ok(deployed.contractAddress);
-  // anvil charges the L1 fee even to a call: reads name an account that can pay.
+  // anvil charges the L1 fee for a call too, so that reads name an account with a balance.
   const token = { address: deployed.contractAddress, abi: erc20Abi } as const;
   const to = "0x00000000000000000000000000000000000000aa";
   const nonce = await client.getTransactionCount({ address: account.address });

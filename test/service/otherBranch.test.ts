@@ -19,7 +19,7 @@ const blockAt = ({ blocks }: FakeChain, tag: unknown, latest: FakeBlock | undefi
   return (tags[String(tag)] ?? blocks[Number(tag)])?.json ?? null;
 };
 
-/** A forebay whose node is several machines. The machines that answer have left the branch of the one that reports the head. */
+/** Starts a forebay with a node of several machines. One reports the head. The others respond, and are on another branch. */
 const start = async (t: TestContext, refusesBlockHash: boolean) => {
   const chain = createFakeChain({ height: HEIGHT });
   const { latest } = chain;

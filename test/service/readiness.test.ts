@@ -32,7 +32,7 @@ const startNode = async (t: TestContext): Promise<FakeNode> => {
   return node;
 };
 
-/** Not waited for: a chain may never become known. */
+/** Starts a service without waiting for the chains, because a chain may never become known. */
 const start = async (t: TestContext, nodes: Readonly<Record<string, string>>, server: object = {}) => {
   const config = configSchema.parse({
     chains: Object.entries(nodes).map(([name, url]) => ({ name, nodes: [{ url }] })),

@@ -17,7 +17,7 @@ interface RecordedAnswer {
   readonly cacheStatus: string;
 }
 
-/** An answer that was true of no view that the replica held while it was asked. */
+/** A response that is correct in no view that the replica had during the request. */
 export interface Untrue {
   readonly question: string;
   readonly cacheStatus: string;
@@ -28,7 +28,7 @@ export interface Untrue {
   readonly heads: readonly string[];
 }
 
-/** One forebay, every view that it held, and every answer that it gave. */
+/** One forebay with all its views and responses. */
 export interface RecordedReplica {
   readonly latest: Heads["latest"];
   readonly answers: number;
@@ -37,7 +37,7 @@ export interface RecordedReplica {
   /** The answer that took longest. */
   readonly slowest: { readonly method: string; readonly tookMs: number };
   ask(question: ViewQuestion): Promise<void>;
-  /** The answers since the last check that no view makes true. */
+  /** Returns the responses since the last check that are correct in no view. */
   check(truth: BlockTruth): readonly Untrue[];
 }
 
@@ -120,7 +120,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
         return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
       });
       answers = [];
-      // Those who are still waiting began in views of the last seconds.
+      // Requests in flight began in views of the last seconds.
       const keptFromMs = performance.now() - KEPT_MS;
       views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= keptFromMs);
       return untrue;
