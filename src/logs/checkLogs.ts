@@ -7,7 +7,7 @@ import type { FetchRange } from "./fetchRange.ts";
 import { areCanonical, coversRange, findBlocksWithMissingLogs, readBlockHash } from "./logCompleteness.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import { PrunePoints } from "./prunePoints.ts";
-import { type FetchContext, invalidAnswer, otherBranch, parseNodeLogs } from "./requestLogs.ts";
+import { type FetchContext, invalidAnswer, otherBranch, requestJson } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 import { hashFilter } from "./segments.ts";
 
@@ -87,7 +87,7 @@ const anchorOf = ({ to }: FetchRange, heads: Heads) => heads.at(to) ?? heads.at(
 /** Throws if the node is not on the view's branch any more. */
 const checkBranch = async ({ node, range, context }: LogsToCheck): Promise<void> => {
   const anchor = anchorOf(range, context.view.heads);
-  const block = await parseNodeLogs(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
+  const block = await requestJson(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
   if (readBlockHash(block) !== anchor.hash) {
     throw otherBranch(node, "The node has left the branch of its logs");
   }
