@@ -51,6 +51,15 @@ export const numberBytes = (value: bigint | number): Uint8Array => {
   return digits === "0" ? new Uint8Array(0) : parseData(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
 };
 
+/** Removes leading zeros. Storage values have none. */
+export const stripZeros = (value: Uint8Array): Uint8Array => {
+  let start = 0;
+  while (start < value.length && value[start] === 0) {
+    start++;
+  }
+  return start === 0 ? value : value.subarray(start);
+};
+
 /** Encodes a list of encoded items. */
 export const encodeList = (items: readonly Uint8Array[]): Uint8Array => {
   let length = 0;

@@ -1,23 +1,18 @@
 import { isOpForkActive } from "../ethereum/rules.ts";
 import type { DepositTransaction } from "../ethereum/transaction.ts";
-import type { TransactionResult } from "./applyTransaction.ts";
-import type { Engine, ExecutionContext } from "./engine.ts";
+import type { ActiveRules, DepositResult } from "./engine.ts";
+import type { MessagePlace } from "./evmMessage.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";
 import { endTransaction, runTransaction } from "./runTransaction.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 const NOTHING = new Uint8Array(0);
 
-export interface DepositResult extends TransactionResult {
-  /** The sender's nonce before the deposit, as in the receipt. */
-  readonly nonce: bigint;
-}
-
 /**
  * Executes a deposit. A deposit is never rejected: if it fails, its mint remains and its nonce is used.
  * A deposit that cannot start uses all its gas. Source: https://specs.optimism.io/protocol/deposits.html
  */
-export const applyDeposit = async (context: ExecutionContext, deposit: DepositTransaction): Promise<DepositResult> => {
+export const applyDeposit = async (context: MessagePlace, deposit: DepositTransaction): Promise<DepositResult> => {
   const { engine, state } = context;
   const nonce = state.nonceOf(deposit.from);
   if (deposit.mint > 0n) {
@@ -54,7 +49,7 @@ const messageOfDeposit = (
   authorizationList: [],
 });
 
-const failedDeposit = (context: ExecutionContext, deposit: DepositTransaction, nonce: bigint): DepositResult => {
+const failedDeposit = (context: MessagePlace, deposit: DepositTransaction, nonce: bigint): DepositResult => {
   context.state.setNonce(deposit.from, nonce + 1n);
   endTransaction(context, []);
   const used = gasUsed(context.engine, deposit, deposit.gas);
@@ -72,7 +67,7 @@ const failedDeposit = (context: ExecutionContext, deposit: DepositTransaction, n
 };
 
 /** Before Regolith a deposit uses its gas limit, and a system transaction uses no gas. */
-const gasUsed = ({ rules }: Engine, { isSystemTx, gas }: DepositTransaction, used: bigint): bigint => {
+const gasUsed = ({ rules }: ActiveRules, { isSystemTx, gas }: DepositTransaction, used: bigint): bigint => {
   if (isOpForkActive(rules, "regolith")) {
     return used;
   }

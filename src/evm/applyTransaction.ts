@@ -1,7 +1,8 @@
 import type { Address } from "../ethereum/hex.ts";
-import { CONSENSUS_CHECKS, type Cost, checkTransaction, type TransactionChecks } from "./checkTransaction.ts";
-import type { ExecutionContext, MessageOptions } from "./engine.ts";
-import { endTransaction, type RunResult, runTransaction } from "./runTransaction.ts";
+import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "./checkTransaction.ts";
+import type { TransactionOptions, TransactionResult } from "./engine.ts";
+import type { MessagePlace } from "./evmMessage.ts";
+import { endTransaction, runTransaction } from "./runTransaction.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 /** What a chain charges the sender besides gas, and the account that receives the base fee. */
@@ -15,20 +16,15 @@ export interface ChainFees {
   readonly baseFeeTo: Address;
 }
 
-export interface TransactionOptions extends MessageOptions {
-  readonly checks?: TransactionChecks | undefined;
+interface ApplyOptions extends Omit<TransactionOptions, "raw"> {
   readonly fees?: ChainFees | undefined;
 }
 
-export interface TransactionResult extends Omit<RunResult, "destroyed"> {
-  readonly blobGasUsed: bigint;
-}
-
-/** Checks a transaction, charges the sender, runs it and pays refunds and fees. Throws TransactionError and then leaves the state unchanged. */
+/** Checks a transaction, charges the sender, runs it and pays refunds and fees. Throws TransactionError. */
 export const applyTransaction = async (
-  context: ExecutionContext,
+  context: MessagePlace,
   message: TransactionMessage,
-  options: TransactionOptions = {},
+  options: ApplyOptions = {},
 ): Promise<TransactionResult> => {
   const { state } = context;
   const { fees } = options;
@@ -49,7 +45,7 @@ interface Refunds {
 
 /** Pays unused gas back to the sender, the tip to the block's beneficiary, and the chain's fees to its vaults. */
 const applyRefunds = (
-  { engine, state, block }: ExecutionContext,
+  { engine, state, block }: MessagePlace,
   message: TransactionMessage,
   cost: Cost,
   { gasUsed, fees }: Refunds,

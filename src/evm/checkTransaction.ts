@@ -1,7 +1,8 @@
 import { smaller } from "../ethereum/bigintOrder.ts";
-import type { ExecutionContext } from "./engine.ts";
+import type { TransactionChecks } from "./engine.ts";
 import { intrinsicGas } from "./intrinsicGas.ts";
 import {
+  type CheckContext,
   checkAuthorizations,
   checkBlobs,
   checkFees,
@@ -13,15 +14,6 @@ import {
 import { BLOB_TYPE, SET_CODE_TYPE, type TransactionMessage } from "./transactionMessage.ts";
 
 const GAS_PER_BLOB = 131_072n;
-
-/** The checks that are not applied to every call. */
-export interface TransactionChecks {
-  readonly nonce: boolean;
-  /** EIP-3607 and EIP-7825. */
-  readonly sender: boolean;
-  /** If both fees are zero, the base fee is not checked either. */
-  readonly freeGas: boolean;
-}
 
 export const CONSENSUS_CHECKS: TransactionChecks = { nonce: true, sender: true, freeGas: false };
 
@@ -40,7 +32,7 @@ export interface Cost {
  * Throws TransactionError. Source: geth, core/state_transition.go, preCheck and execute.
  */
 export const checkTransaction = (
-  context: ExecutionContext,
+  context: CheckContext,
   message: TransactionMessage,
   checks: TransactionChecks,
   extraCost = 0n,
@@ -72,7 +64,7 @@ export const checkTransaction = (
   return { gasPrice, isFree, blobGas, blobFee, intrinsic, floor };
 };
 
-const effectiveGasPrice = ({ engine, block }: ExecutionContext, message: TransactionMessage): bigint => {
+const effectiveGasPrice = ({ engine, block }: CheckContext, message: TransactionMessage): bigint => {
   if (!engine.isActive(1559)) {
     return message.maxFeePerGas;
   }

@@ -1,8 +1,10 @@
+import type { StateReader } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { LogEntry } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
-import type { AccessListEntry } from "../ethereum/transaction.ts";
-import type { StateOverlay } from "./stateOverlay.ts";
+import type { AccessListEntry, DepositTransaction } from "../ethereum/transaction.ts";
+import type { ExecutionState } from "./executionState.ts";
+import type { TransactionMessage } from "./transactionMessage.ts";
 
 /** The block that contracts see while they run. */
 export interface BlockEnvironment {
@@ -19,71 +21,93 @@ export interface BlockEnvironment {
   blockHash(number: bigint): Hash;
 }
 
-export interface Message {
-  readonly caller: Address;
-  /** null creates a contract. The caller's nonce was incremented before. */
-  readonly to: Address | null;
-  readonly value: bigint;
-  readonly data: Uint8Array;
-  readonly gas: bigint;
+/** The checks that are not applied to every call. */
+export interface TransactionChecks {
+  readonly nonce: boolean;
+  /** EIP-3607 and EIP-7825. */
+  readonly sender: boolean;
+  /** If both fees are zero, the base fee is not checked either. */
+  readonly freeGas: boolean;
 }
 
-/** How the engine runs a message. */
-export interface MessageOptions {
+export interface TransactionOptions {
+  /** Default: all checks. */
+  readonly checks?: TransactionChecks | undefined;
   /** Precompiles at other addresses, by their new address; null if the precompile is removed. */
   readonly movedPrecompiles?: ReadonlyMap<Address, Address | null> | undefined;
   /** Also return transfers of value as logs. */
   readonly tracesTransfers?: boolean | undefined;
-  /** Also return the accounts and slots that the message accessed. */
+  /** Also return the accounts and slots that the transaction accessed. */
   readonly tracesAccess?: boolean | undefined;
-}
-
-export interface MessageContext extends MessageOptions {
-  readonly block: BlockEnvironment;
-  readonly gasPrice: bigint;
-  readonly blobVersionedHashes: readonly Hash[];
-  /** Addresses and slots that are warm from the beginning (EIP-2929). */
-  readonly warmAddresses: readonly Address[];
-  readonly warmSlots: readonly (readonly [Address, Hash])[];
+  /** The EIP-2718 bytes. If they are present, an OP-stack chain charges its L1 and operator fees. */
+  readonly raw?: Uint8Array | undefined;
 }
 
 export interface EngineLog extends LogEntry {
   /** Not a log but a transfer of value, written as an ERC-20 Transfer from the address of ERC-7528. */
   readonly isTransfer: boolean;
-  /** Position among all logs that the message has captured, including those of frames that failed. */
+  /** Position among all logs that the transaction has captured, including those of frames that failed. */
   readonly index: number;
 }
 
-export interface MessageResult {
+export interface TransactionResult {
   readonly status: "success" | "revert" | "halt";
-  /** Why the message halted, in geth's words. */
+  /** Why the transaction halted, in geth's words. */
   readonly halt?: string;
   /** The code, if a creation succeeded. Empty after a halt. */
   readonly returnData: Uint8Array;
+  /** After refunds. */
   readonly gasUsed: bigint;
-  readonly refund: bigint;
-  /** In order of execution. Empty unless the message succeeded. */
+  /** The highest gas during the run, before refunds. */
+  readonly maxUsedGas: bigint;
+  readonly blobGasUsed: bigint;
+  /** In order of execution. Empty unless the transaction succeeded. */
   readonly logs: readonly EngineLog[];
   /** Number of captured logs, including those of frames that failed. */
   readonly capturedLogs: number;
   readonly created?: Address;
-  /** Accounts to delete at the end of the transaction. */
-  readonly destroyed: readonly Address[];
   /** Present only with `tracesAccess`. */
   readonly accessed?: readonly AccessListEntry[];
 }
 
-/** Runs one message, with all calls that it makes, on a state. `applyTransaction` does everything else of a transaction. */
-export interface Engine {
-  readonly rules: Rules;
-  readonly precompiles: readonly Address[];
-  isActive(eip: number): boolean;
-  run(state: StateOverlay, message: Message, context: MessageContext): Promise<MessageResult>;
+export interface DepositResult extends TransactionResult {
+  /** The sender's nonce before the deposit, as in the receipt. */
+  readonly nonce: bigint;
 }
 
-/** Where a transaction executes. */
-export interface ExecutionContext {
-  readonly engine: Engine;
-  readonly state: StateOverlay;
+/** The rules that are active in a block. */
+export interface ActiveRules {
+  readonly rules: Rules;
+  isActive(eip: number): boolean;
+}
+
+/** Where a transaction executes. `state` was created by an engine of the same kind. */
+export interface TransactionContext {
+  readonly state: ExecutionState;
   readonly block: BlockEnvironment;
+}
+
+/**
+ * Executes whole transactions under one set of rules, one at a time. If a method throws, the state is as before the call,
+ * and the execution can continue. An error of the state's reader is thrown unchanged.
+ */
+export interface Engine extends ActiveRules {
+  readonly precompiles: readonly Address[];
+  /** Returns a state for this engine, and for engines of the same chain and kind for other rules. */
+  createState(reader: StateReader): ExecutionState;
+  /** Checks a transaction, charges the sender, runs it and pays refunds and fees. Throws TransactionError. */
+  transact(
+    context: TransactionContext,
+    message: TransactionMessage,
+    options?: TransactionOptions,
+  ): Promise<TransactionResult>;
+  /** Executes a deposit of the OP stack. A deposit is never rejected. */
+  deposit(context: TransactionContext, deposit: DepositTransaction): Promise<DepositResult>;
+  /** Calls a contract as the system account and returns its data. The call is free. It does nothing if the account has no code. */
+  systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Where a user of an engine executes. */
+export interface ExecutionContext extends TransactionContext {
+  readonly engine: Engine;
 }

@@ -5,10 +5,10 @@ import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type RunJob, serveJobs } from "../workers/serveJobs.ts";
 import type { WorkerTask } from "../workers/startTask.ts";
+import { createEngines } from "./createEngines.ts";
 import type { Engine } from "./engine.ts";
 import { createKnownState, type KnownState } from "./knownState.ts";
 import { NotExecutableError } from "./notExecutableError.ts";
-import { createEngines } from "./referenceEngine.ts";
 import type { EvmRun, EvmRunOutput } from "./runMessages.ts";
 import { runUntilStateComplete } from "./runUntilStateComplete.ts";
 

@@ -1,5 +1,5 @@
 import { isForkActive } from "../ethereum/rules.ts";
-import type { Engine } from "./engine.ts";
+import type { ActiveRules } from "./engine.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 const TRANSACTION_GAS = 21_000n;
@@ -24,7 +24,7 @@ export interface IntrinsicGas {
 }
 
 /** Returns the intrinsic gas of a message. Source: Yellow Paper, 6.2; EIP-2028, EIP-2930, EIP-3860, EIP-7623, EIP-7702. */
-export const intrinsicGas = (engine: Engine, message: TransactionMessage): IntrinsicGas => {
+export const intrinsicGas = (engine: ActiveRules, message: TransactionMessage): IntrinsicGas => {
   const { input, to } = message;
   let zeros = 0;
   for (const byte of input) {

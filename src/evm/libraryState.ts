@@ -1,7 +1,8 @@
 import type { AccountFields, StateManagerInterface } from "@ethereumjs/common";
 import { Account, type Address as AddressBytes, KECCAK256_RLP } from "@ethereumjs/util";
 import { type Address, formatData } from "../ethereum/hex.ts";
-import { type StateOverlay, stripZeros } from "./stateOverlay.ts";
+import { stripZeros } from "../ethereum/rlp.ts";
+import type { StateOverlay } from "./stateOverlay.ts";
 
 /** Any root but the empty one. The library only checks whether an account has storage (EIP-7610). */
 const SOME_STORAGE_ROOT = new Uint8Array(32).fill(1);

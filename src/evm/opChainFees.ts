@@ -11,14 +11,14 @@ import {
 } from "../ethereum/opFees.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { ChainFees } from "./applyTransaction.ts";
-import type { StateOverlay } from "./stateOverlay.ts";
+import type { ExecutionState } from "./executionState.ts";
 
 /** Reads the L1 attributes that the block's first deposit has written. */
-export const l1AttributesOf = (state: StateOverlay): L1Attributes =>
+export const l1AttributesOf = (state: ExecutionState): L1Attributes =>
   readL1Attributes((slot) => state.storageOf(L1_BLOCK, slot));
 
 /** Reads only the scalar of the data footprint, which is one slot. */
-export const footprintScalarOf = (state: StateOverlay): bigint =>
+export const footprintScalarOf = (state: ExecutionState): bigint =>
   readFootprintScalar((slot) => state.storageOf(L1_BLOCK, slot));
 
 /** Returns the fees of an OP-stack chain besides gas, for a transaction with these EIP-2718 bytes. */

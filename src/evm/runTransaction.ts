@@ -3,7 +3,7 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import { isForkActive } from "../ethereum/rules.ts";
 import { applyAuthorizations } from "./authorizations.ts";
 import type { Cost } from "./checkTransaction.ts";
-import type { ExecutionContext, MessageContext, MessageOptions, MessageResult } from "./engine.ts";
+import type { MessageContext, MessageOptions, MessagePlace, MessageResult } from "./evmMessage.ts";
 import { NONCE_OVERFLOW } from "./exceptionalHalt.ts";
 import { MAX_NONCE } from "./transactionChecks.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
@@ -16,7 +16,7 @@ export interface RunResult extends Omit<MessageResult, "refund"> {
 
 /** Increments the nonce and runs the message. The caller has charged `cost` before, and calls `endTransaction` afterwards. */
 export const runTransaction = async (
-  context: ExecutionContext,
+  context: MessagePlace,
   message: TransactionMessage,
   cost: Cost,
   options: MessageOptions,
@@ -56,7 +56,7 @@ interface ContextOptions extends MessageOptions {
 
 /** Lists the addresses and slots that are warm from the beginning. Source: EIP-2929, EIP-2930 and EIP-3651. */
 const messageContext = (
-  { engine, block }: ExecutionContext,
+  { engine, block }: MessagePlace,
   { from, to, accessList, blobVersionedHashes }: TransactionMessage,
   { gasPrice, authorities, tracesTransfers, tracesAccess, movedPrecompiles }: ContextOptions,
 ): MessageContext => {
@@ -88,7 +88,7 @@ const messageContext = (
 
 /** Deletes destroyed accounts, and empty accounts if EIP-161 is active. */
 export const endTransaction = (
-  { engine, state }: Pick<ExecutionContext, "engine" | "state">,
+  { engine, state }: Pick<MessagePlace, "engine" | "state">,
   destroyed: readonly Address[],
 ): void => {
   for (const address of destroyed) {

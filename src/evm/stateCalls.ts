@@ -1,8 +1,8 @@
 import type { AccountState } from "../core/stateReader.ts";
 import { type Address, type Data, type Hash, isAddress, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
+import { stripZeros } from "../ethereum/rlp.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
-import { stripZeros } from "./stateOverlay.ts";
 
 /** Creates the error for a node's response of another form. */
 const invalid = (what: string) => new Error(`a node returned an invalid ${what}`);

@@ -2,12 +2,13 @@ import { KECCAK256_NULL } from "@ethereumjs/util";
 import type { StateChanges, StateReader } from "../core/stateReader.ts";
 import { type Address, formatData, type Hash } from "../ethereum/hex.ts";
 import { keccak256 } from "../ethereum/keccak.ts";
+import type { ExecutionState } from "./executionState.ts";
 import { changeOf, createEntry, isEmpty, type OverlayAccount, type OverlayEntry } from "./overlayEntry.ts";
 
 const NOTHING = new Uint8Array(0);
 
 /** The state of a run: the values that it read and wrote, above a reader. A checkpoint is a position in the list of undo steps. */
-export class StateOverlay {
+export class StateOverlay implements ExecutionState {
   readonly #reader: StateReader;
   readonly #entries = new Map<Address, OverlayEntry>();
   #undo: (() => void)[] = [];
@@ -239,12 +240,3 @@ export class StateOverlay {
     return new Map(written.map((entry) => [entry.address, changeOf(entry)]));
   }
 }
-
-/** Removes leading zeros. The library's handlers write storage values without them. */
-export const stripZeros = (value: Uint8Array): Uint8Array => {
-  let start = 0;
-  while (start < value.length && value[start] === 0) {
-    start++;
-  }
-  return start === 0 ? value : value.subarray(start);
-};

@@ -1,7 +1,7 @@
 import { checksumAddress } from "./checksumAddress.ts";
-import type { BlockEnvironment, Engine, ExecutionContext } from "./engine.ts";
+import type { ActiveRules, BlockEnvironment, TransactionContext } from "./engine.ts";
+import type { ExecutionState } from "./executionState.ts";
 import type { IntrinsicGas } from "./intrinsicGas.ts";
-import type { StateOverlay } from "./stateOverlay.ts";
 import { TransactionError } from "./transactionError.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
@@ -19,7 +19,12 @@ const KZG_VERSION = "0x01";
 const DELEGATION = Uint8Array.of(0xef, 0x01, 0x00);
 const DELEGATION_BYTES = 23;
 
-export const checkNonce = (state: StateOverlay, { from, nonce }: TransactionMessage): void => {
+/** Where a transaction is checked. */
+export interface CheckContext extends TransactionContext {
+  readonly engine: ActiveRules;
+}
+
+export const checkNonce = (state: ExecutionState, { from, nonce }: TransactionMessage): void => {
   const next = state.nonceOf(from);
   const detail = `address ${checksumAddress(from)}, tx: ${nonce} state: ${next}`;
   if (next < nonce) {
@@ -38,7 +43,7 @@ export const isDelegation = (code: Uint8Array): boolean =>
   code.length === DELEGATION_BYTES && DELEGATION.every((byte, at) => code[at] === byte);
 
 export const checkSender = (
-  { engine, state }: Pick<ExecutionContext, "engine" | "state">,
+  { engine, state }: Pick<CheckContext, "engine" | "state">,
   { from, gas }: TransactionMessage,
 ): void => {
   if (engine.isActive(7825) && gas > MAX_TRANSACTION_GAS) {
@@ -71,7 +76,7 @@ export const checkFees = ({ baseFee }: BlockEnvironment, message: TransactionMes
 };
 
 export const checkBlobs = (
-  { engine, block }: Pick<ExecutionContext, "engine" | "block">,
+  { engine, block }: Pick<CheckContext, "engine" | "block">,
   message: TransactionMessage,
   isFree: boolean,
 ): void => {
@@ -119,7 +124,7 @@ export interface Charge {
 }
 
 export const checkFunds = (
-  state: StateOverlay,
+  state: ExecutionState,
   message: TransactionMessage,
   { blobGas, charged, extraCost }: Charge,
 ): void => {
@@ -143,7 +148,7 @@ export const checkFunds = (
 
 /** Compares the gas limit with the intrinsic gas, and the size of init code with its limit (EIP-3860). */
 export const checkLimits = (
-  engine: Engine,
+  engine: ActiveRules,
   { gas, to, input }: TransactionMessage,
   { intrinsic, floor }: IntrinsicGas,
 ): void => {

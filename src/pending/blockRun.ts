@@ -1,10 +1,10 @@
 import type { StateChanges, StateKeys, StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { ExecutionState } from "../evm/executionState.ts";
 import type { KnownState } from "../evm/knownState.ts";
 import { createStrictState } from "../evm/missingState.ts";
-import { StateOverlay } from "../evm/stateOverlay.ts";
-import { beginBlock } from "../evm/systemCalls.ts";
+import { type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { blockOf, layered } from "./blockState.ts";
 import { type Executed, executeTransaction, type Prepared } from "./executeTransactions.ts";
 import type { Work } from "./execution.ts";
@@ -27,12 +27,13 @@ export class BlockRun {
   readonly block: BlockEnvironment;
   readonly executed: Executed[] = [];
   readonly #options: BlockRunOptions;
-  readonly #state: StateOverlay;
+  readonly #state: ExecutionState;
+  /** The calls at the block's start that have not run. */
+  readonly #startCalls: SystemCall[];
   #reader: StateReader;
-  #hasBegun: boolean;
 
   constructor(options: BlockRunOptions) {
-    const { work, known, layers, ancestors } = options;
+    const { work, engine, known, layers, ancestors } = options;
     this.#options = options;
     this.#reader = layered(known.reader(createStrictState()), layers);
     const reader: StateReader = {
@@ -41,8 +42,8 @@ export class BlockRun {
       storage: (address, slot) => this.#reader.storage(address, slot),
       blockHash: (number) => this.#reader.blockHash(number),
     };
-    this.#state = new StateOverlay(reader);
-    this.#hasBegun = work.index > 0;
+    this.#state = engine.createState(reader);
+    this.#startCalls = work.index > 0 ? [] : [...startCalls(engine, work.environment)];
     this.block = blockOf(work.environment, ancestors, reader);
   }
 
@@ -51,34 +52,32 @@ export class BlockRun {
     const { known, layers, transactions } = this.#options;
     const missing = createStrictState();
     this.#reader = layered(known.reader(missing), layers);
-    while (!this.#hasBegun || this.executed.length < transactions.length) {
-      this.#state.mark();
+    while (this.#startCalls.length > 0 || this.executed.length < transactions.length) {
       try {
         await this.#step();
       } catch (error) {
-        this.#state.abandon();
         if (missing.count === 0) {
           throw error;
         }
         return missing.keys();
       }
-      this.#state.keep();
     }
     return undefined;
   }
 
   async #step(): Promise<void> {
-    const { engine, work, transactions, gasUsed } = this.#options;
-    if (!this.#hasBegun) {
-      await beginBlock({ engine, state: this.#state, block: this.block }, work.environment);
-      this.#hasBegun = true;
+    const { engine, transactions, gasUsed } = this.#options;
+    const context = { engine, state: this.#state, block: this.block };
+    const [start] = this.#startCalls;
+    if (start) {
+      await engine.systemCall(context, ...start);
+      this.#startCalls.shift();
       return;
     }
     const next = transactions[this.executed.length];
     if (!next) {
       return;
     }
-    const context = { engine, state: this.#state, block: this.block };
     const before = this.executed.at(-1)?.receipt.cumulativeGasUsed ?? gasUsed;
     this.executed.push(await executeTransaction(context, next, before));
   }

@@ -8,12 +8,8 @@ import {
   type SignedTransaction,
   type Transaction,
 } from "../ethereum/transaction.ts";
-import { applyDeposit } from "../evm/applyDeposit.ts";
-import { applyTransaction } from "../evm/applyTransaction.ts";
-import type { TransactionChecks } from "../evm/checkTransaction.ts";
-import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
-import { l1AttributesOf, opChainFees } from "../evm/opChainFees.ts";
-import type { StateOverlay } from "../evm/stateOverlay.ts";
+import type { Engine, EngineLog, ExecutionContext, TransactionChecks } from "../evm/engine.ts";
+import { l1AttributesOf } from "../evm/opChainFees.ts";
 import { messageOf } from "../evm/transactionMessage.ts";
 import type { ReceiptExtra } from "./execution.ts";
 import { opReceiptExtra } from "./opReceipt.ts";
@@ -22,13 +18,6 @@ import { opReceiptExtra } from "./opReceipt.ts";
 export type Prepared =
   | { readonly transaction: DepositTransaction }
   | { readonly transaction: SignedTransaction; readonly sender: Address };
-
-/** Engine, state and block of an execution. */
-export interface BlockPlace {
-  readonly engine: Engine;
-  readonly state: StateOverlay;
-  readonly block: BlockEnvironment;
-}
 
 /** The version in receipts of deposits since Canyon (https://specs.optimism.io/protocol/deposits.html). */
 const DEPOSIT_RECEIPT_VERSION = 1n;
@@ -63,26 +52,25 @@ export interface Executed {
  * Throws TransactionError if the transaction is invalid in every block.
  */
 export const executeTransaction = async (
-  { engine, state, block }: BlockPlace,
+  context: ExecutionContext,
   prepared: Prepared,
   gasUsed: bigint,
   checks?: TransactionChecks,
 ): Promise<Executed> => {
+  const { engine, state } = context;
   const { rules } = engine;
   if (!("sender" in prepared)) {
     const { transaction } = prepared;
-    const result = await applyDeposit({ engine, state, block }, transaction);
+    const result = await engine.deposit(context, transaction);
     const receipt = receiptOf(transaction, result, gasUsed + result.gasUsed);
     return { receipt: { ...receipt, ...depositPart(engine, result.nonce) }, extra: {} };
   }
   const { transaction, sender } = prepared;
   // The block's first deposit has written the L1 attributes.
   const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
-  const result = await applyTransaction({ engine, state, block }, messageOf(transaction, sender), {
-    ...(l1 ? { fees: opChainFees(rules, l1, transaction.raw) } : {}),
-    ...(checks ? { checks } : {}),
-  });
-  const extra = l1 ? opReceiptExtra(rules, l1, transaction.raw) : {};
+  const { raw } = transaction;
+  const result = await engine.transact(context, messageOf(transaction, sender), { checks, raw });
+  const extra = l1 ? opReceiptExtra(rules, l1, raw) : {};
   return { receipt: receiptOf(transaction, result, gasUsed + result.gasUsed), extra };
 };
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { MessagePort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
-import { createEngines } from "../evm/referenceEngine.ts";
+import { createEngines } from "../evm/createEngines.ts";
 import type { WorkerTask } from "../workers/startTask.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";

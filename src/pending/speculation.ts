@@ -3,7 +3,6 @@ import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/missingState.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
-import { StateOverlay } from "../evm/stateOverlay.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import { callOfPrepared, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
@@ -143,8 +142,8 @@ export class Speculation {
     const missing = createMissingState();
     const { reader, block } = this.#options.guessedBlock(missing, guesses);
     try {
-      const context = { engine: this.#options.engine, state: new StateOverlay(reader), block };
-      await executeTransaction(context, prepared, 0n, CHECKS);
+      const { engine } = this.#options;
+      await executeTransaction({ engine, state: engine.createState(reader), block }, prepared, 0n, CHECKS);
     } catch {
       // A guess caused the error, or the transaction reports it when it executes.
     }

@@ -5,10 +5,9 @@ import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.
 import { createdAddress } from "../ethereum/receipt.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
-import { applyTransaction, type TransactionResult } from "../evm/applyTransaction.ts";
-import type { BlockEnvironment, Engine } from "../evm/engine.ts";
+import type { BlockEnvironment, Engine, TransactionResult } from "../evm/engine.ts";
 import type { WorkerContext } from "../evm/evmTask.ts";
-import { StateOverlay } from "../evm/stateOverlay.ts";
+import type { ExecutionState } from "../evm/executionState.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";
@@ -86,7 +85,7 @@ interface Trial {
   readonly gas: bigint;
   readonly gasCap: bigint;
   run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
-  state(reader: StateReader): StateOverlay;
+  state(reader: StateReader): ExecutionState;
   /** Returns the address of the contract that the call creates, or null. */
   created(reader: StateReader): Address | null;
   listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
@@ -112,7 +111,7 @@ const prepare = (input: CallInput, host: Host): Trial => {
     blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
   });
   const prepared = (reader: StateReader) => {
-    const state = new StateOverlay(reader);
+    const state = engine.createState(reader);
     return { state, movedPrecompiles: overrideState(state, states, engine.precompiles) };
   };
   const hidden = (from: Address, to: Address | null) =>
@@ -134,15 +133,12 @@ const prepare = (input: CallInput, host: Host): Trial => {
       const { state, movedPrecompiles } = prepared(reader);
       const request = accessList === undefined ? call : { ...call, accessList };
       try {
-        return await applyTransaction(
-          { engine, state, block: environment(reader) },
-          messageOfCall(request, state, engine, gas),
-          {
-            checks: { nonce: false, sender: false, freeGas: true },
-            movedPrecompiles,
-            tracesAccess: accessList !== undefined,
-          },
-        );
+        const message = messageOfCall(request, state, engine, gas);
+        return await engine.transact({ state, block: environment(reader) }, message, {
+          checks: { nonce: false, sender: false, freeGas: true },
+          movedPrecompiles,
+          tracesAccess: accessList !== undefined,
+        });
       } catch (error) {
         if (!(error instanceof TransactionError)) {
           throw error;

@@ -1,6 +1,7 @@
 import { type Address, parseData } from "../ethereum/hex.ts";
+import { stripZeros } from "../ethereum/rlp.ts";
 import { checksumAddress } from "../evm/checksumAddress.ts";
-import { type StateOverlay, stripZeros } from "../evm/stateOverlay.ts";
+import type { ExecutionState } from "../evm/executionState.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { AccountOverride } from "./payload.ts";
 
@@ -13,7 +14,7 @@ const overrideError = (address: Address, what: string) =>
  * Source of order and error texts: geth, internal/ethapi/override.
  */
 export const overrideState = (
-  state: StateOverlay,
+  state: ExecutionState,
   overrides: readonly (readonly [Address, AccountOverride])[],
   precompiles: readonly Address[],
 ): ReadonlyMap<Address, Address | null> => {
@@ -49,7 +50,7 @@ export const overrideState = (
   return moved;
 };
 
-const overrideAccount = (state: StateOverlay, address: Address, override: AccountOverride): void => {
+const overrideAccount = (state: ExecutionState, address: Address, override: AccountOverride): void => {
   const { nonce, balance, code } = override;
   if (override.state !== undefined && override.stateDiff !== undefined) {
     throw overrideError(address, "has both 'state' and 'stateDiff'");

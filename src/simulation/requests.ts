@@ -4,7 +4,6 @@ import { parseData } from "../ethereum/hex.ts";
 import type { LogEntry } from "../ethereum/receipt.ts";
 import { concatBytes } from "../ethereum/rlp.ts";
 import type { ExecutionContext } from "../evm/engine.ts";
-import { systemCall } from "../evm/systemCalls.ts";
 
 /** The contract of EIP-7002. */
 const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
@@ -34,8 +33,8 @@ export const runRequests = async (
   const deposits = logs.filter(({ address, topics }) => address === depositContract && topics[0] === DEPOSIT_TOPIC);
   const requests = [
     concatBytes(deposits.map(({ data }) => depositRequest(parseData(data)))),
-    await systemCall(context, WITHDRAWALS, NOTHING),
-    await systemCall(context, CONSOLIDATIONS, NOTHING),
+    await context.engine.systemCall(context, WITHDRAWALS, NOTHING),
+    await context.engine.systemCall(context, CONSOLIDATIONS, NOTHING),
   ];
   const hash = createHash("sha256");
   for (const [type, request] of requests.entries()) {

@@ -2,7 +2,7 @@ import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { WorkerContext } from "../evm/evmTask.ts";
-import { StateOverlay } from "../evm/stateOverlay.ts";
+import type { ExecutionState } from "../evm/executionState.ts";
 import { planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
@@ -56,19 +56,21 @@ const simulate = async (
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const planned = planBlocks(input.parent, payload.blocks, input);
-  const state = new StateOverlay(reader);
   const budget = { left: input.gasCap };
   const results: PlannedResult[] = [];
   const hashes = new Map<bigint, Hash>([[input.parent.number, input.parent.hash]]);
   let parent = input.parent;
+  let state: ExecutionState | undefined;
   for (const plan of planned) {
     const rules = rulesAt(forks, plan.number, plan.timestamp);
+    const engine = host.engine(rules);
+    state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {
       profile,
       forks,
       rules,
       parentRules: rulesAt(forks, parent.number, parent.timestamp),
-      engine: host.engine(rules),
+      engine,
       state,
       budget,
       validates: payload.validates,

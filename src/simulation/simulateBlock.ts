@@ -8,8 +8,8 @@ import { encodeReceipt } from "../ethereum/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
 import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../ethereum/rules.ts";
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
+import type { ExecutionState } from "../evm/executionState.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
-import type { StateOverlay } from "../evm/stateOverlay.ts";
 import { beginBlock, presetBlock } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";
@@ -29,7 +29,7 @@ export interface BlockContext {
   readonly rules: Rules;
   readonly parentRules: Rules;
   readonly engine: Engine;
-  readonly state: StateOverlay;
+  readonly state: ExecutionState;
   readonly budget: GasBudget;
   blockHash(number: bigint): Hash;
 }

@@ -1,9 +1,7 @@
 import { smaller } from "../ethereum/bigintOrder.ts";
 import type { Address } from "../ethereum/hex.ts";
-import { applyTransaction, type TransactionResult } from "../evm/applyTransaction.ts";
-import type { TransactionChecks } from "../evm/checkTransaction.ts";
-import type { BlockEnvironment, Engine } from "../evm/engine.ts";
-import type { StateOverlay } from "../evm/stateOverlay.ts";
+import type { Engine, ExecutionContext, TransactionChecks, TransactionResult } from "../evm/engine.ts";
+import type { ExecutionState } from "../evm/executionState.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import type { TransactionMessage } from "../evm/transactionMessage.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
@@ -17,10 +15,7 @@ export interface GasBudget {
   left: bigint;
 }
 
-export interface CallContext {
-  readonly engine: Engine;
-  readonly state: StateOverlay;
-  readonly block: BlockEnvironment;
+export interface CallContext extends ExecutionContext {
   readonly movedPrecompiles: ReadonlyMap<Address, Address | null>;
   readonly validates: boolean;
   readonly tracesTransfers: boolean;
@@ -48,7 +43,7 @@ export const simulateCall = async (
   const gas = smaller(wanted, budget.left);
   const message = messageOfCall(call, state, engine, gas);
   try {
-    const result = await applyTransaction(context, message, {
+    const result = await engine.transact(context, message, {
       checks: checksOf(context.validates),
       tracesTransfers: context.tracesTransfers,
       movedPrecompiles: context.movedPrecompiles,
@@ -70,7 +65,7 @@ const gasOf = (call: CallRequest, left: bigint): bigint => {
 
 export const messageOfCall = (
   call: CallRequest,
-  state: StateOverlay,
+  state: ExecutionState,
   engine: Engine,
   gas: bigint,
 ): TransactionMessage => {

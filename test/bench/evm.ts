@@ -14,11 +14,10 @@ import { type Address, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethe
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
-import { applyTransaction } from "../../src/evm/applyTransaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
+import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { recoverSender } from "../../src/evm/recoverAddress.ts";
-import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
-import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { messageOf, type TransactionMessage } from "../../src/evm/transactionMessage.ts";
 import { type Contract, compile } from "../support/builders/compile.ts";
 
@@ -93,24 +92,20 @@ const freeMessage = (from: Address, to: Address | null, data: Hex): TransactionM
 });
 const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
 
-const engine = createReferenceEngine(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
+const engine = createEngines()(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
 
-/** An overlay over nothing, which holds all there is. */
+/** A state over nothing, which holds all there is. */
 const emptyState = () =>
-  new StateOverlay({
+  engine.createState({
     account: () => undefined,
     code: () => new Uint8Array(0),
     storage: () => new Uint8Array(0),
     blockHash: () => ZERO_HASH,
   });
 
-const deployOurs = async (bytecode: Hex): Promise<{ state: StateOverlay; at: Address }> => {
+const deployOurs = async (bytecode: Hex): Promise<{ state: ExecutionState; at: Address }> => {
   const state = emptyState();
-  const result = await applyTransaction(
-    { engine, state, block: BLOCK },
-    freeMessage(ZERO_ADDRESS, null, bytecode),
-    FREE,
-  );
+  const result = await engine.transact({ state, block: BLOCK }, freeMessage(ZERO_ADDRESS, null, bytecode), FREE);
   if (result.created === undefined) {
     throw new Error(`not deployed: ${result.halt}`);
   }
@@ -171,7 +166,7 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
   for (const { address } of accounts) {
     const sender = address.toLowerCase() as Address;
     const mint = encodeFunctionData({ abi: token.abi, functionName: "mint", args: [address, ETHER] });
-    await applyTransaction({ engine, state, block: BLOCK }, freeMessage(ZERO_ADDRESS, TOKEN, mint), FREE);
+    await engine.transact({ state, block: BLOCK }, freeMessage(ZERO_ADDRESS, TOKEN, mint), FREE);
     state.setAccount(sender, 0n, ETHER);
   }
   state.endTransaction(false);
@@ -186,7 +181,7 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
     if (sender === undefined) {
       throw new Error("no sender");
     }
-    const result = await applyTransaction({ engine, state, block: BLOCK }, messageOf(transaction, sender));
+    const result = await engine.transact({ state, block: BLOCK }, messageOf(transaction, sender));
     gasUsed += result.gasUsed;
     const { logs } = result;
     encodeReceipt({ type: 2, status: true, cumulativeGasUsed: gasUsed, logs, logsBloom: bloomOfLogs(logs) });
@@ -243,7 +238,7 @@ const measureLoops = async (
     const stock: number[] = [];
     for (let run = 0; run < rounds; run++) {
       let start = performance.now();
-      const mine = await applyTransaction({ engine, state, block: BLOCK }, freeMessage(ZERO_ADDRESS, at, data), FREE);
+      const mine = await engine.transact({ state, block: BLOCK }, freeMessage(ZERO_ADDRESS, at, data), FREE);
       if (mine.status !== "success") {
         throw new Error(`${name}: ${mine.halt}`);
       }

@@ -13,8 +13,8 @@ import { formatData, formatQuantity, type Hash, parseData, ZERO_HASH } from "../
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
-import { createEngines } from "../../src/evm/referenceEngine.ts";
 import type { Work } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";

@@ -4,12 +4,11 @@ import type { HeaderFields } from "../../src/core/heads.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { formatData, type Hex, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
-import { applyTransaction, type TransactionResult } from "../../src/evm/applyTransaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
+import type { TransactionResult } from "../../src/evm/engine.ts";
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
-import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
-import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createCallWorld, type PlainCall } from "../support/builders/callWorld.ts";
@@ -25,7 +24,7 @@ after(() => anvil.close());
 
 const world = await createCallWorld(anvil, "osaka");
 const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
-const engine = createReferenceEngine(rulesAt(fixedForks(CHAIN_ID, "osaka"), block.number, block.timestamp));
+const engine = createEngines()(rulesAt(fixedForks(CHAIN_ID, "osaka"), block.number, block.timestamp));
 const nodeState = createNodeState({
   maxBytes: 64 * 1024 * 1024,
   fetch: async (calls) => {
@@ -46,10 +45,9 @@ const run = async (call: PlainCall): Promise<TransactionResult> => {
     known,
     (keys) => source.read(keys, new AbortController().signal),
     (reader) =>
-      applyTransaction(
+      engine.transact(
         {
-          engine,
-          state: new StateOverlay(reader),
+          state: engine.createState(reader),
           block: {
             number: block.number,
             timestamp: block.timestamp,

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
-import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
+import { createMessageEngine } from "../../src/evm/messageEngine.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 
 const AT: Address = `0x${"aa".repeat(20)}`;
@@ -37,7 +37,7 @@ test("a code is analysed once for each engine, not in every call", async () => {
     blobBaseFee: 1n,
     blockHash: () => ZERO_HASH,
   };
-  const run = async (engine: ReturnType<typeof createReferenceEngine>) => {
+  const run = async (engine: ReturnType<typeof createMessageEngine>) => {
     const state = new StateOverlay({
       account: () => ({ nonce: 1n, balance: 0n, codeHash: `0x${"11".repeat(32)}` }),
       code: () => code,
@@ -49,7 +49,7 @@ test("a code is analysed once for each engine, not in every call", async () => {
     const { status } = await engine.run(state, message, context);
     assert.equal(status, "success");
   };
-  const engine = createReferenceEngine(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
+  const engine = createMessageEngine(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
   // The first jump shows where the analysis is made.
   await run(engine);
   await run(engine);
@@ -57,6 +57,6 @@ test("a code is analysed once for each engine, not in every call", async () => {
   await run(engine);
   await run(engine);
   assert.equal(reads(), before);
-  await run(createReferenceEngine(rulesAt(fixedForks(1n, "osaka"), 1n, 1n)));
+  await run(createMessageEngine(rulesAt(fixedForks(1n, "osaka"), 1n, 1n)));
   assert.equal(reads(), before + 1);
 });

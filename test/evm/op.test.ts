@@ -5,12 +5,11 @@ import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../.
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
-import { applyDeposit } from "../../src/evm/applyDeposit.ts";
-import { applyTransaction } from "../../src/evm/applyTransaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
+import { createMessageEngine } from "../../src/evm/messageEngine.ts";
 import { l1AttributesOf, opChainFees } from "../../src/evm/opChainFees.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
-import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 
@@ -29,7 +28,9 @@ const BLOCK: BlockEnvironment = {
   blockHash: () => ZERO_HASH,
 };
 
-const engineOf = (fork: OpFork) => createReferenceEngine(rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n));
+const rulesOf = (fork: OpFork) => rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n);
+const engines = createEngines();
+const engineOf = (fork: OpFork) => engines(rulesOf(fork));
 const stateWith = (balance: bigint) =>
   new StateOverlay({
     account: (address) => (address === FROM ? { nonce: 3n, balance, codeHash: EMPTY_CODE_HASH } : undefined),
@@ -55,7 +56,7 @@ const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
 
 test("a deposit mints, moves, pays nothing, and uses up the nonce", async () => {
   const state = stateWith(0n);
-  const result = await applyDeposit({ engine: engineOf("isthmus"), state, block: BLOCK }, deposit({}));
+  const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, deposit({}));
   assert.deepEqual([result.status, result.gasUsed, result.nonce], ["success", 21_000n, 3n]);
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [60n, 40n, 4n]);
   assert.equal(state.balanceOf(COINBASE), 0n);
@@ -65,7 +66,7 @@ test("a deposit that cannot begin keeps what it minted, and uses all its gas", a
   for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
     const state = stateWith(0n);
     const failing = deposit(fields);
-    const result = await applyDeposit({ engine: engineOf("isthmus"), state, block: BLOCK }, failing);
+    const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, failing);
     assert.deepEqual([result.status, result.gasUsed], ["halt", failing.gas]);
     assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
   }
@@ -75,7 +76,7 @@ test("a deposit whose code fails is undone, but not its mint", async () => {
   const state = stateWith(0n);
   state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
   state.endTransaction(true);
-  const result = await applyDeposit({ engine: engineOf("isthmus"), state, block: BLOCK }, deposit({}));
+  const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, deposit({}));
   assert.equal(result.status, "revert");
   assert.ok(result.gasUsed < 22_000n);
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
@@ -113,8 +114,9 @@ test("a transaction pays L1 and operator fees into their vaults, and the base fe
     blobVersionedHashes: [],
     authorizationList: [],
   };
-  const fees = opChainFees(engine.rules, l1, new Uint8Array(110).fill(7));
-  await applyTransaction({ engine, state, block: BLOCK }, message, { fees });
+  const raw = new Uint8Array(110).fill(7);
+  const fees = opChainFees(engine.rules, l1, raw);
+  await engine.transact({ state, block: BLOCK }, message, { raw });
   const operator = 21_000n * 2n * 100n + 5n;
   assert.equal(state.balanceOf(L1_FEE_VAULT), fees.fixed);
   assert.ok(fees.fixed > 0n);
@@ -135,7 +137,7 @@ const runPrecompile = (fork: OpFork, number: number, bytes: number, gas = 30_000
   const to: Address = `0x${number.toString(16).padStart(40, "0")}`;
   const message = { caller: FROM, to, value: 0n, data: new Uint8Array(bytes), gas };
   const context = { block: BLOCK, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [], warmSlots: [] };
-  return engineOf(fork).run(stateWith(0n), message, context);
+  return createMessageEngine(rulesOf(fork)).run(stateWith(0n), message, context);
 };
 const PAIRING = 0x08;
 /** A pair of points at infinity. */
@@ -185,15 +187,9 @@ test("Karst caps the gas of a transaction, but not of a deposit", async () => {
   };
   const rich = () => stateWith(10n ** 18n);
   await assert.rejects(
-    applyTransaction({ engine: engineOf("karst"), state: rich(), block: BLOCK }, message),
+    engineOf("karst").transact({ state: rich(), block: BLOCK }, message),
     /transaction gas limit too high/,
   );
-  assert.equal(
-    (await applyTransaction({ engine: engineOf("jovian"), state: rich(), block: BLOCK }, message)).status,
-    "success",
-  );
-  assert.equal(
-    (await applyDeposit({ engine: engineOf("karst"), state: rich(), block: BLOCK }, deposit({ gas }))).status,
-    "success",
-  );
+  assert.equal((await engineOf("jovian").transact({ state: rich(), block: BLOCK }, message)).status, "success");
+  assert.equal((await engineOf("karst").deposit({ state: rich(), block: BLOCK }, deposit({ gas }))).status, "success");
 });

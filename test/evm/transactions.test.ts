@@ -9,13 +9,13 @@ import { type Address, parseData } from "../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { DEPOSIT_TYPE } from "../../src/ethereum/transaction.ts";
-import { applyTransaction, type TransactionResult } from "../../src/evm/applyTransaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
+import type { TransactionResult } from "../../src/evm/engine.ts";
+import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
 import { recoverSender } from "../../src/evm/recoverAddress.ts";
-import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
 import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
-import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { beginBlock } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
@@ -43,7 +43,7 @@ const placed = await deploy(anvil, contracts, [
 await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 10n ** 6n]));
 await placed.send(placed.address("Slots"), placed.encode("Slots", "fill", [6n, 9n]));
 
-const engine = createReferenceEngine(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
+const engine = createEngines()(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
 const block = async (number: string) =>
   parseParent((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
 
@@ -61,7 +61,7 @@ const replay = async (
   raw: Hex,
   before: string,
   mined: Mined,
-): Promise<{ result: TransactionResult; state: StateOverlay }> => {
+): Promise<{ result: TransactionResult; state: ExecutionState }> => {
   const [parent, own] = [await block(before), await block(mined.blockNumber)];
   const source = createNodeState({ fetch: countedFetch(anvil).fetch, maxBytes: 16 * 1024 * 1024 }).at(parent);
   const known = createKnownState({ codes: new Map(), isNative: () => false });
@@ -77,7 +77,7 @@ const replay = async (
     known,
     (keys) => source.read(keys, new AbortController().signal),
     async (reader) => {
-      const state = new StateOverlay(reader);
+      const state = engine.createState(reader);
       const environment = {
         number: own.number,
         timestamp: own.timestamp,
@@ -92,7 +92,7 @@ const replay = async (
         { engine, state, block: environment },
         { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot },
       );
-      const result = await applyTransaction({ engine, state, block: environment }, messageOf(transaction, from));
+      const result = await engine.transact({ state, block: environment }, messageOf(transaction, from));
       // Looked at afterwards, so it has to be there.
       for (const address of WATCHED) {
         state.codeOf(address);

@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createEngines } from "../../src/evm/referenceEngine.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { readConformanceChain } from "../support/builders/conformanceChain.ts";

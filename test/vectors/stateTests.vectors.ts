@@ -9,13 +9,13 @@ import { blobBaseFee } from "../../src/ethereum/blobFee.ts";
 import { type Address, type Data, formatData, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { keccak256, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
+import { stripZeros } from "../../src/ethereum/rlp.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../../src/ethereum/transaction.ts";
-import { applyTransaction, type TransactionResult } from "../../src/evm/applyTransaction.ts";
-import type { BlockEnvironment } from "../../src/evm/engine.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
+import type { BlockEnvironment, TransactionResult } from "../../src/evm/engine.ts";
+import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { recoverSender } from "../../src/evm/recoverAddress.ts";
-import { createReferenceEngine } from "../../src/evm/referenceEngine.ts";
-import { StateOverlay, stripZeros } from "../../src/evm/stateOverlay.ts";
 import { TransactionError } from "../../src/evm/transactionError.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/builders/stateRoot.ts";
@@ -55,7 +55,7 @@ interface StateTest {
   readonly post: Readonly<Record<string, readonly Post[]>>;
 }
 
-const engine = createReferenceEngine(RULES);
+const engine = createEngines()(RULES);
 const folder = mkdtempSync(join(tmpdir(), "state-tests-"));
 after(() => rmSync(folder, { recursive: true }));
 execFileSync("tar", ["-xJf", join(vectorFolder, "state-tests/general-state-tests.tar.xz"), "-C", folder]);
@@ -95,7 +95,7 @@ test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
 const run = async (stateTest: StateTest, post: Post): Promise<string | undefined> => {
   const pre = parseState(stateTest.pre);
   const block = parseBlock(stateTest.env);
-  const state = new StateOverlay(readerOf(pre, block.blockHash));
+  const state = engine.createState(readerOf(pre, block.blockHash));
   let result: TransactionResult | undefined;
   try {
     result = await apply(post, state, block);
@@ -118,7 +118,7 @@ const run = async (stateTest: StateTest, post: Post): Promise<string | undefined
   return logsHash(result) === post.logs ? undefined : "logs";
 };
 
-const apply = (post: Post, state: StateOverlay, block: BlockEnvironment): Promise<TransactionResult> => {
+const apply = (post: Post, state: ExecutionState, block: BlockEnvironment): Promise<TransactionResult> => {
   const transaction = parseTransaction(parseData(post.txbytes));
   if (transaction.type === DEPOSIT_TYPE) {
     throw new InvalidTransaction("a deposit");
@@ -135,7 +135,7 @@ const apply = (post: Post, state: StateOverlay, block: BlockEnvironment): Promis
   if (BigInt(message.blobVersionedHashes.length) > BLOBS.max) {
     throw new TransactionError("blobs", "too many blobs");
   }
-  return applyTransaction({ engine, state, block }, message);
+  return engine.transact({ state, block }, message);
 };
 
 const parseState = (pre: StateTest["pre"]): PlainState =>

@@ -4,8 +4,8 @@ import { RLP } from "@ethereumjs/rlp";
 import { type GenesisConfig, genesisForks } from "../../../src/ethereum/ethereumForks.ts";
 import { type Address, formatData, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { keccak256, keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { stripZeros } from "../../../src/ethereum/rlp.ts";
 import type { ChainForks } from "../../../src/ethereum/rules.ts";
-import { stripZeros } from "../../../src/evm/stateOverlay.ts";
 import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
 import type { PlainState } from "./stateRoot.ts";
 

@@ -1,6 +1,6 @@
 import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
 import { ZERO_HASH } from "../../../src/ethereum/hex.ts";
-import { createEngines } from "../../../src/evm/referenceEngine.ts";
+import { createEngines } from "../../../src/evm/createEngines.ts";
 import { runSimulation, type SimulationInput } from "../../../src/simulation/runSimulation.ts";
 import { PARENT } from "./parentBlock.ts";
 import { type PlainState, readerOf } from "./stateRoot.ts";

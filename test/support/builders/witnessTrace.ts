@@ -8,11 +8,9 @@ import {
   parseData,
 } from "../../../src/ethereum/hex.ts";
 import type { Rules } from "../../../src/ethereum/rules.ts";
-import { applyTransaction } from "../../../src/evm/applyTransaction.ts";
+import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { BlockEnvironment } from "../../../src/evm/engine.ts";
 import { EMPTY_CODE_HASH } from "../../../src/evm/overlayEntry.ts";
-import { createEngines } from "../../../src/evm/referenceEngine.ts";
-import { StateOverlay } from "../../../src/evm/stateOverlay.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
 
 /** The fields of a call object that are used here. */
@@ -51,15 +49,13 @@ const messageOf = (call: TracedCall): TransactionMessage => ({
   authorizationList: [],
 });
 
-const apply = (tracer: Tracer, state: StateReader, call: TracedCall) =>
-  applyTransaction(
-    { engine: engines(tracer.rules), state: new StateOverlay(state), block: tracer.block },
-    messageOf(call),
-    {
-      checks: ANY_CALL,
-      tracesAccess: true,
-    },
-  );
+const apply = (tracer: Tracer, state: StateReader, call: TracedCall) => {
+  const engine = engines(tracer.rules);
+  return engine.transact({ state: engine.createState(state), block: tracer.block }, messageOf(call), {
+    checks: ANY_CALL,
+    tracesAccess: true,
+  });
+};
 
 /** What geth's prestateTracer reports of a call: the accounts and slots that it read, as they were before. */
 export const tracePrestate = async (tracer: Tracer, call: TracedCall): Promise<Record<Address, unknown>> => {

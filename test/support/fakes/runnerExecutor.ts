@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../../src/ethereum/rules.ts";
-import { createEngines } from "../../../src/evm/referenceEngine.ts";
+import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Execution, Executor, Work } from "../../../src/pending/execution.ts";
 import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../../src/pending/flashblockExecutor.ts";
 

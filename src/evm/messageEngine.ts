@@ -5,7 +5,8 @@ import { type Address, formatData, type Hash, parseData } from "../ethereum/hex.
 import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import { customCrypto } from "./crypto.ts";
-import type { BlockEnvironment, Engine, EngineLog, Message, MessageContext, MessageResult } from "./engine.ts";
+import type { BlockEnvironment, EngineLog } from "./engine.ts";
+import type { Message, MessageContext, MessageEngine, MessageResult } from "./evmMessage.ts";
 import { formatHalt } from "./exceptionalHalt.ts";
 import { FastCommon } from "./fastCommon.ts";
 import { LibraryState } from "./libraryState.ts";
@@ -19,7 +20,7 @@ const NOTHING = new Uint8Array(0);
 const NO_ANCESTOR = new Uint8Array(32);
 
 /** Makes the engine of one set of rules, based on the library's EVM. It runs one message at a time. */
-export const createReferenceEngine = (rules: Rules): Engine => {
+export const createMessageEngine = (rules: Rules): MessageEngine => {
   const common = new FastCommon({
     chain: { ...Mainnet, chainId: Number(rules.chainId) },
     hardfork: rules.fork,
@@ -151,18 +152,3 @@ const describeAccess = (accessed: ReadonlyMap<string, ReadonlySet<string>>): Acc
     address: `0x${address}`,
     storageKeys: [...slots].map((slot): Hash => `0x${slot}`),
   }));
-
-/** Returns a function that makes and caches one engine for each set of rules. The library's tables cost more than a transfer. */
-export const createEngines = (): ((rules: Rules) => Engine) => {
-  const engines = new Map<string, Engine>();
-  return (rules) => {
-    const key = `${rules.chainId} ${rules.fork} ${rules.op ?? ""}`;
-    const cached = engines.get(key);
-    if (cached !== undefined) {
-      return cached;
-    }
-    const engine = createReferenceEngine(rules);
-    engines.set(key, engine);
-    return engine;
-  };
-};

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StateReader } from "../../src/core/stateReader.ts";
+import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { createOpForks } from "../../src/ethereum/opForks.ts";
+import { rulesAt } from "../../src/ethereum/rules.ts";
+import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
+import type { BlockEnvironment, TransactionContext } from "../../src/evm/engine.ts";
+import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
+import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+
+const FROM: Address = `0x${"aa".repeat(20)}`;
+const TO: Address = `0x${"bb".repeat(20)}`;
+const NOTHING = new Uint8Array(0);
+const ETHER = 10n ** 18n;
+/** Stores 7 in slot 1, then the value of slot 2 in slot 3. */
+const CODE = Uint8Array.fromHex("600760015560025460035500");
+const CODE_HASH = keccak256Hex(CODE);
+const slotAt = (slot: number): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
+const LACKED = slotAt(2);
+const BLOCK: BlockEnvironment = {
+  number: 5n,
+  timestamp: 1n,
+  coinbase: `0x${"cc".repeat(20)}`,
+  gasLimit: 30_000_000n,
+  baseFee: 10n,
+  prevRandao: ZERO_HASH,
+  blobBaseFee: 1n,
+  blockHash: () => ZERO_HASH,
+};
+const MESSAGE: TransactionMessage = {
+  type: 2,
+  from: FROM,
+  to: TO,
+  nonce: 3n,
+  gas: 100_000n,
+  value: 5n,
+  input: NOTHING,
+  maxFeePerGas: 12n,
+  maxPriorityFeePerGas: 1n,
+  accessList: [],
+  maxFeePerBlobGas: 0n,
+  blobVersionedHashes: [],
+  authorizationList: [],
+};
+const DEPOSIT: DepositTransaction = {
+  type: 0x7e,
+  raw: NOTHING,
+  hash: ZERO_HASH,
+  sourceHash: ZERO_HASH,
+  from: FROM,
+  to: TO,
+  mint: 100n,
+  value: 40n,
+  gas: 100_000n,
+  isSystemTx: false,
+  input: NOTHING,
+};
+
+const engine = createEngines()(rulesAt(createOpForks(10n, { jovian: 0n }), 1n, 1n));
+
+/** A reader that lacks the value of slot 2 until it is known. */
+const createLackingReader = () => {
+  const known = { is: false };
+  const error = new Error("a value is not known");
+  const reader: StateReader = {
+    account: (address) => {
+      if (address === FROM) {
+        return { nonce: 3n, balance: ETHER, codeHash: EMPTY_CODE_HASH };
+      }
+      return address === TO ? { nonce: 1n, balance: 0n, codeHash: CODE_HASH } : undefined;
+    },
+    code: () => CODE,
+    storage: (_, slot) => {
+      if (slot !== LACKED) {
+        return NOTHING;
+      }
+      if (!known.is) {
+        throw error;
+      }
+      return Uint8Array.of(9);
+    },
+    blockHash: () => ZERO_HASH,
+  };
+  return { known, error, reader };
+};
+
+const METHODS: readonly (readonly [string, (context: TransactionContext) => Promise<unknown>])[] = [
+  ["transact", (context) => engine.transact(context, MESSAGE, { raw: new Uint8Array(110).fill(7) })],
+  ["deposit", (context) => engine.deposit(context, DEPOSIT)],
+  ["systemCall", (context) => engine.systemCall(context, TO, NOTHING)],
+];
+
+for (const [name, run] of METHODS) {
+  test(`${name} throws the reader's own error, leaves the state as before, and can be repeated`, async () => {
+    const { known, error, reader } = createLackingReader();
+    const state = engine.createState(reader);
+    const earlier = slotAt(8);
+    state.setStorage(TO, earlier, Uint8Array.of(4));
+    state.endTransaction(true);
+    const values = () => [
+      state.nonceOf(FROM),
+      state.balanceOf(FROM),
+      state.balanceOf(TO),
+      state.storageOf(TO, slotAt(1)),
+    ];
+    const before = values();
+
+    await assert.rejects(run({ state, block: BLOCK }), (thrown) => thrown === error);
+    assert.deepEqual(values(), before);
+    assert.deepEqual(state.storageOf(TO, earlier), Uint8Array.of(4));
+
+    known.is = true;
+    const repeated = await run({ state, block: BLOCK });
+    const fresh = engine.createState(reader);
+    assert.deepEqual(repeated, await run({ state: fresh, block: BLOCK }));
+    assert.deepEqual(
+      [1, 3, 8].map((slot) => state.storageOf(TO, slotAt(slot))[0]),
+      [7, 9, 4],
+    );
+    assert.deepEqual(values(), [fresh.nonceOf(FROM), fresh.balanceOf(FROM), fresh.balanceOf(TO), Uint8Array.of(7)]);
+  });
+}
+
+test("a rejected transaction leaves the state as before", async () => {
+  const { reader } = createLackingReader();
+  const state = engine.createState(reader);
+  await assert.rejects(engine.transact({ state, block: BLOCK }, { ...MESSAGE, nonce: 4n }), /nonce too high/);
+  assert.equal(state.nonceOf(FROM), 3n);
+  assert.equal(state.balanceOf(FROM), ETHER);
+});
+
+test("a system call of an account without code does nothing", async () => {
+  const { reader } = createLackingReader();
+  const state = engine.createState(reader);
+  assert.deepEqual(await engine.systemCall({ state, block: BLOCK }, ZERO_ADDRESS, NOTHING), NOTHING);
+  assert.equal(state.changes().size, 0);
+});
