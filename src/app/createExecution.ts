@@ -69,6 +69,7 @@ const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWo
   metrics.workersBusy.set({ chain }, 0);
   return new EvmWorkers({
     entry: workerEntry("simulation"),
+    engine: simulate.engine,
     size,
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onThreads: (threads) => metrics.workers.set({ chain }, threads),
@@ -114,10 +115,11 @@ const createFeedExecutor = (
   workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Executor => {
-  const { name: chain } = config;
+  const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   return createExecutor({
     entry: workerEntry("pending"),
+    engine: simulate.engine,
     forks: () => rules.forks,
     senders: new SenderRecovery({ cache: senders, workers }),
     // The feed is of the newest blocks.

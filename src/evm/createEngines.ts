@@ -1,9 +1,24 @@
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "./engine.ts";
-import { createOverlayEngine } from "./overlayEngine.ts";
+import type { EngineKind } from "./engineKind.ts";
 
-/** Returns a function that makes and caches one engine for each set of rules. The library's tables cost more than a transfer. */
-export const createEngines = (): ((rules: Rules) => Engine) => {
+/** Returns the engine of a set of rules. */
+export type Engines = (rules: Rules) => Engine;
+
+/** Loads the engines of a kind. Each is created once: the library's tables cost more than a transfer. */
+export const createEngines = async (kind: EngineKind = "auto"): Promise<Engines> => cachedEngines(await load(kind));
+
+const load = async (kind: EngineKind): Promise<Engines> => {
+  switch (kind) {
+    case "auto":
+    case "fast":
+      return (await import("./overlayEngine.ts")).createOverlayEngine;
+    case "reference":
+      return (await import("./reference/referenceEngine.ts")).createReferenceEngine;
+  }
+};
+
+const cachedEngines = (create: Engines): Engines => {
   const engines = new Map<string, Engine>();
   return (rules) => {
     const key = `${rules.chainId} ${rules.fork} ${rules.op ?? ""}`;
@@ -11,7 +26,7 @@ export const createEngines = (): ((rules: Rules) => Engine) => {
     if (cached !== undefined) {
       return cached;
     }
-    const engine = createOverlayEngine(rules);
+    const engine = create(rules);
     engines.set(key, engine);
     return engine;
   };

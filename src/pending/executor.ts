@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
+import type { EngineKind } from "../evm/engineKind.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import type { SenderRecovery, Senders } from "../evm/senderRecovery.ts";
 import { OrderedPosts } from "../workers/orderedPosts.ts";
@@ -16,6 +17,7 @@ export interface ExecutorOptions {
   readonly nativeContracts: readonly string[];
   /** Recovers senders beside the executing thread. */
   readonly senders?: Pick<SenderRecovery, "of" | "add">;
+  readonly engine?: EngineKind;
   /** Reads state at a sealed block from nodes. */
   readonly stateAt: (base: BlockId, hint?: PrefetchHint) => StateSource;
   /** Called when the thread ended by itself, or a job failed because of a fault of this program. */
@@ -75,7 +77,8 @@ class ThreadExecutor implements Executor {
   }
 
   #start(): WorkerThread<ToExecutor, FromExecutor> {
-    const data: ExecutorData = { nativeContracts: this.#options.nativeContracts };
+    const { nativeContracts, engine = "auto" } = this.#options;
+    const data: ExecutorData = { nativeContracts, engine };
     return new WorkerThread<ToExecutor, FromExecutor>({
       entry: this.#options.entry,
       data,

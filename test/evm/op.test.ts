@@ -29,7 +29,7 @@ const BLOCK: BlockEnvironment = {
 };
 
 const rulesOf = (fork: OpFork) => rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n);
-const engines = createEngines();
+const engines = await createEngines();
 const engineOf = (fork: OpFork) => engines(rulesOf(fork));
 const stateWith = (balance: bigint) =>
   new StateOverlay({
