@@ -66,6 +66,7 @@ const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWo
   metrics.workersBusy.set({ chain }, 0);
   return new EvmWorkers({
     entry: workerEntry("simulation"),
+    engine: simulate.engine,
     size,
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onThreads: (threads) => metrics.workers.set({ chain }, threads),
@@ -110,10 +111,11 @@ const createFeedExecutor = (
   state: NodeState,
   nativesAt: NativesAt,
 ): Executor => {
-  const { name: chain } = config;
+  const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   return createExecutor({
     entry: workerEntry("pending"),
+    engine: simulate.engine,
     forks: () => rules.forks,
     // The feed is of the newest blocks.
     nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),

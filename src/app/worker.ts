@@ -14,4 +14,4 @@ const { task } = workerData as ThreadData;
 if (!Object.hasOwn(TASKS, task)) {
   throw new Error(`no task is named ${task}`);
 }
-startTask(await TASKS[task as TaskName]());
+await startTask(await TASKS[task as TaskName]());

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/trustedProxies.ts";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
+import { ENGINE_KINDS } from "../evm/engineKind.ts";
 
 const milliseconds = (fallback: number) => z.number().int().nonnegative().default(fallback);
 const count = (fallback: number) => z.number().int().positive().default(fallback);
@@ -50,6 +51,12 @@ const logs = z.strictObject({
 
 const simulate = z.strictObject({
   enabled: z.boolean().default(true).describe("Execute here; false forwards"),
+  engine: z
+    .enum(ENGINE_KINDS)
+    .default("auto")
+    .describe(
+      "`auto`: fast, a share checked with the reference; `reference`: the library, which leaves OP stacks to nodes",
+    ),
   profile: z
     .enum(["contract", "geth"])
     .default("contract")

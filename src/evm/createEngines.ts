@@ -1,25 +1,32 @@
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "./engine.ts";
-import { FastEngine } from "./fastEngine.ts";
-import { FastInstances } from "./fastInstances.ts";
-import { createOverlayEngine } from "./overlayEngine.ts";
+import type { EngineKind } from "./engineKind.ts";
 
-export const ENGINE_KINDS = ["fast", "reference"] as const;
-export type EngineKind = (typeof ENGINE_KINDS)[number];
+/** Returns the engine of a set of rules. */
+export type Engines = (rules: Rules) => Engine;
 
-/** Returns a function that makes and caches one engine for each set of rules. The library's tables cost more than a transfer. */
-export const createEngines = (
-  kind: EngineKind = process.env.ENGINE === "fast" ? "fast" : "reference",
-): ((rules: Rules) => Engine) => {
+/** Loads the engines of a kind. Each is created once: the library's tables cost more than a transfer. */
+export const createEngines = async (kind: EngineKind = "auto"): Promise<Engines> => cachedEngines(await load(kind));
+
+const load = async (kind: EngineKind): Promise<Engines> => {
+  switch (kind) {
+    case "auto":
+    case "fast":
+      return (await import("./fastEngine.ts")).createFastEngines();
+    case "reference":
+      return (await import("./reference/referenceEngine.ts")).createReferenceEngine;
+  }
+};
+
+const cachedEngines = (create: Engines): Engines => {
   const engines = new Map<string, Engine>();
-  const instances = new FastInstances();
   return (rules) => {
     const key = `${rules.chainId} ${rules.fork} ${rules.op ?? ""}`;
     const cached = engines.get(key);
     if (cached !== undefined) {
       return cached;
     }
-    const engine = kind === "fast" ? new FastEngine(rules, instances) : createOverlayEngine(rules);
+    const engine = create(rules);
     engines.set(key, engine);
     return engine;
   };

@@ -36,7 +36,7 @@ const unsupported = (): never => {
 };
 
 /** Fast implementations of the cryptography that the EVM library uses. */
-export const customCrypto: CustomCrypto = {
+export const customCrypto = {
   keccak256,
   ecrecover: recover,
   kzg: {
@@ -49,4 +49,4 @@ export const customCrypto: CustomCrypto = {
     recoverCellsAndProofs: unsupported,
     verifyCellKzgProofBatch: unsupported,
   },
-};
+} satisfies CustomCrypto;

@@ -5,11 +5,11 @@ import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type RunJob, serveJobs } from "../workers/serveJobs.ts";
 import type { WorkerTask } from "../workers/startTask.ts";
-import { createEngines } from "./createEngines.ts";
+import { createEngines, type Engines } from "./createEngines.ts";
 import type { Engine } from "./engine.ts";
 import { createKnownState, type KnownState } from "./knownState.ts";
 import { NotExecutableError } from "./notExecutableError.ts";
-import type { EvmRun, EvmRunOutput } from "./runMessages.ts";
+import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 import { runUntilStateComplete } from "./runUntilStateComplete.ts";
 
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
@@ -53,11 +53,12 @@ class StateCaches {
 /** Makes the task of a thread that executes EVM code for EvmWorkers. */
 export const evmTask =
   (runs: EvmRuns): WorkerTask =>
-  (port) =>
-    serveJobs(port, runJob(runs));
+  async (port, data) => {
+    const { engine } = data as EvmTaskData;
+    serveJobs(port, runJob(runs, await createEngines(engine)));
+  };
 
-const runJob = (runs: EvmRuns): RunJob => {
-  const engine = createEngines();
+const runJob = (runs: EvmRuns, engine: Engines): RunJob => {
   const caches = new StateCaches();
   return async (job, request): Promise<EvmRunOutput> => {
     const { name, input, ...stateOptions } = job as EvmRun;

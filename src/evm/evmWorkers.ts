@@ -2,7 +2,8 @@ import type { StateKeys, StateSource } from "../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../workers/workerPool.ts";
 import { WorkerPoolError } from "../workers/workerPoolError.ts";
-import type { EvmRun, EvmRunOutput } from "./runMessages.ts";
+import type { EngineKind } from "./engineKind.ts";
+import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
 const MAX_HEAP_MIB = 512;
@@ -12,7 +13,8 @@ export class MustForwardError extends Error {
   override readonly name = "MustForwardError";
 }
 
-export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "maxWaiting" | "limits"> {
+export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "data" | "maxWaiting" | "limits"> {
+  readonly engine?: EngineKind;
   readonly maxWaiting?: number;
 }
 
@@ -37,8 +39,9 @@ export interface RunOutcome {
 export class EvmWorkers {
   readonly #pool: WorkerPool;
 
-  constructor({ maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
-    this.#pool = new WorkerPool({ ...options, maxWaiting, limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB } });
+  constructor({ engine = "auto", maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
+    const data: EvmTaskData = { engine };
+    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB } });
   }
 
   /**

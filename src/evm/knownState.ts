@@ -19,7 +19,7 @@ export interface KnownState {
 }
 
 /** The run reads an address whose code is native on that chain. */
-export class NativeContractError extends NotExecutableError {}
+class NativeContractError extends NotExecutableError {}
 
 export interface KnownStateOptions {
   /** A cache of code by hash, shared by all states. */

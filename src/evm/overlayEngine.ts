@@ -9,9 +9,8 @@ import { createMessageEngine } from "./messageEngine.ts";
 import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
 import { endTransaction } from "./runTransaction.ts";
 import { StateOverlay } from "./stateOverlay.ts";
-import { SYSTEM } from "./systemCalls.ts";
+import { SYSTEM, SYSTEM_GAS } from "./systemCalls.ts";
 
-const SYSTEM_GAS = 30_000_000n;
 const NOTHING = new Uint8Array(0);
 
 /** Makes the engine of one set of rules: the library's EVM with our own transaction rules, on a StateOverlay. */

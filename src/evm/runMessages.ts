@@ -1,3 +1,10 @@
+import type { EngineKind } from "./engineKind.ts";
+
+/** Sent to a thread when it starts. */
+export interface EvmTaskData {
+  readonly engine: EngineKind;
+}
+
 /** The input of a pool's job: one run of EVM code. */
 export interface EvmRun {
   readonly name: string;

@@ -3,6 +3,8 @@ import { numberBytes, stripZeros } from "../ethereum/rlp.ts";
 import type { ActiveRules, ExecutionContext } from "./engine.ts";
 
 export const SYSTEM: Address = "0xfffffffffffffffffffffffffffffffffffffffe";
+/** The gas of a system call (EIP-4788). */
+export const SYSTEM_GAS = 30_000_000n;
 /** EIP-4788 */
 export const BEACON_ROOTS: Address = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
 /** EIP-2935 */

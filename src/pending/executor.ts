@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
+import type { EngineKind } from "../evm/engineKind.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
@@ -12,6 +13,7 @@ export interface ExecutorOptions {
   readonly forks: () => ChainForks;
   /** Addresses, or prefixes of addresses, whose code is native on this chain. */
   readonly nativeContracts: readonly string[];
+  readonly engine?: EngineKind;
   /** Reads state at a sealed block from nodes. */
   readonly stateAt: (base: BlockId, hint?: PrefetchHint) => StateSource;
   /** Called when the thread ended by itself, or a job failed because of a fault of this program. */
@@ -65,7 +67,8 @@ class ThreadExecutor implements Executor {
   }
 
   #start(): WorkerThread<ToExecutor, FromExecutor> {
-    const data: ExecutorData = { nativeContracts: this.#options.nativeContracts };
+    const { nativeContracts, engine = "auto" } = this.#options;
+    const data: ExecutorData = { nativeContracts, engine };
     return new WorkerThread<ToExecutor, FromExecutor>({
       entry: this.#options.entry,
       data,

@@ -1,6 +1,7 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Rules } from "../ethereum/rules.ts";
+import type { EngineKind } from "../evm/engineKind.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
 import type { Execution, Work } from "./execution.ts";
 
@@ -34,4 +35,5 @@ export type FromExecutor =
 export interface ExecutorData {
   /** Addresses, or prefixes of addresses, whose code is native on this chain. */
   readonly nativeContracts: readonly string[];
+  readonly engine: EngineKind;
 }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { MessagePort } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
-import { createEngines } from "../evm/createEngines.ts";
+import { createEngines, type Engines } from "../evm/createEngines.ts";
 import type { WorkerTask } from "../workers/startTask.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";
@@ -26,13 +26,13 @@ class ExecutorThread {
   #sealed: { readonly through: number; readonly atMs: number } | undefined;
   #queue: Promise<void> = Promise.resolve();
 
-  constructor(send: (message: FromExecutor) => void, { nativeContracts }: ExecutorData) {
+  constructor(send: (message: FromExecutor) => void, engine: Engines, { nativeContracts }: ExecutorData) {
     this.#send = send;
     this.#requests = new StateRequests(send);
     this.#executor = createFlashblockExecutor(
       {
         fetch: (base, keys, hint) => this.#requests.fetch(base, keys, hint),
-        engine: createEngines(),
+        engine,
         codes: new LRUCache<Hash, Uint8Array>({ maxSize: MAX_CODE_BYTES, sizeCalculation: (code) => code.length + 1 }),
         isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
         onRetry: ({ environment, index }, { message }) =>
@@ -111,7 +111,9 @@ class ExecutorThread {
 }
 
 /** The task of a thread that executes flashblocks. Its data is ExecutorData. */
-export const executorTask: WorkerTask = (port: MessagePort, data) => {
-  const thread = new ExecutorThread((message) => port.postMessage(message), data as ExecutorData);
+export const executorTask: WorkerTask = async (port: MessagePort, workerData) => {
+  const data = workerData as ExecutorData;
+  const engines = await createEngines(data.engine);
+  const thread = new ExecutorThread((message) => port.postMessage(message), engines, data);
   port.on("message", (message: ToExecutor) => thread.receive(message));
 };

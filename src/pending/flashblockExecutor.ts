@@ -5,7 +5,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
-import { NativeContractError } from "../evm/knownState.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
@@ -199,7 +199,7 @@ const parentHashes = (jobs: readonly { readonly environment: PendingEnvironment 
   new Map(jobs.map(({ environment: { number, parentHash } }) => [number - 1n, parentHash]));
 
 const reasonOf = (error: unknown): UnverifiedReason => {
-  if (error instanceof NativeContractError) {
+  if (error instanceof NotExecutableError) {
     return "unexecutable";
   }
   if (error instanceof Unreadable) {

@@ -10,13 +10,13 @@ export interface ThreadData {
 }
 
 /** The code of a thread: it listens to the port. `data` is the plain data that the main thread started it with. */
-export type WorkerTask = (port: MessagePort, data: unknown) => void;
+export type WorkerTask = (port: MessagePort, data: unknown) => Promise<void> | void;
 
-/** Runs the task in this worker thread, and reports to the main thread that it is loaded. */
-export const startTask = (task: WorkerTask): void => {
+/** Starts the task in this worker thread, and reports to the main thread that it is loaded. */
+export const startTask = async (task: WorkerTask): Promise<void> => {
   if (parentPort === null) {
     throw new Error("a task runs in a worker thread");
   }
-  task(parentPort, (workerData as ThreadData).data);
+  await task(parentPort, (workerData as ThreadData).data);
   parentPort.postMessage(LOADED);
 };

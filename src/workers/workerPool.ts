@@ -7,6 +7,8 @@ import type { WorkerEntry } from "./workerThread.ts";
 export interface WorkerPoolOptions {
   /** A task that calls `serveJobs`. */
   readonly entry: WorkerEntry;
+  /** Plain data for the task of each thread. */
+  readonly data?: unknown;
   /** The largest number of threads. */
   readonly size: number;
   readonly maxWaiting: number;
@@ -30,10 +32,11 @@ export class WorkerPool {
   readonly #slots: readonly WorkerSlot[];
   #isClosed = false;
 
-  constructor({ entry, size, maxWaiting, limits, onThreads, onFailure, onDeadline }: WorkerPoolOptions) {
+  constructor({ entry, data, size, maxWaiting, limits, onThreads, onFailure, onDeadline }: WorkerPoolOptions) {
     this.#maxWaiting = maxWaiting;
     const slotOptions = {
       entry,
+      data,
       limits,
       onFree: () => this.#assign(),
       onThread: () => onThreads?.(this.#slots.filter(({ hasThread }) => hasThread).length),

@@ -9,6 +9,8 @@ const RESTART_MS = 1_000;
 
 export interface WorkerSlotOptions {
   readonly entry: WorkerEntry;
+  /** Plain data for the task. */
+  readonly data: unknown;
   readonly limits: ResourceLimits;
   /** The slot can take a job, or can start a thread. */
   readonly onFree: () => void;
@@ -67,11 +69,12 @@ export class WorkerSlot {
   }
 
   start(): void {
-    const { entry, limits, onFree, onThread } = this.#options;
+    const { entry, data, limits, onFree, onThread } = this.#options;
     this.#isLoaded = false;
     this.#affinity = undefined;
     this.#thread = new WorkerThread<ToJobThread, FromJobThread>({
       entry,
+      data,
       limits,
       onLoaded: () => {
         this.#isLoaded = true;

@@ -92,7 +92,7 @@ const freeMessage = (from: Address, to: Address | null, data: Hex): TransactionM
 });
 const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
 
-const engine = createEngines()(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
+const engine = (await createEngines())(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
 
 /** A state over nothing, which holds all there is. */
 const emptyState = () =>

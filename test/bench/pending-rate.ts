@@ -175,7 +175,7 @@ const genesis = (_: unknown, { accounts: asked, slots, blockHashes }: StateKeys)
 const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   const base = { number: 0n, hash: ZERO_HASH };
   const runner = createFlashblockExecutor(
-    { fetch: genesis, engine: createEngines(), codes: new Map<Hash, Uint8Array>(), isNative: () => false },
+    { fetch: genesis, engine: await createEngines(), codes: new Map<Hash, Uint8Array>(), isNative: () => false },
     base,
   );
   let id = 0;

@@ -24,7 +24,7 @@ after(() => anvil.close());
 
 const world = await createCallWorld(anvil, "osaka");
 const block = parseParent((await anvil.call("eth_getBlockByNumber", "latest", false)) as HeaderFields);
-const engine = createEngines()(rulesAt(fixedForks(CHAIN_ID, "osaka"), block.number, block.timestamp));
+const engine = (await createEngines())(rulesAt(fixedForks(CHAIN_ID, "osaka"), block.number, block.timestamp));
 const nodeState = createNodeState({
   maxBytes: 64 * 1024 * 1024,
   fetch: async (calls) => {

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateReader } from "../../src/core/stateReader.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment, TransactionContext } from "../../src/evm/engine.ts";
+import type { BlockEnvironment, Engine, TransactionContext, TransactionOptions } from "../../src/evm/engine.ts";
+import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 
@@ -59,7 +61,8 @@ const DEPOSIT: DepositTransaction = {
   input: NOTHING,
 };
 
-const engine = createEngines()(rulesAt(createOpForks(10n, { jovian: 0n }), 1n, 1n));
+const engine = (await createEngines())(rulesAt(createOpForks(10n, { jovian: 0n }), 1n, 1n));
+const reference = (await createEngines("reference"))(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
 
 /** A reader that lacks the value of slot 2 until it is known. */
 const createLackingReader = () => {
@@ -87,16 +90,24 @@ const createLackingReader = () => {
   return { known, error, reader };
 };
 
-const METHODS: readonly (readonly [string, (context: TransactionContext) => Promise<unknown>])[] = [
-  ["transact", (context) => engine.transact(context, MESSAGE, { raw: new Uint8Array(110).fill(7) })],
-  ["deposit", (context) => engine.deposit(context, DEPOSIT)],
-  ["systemCall", (context) => engine.systemCall(context, TO, NOTHING)],
-];
+type Run = (engine: Engine, context: TransactionContext) => Promise<unknown>;
 
-for (const [name, run] of METHODS) {
+const transact: Run = (by, context) => by.transact(context, MESSAGE, { raw: new Uint8Array(110).fill(7) });
+const deposit: Run = (by, context) => by.deposit(context, DEPOSIT);
+const systemCall: Run = (by, context) => by.systemCall(context, TO, NOTHING);
+
+const METHODS = [
+  ["transact", engine, transact],
+  ["deposit", engine, deposit],
+  ["systemCall", engine, systemCall],
+  ["transact of the reference", reference, transact],
+  ["systemCall of the reference", reference, systemCall],
+] as const;
+
+for (const [name, tested, run] of METHODS) {
   test(`${name} throws the reader's own error, leaves the state as before, and can be repeated`, async () => {
     const { known, error, reader } = createLackingReader();
-    const state = engine.createState(reader);
+    const state = tested.createState(reader);
     const earlier = slotAt(8);
     state.setStorage(TO, earlier, Uint8Array.of(4));
     state.endTransaction(true);
@@ -108,14 +119,14 @@ for (const [name, run] of METHODS) {
     ];
     const before = values();
 
-    await assert.rejects(run({ state, block: BLOCK }), (thrown) => thrown === error);
+    await assert.rejects(run(tested, { state, block: BLOCK }), (thrown) => thrown === error);
     assert.deepEqual(values(), before);
     assert.deepEqual(state.storageOf(TO, earlier), Uint8Array.of(4));
 
     known.is = true;
-    const repeated = await run({ state, block: BLOCK });
-    const fresh = engine.createState(reader);
-    assert.deepEqual(repeated, await run({ state: fresh, block: BLOCK }));
+    const repeated = await run(tested, { state, block: BLOCK });
+    const fresh = tested.createState(reader);
+    assert.deepEqual(repeated, await run(tested, { state: fresh, block: BLOCK }));
     assert.deepEqual(
       [1, 3, 8].map((slot) => state.storageOf(TO, slotAt(slot))[0]),
       [7, 9, 4],
@@ -137,4 +148,44 @@ test("a system call of an account without code does nothing", async () => {
   const state = engine.createState(reader);
   assert.deepEqual(await engine.systemCall({ state, block: BLOCK }, ZERO_ADDRESS, NOTHING), NOTHING);
   assert.equal(state.changes().size, 0);
+});
+
+const FREE = { nonce: false, sender: false, freeGas: true };
+const LACKING: readonly (readonly [string, Partial<TransactionMessage>, TransactionOptions])[] = [
+  ["transfers as logs", {}, { tracesTransfers: true }],
+  ["moved precompiles", {}, { movedPrecompiles: new Map([[TO, null]]) }],
+  ["free gas in a block with a base fee", { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }, { checks: FREE }],
+  ["senders with code", { from: TO, value: 0n, maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }, { checks: FREE }],
+];
+
+for (const [what, fields, options] of LACKING) {
+  test(`the reference engine leaves ${what} to a node`, async () => {
+    const { known, reader } = createLackingReader();
+    known.is = true;
+    const state = reference.createState(reader);
+    const block = what === "senders with code" ? { ...BLOCK, baseFee: 0n } : BLOCK;
+    await assert.rejects(reference.transact({ state, block }, { ...MESSAGE, ...fields }, options), NotExecutableError);
+    assert.equal(state.changes().size, 0);
+  });
+}
+
+test("the reference engine leaves chains with OP-stack rules to a node", async () => {
+  const { reader } = createLackingReader();
+  const opReference = (await createEngines("reference"))(engine.rules);
+  const context = { state: opReference.createState(reader), block: BLOCK };
+  await assert.rejects(opReference.transact(context, MESSAGE), NotExecutableError);
+  await assert.rejects(opReference.deposit(context, DEPOSIT), NotExecutableError);
+  await assert.rejects(opReference.systemCall(context, TO, NOTHING), NotExecutableError);
+});
+
+test("the reference engine calculates gas, logs, access and changes as the other engine", async () => {
+  const { known, reader } = createLackingReader();
+  known.is = true;
+  const other = (await createEngines())(reference.rules);
+  const run = async (by: Engine) => {
+    const state = by.createState(reader);
+    const result = await by.transact({ state, block: BLOCK }, MESSAGE, { tracesAccess: true });
+    return { result, changes: new Map([...state.changes()].toSorted(([one], [two]) => (one < two ? -1 : 1))) };
+  };
+  assert.deepEqual(await run(reference), await run(other));
 });

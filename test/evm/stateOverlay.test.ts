@@ -6,6 +6,7 @@ import { type Address, formatData, type Hash, ZERO_HASH } from "../../src/ethere
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { LibraryState } from "../../src/evm/libraryState.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
+import { ReferenceState } from "../../src/evm/reference/referenceState.ts";
 import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import { type PlainAccount, type PlainState, readerOf, withChanges } from "../support/builders/stateRoot.ts";
 
@@ -106,7 +107,7 @@ const createModel = () => {
   };
 };
 
-const applyTo = (state: StateOverlay, each: Step): void => {
+const applyTo = (state: StateOverlay | ReferenceState, each: Step): void => {
   if (each.kind === "account") {
     state.setAccount(each.address, each.nonce, each.balance);
   }
@@ -133,7 +134,7 @@ const applyTo = (state: StateOverlay, each: Step): void => {
   }
 };
 
-const seen = (state: StateOverlay): Map<Address, Model> =>
+const seen = (state: StateOverlay | ReferenceState): Map<Address, Model> =>
   new Map(
     ADDRESSES.map((each) => [
       each,
@@ -148,23 +149,25 @@ const seen = (state: StateOverlay): Map<Address, Model> =>
 
 const overlay = (state: PlainState) => new StateOverlay(readerOf(state, () => ZERO_HASH));
 
-test("any steps and checkpoints: as a state that is copied whole, and its changes give the same state again", () => {
-  fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const state = overlay(BEFORE);
-      const model = createModel();
-      for (const each of steps) {
-        if ((each.kind === "keep" || each.kind === "undo") && model.depth() === 0) {
-          continue;
+for (const State of [StateOverlay, ReferenceState]) {
+  test(`${State.name}, any steps and checkpoints: as a state that is copied whole, and its changes give it again`, () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const state = new State(readerOf(BEFORE, () => ZERO_HASH));
+        const model = createModel();
+        for (const each of steps) {
+          if ((each.kind === "keep" || each.kind === "undo") && model.depth() === 0) {
+            continue;
+          }
+          applyTo(state, each);
+          model.apply(each);
+          assert.deepEqual(seen(state), model.now);
         }
-        applyTo(state, each);
-        model.apply(each);
-        assert.deepEqual(seen(state), model.now);
-      }
-      assert.deepEqual(seen(overlay(withChanges(BEFORE, state.changes()))), model.now);
-    }),
-  );
-});
+        assert.deepEqual(seen(overlay(withChanges(BEFORE, state.changes()))), model.now);
+      }),
+    );
+  });
+}
 
 test("the original value is that before the transaction, through checkpoints (EIP-2200)", async () => {
   const [where = "0x"] = ADDRESSES;

@@ -43,7 +43,7 @@ const placed = await deploy(anvil, contracts, [
 await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 10n ** 6n]));
 await placed.send(placed.address("Slots"), placed.encode("Slots", "fill", [6n, 9n]));
 
-const engine = createEngines()(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
+const engine = (await createEngines())(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
 const block = async (number: string) =>
   parseParent((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
 

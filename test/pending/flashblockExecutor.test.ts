@@ -21,7 +21,7 @@ const SENDER = sender.address.toLowerCase() as Address;
 const RECIPIENT: Address = "0x00000000000000000000000000000000000beef1";
 const NATIVE: Address = "0xb200000000000000000000000000000000000001";
 const GAS = 21_000n;
-const engine = createEngines();
+const engine = await createEngines();
 
 const transfer = (nonce: number, to = RECIPIENT, chainId = CHAIN_ID): Promise<Data> =>
   sender.signTransaction({

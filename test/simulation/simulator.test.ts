@@ -187,3 +187,16 @@ test("eth_call, eth_estimateGas and eth_createAccessList on a given state", asyn
   const failing = text([{ to: READER }, "latest", { [READER]: { code: "0x60206000fd" } }]);
   await assert.rejects(simulator.call(failing, base(), never), { code: 3, message: "execution reverted" });
 });
+
+test("simulate.engine: reference executes with the library, and leaves chains of the OP stack to a node", async (t) => {
+  const byLibrary = new EvmWorkers({ entry: workerEntry("simulation"), size: 1, engine: "reference" });
+  t.after(() => byLibrary.close());
+  const options = { ...OPTIONS, workers: byLibrary };
+  const call = () => payload({ from: SENDER, to: READER });
+  const [block] = await read(createSimulator(options).simulate(call(), base(), never));
+  assert.equal(block.calls[0].returnData, `0x${"0".repeat(62)}2a`);
+
+  const forks = createOpForks(901n, { jovian: 0n });
+  const onOp = createSimulator({ ...options, forks: () => forks });
+  await assert.rejects(onOp.simulate(call(), base(), never), MustForwardError);
+});

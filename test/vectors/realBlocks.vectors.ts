@@ -60,7 +60,7 @@ test("a recorded builder: every message verifies, each block's writes give its s
   const runner = createFlashblockExecutor(
     {
       fetch: (block, keys) => state.at(block).read(keys, AbortSignal.timeout(60_000)),
-      engine: createEngines(),
+      engine: await createEngines(),
       codes: new Map(),
       isNative: () => false,
     },

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
+import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { readConformanceChain } from "../support/builders/conformanceChain.ts";
@@ -22,10 +23,14 @@ const EXCEPTIONS: readonly { readonly reason: string; holds(exchange: Exchange):
 type Block = Record<string, unknown>;
 
 const chain = readConformanceChain(FOLDER);
-const engine = createEngines();
+const engine = await createEngines();
 const reader = readerOf(chain.state, (number) => chain.block(number)?.hash ?? ZERO_HASH);
 
-const answer = async (exchange: Exchange, options: Partial<SimulationInput>): Promise<Exchange["response"]> => {
+const answer = async (
+  exchange: Exchange,
+  options: Partial<SimulationInput>,
+  by = engine,
+): Promise<Exchange["response"]> => {
   const [, block] = exchange.request.params;
   const number = block === undefined || block === "latest" ? chain.head : BigInt(String(block));
   const parent = chain.block(number);
@@ -46,7 +51,7 @@ const answer = async (exchange: Exchange, options: Partial<SimulationInput>): Pr
     ...options,
   };
   try {
-    const text = await runSimulation(input, { engine, withState: (run) => run(reader) });
+    const text = await runSimulation(input, { engine: by, withState: (run) => run(reader) });
     return { result: JSON.parse(new TextDecoder().decode(text)) };
   } catch (error) {
     if (!(error instanceof RpcError)) {
@@ -79,6 +84,29 @@ test("eth_simulateV1 vectors, profile geth: equal as JSON", async () => {
   process.stdout.write(`eth_simulateV1: ${files.length} vectors, ${differing.length} differ, ${excepted} excepted\n`);
   assert.deepEqual(differing, []);
   assert.ok(excepted <= MAX_EXCEPTIONS);
+});
+
+test("the reference engine answers the same vectors, except those that it leaves to a node", async () => {
+  const reference = await createEngines("reference");
+  const differing: string[] = [];
+  const forwarded: string[] = [];
+  for (const file of files) {
+    const exchange = readExchange(file);
+    try {
+      const got = maskSimulation(await answer(exchange, {}, reference));
+      if (!isDeepStrictEqual(got, maskSimulation(exchange.response))) {
+        differing.push(basename(file));
+      }
+    } catch (error) {
+      assert.ok(error instanceof NotExecutableError, `${basename(file)}: ${error}`);
+      forwarded.push(error.message);
+    }
+  }
+  const reasons = new Set(forwarded);
+  process.stdout.write(
+    `reference: ${files.length} vectors, ${forwarded.length} forwarded: ${[...reasons].join(", ")}\n`,
+  );
+  assert.deepEqual(differing, []);
 });
 
 /** The contract's 2.1 and 2.5. */

@@ -13,8 +13,7 @@ import { stripZeros } from "../../src/ethereum/rlp.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment, TransactionResult } from "../../src/evm/engine.ts";
-import type { ExecutionState } from "../../src/evm/executionState.ts";
+import type { BlockEnvironment, Engine, ExecutionContext, TransactionResult } from "../../src/evm/engine.ts";
 import { recoverSender } from "../../src/evm/recoverAddress.ts";
 import { TransactionError } from "../../src/evm/transactionError.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
@@ -23,6 +22,7 @@ import { vectorFolder } from "./vectorFolder.ts";
 
 /** One case in so many; 1 for all of them. */
 const SAMPLE = Number(process.env.STATE_TESTS_SAMPLE ?? "1");
+const REFERENCE_SAMPLE = Number(process.env.STATE_TESTS_REFERENCE_SAMPLE ?? "10");
 
 const BLOBS = { target: 3n, max: 6n, updateFraction: 3_338_477n };
 const RULES: Rules = { chainId: 1n, fork: "cancun", blobs: BLOBS };
@@ -55,12 +55,24 @@ interface StateTest {
   readonly post: Readonly<Record<string, readonly Post[]>>;
 }
 
-const engine = createEngines()(RULES);
+/** The engines, each with the share of cases that it runs: one in so many. */
+const ENGINES = [
+  ["auto", SAMPLE],
+  ["reference", REFERENCE_SAMPLE],
+] as const;
 const folder = mkdtempSync(join(tmpdir(), "state-tests-"));
 after(() => rmSync(folder, { recursive: true }));
 execFileSync("tar", ["-xJf", join(vectorFolder, "state-tests/general-state-tests.tar.xz"), "-C", folder]);
 
-test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
+for (const [kind, sample] of ENGINES) {
+  test(`state tests with the engine ${kind}: root and logs`, { timeout: 1_200_000 }, async () => {
+    const engine = (await createEngines(kind))(RULES);
+    assert.deepEqual(await runAll(engine, sample), []);
+  });
+}
+
+/** Runs one case in so many, and returns those that differ. */
+const runAll = async (engine: Engine, sample: number): Promise<readonly string[]> => {
   const differing: string[] = [];
   let cases = 0;
   let left = 0;
@@ -73,10 +85,10 @@ test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
     for (const [name, stateTest] of Object.entries(tests)) {
       for (const [at, post] of (stateTest.post.Cancun ?? []).entries()) {
         cases++;
-        if (cases % SAMPLE !== 0) {
+        if (cases % sample !== 0) {
           continue;
         }
-        const difference = await run(stateTest, post);
+        const difference = await run(engine, stateTest, post);
         if (difference === undefined) {
           continue;
         }
@@ -87,18 +99,18 @@ test("state tests: root and logs", { timeout: 1_200_000 }, async () => {
     }
   }
   process.stdout.write(
-    `state tests: ${cases} cases, one in ${SAMPLE} run, ${differing.length} differ, ${left} slow files left out\n`,
+    `state tests: ${cases} cases, one in ${sample} run, ${differing.length} differ, ${left} slow files left out\n`,
   );
-  assert.deepEqual(differing, []);
-});
+  return differing;
+};
 
-const run = async (stateTest: StateTest, post: Post): Promise<string | undefined> => {
+const run = async (engine: Engine, stateTest: StateTest, post: Post): Promise<string | undefined> => {
   const pre = parseState(stateTest.pre);
   const block = parseBlock(stateTest.env);
   const state = engine.createState(readerOf(pre, block.blockHash));
   let result: TransactionResult | undefined;
   try {
-    result = await apply(post, state, block);
+    result = await apply(post, { engine, state, block });
   } catch (error) {
     const isRefusal = error instanceof TransactionError || error instanceof InvalidTransaction;
     if (!isRefusal) {
@@ -118,7 +130,7 @@ const run = async (stateTest: StateTest, post: Post): Promise<string | undefined
   return logsHash(result) === post.logs ? undefined : "logs";
 };
 
-const apply = (post: Post, state: ExecutionState, block: BlockEnvironment): Promise<TransactionResult> => {
+const apply = (post: Post, { engine, state, block }: ExecutionContext): Promise<TransactionResult> => {
   const transaction = parseTransaction(parseData(post.txbytes));
   if (transaction.type === DEPOSIT_TYPE) {
     throw new InvalidTransaction("a deposit");

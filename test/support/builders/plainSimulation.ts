@@ -5,7 +5,7 @@ import { runSimulation, type SimulationInput } from "../../../src/simulation/run
 import { PARENT } from "./parentBlock.ts";
 import { type PlainState, readerOf } from "./stateRoot.ts";
 
-const engine = createEngines();
+const engine = await createEngines();
 const EMPTY: PlainState = new Map();
 
 /** On a block of a chain with no accounts. */

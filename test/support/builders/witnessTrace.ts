@@ -31,7 +31,7 @@ export interface Tracer {
 
 const ANY_CALL = { nonce: false, sender: false, freeGas: true };
 const DEFAULT_GAS = 50_000_000n;
-const engines = createEngines();
+const engines = await createEngines();
 
 const messageOf = (call: TracedCall): TransactionMessage => ({
   type: 2,

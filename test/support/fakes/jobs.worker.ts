@@ -2,7 +2,7 @@ import { serveJobs } from "../../../src/workers/serveJobs.ts";
 import { startTask } from "../../../src/workers/startTask.ts";
 
 /** Jobs that are not of the EVM: `ask` returns the main thread's value, `throw` throws, `exit` ends the thread. */
-startTask((port) =>
+await startTask((port) =>
   serveJobs(port, async (input, request) => {
     if (input === "throw") {
       throw new Error("thrown by the job");

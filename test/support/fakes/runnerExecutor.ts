@@ -4,6 +4,8 @@ import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { Execution, Executor, Work } from "../../../src/pending/execution.ts";
 import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../../src/pending/flashblockExecutor.ts";
 
+const engines = await createEngines();
+
 export interface RunnerExecutorOptions {
   readonly forks: ChainForks;
   readonly fetch: FlashblockExecutorOptions["fetch"];
@@ -14,7 +16,7 @@ export interface RunnerExecutorOptions {
 /** Executes in this thread, so that a test can wait until nothing is left to run before it lets time pass. */
 export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOptions) => {
   const runner = createFlashblockExecutor(
-    { fetch, engine: createEngines(), codes: new Map(), isNative: () => false },
+    { fetch, engine: engines, codes: new Map(), isNative: () => false },
     { number: 0n, hash: "0x" },
   );
   let queue: Promise<unknown> = Promise.resolve();

@@ -1,0 +1,159 @@
+import { Common, Mainnet } from "@ethereumjs/common";
+import { getActivePrecompiles } from "@ethereumjs/evm";
+import type { StateReader } from "../../core/stateReader.ts";
+import { larger } from "../../ethereum/bigintOrder.ts";
+import { type Address, formatData } from "../../ethereum/hex.ts";
+import type { Rules } from "../../ethereum/rules.ts";
+import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checkTransaction.ts";
+import { customCrypto } from "../crypto.ts";
+import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
+import { formatHalt } from "../exceptionalHalt.ts";
+import type { ExecutionState } from "../executionState.ts";
+import { NotExecutableError } from "../notExecutableError.ts";
+import { isDelegation, MAX_NONCE } from "../transactionChecks.ts";
+import type { TransactionMessage } from "../transactionMessage.ts";
+import { type LibraryRun, LibraryVm } from "./libraryVm.ts";
+import { ReferenceState } from "./referenceState.ts";
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Executes with the library's own `runTx`. It throws NotExecutableError for what the library cannot do. That is: the rules of
+ * OP stacks, moved precompiles, transfers as logs, and calls that break a rule which the library always checks.
+ */
+export class ReferenceEngine implements Engine {
+  readonly rules: Rules;
+  readonly precompiles: readonly Address[];
+  readonly #common: Common;
+  readonly #vm: LibraryVm;
+
+  constructor(rules: Rules) {
+    this.rules = rules;
+    const { keccak256, kzg } = customCrypto;
+    const chain = { ...Mainnet, chainId: Number(rules.chainId) };
+    this.#common = new Common({ chain, hardfork: rules.fork, customCrypto: { keccak256, kzg } });
+    this.#vm = new LibraryVm(this.#common);
+    this.precompiles = [...getActivePrecompiles(this.#common).keys()].map((key): Address => `0x${key}`);
+  }
+
+  isActive(eip: number): boolean {
+    return this.#common.isActivatedEIP(eip);
+  }
+
+  createState(reader: StateReader): ReferenceState {
+    return new ReferenceState(reader);
+  }
+
+  async transact(
+    { state, block }: TransactionContext,
+    message: TransactionMessage,
+    options: TransactionOptions = {},
+  ): Promise<TransactionResult> {
+    rejectIf(lackingFeature(this.rules, options));
+    const { checks = CONSENSUS_CHECKS, tracesAccess = false } = options;
+    const cost = checkTransaction({ engine: this, state, block }, message, checks);
+    rejectIf(lackingFreedom({ state, block }, message, { cost, hasBaseFee: this.isActive(1559) }));
+    const run = await this.#vm.transact({ state: referenceStateOf(state), block }, message, {
+      skipsNonce: !checks.nonce,
+      tracesAccess,
+    });
+    return resultOf(run, cost);
+  }
+
+  async deposit(): Promise<DepositResult> {
+    throw new NotExecutableError("the library has no deposits");
+  }
+
+  async systemCall({ state, block }: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
+    rejectIf(lackingFeature(this.rules, {}));
+    if (state.codeOf(to).length === 0) {
+      return NOTHING;
+    }
+    return this.#vm.callAsSystem({ state: referenceStateOf(state), block }, to, data);
+  }
+}
+
+export const createReferenceEngine = (rules: Rules): Engine => new ReferenceEngine(rules);
+
+const rejectIf = (lacking: string | undefined): void => {
+  if (lacking !== undefined) {
+    throw new NotExecutableError(`the reference engine has no ${lacking}`);
+  }
+};
+
+const lackingFeature = ({ op }: Rules, options: TransactionOptions): string | undefined => {
+  if (op !== undefined) {
+    return "rules of OP stacks";
+  }
+  if (options.tracesTransfers) {
+    return "logs of transfers";
+  }
+  return options.movedPrecompiles?.size ? "moved precompiles" : undefined;
+};
+
+interface Price {
+  readonly cost: Cost;
+  readonly hasBaseFee: boolean;
+}
+
+/** Returns a rule that the library always checks and that this message, as a call without checks, breaks. */
+const lackingFreedom = (
+  { state, block }: TransactionContext,
+  message: TransactionMessage,
+  { cost, hasBaseFee }: Price,
+): string | undefined => {
+  const { from, nonce, maxFeePerBlobGas } = message;
+  if (cost.isFree && hasBaseFee && block.baseFee > 0n) {
+    return "free gas in a block with a base fee";
+  }
+  if (cost.blobGas > 0n && maxFeePerBlobGas < block.blobBaseFee) {
+    return "free blobs";
+  }
+  const code = state.codeOf(from);
+  if (code.length > 0 && !isDelegation(code)) {
+    return "senders with code";
+  }
+  return state.nonceOf(from) === MAX_NONCE || nonce === MAX_NONCE ? "senders with the largest nonce" : undefined;
+};
+
+const referenceStateOf = (state: ExecutionState): ReferenceState => {
+  if (state instanceof ReferenceState) {
+    return state;
+  }
+  throw new TypeError("the state was created by an engine of another kind");
+};
+
+const resultOf = ({ result, capturedLogs, indexOf }: LibraryRun, cost: Cost): TransactionResult => {
+  const { execResult, totalGasSpent, accessList, createdAddress } = result;
+  const { exceptionError: error, returnValue, logs = [] } = execResult;
+  const used = {
+    gasUsed: totalGasSpent,
+    maxUsedGas: larger(cost.intrinsic + execResult.executionGasUsed, cost.floor),
+    blobGasUsed: cost.blobGas,
+    capturedLogs,
+    ...(accessList && { accessed: accessList }),
+  };
+  if (error !== undefined) {
+    const isRevert = error.error === "revert";
+    return {
+      ...used,
+      status: isRevert ? "revert" : "halt",
+      ...(!isRevert && { halt: formatHalt(error, execResult.runState) }),
+      returnData: isRevert ? returnValue : NOTHING,
+      logs: [],
+    };
+  }
+  return {
+    ...used,
+    status: "success",
+    returnData: returnValue,
+    logs: logs.map((log) => ({
+      address: formatData(log[0]),
+      topics: log[1].map(formatData),
+      data: formatData(log[2]),
+      isTransfer: false,
+      index: indexOf(log),
+    })),
+    ...(createdAddress && { created: formatData(createdAddress.bytes) }),
+  };
+};
