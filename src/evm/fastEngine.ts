@@ -1,18 +1,19 @@
 import type { StateReader } from "../core/stateReader.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import { type Address, type Hash, ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../ethereum/transaction.ts";
 import { CONSENSUS_CHECKS, checkTransaction } from "./checkTransaction.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "./engine.ts";
 import type { ExecutionState } from "./executionState.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
-import type { FastInstances } from "./fastInstances.ts";
+import { FastInstances } from "./fastInstances.ts";
 import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
 import { type FastRules, fastRulesOf, isEipActive } from "./fastRules.ts";
 import { FastState } from "./fastState.ts";
 import { NONCE_OVERFLOW } from "./haltText.ts";
 import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
+import type { RejectedInput } from "./precompileFault.ts";
 import { SYSTEM } from "./systemCalls.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
@@ -57,7 +58,11 @@ export class FastEngine implements Engine {
     const request = requestOf(message, cost, this.rules.chainId, options);
     const result = this.#run(context, request, "transact");
     return {
-      ...describe(result, message.to === null),
+      ...describe(result, message, () => ({
+        address: originalOf(message.to, options),
+        data: message.input,
+        gasLimit: message.gas - cost.intrinsic,
+      })),
       blobGasUsed: cost.blobGas,
       ...(options.tracesAccess ? { accessed: this.#accessed(result, message, block.coinbase) } : {}),
     };
@@ -66,7 +71,8 @@ export class FastEngine implements Engine {
   async deposit(context: TransactionContext, deposit: DepositTransaction): Promise<DepositResult> {
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
-    return { ...describe(result, deposit.to === null), blobGasUsed: 0n, nonce };
+    const input = () => ({ address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
+    return { ...describe(result, deposit, input), blobGasUsed: 0n, nonce };
   }
 
   async systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
@@ -138,17 +144,25 @@ export class FastEngine implements Engine {
 
 type Described = Omit<TransactionResult, "blobGasUsed">;
 
-const describe = (result: ModuleResult, creates: boolean): Described => {
+/** The precompile that runs at an address. */
+const originalOf = (to: Address | null, { movedPrecompiles }: TransactionOptions): Address =>
+  (to === null ? undefined : (movedPrecompiles?.get(to) ?? to)) ?? ZERO_ADDRESS;
+
+const describe = (
+  result: ModuleResult,
+  { to }: { readonly to: Address | null },
+  input: () => RejectedInput,
+): Described => {
   const { gasUsed, maxUsedGas, capturedLogs } = result;
   const failed = { gasUsed, maxUsedGas, capturedLogs, logs: [] };
   if (result.status === "revert") {
     return { ...failed, status: "revert", returnData: result.returnData };
   }
   if (result.status !== "success") {
-    return { ...failed, status: "halt", halt: haltOf(result), returnData: NOTHING };
+    return { ...failed, status: "halt", halt: haltOf(result, input()), returnData: NOTHING };
   }
   const { created, returnData, logs } = result;
-  if (creates && created === undefined) {
+  if (to === null && created === undefined) {
     return { ...failed, status: "halt", halt: NONCE_OVERFLOW, returnData: NOTHING };
   }
   return {
@@ -162,5 +176,13 @@ const describe = (result: ModuleResult, creates: boolean): Described => {
   };
 };
 
-const haltOf = (result: ModuleResult): string =>
-  result.status === "failedDeposit" && result.lastStep === undefined ? "failed deposit" : formatModuleHalt(result);
+const haltOf = (result: ModuleResult, input: RejectedInput): string =>
+  result.status === "failedDeposit" && result.lastStep === undefined
+    ? "failed deposit"
+    : formatModuleHalt(result, input);
+
+/** Returns a function that makes engines. Their states share the instances of the modules. */
+export const createFastEngines =
+  (instances: FastInstances = new FastInstances()): ((rules: Rules) => Engine) =>
+  (rules) =>
+    new FastEngine(rules, instances);

@@ -20,6 +20,7 @@ import {
   WRITE_PROTECTION,
   wordsOf,
 } from "./haltText.ts";
+import { describePrecompileFault, type RejectedInput } from "./precompileFault.ts";
 
 // Source: revm-interpreter, InstructionResult.
 const OUT_OF_FUNDS = 0x12;
@@ -53,10 +54,10 @@ const TEXTS: ReadonlyMap<number, string> = new Map([
   [INIT_CODE_SIZE_LIMIT, INIT_CODE_TOO_LARGE],
 ]);
 
-/** Returns geth's text for the error that halted a transaction. */
-export const formatModuleHalt = ({ code, lastStep, precompileFault }: ModuleResult): string => {
+/** Returns geth's text for the error that halted a transaction. `input`: for a precompile that the transaction called. */
+export const formatModuleHalt = ({ code, lastStep, precompileFault }: ModuleResult, input: RejectedInput): string => {
   if (code === PRECOMPILE_ERROR) {
-    return precompileFault;
+    return describePrecompileFault(precompileFault, input);
   }
   const text = TEXTS.get(code);
   if (text !== undefined) {

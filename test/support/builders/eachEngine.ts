@@ -1,14 +1,15 @@
 import { test } from "node:test";
-import type { Rules } from "../../../src/ethereum/rules.ts";
-import { createEngines, ENGINE_KINDS } from "../../../src/evm/createEngines.ts";
-import type { Engine } from "../../../src/evm/engine.ts";
+import { createEngines, type Engines } from "../../../src/evm/createEngines.ts";
+import { createOverlayEngine } from "../../../src/evm/overlayEngine.ts";
 
-/** Makes one test for each kind of engine. */
-export const testEachEngine = (
-  name: string,
-  run: (engines: (rules: Rules) => Engine) => void | Promise<void>,
-): void => {
-  for (const kind of ENGINE_KINDS) {
-    test(`${name} (${kind})`, () => run(createEngines(kind)));
+const KINDS: readonly (readonly [string, () => Engines | Promise<Engines>])[] = [
+  ["fast", () => createEngines("fast")],
+  ["overlay", () => createOverlayEngine],
+];
+
+/** Makes one test for each kind of engine that executes every chain. */
+export const testEachEngine = (name: string, run: (engines: Engines) => void | Promise<void>): void => {
+  for (const [kind, load] of KINDS) {
+    test(`${name} (${kind})`, async () => run(await load()));
   }
 };

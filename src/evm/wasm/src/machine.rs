@@ -5,7 +5,7 @@ use crate::host::{HostError, transfer_log};
 use crate::instructions::{Instructions, instructions};
 use crate::precompiles::MovablePrecompiles;
 use crate::revm::{
-    context::{Evm, FrameStack},
+    context::{Evm, FrameStack, journal::JournalEntry},
     context_interface::{JournalTr, context::ContextError},
     handler::{EthFrame, EvmTr, FrameInitOrResult, FrameResult, ItemOrResult, evm::FrameTr},
     interpreter::{
@@ -30,6 +30,12 @@ pub struct LastStep {
     pub return_bytes: u64,
     /// First byte of the code that a creation returned.
     pub output: Vec<u8>,
+}
+
+struct Overflow {
+    from: Address,
+    to: Address,
+    value: U256,
 }
 
 #[derive(Debug)]
@@ -60,6 +66,38 @@ impl Machine {
             FrameInput::Empty => return None,
         };
         (!value.is_zero()).then_some((from, value))
+    }
+
+    /// A payment that would exceed 256 bits. geth's balances wrap, where revm refuses it.
+    fn take_overflow(&mut self, init: &mut FrameInit) -> Option<Overflow> {
+        let FrameInput::Call(call) = &mut init.frame_input else {
+            return None;
+        };
+        let CallValue::Transfer(value) = call.value else {
+            return None;
+        };
+        let state = &self.evm.ctx.journaled_state.inner.state;
+        let from = state.get(&call.caller)?.info.balance;
+        let to = state.get(&call.target_address)?.info.balance;
+        if call.caller == call.target_address || from < value || to.checked_add(value).is_some() {
+            return None;
+        }
+        call.value = CallValue::Apparent(value);
+        Some(Overflow { from: call.caller, to: call.target_address, value })
+    }
+
+    /// Moves the value in the frame's part of the journal, so that it moves back if the frame fails.
+    fn pay(&mut self, Overflow { from, to, value }: Overflow) {
+        let journal = &mut self.evm.ctx.journaled_state.inner;
+        journal.touch(from);
+        journal.touch(to);
+        if let Some(account) = journal.state.get_mut(&from) {
+            account.info.balance = account.info.balance.wrapping_sub(value);
+        }
+        if let Some(account) = journal.state.get_mut(&to) {
+            account.info.balance = account.info.balance.wrapping_add(value);
+        }
+        journal.journal.push(JournalEntry::BalanceTransfer { from, to, balance: value });
     }
 
     /// Whether the creation meets an account that has only slots (EIP-7610).
@@ -139,7 +177,7 @@ impl EvmTr for Machine {
         self.evm.all_mut()
     }
 
-    fn frame_init(&mut self, init: FrameInit) -> Result<ItemOrResult<&mut Frame, FrameResult>, Failure> {
+    fn frame_init(&mut self, mut init: FrameInit) -> Result<ItemOrResult<&mut Frame, FrameResult>, Failure> {
         self.evm.ctx.journaled_state.database.pass()?;
         let transfer = self.transfer(&init.frame_input);
         let to = match &init.frame_input {
@@ -151,6 +189,7 @@ impl EvmTr for Machine {
             // revm finds a collision by the nonce.
             account.info.nonce = 1;
         }
+        let overflow = self.take_overflow(&mut init);
         let outcome = self.evm.frame_init(init).map(|outcome| match outcome {
             ItemOrResult::Item(frame) => ItemOrResult::Item(frame.interpreter.input.target_address),
             ItemOrResult::Result(result) => ItemOrResult::Result(result),
@@ -159,6 +198,13 @@ impl EvmTr for Machine {
             account.info.nonce = 0;
         }
         let outcome = outcome.map_err(|error| self.own_error(error))?;
+        let is_begun = match &outcome {
+            ItemOrResult::Item(_) => true,
+            ItemOrResult::Result(result) => result.interpreter_result().result.is_ok(),
+        };
+        if let Some(overflow) = overflow.filter(|_| is_begun) {
+            self.pay(overflow);
+        }
         if let Some((from, value)) = transfer {
             let journal = &mut self.evm.ctx.journaled_state;
             let index = journal.database.trace.next();

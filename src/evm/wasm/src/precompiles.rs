@@ -53,7 +53,7 @@ impl PrecompileProvider<Ctx> for MovablePrecompiles {
         }
         let input = inputs.input.as_bytes(context);
         if original == BN254_PAIRING && input.len() > self.max_pairing_bytes {
-            self.fault = Some("bad elliptic curve pairing input size".into());
+            self.fault = Some("bn254 invalid pair length".into());
             let mut gas = Gas::new(inputs.gas_limit);
             gas.spend_all();
             return Ok(Some(InterpreterResult { result: InstructionResult::PrecompileError, gas, output: Bytes::new() }));

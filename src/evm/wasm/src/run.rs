@@ -116,8 +116,11 @@ fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, kind: TxKind
                     writer.bytes(&data);
                 }
                 Output::Create(data, address) => {
-                    writer.u32(1);
-                    writer.raw(address.unwrap_or_default().as_slice());
+                    // The sender's nonce cannot be incremented if there is no address.
+                    writer.u32(address.is_some().into());
+                    if let Some(address) = address {
+                        writer.raw(address.as_slice());
+                    }
                     writer.bytes(&data);
                 }
             }
