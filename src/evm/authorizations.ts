@@ -52,6 +52,17 @@ export const applyAuthorizations = (
   return { refund, warm };
 };
 
+export interface AuthorizationSigner {
+  readonly authorization: Authorization;
+  /** Undefined if the authorization is skipped before its account is read. */
+  readonly signer: Address | undefined;
+}
+
+export const signerOf = (authorization: Authorization, chainId: bigint): AuthorizationSigner => ({
+  authorization,
+  signer: authorityOf(authorization, chainId),
+});
+
 /** Recovers the account that signed an authorization. Returns `undefined` for another chain or an invalid signature. */
 const authorityOf = (authorization: Authorization, chainId: bigint): Address | undefined => {
   const { address, nonce, yParity, r, s } = authorization;

@@ -12,7 +12,7 @@ const load = async (kind: EngineKind): Promise<Engines> => {
   switch (kind) {
     case "auto":
     case "fast":
-      return (await import("./overlayEngine.ts")).createOverlayEngine;
+      return (await import("./fastEngine.ts")).createFastEngines();
     case "reference":
       return (await import("./reference/referenceEngine.ts")).createReferenceEngine;
   }

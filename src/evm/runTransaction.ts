@@ -4,7 +4,7 @@ import { isForkActive } from "../ethereum/rules.ts";
 import { applyAuthorizations } from "./authorizations.ts";
 import type { Cost } from "./checkTransaction.ts";
 import type { MessageContext, MessageOptions, MessagePlace, MessageResult } from "./evmMessage.ts";
-import { NONCE_OVERFLOW } from "./exceptionalHalt.ts";
+import { NONCE_OVERFLOW } from "./haltText.ts";
 import { MAX_NONCE } from "./transactionChecks.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 

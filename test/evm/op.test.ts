@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
-import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment } from "../../src/evm/engine.ts";
-import { createMessageEngine } from "../../src/evm/messageEngine.ts";
+import type { BlockEnvironment, Engine } from "../../src/evm/engine.ts";
 import { l1AttributesOf, opChainFees } from "../../src/evm/opChainFees.ts";
 import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
-import { StateOverlay } from "../../src/evm/stateOverlay.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { testEachEngine } from "../support/builders/eachEngine.ts";
 
 const FROM: Address = `0x${"aa".repeat(20)}`;
 const TO: Address = `0x${"bb".repeat(20)}`;
@@ -29,10 +26,8 @@ const BLOCK: BlockEnvironment = {
 };
 
 const rulesOf = (fork: OpFork) => rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n);
-const engines = await createEngines();
-const engineOf = (fork: OpFork) => engines(rulesOf(fork));
-const stateWith = (balance: bigint) =>
-  new StateOverlay({
+const stateWith = (engine: Engine, balance: bigint) =>
+  engine.createState({
     account: (address) => (address === FROM ? { nonce: 3n, balance, codeHash: EMPTY_CODE_HASH } : undefined),
     code: () => NOTHING,
     storage: () => NOTHING,
@@ -54,40 +49,59 @@ const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
   ...fields,
 });
 
-test("a deposit mints and transfers without a fee, and increments the nonce", async () => {
-  const state = stateWith(0n);
-  const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, deposit({}));
+testEachEngine("a deposit mints and transfers without a fee, and increments the nonce", async (engines) => {
+  const engine = engines(rulesOf("isthmus"));
+  const state = stateWith(engine, 0n);
+  const result = await engine.deposit({ state, block: BLOCK }, deposit({}));
   assert.deepEqual([result.status, result.gasUsed, result.nonce], ["success", 21_000n, 3n]);
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [60n, 40n, 4n]);
   assert.equal(state.balanceOf(COINBASE), 0n);
 });
 
-test("a deposit that cannot start mints its value, and uses all its gas", async () => {
+testEachEngine("a deposit that cannot start mints its value, and uses all its gas", async (engines) => {
+  const engine = engines(rulesOf("isthmus"));
   for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
-    const state = stateWith(0n);
+    const state = stateWith(engine, 0n);
     const failing = deposit(fields);
-    const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, failing);
+    const result = await engine.deposit({ state, block: BLOCK }, failing);
     assert.deepEqual([result.status, result.gasUsed], ["halt", failing.gas]);
     assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
   }
 });
 
-test("a deposit whose code fails is reverted, except for its mint", async () => {
-  const state = stateWith(0n);
+testEachEngine("a deposit whose code fails is reverted, except for its mint", async (engines) => {
+  const engine = engines(rulesOf("isthmus"));
+  const state = stateWith(engine, 0n);
   state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
   state.endTransaction(true);
-  const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, deposit({}));
+  const result = await engine.deposit({ state, block: BLOCK }, deposit({}));
   assert.equal(result.status, "revert");
   assert.ok(result.gasUsed < 22_000n);
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
 });
 
+const CALL: TransactionMessage = {
+  type: 2,
+  from: FROM,
+  to: TO,
+  nonce: 3n,
+  gas: 21_000n,
+  value: 0n,
+  input: NOTHING,
+  maxFeePerGas: 12n,
+  maxPriorityFeePerGas: 1n,
+  accessList: [],
+  maxFeePerBlobGas: 0n,
+  blobVersionedHashes: [],
+  authorizationList: [],
+};
+
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 
-test("a transaction pays L1 fee, operator fee and base fee into their vaults", async () => {
-  const engine = engineOf("jovian");
+testEachEngine("a transaction pays L1 fee, operator fee and base fee into their vaults", async (engines) => {
+  const engine = engines(rulesOf("jovian"));
   const ether = 10n ** 18n;
-  const state = stateWith(ether);
+  const state = stateWith(engine, ether);
   // L1 base fee; the two scalars; blob base fee; operator fee scalar 2 and constant 5.
   state.setStorage(L1_BLOCK, slot(1), Uint8Array.fromHex("3b9aca00"));
   state.setStorage(L1_BLOCK, slot(3), Uint8Array.fromHex(`000003e8000003e8${"00".repeat(8)}`));
@@ -99,21 +113,7 @@ test("a transaction pays L1 fee, operator fee and base fee into their vaults", a
     [l1.baseFeeScalar, l1.blobBaseFeeScalar, l1.operatorFeeScalar, l1.operatorFeeConstant],
     [1_000n, 1_000n, 2n, 5n],
   );
-  const message: TransactionMessage = {
-    type: 2,
-    from: FROM,
-    to: TO,
-    nonce: 3n,
-    gas: 60_000n,
-    value: 7n,
-    input: NOTHING,
-    maxFeePerGas: 12n,
-    maxPriorityFeePerGas: 1n,
-    accessList: [],
-    maxFeePerBlobGas: 0n,
-    blobVersionedHashes: [],
-    authorizationList: [],
-  };
+  const message: TransactionMessage = { ...CALL, gas: 60_000n, value: 7n };
   const raw = new Uint8Array(110).fill(7);
   const fees = opChainFees(engine.rules, l1, raw);
   await engine.transact({ state, block: BLOCK }, message, { raw });
@@ -126,25 +126,41 @@ test("a transaction pays L1 fee, operator fee and base fee into their vaults", a
   assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - fees.fixed);
 });
 
-test("P256VERIFY is a precompile since Fjord", () => {
+testEachEngine("P256VERIFY is a precompile since Fjord", (engines) => {
   const p256: Address = "0x0000000000000000000000000000000000000100";
-  assert.equal(engineOf("ecotone").precompiles.includes(p256), false);
-  assert.equal(engineOf("fjord").precompiles.includes(p256), true);
+  assert.equal(engines(rulesOf("ecotone")).precompiles.includes(p256), false);
+  assert.equal(engines(rulesOf("fjord")).precompiles.includes(p256), true);
 });
 
-/** Calls a precompile with `bytes` zero bytes. */
-const runPrecompile = (fork: OpFork, number: number, bytes: number, gas = 30_000_000n) => {
-  const to: Address = `0x${number.toString(16).padStart(40, "0")}`;
-  const message = { caller: FROM, to, value: 0n, data: new Uint8Array(bytes), gas };
-  const context = { block: BLOCK, gasPrice: 0n, blobVersionedHashes: [], warmAddresses: [], warmSlots: [] };
-  return createMessageEngine(rulesOf(fork)).run(stateWith(0n), message, context);
+/** Gas of the opcodes between the two measurements. */
+const MEASURED_OPCODES = 115n;
+
+/** Calls one precompile with that many zero bytes. */
+const runPrecompile = async (engine: Engine, number: number, bytes: number) => {
+  const state = stateWith(engine, 0n);
+  // Copies the input, calls the precompile between two GAS, and returns the difference and whether the call succeeded.
+  const address = number.toString(16).padStart(4, "0");
+  state.setCode(TO, Uint8Array.fromHex(`365f5f375a5f5f365f61${address}5afa5a9060205290035f5260405ff3`));
+  state.endTransaction(true);
+  const message = {
+    ...CALL,
+    gas: 16_000_000n,
+    input: new Uint8Array(bytes),
+    maxFeePerGas: 0n,
+    maxPriorityFeePerGas: 0n,
+  };
+  const checks = { nonce: false, sender: false, freeGas: true };
+  const { returnData } = await engine.transact({ state, block: BLOCK }, message, { checks });
+  const gas = BigInt(`0x${returnData.subarray(0, 32).toHex()}`) - MEASURED_OPCODES;
+  return { gas, status: returnData[63] === 1 ? "success" : "halt" };
 };
 const PAIRING = 0x08;
 /** A pair of points at infinity. */
 const PAIR_BYTES = 192;
 
-test("the pairing precompile halts above the input size of its fork", async () => {
-  const run = async (fork: OpFork, bytes: number) => (await runPrecompile(fork, PAIRING, bytes)).status;
+testEachEngine("the pairing precompile halts above the input size of its fork", async (engines) => {
+  const run = async (fork: OpFork, bytes: number) =>
+    (await runPrecompile(engines(rulesOf(fork)), PAIRING, bytes)).status;
   assert.equal(await run("granite", PAIR_BYTES * 10), "success");
   assert.equal(await run("granite", PAIR_BYTES * 587), "halt");
   for (const [fork, limit] of [
@@ -157,9 +173,9 @@ test("the pairing precompile halts above the input size of its fork", async () =
   }
 });
 
-test("Azul and Karst have the precompile prices of Osaka", async () => {
+testEachEngine("Azul and Karst have the precompile prices of Osaka", async (engines) => {
   const gasOf = async (fork: OpFork, precompile: number, bytes: number) =>
-    (await runPrecompile(fork, precompile, bytes)).gasUsed;
+    (await runPrecompile(engines(rulesOf(fork)), precompile, bytes)).gas;
   const P256_VERIFY = 0x100;
   const MODEXP = 0x05;
   assert.deepEqual([await gasOf("jovian", P256_VERIFY, 160), await gasOf("jovian", MODEXP, 96)], [3_450n, 200n]);
@@ -168,28 +184,12 @@ test("Azul and Karst have the precompile prices of Osaka", async () => {
   }
 });
 
-test("Karst limits the gas of a transaction, but not of a deposit", async () => {
+testEachEngine("Karst limits the gas of a transaction, but not of a deposit", async (engines) => {
   const gas = 16_777_217n;
-  const message: TransactionMessage = {
-    type: 2,
-    from: FROM,
-    to: TO,
-    nonce: 3n,
-    gas,
-    value: 0n,
-    input: NOTHING,
-    maxFeePerGas: 12n,
-    maxPriorityFeePerGas: 1n,
-    accessList: [],
-    maxFeePerBlobGas: 0n,
-    blobVersionedHashes: [],
-    authorizationList: [],
-  };
-  const rich = () => stateWith(10n ** 18n);
-  await assert.rejects(
-    engineOf("karst").transact({ state: rich(), block: BLOCK }, message),
-    /transaction gas limit too high/,
-  );
-  assert.equal((await engineOf("jovian").transact({ state: rich(), block: BLOCK }, message)).status, "success");
-  assert.equal((await engineOf("karst").deposit({ state: rich(), block: BLOCK }, deposit({ gas }))).status, "success");
+  const message: TransactionMessage = { ...CALL, gas };
+  const [jovian, karst] = [engines(rulesOf("jovian")), engines(rulesOf("karst"))];
+  const place = (engine: Engine) => ({ state: stateWith(engine, 10n ** 18n), block: BLOCK });
+  await assert.rejects(karst.transact(place(karst), message), /transaction gas limit too high/);
+  assert.equal((await jovian.transact(place(jovian), message)).status, "success");
+  assert.equal((await karst.deposit(place(karst), deposit({ gas }))).status, "success");
 });

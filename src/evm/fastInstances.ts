@@ -1,0 +1,55 @@
+import type { Address } from "../ethereum/hex.ts";
+import { FastInstance } from "./fastInstance.ts";
+import { compileModule, type FastModules, type ModuleKind } from "./fastModule.ts";
+import type { FastRules } from "./fastRules.ts";
+
+/** States that one instance holds before another is made. Memory of a module never shrinks. */
+const MAX_STATES = 256;
+const MAX_BYTES = 48 << 20;
+const ADDRESS_BYTES = 20;
+
+interface Current {
+  readonly instance: FastInstance;
+  states: number;
+}
+
+/** The instances of one thread. */
+export class FastInstances {
+  readonly #modules: FastModules;
+  readonly #isLate: () => boolean;
+  readonly #current = new Map<ModuleKind, Current>();
+
+  /** `isLate` reports whether the deadline of the running execution has passed. */
+  constructor(modules: FastModules = {}, isLate: () => boolean = () => false) {
+    this.#modules = { ...modules };
+    this.#isLate = isLate;
+  }
+
+  /** Returns an instance for one more state. */
+  take(kind: ModuleKind): FastInstance {
+    const current = this.#current.get(kind);
+    if (current !== undefined && current.states < MAX_STATES && current.instance.memory.byteLength < MAX_BYTES) {
+      current.states++;
+      return current.instance;
+    }
+    const instance = new FastInstance(this.#module(kind), this.#isLate);
+    this.#current.set(kind, { instance, states: 1 });
+    return instance;
+  }
+
+  precompilesOf({ kind, spec }: FastRules): readonly Address[] {
+    const instance = this.#current.get(kind)?.instance ?? this.take(kind);
+    const length = instance.exports.precompiles(spec);
+    instance.memory.refresh();
+    const start = instance.exports.output();
+    return Array.from({ length: length / ADDRESS_BYTES }, (_, at) =>
+      instance.memory.address(start + at * ADDRESS_BYTES),
+    );
+  }
+
+  #module(kind: ModuleKind): WebAssembly.Module {
+    const module = this.#modules[kind] ?? compileModule(kind);
+    this.#modules[kind] = module;
+    return module;
+  }
+}

@@ -1,0 +1,217 @@
+//! A transaction from request to result.
+
+use crate::chain::{self, Ctx, Failure, Outcome, OwnHandler};
+use crate::host::HostError;
+use crate::instructions::instructions;
+use crate::machine::Machine;
+use crate::output::Writer;
+use crate::request::{Request, flags};
+use crate::revm::{
+    context_interface::{
+        JournalTr, Transaction,
+        journaled_state::{account::JournaledAccountTr, entry::JournalEntry},
+        result::{EVMError, ExecutionResult, Output, ResultGas},
+    },
+    primitives::{Log, TxKind, U256, hardfork::SpecId},
+};
+use crate::states::Dirty;
+
+#[repr(u32)]
+#[derive(Clone, Copy)]
+pub enum Status {
+    Success,
+    Revert,
+    Halt,
+    FailedDeposit,
+    /// The host has the error that its reader threw.
+    ReaderFailed,
+    Late,
+    Fault,
+}
+
+/// Takes what the sender pays, and counts the nonce of a call. Both wrap as geth's do.
+pub fn charge(context: &mut Ctx, charge: U256) -> Result<(), HostError> {
+    let (caller, is_call) = (context.tx.caller(), context.tx.kind().is_call());
+    let mut account = context.journaled_state.load_account_with_code_mut(caller)?.data;
+    let balance = account.balance().wrapping_sub(charge);
+    account.set_balance(balance);
+    if is_call {
+        let nonce = account.nonce().wrapping_add(1);
+        account.set_nonce(nonce);
+    }
+    Ok(())
+}
+
+/// Notes what the transaction wrote, while the journal still has it.
+pub fn before_commit(machine: &mut Machine) {
+    let journal = &mut machine.evm.ctx.journaled_state;
+    let dirty = &mut journal.database.dirty;
+    for entry in &journal.inner.journal {
+        match entry {
+            JournalEntry::StorageChanged { address, key, .. } => {
+                dirty.of(*address).slots.insert(*key);
+            }
+            JournalEntry::CodeChange { address, .. } => dirty.of(*address).has_code = true,
+            JournalEntry::AccountCreated { address, .. } => {
+                // Its creation precedes its own writes in the journal.
+                *dirty.of(*address) = Dirty { is_cleared: true, ..Dirty::default() };
+                journal.database.with_storage.remove(address);
+            }
+            JournalEntry::AccountDestroyed { address, .. } => dirty.of(*address).is_cleared = true,
+            JournalEntry::AccountTouched { address } => dirty.touched.push(*address),
+            _ => {}
+        }
+    }
+}
+
+pub fn transact(machine: &mut Machine, request: Request, writer: &mut Writer) {
+    let is_traced = request.has(flags::TRACES_TRANSFERS | flags::TRACES_ACCESS);
+    let eth_spec: SpecId = machine.evm.ctx.cfg.spec.into();
+    if is_traced {
+        machine.evm.instruction = instructions(eth_spec, true);
+    }
+    let trace = &mut machine.evm.ctx.journaled_state.database.trace;
+    *trace = Default::default();
+    trace.traces_transfers = request.has(flags::TRACES_TRANSFERS);
+    machine.evm.ctx.journaled_state.database.has_deadline = request.has(flags::HAS_DEADLINE);
+    machine.evm.precompiles.moved = request.moved.clone();
+    machine.evm.precompiles.fault = None;
+    machine.last_step = None;
+    let created = request.base.kind;
+    let mut handler = OwnHandler::new(request.charge, request.has(flags::IS_FREE));
+    chain::set_transaction(&mut machine.evm.ctx, request);
+    let outcome = chain::run(machine, &mut handler);
+    finish(machine, outcome, created, writer);
+    if is_traced {
+        machine.evm.instruction = instructions(eth_spec, false);
+    }
+}
+
+pub fn system_call(machine: &mut Machine, request: Request, writer: &mut Writer) {
+    let database = &mut machine.evm.ctx.journaled_state.database;
+    database.trace = Default::default();
+    database.has_deadline = request.has(flags::HAS_DEADLINE);
+    machine.evm.precompiles.moved.clear();
+    machine.last_step = None;
+    let kind = request.base.kind;
+    chain::set_transaction(&mut machine.evm.ctx, request);
+    // revm leaves this to the handler's other path.
+    let spec: SpecId = machine.evm.ctx.cfg.spec.into();
+    machine.evm.ctx.journaled_state.set_spec_id(spec);
+    let outcome = chain::run_system_call(machine);
+    finish(machine, outcome, kind, writer);
+}
+
+fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, kind: TxKind, writer: &mut Writer) {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return fail(machine, error, writer),
+    };
+    match outcome {
+        ExecutionResult::Success { gas, logs, output, .. } => {
+            head(machine, writer, Status::Success, gas);
+            match output {
+                Output::Call(data) => {
+                    writer.u32(0);
+                    writer.bytes(&data);
+                }
+                Output::Create(data, address) => {
+                    // The sender's nonce cannot be incremented if there is no address.
+                    writer.u32(address.is_some().into());
+                    if let Some(address) = address {
+                        writer.raw(address.as_slice());
+                    }
+                    writer.bytes(&data);
+                }
+            }
+            write_logs(machine, &logs, writer);
+        }
+        ExecutionResult::Revert { gas, output, .. } => {
+            head(machine, writer, Status::Revert, gas);
+            writer.u32(0);
+            writer.bytes(&output);
+            writer.u32(0);
+        }
+        ExecutionResult::Halt { reason, gas, .. } => {
+            let status = if chain::is_failed_deposit(&reason) { Status::FailedDeposit } else { Status::Halt };
+            head(machine, writer, status, gas);
+            writer.u32(0);
+            writer.bytes(&[]);
+            writer.u32(0);
+        }
+    }
+    let _ = kind;
+    write_access(machine, writer);
+    write_step(machine, writer);
+}
+
+fn fail(machine: &mut Machine, error: Failure, writer: &mut Writer) {
+    machine.evm.ctx.journaled_state.discard_tx();
+    machine.evm.ctx.local = Default::default();
+    machine.evm.ctx.error = Ok(());
+    machine.evm.frame_stack.clear();
+    match error {
+        EVMError::Database(HostError::Reader) => writer.u32(Status::ReaderFailed as u32),
+        EVMError::Database(HostError::Late) => writer.u32(Status::Late as u32),
+        other => {
+            writer.u32(Status::Fault as u32);
+            writer.bytes(format!("{other:?}").as_bytes());
+        }
+    }
+}
+
+/// Gas before the refund is at least the floor, as in geth.
+fn head(machine: &Machine, writer: &mut Writer, status: Status, gas: ResultGas) {
+    let spent = gas.total_gas_spent();
+    writer.u32(status as u32);
+    writer.u32(machine.result as u32);
+    writer.u64(spent.saturating_sub(gas.inner_refunded()).max(gas.floor_gas()));
+    writer.u64(spent.max(gas.floor_gas()));
+    writer.u32(machine.evm.ctx.journaled_state.database.trace.captured);
+}
+
+fn write_logs(machine: &Machine, logs: &[Log], writer: &mut Writer) {
+    let trace = &machine.evm.ctx.journaled_state.database.trace;
+    writer.u32(logs.len() as u32);
+    for (position, log) in logs.iter().enumerate() {
+        // Logs that the protocol itself adds (EIP-7708) have no position of their own.
+        let (index, is_transfer) = trace.indices.get(position).copied().unwrap_or((position as u32, false));
+        writer.raw(log.address.as_slice());
+        writer.u32(index);
+        writer.u32(is_transfer.into());
+        writer.u32(log.topics().len() as u32);
+        for topic in log.topics() {
+            writer.raw(topic.as_slice());
+        }
+        writer.bytes(&log.data.data);
+    }
+}
+
+fn write_access(machine: &Machine, writer: &mut Writer) {
+    let accessed = &machine.evm.ctx.journaled_state.database.trace.accessed;
+    writer.u32(accessed.len() as u32);
+    for (address, slot) in accessed {
+        writer.raw(address.as_slice());
+        writer.u32(slot.is_some().into());
+        writer.raw(&slot.unwrap_or_default().to_be_bytes::<32>());
+    }
+}
+
+fn write_step(machine: &mut Machine, writer: &mut Writer) {
+    writer.bytes(machine.evm.precompiles.fault.take().unwrap_or_default().as_bytes());
+    let Some(step) = machine.last_step.take() else {
+        writer.u32(0);
+        return;
+    };
+    writer.u32(1);
+    writer.u32(step.opcode.into());
+    writer.u64(step.gas_left);
+    writer.u64(step.memory_bytes);
+    writer.u64(step.return_bytes);
+    writer.bytes(&step.output);
+    writer.u32(step.stack_length as u32);
+    writer.u32(step.stack.len() as u32);
+    for word in step.stack.iter().rev() {
+        writer.raw(&word.to_be_bytes::<32>());
+    }
+}
