@@ -17,6 +17,8 @@ export interface RpcRequest extends Call {
   readonly blockField?: "hash" | "blockHash" | "firstBlockHash";
   /** A `null` response means that a block at or below the node's head is missing. It is retried. */
   readonly nullIsError?: boolean;
+  /** Whether a response has all data of the block. If not, it is retried as if the block was missing. */
+  readonly isComplete?: (body: Uint8Array) => boolean;
   /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
   /** A write, or a method outside the table. It is never coalesced, retried or hedged. */

@@ -41,7 +41,9 @@ export const attemptOnNode = async (
     const isChecked = verifier !== undefined && verifier.level !== "off";
     const verified = isChecked ? verifier.verify({ node, call, request, context }, received) : received;
     const body = verified instanceof Uint8Array ? verified : await verified;
-    const isMissing = request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads));
+    const isMissing =
+      (request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads))) ||
+      request.isComplete?.(body) === false;
     const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
     return { response: createResponse(node, body, request), isMissing, block };
   } catch (error) {

@@ -37,7 +37,7 @@ export class VerifiedRequests {
     this.#readPresence = createBlockPresence(node);
   }
 
-  /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch. */
+  /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch, or of a node that lacks the block. */
   async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const delays = RETRY_LIMITS.node.delaysMs.values();
     const byHash = (await this.#byHashSupport.isByHashSupported(request, context)) ? request.byHash : undefined;
@@ -45,12 +45,16 @@ export class VerifiedRequests {
     if (fromHash && fromHash !== "unsupported") {
       return fromHash;
     }
-    const { response, error } =
+    const { response, error, isMissing } =
       byHash && fromHash === undefined
         ? await this.#attemptByNumber(request, context)
         : await this.#retryMissing(() => this.#attemptByNumber(request, context), context, delays);
     if (response === undefined) {
       throw error;
+    }
+    // The pool and the method decide about `null`. Any other response belongs to another block.
+    if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
+      throw this.#otherBranch(request);
     }
     if (byHash && fromHash === "unsupported") {
       this.#byHashSupport.markUnsupported(byHash.method);

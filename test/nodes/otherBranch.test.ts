@@ -109,7 +109,7 @@ test("a null and a read of the head are verified if the node still has the view'
   assert.ok(nodes[1].count("eth_getBlockByNumber") - reads < 20, "concurrent checks share one read of the block");
   chain.reorg(1, 1);
   assert.equal((await upstreams.request(receipt(), context)).verified, false);
-  assert.equal((await upstreams.request(fees, context)).verified, false);
+  await assert.rejects(upstreams.request(fees, context), { kind: "otherBranch" });
 });
 
 test("a read at a block that a reorganisation removed is not repeated", async (t) => {

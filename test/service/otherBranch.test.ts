@@ -118,6 +118,32 @@ test("a transaction of a block above the served head is returned when the head f
   assert.deepEqual(results, [receipt, transaction]);
 });
 
+test("a fee history that ends below its block is retried, and an error if that does not help", async (t) => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const complete = { oldestBlock: `0x${(HEIGHT - 1).toString(16)}`, baseFeePerGas: ["0x7", "0x7", "0x7"] };
+  let answers = 0;
+  let shortAnswers = 2;
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_feeHistory: () => ({ ...complete, gasUsedRatio: answers++ < shortAnswers ? [0.5] : [0.5, 0.25] }),
+      eth_getBlockTransactionCountByHash: () => "0x0",
+    },
+  });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  await settled(service);
+  const ask = async (percentiles: readonly number[]) =>
+    (await rpc(service.url, "eth_feeHistory", ["0x2", "latest", percentiles])).body;
+  assert.deepEqual((await ask([])).result, { ...complete, gasUsedRatio: [0.5, 0.25] });
+  shortAnswers = Number.POSITIVE_INFINITY;
+  const { error, result } = await ask([50]);
+  assert.deepEqual([error?.code, result], [-32_000, undefined]);
+});
+
 test("logs do not wait for a suspended node after a reorganisation", async (t) => {
   const chain = createFakeChain({ height: HEIGHT });
   const nodes = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));
