@@ -70,13 +70,20 @@ interface RecordedTransaction {
   readonly answers: Readonly<Record<string, string>>;
 }
 
+/** The correct result in a view whose head is below the block: the client has the number from an earlier view. */
+export const ABOVE_HEAD = "above the head";
+const ABOVE_HEAD_ERRORS = [/^header not found$/, /^block range extends beyond current head block/];
+
+/** Whether an error says that the block is above the head. */
+export const isAboveHeadError = (message: string): boolean => ABOVE_HEAD_ERRORS.some((text) => text.test(message));
+
 /** Results that nodes returned for each block while it was canonical, by block hash. */
 export interface BlockTruth {
   /** Reads every new block of the node. The node must not change during the read. */
   record(node: ForkingNode): Promise<void>;
   /** Transactions of the newest recorded blocks, on all branches. */
   readonly transactions: readonly string[];
-  /** Returns the correct result in a view; undefined if the view does not have the block. */
+  /** Returns the correct result in a view: ABOVE_HEAD above its head, undefined if the block was not recorded. */
   answer(question: ViewQuestion, heads: Heads): string | undefined;
 }
 
@@ -161,11 +168,14 @@ export const createBlockTruth = (): BlockTruth => {
         case "head":
           return JSON.stringify(quantity(heads.latest.number));
         case "block":
+          if (question.number !== undefined && question.number > heads.latest.number) {
+            return ABOVE_HEAD;
+          }
           return blocks.get(heads.at(question.number ?? heads.latest.number)?.hash ?? "")?.reads[
             question.read % READS.length
           ];
         case "logs":
-          return question.to > heads.latest.number ? undefined : answerLogs(question.from, question.to, heads);
+          return question.to > heads.latest.number ? ABOVE_HEAD : answerLogs(question.from, question.to, heads);
         case "transaction": {
           const places = byTransaction.get(question.hash) ?? [];
           const place = places.find((each) => isCanonical(each, heads));
