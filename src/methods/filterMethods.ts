@@ -2,6 +2,7 @@ import { rejectInvertedRange } from "../core/logRange.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseLogQuery } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
+import { retryOnBranchChange } from "./branchRetry.ts";
 import { answerLogs } from "./eth_getLogs.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
 import { formatNodeFilterId, parseNodeFilterId } from "./nodeFilterId.ts";
@@ -73,7 +74,10 @@ export const filterMethods: readonly Method[] = [
       return { ...response, body: Buffer.from(JSON.stringify(formatNodeFilterId({ node, id: made }))) };
     },
   },
-  usesFilter("eth_getFilterChanges", ({ chain, context }, filterId) => chain.filters.changes(filterId, context)),
+  // A failed poll has reported nothing, so that it can be repeated in another view.
+  usesFilter("eth_getFilterChanges", async ({ chain, context }, filterId) =>
+    retryOnBranchChange(chain, context, (at) => chain.filters.changes(filterId, at)),
+  ),
   usesFilter("eth_getFilterLogs", async (input, filterId) =>
     answerLogs(input, await input.chain.filters.query(filterId)),
   ),

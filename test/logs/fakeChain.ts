@@ -29,15 +29,19 @@ export const createFakeChain = (
   { base = [], fork = "" }: { readonly base?: readonly FakeBlock[]; readonly fork?: string } = {},
 ): FakeBlock[] => {
   const blocks = [...base];
+  // Many blocks of a large chain share one list of logs.
+  const blooms = new Map<readonly FakeLog[], Uint8Array>();
   for (const each of logs) {
     const number = BigInt(blocks.length);
     const parentHash = blocks.at(-1)?.hash ?? hashOf("before genesis");
+    const logsBloom = blooms.get(each) ?? bloomOfLogs(each);
+    blooms.set(each, logsBloom);
     blocks.push({
       number,
       parentHash,
       hash: hashOf(`${parentHash} ${number} ${fork}`),
       timestamp: GENESIS_TIME + number * BLOCK_SECONDS,
-      logsBloom: bloomOfLogs(each),
+      logsBloom,
       logs: each,
     });
   }
