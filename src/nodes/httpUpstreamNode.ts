@@ -146,8 +146,9 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 
-  send(call: Call, reach: Reach): Promise<Uint8Array> {
-    return this.#gate.isOpen ? this.#sender.call(call, reach) : this.#sendConfirmed(call, reach);
+  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
+    const send = (): Promise<Uint8Array> => this.#sender.call(call, reach, isVerified);
+    return this.#gate.isOpen ? send() : this.confirm().then(send);
   }
 
   async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
@@ -203,11 +204,6 @@ class HttpUpstreamNode implements UpstreamNode {
   close(): Promise<void> {
     this.#wrongAnswers.close();
     return this.#sender.close();
-  }
-
-  async #sendConfirmed(call: Call, reach: Reach): Promise<Uint8Array> {
-    await this.confirm();
-    return this.#sender.call(call, reach);
   }
 
   /** Counts a response that arrived, and was counted as such, but that is not usable. */

@@ -28,8 +28,10 @@ export interface SendOptions {
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
 export interface NodeClient {
-  /** Returns the UTF-8 JSON text of the result. */
-  call(call: Call, options: SendOptions): Promise<Uint8Array>;
+  /**
+   * Returns the UTF-8 JSON text of the result. `isVerified`: the caller rejects a result that is not one JSON value.
+   */
+  call(call: Call, options: SendOptions, isVerified?: boolean): Promise<Uint8Array>;
   /** Sends several calls in one HTTP request. Returns one outcome per call, in order. Rejects if the node answered no call. */
   batch(calls: readonly Call[], options: SendOptions): Promise<(Uint8Array | NodeError)[]>;
   close(): Promise<void>;
@@ -83,9 +85,9 @@ class HttpNodeClient implements NodeClient {
     this.#pool = createPool(endpoint, options);
   }
 
-  async call(call: Call, send: SendOptions): Promise<Uint8Array> {
+  async call(call: Call, send: SendOptions, isVerified = false): Promise<Uint8Array> {
     const http = await this.#post(encode(call, SINGLE_ID), send);
-    const result = this.#outcomes.of(parseNodeResponse(http.body), http, SINGLE_ID);
+    const result = this.#outcomes.of(parseNodeResponse(http.body, isVerified), http, SINGLE_ID);
     if (result instanceof NodeError) {
       throw result;
     }

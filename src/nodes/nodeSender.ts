@@ -75,8 +75,9 @@ export class NodeSender {
     return this.#breaker.available && !this.#budget.paused;
   }
 
-  call(call: Call, reach: Reach): Promise<Uint8Array> {
-    return this.#exchange([call], reach, (send) => this.#client.call(call, send));
+  /** See NodeClient for `isVerified`. */
+  call(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
+    return this.#exchange([call], reach, (send) => this.#client.call(call, send, isVerified));
   }
 
   batch(calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> {
