@@ -177,18 +177,19 @@ class HttpUpstreamNode implements UpstreamNode {
     }
   }
 
-  async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    let response: RpcResponse;
-    try {
-      response = await this.#verified.request(request, context);
-    } catch (error) {
-      this.#recordRejected(error, request.method);
-      throw error;
-    }
-    if (!this.identified) {
-      throw this.#unknownChain();
-    }
-    return response;
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    return this.#verified.request(request, context).then(
+      (response) => {
+        if (!this.identified) {
+          throw this.#unknownChain();
+        }
+        return response;
+      },
+      (error: unknown) => {
+        this.#recordRejected(error, request.method);
+        throw error;
+      },
+    );
   }
 
   doubt(): void {
