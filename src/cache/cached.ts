@@ -2,6 +2,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
@@ -58,22 +59,24 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
   };
 
-  const readOrFetch = async (key: string, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    const { retention } = question;
+  const fetch = (key: string, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
     const { heads } = context.view;
-    if (!context.bypassCache && redis !== undefined && RETENTION[retention].redisSeconds !== undefined) {
-      const hit = await findInRedis(key, retention, heads);
-      if (hit !== undefined) {
-        return hit;
+    count(question.retention, context.bypassCache ? "bypass" : "miss");
+    return whenKnown(source.request(withExpectation(question, heads, absent), context), (answer) => {
+      if (answer.status.hit !== undefined) {
+        return answer;
       }
+      const stored = storeAnswer(key, question, { heads, answer }, options);
+      return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
+    });
+  };
+
+  const readOrFetch = (key: string, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
+    const { retention } = question;
+    if (context.bypassCache || redis === undefined || RETENTION[retention].redisSeconds === undefined) {
+      return fetch(key, question, context);
     }
-    count(retention, context.bypassCache ? "bypass" : "miss");
-    const answer = await source.request(withExpectation(question, heads, absent), context);
-    if (answer.status.hit !== undefined) {
-      return answer;
-    }
-    const stored = storeAnswer(key, question, { heads, answer }, options);
-    return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
+    return findInRedis(key, retention, context.view.heads).then((hit) => hit ?? fetch(key, question, context));
   };
 
   return {
@@ -102,13 +105,14 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
 };
 
 /** Requests from the source without the cache. */
-const forward = async (source: RpcSource, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-  const answer = await source.request(question, context);
-  if (answer.status.hit !== undefined) {
-    return answer;
-  }
-  return { ...answer, status: { ...answer.status, fwd: RETENTION[question.retention].isCached ? "bypass" : "method" } };
-};
+const forward = (source: RpcSource, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> =>
+  whenKnown(source.request(question, context), (answer) => {
+    if (answer.status.hit !== undefined) {
+      return answer;
+    }
+    const fwd = RETENTION[question.retention].isCached ? "bypass" : "method";
+    return { ...answer, status: { ...answer.status, fwd } };
+  });
 
 /** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
 const withExpectation = (question: RpcRequest, heads: Heads, absent: NegativeCache): RpcRequest => {

@@ -62,7 +62,12 @@ class RunningCall<C, R extends Reply> {
     } catch (thrown) {
       return this.#fail(thrown);
     }
-    return reply instanceof Promise ? this.#awaitReply(reply) : this.#onReply(reply);
+    return reply instanceof Promise
+      ? reply.then(
+          (known) => this.#onReply(known),
+          (thrown: unknown) => this.#fail(thrown),
+        )
+      : this.#onReply(reply);
   }
 
   #handle(): Awaitable<R> {
@@ -71,16 +76,6 @@ class RunningCall<C, R extends Reply> {
     const allowed = authorize?.(call, this.#context);
     const handle = lookup(call.method) ?? forward;
     return allowed === undefined ? handle(call, this.#context) : allowed.then(() => handle(call, this.#context));
-  }
-
-  async #awaitReply(reply: Promise<R>): Promise<CompletedCall<R>> {
-    let known: R;
-    try {
-      known = await reply;
-    } catch (thrown) {
-      return this.#fail(thrown);
-    }
-    return this.#onReply(known);
   }
 
   #onReply(reply: R): Awaitable<CompletedCall<R>> {

@@ -1,10 +1,9 @@
 import { deriveContext } from "../core/deriveContext.ts";
 import { isNull } from "../core/isNull.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
-import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { atPending } from "./atPending.ts";
-import { READ_BLOCK } from "./blockParams.ts";
+import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
@@ -64,7 +63,7 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     atPending: spec.pending ? "view" : "node",
     handle: (input) => {
       const values = parseParams(input.call.params, spec.params);
-      const parameter = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);
+      const parameter = blockOfCanonical(values[position]);
       const read: BlockReadInput = { spec, values, position, parameter };
       const resolved = resolveBlock(parameter, input.context.view.heads);
       return resolved.kind === "aboveHead" ? readAboveHead(input, read) : readAt(input, read, resolved);

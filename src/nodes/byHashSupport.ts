@@ -2,13 +2,14 @@ import { LRUCache } from "lru-cache";
 import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { ZERO_ADDRESS } from "../ethereum/hex.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Whether one node supports requests by block hash. */
 export interface ByHashSupport {
-  isByHashSupported(request: RpcRequest, context: RequestContext): Promise<boolean>;
+  isByHashSupported(request: RpcRequest, context: RequestContext): Awaitable<boolean>;
   /** Marks a by-hash method as unsupported: the node answers by number, and rejects the request by hash. */
   markUnsupported(method: string): void;
 }
@@ -54,7 +55,7 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
     return isSupported ?? false;
   };
 
-  const isByHashSupported = async (request: RpcRequest, context: RequestContext): Promise<boolean> => {
+  const isByHashSupported = (request: RpcRequest, context: RequestContext): Awaitable<boolean> => {
     const hash = request.block?.hash;
     if (!request.byHash || hash === undefined || unsupported.has(request.byHash.method)) {
       return false;

@@ -150,8 +150,9 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 
-  send(call: Call, reach: Reach): Promise<Uint8Array> {
-    return this.#gate.isOpen ? this.#sender.call(call, reach) : this.#sendConfirmed(call, reach);
+  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
+    const send = (): Promise<Uint8Array> => this.#sender.call(call, reach, isVerified);
+    return this.#gate.isOpen ? send() : this.confirm().then(send);
   }
 
   async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
@@ -180,18 +181,19 @@ class HttpUpstreamNode implements UpstreamNode {
     }
   }
 
-  async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    let response: RpcResponse;
-    try {
-      response = await this.#verified.request(request, context);
-    } catch (error) {
-      this.#recordRejected(error, request.method);
-      throw error;
-    }
-    if (!this.identified) {
-      throw this.#unknownChain();
-    }
-    return response;
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    return this.#verified.request(request, context).then(
+      (response) => {
+        if (!this.identified) {
+          throw this.#unknownChain();
+        }
+        return response;
+      },
+      (error: unknown) => {
+        this.#recordRejected(error, request.method);
+        throw error;
+      },
+    );
   }
 
   requireIdentityCheck(): void {
@@ -207,11 +209,6 @@ class HttpUpstreamNode implements UpstreamNode {
   close(): Promise<void> {
     this.#wrongAnswers.close();
     return this.#sender.close();
-  }
-
-  async #sendConfirmed(call: Call, reach: Reach): Promise<Uint8Array> {
-    await this.confirm();
-    return this.#sender.call(call, reach);
   }
 
   /** Counts a response that arrived, and was counted as such, but that is not usable. */

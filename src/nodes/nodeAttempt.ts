@@ -37,8 +37,8 @@ export const attemptOnNode = async (
 ): Promise<NodeAttempt> => {
   const { heads } = context.view;
   try {
-    const received = await node.send(call, context);
     const isChecked = verifier !== undefined && verifier.level !== "off";
+    const received = await node.send(call, context, isChecked);
     const verified = isChecked ? verifier.verify({ node, call, request, context }, received) : received;
     const body = verified instanceof Uint8Array ? verified : await verified;
     const isMissing =

@@ -28,8 +28,10 @@ export interface SendOptions {
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
 export interface NodeClient {
-  /** Returns the UTF-8 JSON text of the result. */
-  call(call: Call, options: SendOptions): Promise<Uint8Array>;
+  /**
+   * Returns the UTF-8 JSON text of the result. `isVerified`: the caller rejects a result that is not one JSON value.
+   */
+  call(call: Call, options: SendOptions, isVerified?: boolean): Promise<Uint8Array>;
   /** Sends several calls in one HTTP request. Returns one outcome per call, in order. Rejects if the node answered no call. */
   batch(calls: readonly Call[], options: SendOptions): Promise<(Uint8Array | NodeError)[]>;
   close(): Promise<void>;
@@ -83,18 +85,22 @@ class HttpNodeClient implements NodeClient {
     this.#pool = createPool(endpoint, options);
   }
 
-  async call(call: Call, send: SendOptions): Promise<Uint8Array> {
-    const http = await this.#post(encode(call, SINGLE_ID), send);
-    const result = this.#replies.read(parseNodeResponse(http.body), http, SINGLE_ID);
-    if (result instanceof NodeError) {
-      throw result;
-    }
-    return result;
+  call(call: Call, send: SendOptions, isVerified = false): Promise<Uint8Array> {
+    return this.#post(encode(call, SINGLE_ID), send, (http) => {
+      const result = this.#replies.read(parseNodeResponse(http.body, isVerified), http, SINGLE_ID);
+      if (result instanceof NodeError) {
+        throw result;
+      }
+      return result;
+    });
   }
 
-  async batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
+  batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
     const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
-    const http = await this.#post([...items, Buffer.from("]")], send);
+    return this.#post([...items, Buffer.from("]")], send, (http) => this.#readBatch(calls, http));
+  }
+
+  #readBatch(calls: readonly Call[], http: HttpReply): (Uint8Array | NodeError)[] {
     const responses = parseBatchResponse(http.body);
     if (!responses) {
       throw this.#batchError(http);
@@ -109,21 +115,29 @@ class HttpNodeClient implements NodeClient {
     return this.#pool.destroy();
   }
 
-  async #post(parts: Uint8Array[], { signal, timeoutMs, traceparent }: SendOptions): Promise<HttpReply> {
-    try {
-      const http = await postJson(this.#pool, {
-        path: this.#path,
-        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
-        body: Buffer.concat(parts),
-        signal,
-        timeoutMs,
-        maxBytes: this.#options.maxResponseBytes,
-      });
-      this.#readRetryAfter(http);
-      return http;
-    } catch (error) {
-      throw this.#postFailure(error);
-    }
+  /** Sends one HTTP request, and applies `read` to its response. */
+  #post<T>(
+    parts: Uint8Array[],
+    { signal, timeoutMs, traceparent }: SendOptions,
+    read: (http: HttpReply) => T,
+  ): Promise<T> {
+    const posted = postJson(this.#pool, {
+      path: this.#path,
+      headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
+      body: Buffer.concat(parts),
+      signal,
+      timeoutMs,
+      maxBytes: this.#options.maxResponseBytes,
+    });
+    return posted.then(
+      (http) => {
+        this.#readRetryAfter(http);
+        return read(http);
+      },
+      (error: unknown) => {
+        throw this.#postFailure(error);
+      },
+    );
   }
 
   #readRetryAfter({ status, retryAfter }: HttpReply): void {

@@ -42,16 +42,13 @@ class NodePool implements NodeSource {
     return request.write ? this.#write(request, context) : this.#read(request, context);
   }
 
-  async #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const { filterOwner } = request;
     if (filterOwner !== undefined && this.#nodes.every(({ name }) => name !== filterOwner)) {
-      throw new RpcError(CODES.SERVER, "filter not found");
+      return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
     const [node] = this.#rank(request, context.view);
-    if (!node) {
-      throw unavailable("no node has responded yet");
-    }
-    return node.request(request, context);
+    return node ? node.request(request, context) : Promise.reject(unavailable("no node has responded yet"));
   }
 
   async #read(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {

@@ -17,6 +17,10 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 
 type Delays = Iterator<number, undefined>;
 
+/** Whether the response to a request depends on no block that the node may lack. */
+const needsNoBlock = ({ block, isInKnownBlock, retention }: RpcRequest): boolean =>
+  block === undefined && !isInKnownBlock && RETENTION[retention].branchAnchor === undefined;
+
 /**
  * Sends requests to one node so that the response can be verified: by block hash if the node supports it.
  * A response by number is compared with the view's branch. A missing block is requested again if the node
@@ -40,13 +44,15 @@ export class VerifiedRequests {
   /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch, or of a node that lacks the block. */
   async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const delays = RETRY_LIMITS.node.delaysMs.values();
-    const byHash = (await this.#byHashSupport.isByHashSupported(request, context)) ? request.byHash : undefined;
+    const support = this.#byHashSupport.isByHashSupported(request, context);
+    const isSupported = support instanceof Promise ? await support : support;
+    const byHash = isSupported ? request.byHash : undefined;
     const fromHash = byHash && (await this.#tryByHash(byHash, request, context, delays));
     if (fromHash && fromHash !== "unsupported") {
       return fromHash;
     }
     const { response, error, isMissing } =
-      byHash && fromHash === undefined
+      needsNoBlock(request) || (byHash && fromHash === undefined)
         ? await this.#attemptByNumber(request, context)
         : await this.#retryMissing(() => this.#attemptByNumber(request, context), context, delays);
     if (response === undefined) {
@@ -135,6 +141,10 @@ export class VerifiedRequests {
     const { heads } = context.view;
     const anchor = anchorBlock(this.#node, request, heads);
     // A response from before the node reached the view's branch would look right afterwards.
+    // Nothing in the response can show a branch.
+    if (anchor === undefined && request.blockField === undefined && !request.nullIsError) {
+      return attemptOnNode(this.#sender, request, request, context);
+    }
     const isPresent = anchor === undefined || (hasBlock(this.#node, anchor) && isOnSameBranch(this.#node, heads));
     const before: BlockPresence = isPresent ? "present" : await this.#readPresence(anchor);
     if (before === "replaced") {

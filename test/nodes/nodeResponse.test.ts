@@ -43,6 +43,18 @@ test("a large result is extracted by the envelope's edges, or by a scan if the e
   }
 });
 
+test("a result that is verified afterwards is cut at the envelope's edges from 8 KiB on", () => {
+  const cutVerified = (text: string): string | undefined => {
+    const answer = parseNodeResponse(Buffer.from(text), true);
+    return answer && "result" in answer ? Buffer.from(answer.result).toString() : undefined;
+  };
+  const broken = (bytes: number): string => `{"a":"${"b".repeat(bytes)}"},{"c":1}`;
+  const envelope = (result: string): string => `{"jsonrpc":"2.0","id":1,"result":${result}}`;
+  assert.equal(cutVerified(envelope(broken(10_000))), broken(10_000));
+  assert.equal(cutVerified(envelope(broken(1_000))), undefined);
+  assert.equal(extract(envelope(broken(10_000))), undefined);
+});
+
 test("a trace may have more levels than a request", () => {
   const levels = 1_024;
   const trace = `${'{"calls":['.repeat(levels)}${"]}".repeat(levels)}`;
