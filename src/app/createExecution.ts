@@ -9,6 +9,8 @@ import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import { EvmWorkers } from "../evm/evmWorkers.ts";
 import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { SenderCache } from "../evm/senderCache.ts";
+import { SenderRecovery } from "../evm/senderRecovery.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
@@ -38,6 +40,7 @@ export interface ExecutionOptions {
   readonly upstreams: Upstreams;
   /** Caches the state of final blocks, for all replicas. */
   readonly store: TieredStore;
+  readonly senders: SenderCache;
   readonly telemetry: Telemetry;
 }
 
@@ -125,8 +128,9 @@ const createChainSimulator = (
 type NativesAt = (timestamp: bigint) => ReturnType<typeof nativeContracts>;
 
 const createFeedExecutor = (
-  { config, rules, telemetry }: ExecutionOptions,
+  { config, rules, senders, telemetry }: ExecutionOptions,
   state: NodeState,
+  workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Executor => {
   const { name: chain, simulate } = config;
@@ -135,6 +139,7 @@ const createFeedExecutor = (
     entry: workerEntry("pending"),
     engine: simulate.engine,
     forks: () => rules.forks,
+    senders: new SenderRecovery({ cache: senders, workers }),
     // The feed is of the newest blocks.
     nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
     stateAt: (block, hint) => state.at(block, hint),
@@ -153,7 +158,7 @@ export const createExecution = (options: ExecutionOptions): Execution => {
   const workers = createSimulationWorkers(options);
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
-    executor: () => createFeedExecutor(options, state, nativesAt),
+    executor: () => createFeedExecutor(options, state, workers, nativesAt),
     stateAt: (block, hint) => state.at(block, hint),
     close: () => workers.close(),
   };

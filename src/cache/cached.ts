@@ -2,6 +2,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
 import { requestKey } from "./cacheKey.ts";
@@ -88,11 +89,11 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
         if (entry !== undefined && isValid(entry, retention, heads)) {
           count(retention, "memory");
           observeAge(entry);
-          return Promise.resolve(entry);
+          return entry;
         }
         const absentAnswer = RETENTION[retention].cachesNull ? findAbsent(question, heads) : undefined;
         if (absentAnswer !== undefined) {
-          return Promise.resolve(absentAnswer);
+          return absentAnswer;
         }
       }
       return readOrFetch(key, question, context);
@@ -188,15 +189,22 @@ const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean
 const listsTransactions = ({ blockField }: RpcRequest, body: Uint8Array): boolean =>
   (blockField === "hash" || blockField === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
 
-/** Creates the lookup counters. It looks their labels up once, because that costs more than a memory hit. */
+/** The outcome of a look-up. */
+type Outcome = "memory" | "redis" | "absent" | "miss" | "bypass";
+
+/** Creates the look-up counters. Each series is created on first use. */
 const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
-  const counters = new Map<string, ReturnType<typeof telemetry.metrics.cacheLookups.labels>>();
-  return (retention: RetentionClass, outcome: "memory" | "redis" | "absent" | "miss" | "bypass"): void => {
-    const name = retention + outcome;
-    let counter = counters.get(name);
+  const counters = new Map<RetentionClass, Map<Outcome, CounterSeries>>();
+  return (retention: RetentionClass, outcome: Outcome): void => {
+    let ofClass = counters.get(retention);
+    if (ofClass === undefined) {
+      ofClass = new Map();
+      counters.set(retention, ofClass);
+    }
+    let counter = ofClass.get(outcome);
     if (counter === undefined) {
-      counter = telemetry.metrics.cacheLookups.labels({ chain, class: retention, outcome });
-      counters.set(name, counter);
+      counter = telemetry.metrics.cacheLookups.series({ chain, class: retention, outcome });
+      ofClass.set(outcome, counter);
     }
     counter.inc();
   };

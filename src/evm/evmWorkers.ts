@@ -58,7 +58,8 @@ export class EvmWorkers {
   async run(request: RunRequest): Promise<RunOutcome> {
     try {
       const output = await this.#run(request, false);
-      if (output.kind !== "mustForward") {
+      // A run without a state executes nothing. A comparison gets only a thread that no run waits for.
+      if (output.kind !== "mustForward" && request.source.id !== "" && this.#pool.idle > 0) {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
@@ -74,7 +75,7 @@ export class EvmWorkers {
     const output = await this.#pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id,
+      affinity: source.id === "" ? undefined : source.id,
       answer: (keys) => source.read(keys as StateKeys, signal),
       timeoutMs,
       signal,
@@ -94,6 +95,16 @@ export class EvmWorkers {
   /** Number of runs that execute. */
   get busy(): number {
     return this.#pool.busy;
+  }
+
+  /** Number of threads that would run at once. */
+  get idle(): number {
+    return this.#pool.idle;
+  }
+
+  /** Starts all threads that are missing. */
+  start(): void {
+    this.#pool.start();
   }
 
   close(): Promise<void> {

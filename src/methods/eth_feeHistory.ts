@@ -18,18 +18,18 @@ export const eth_feeHistory: Method = {
   name,
   retention: "head",
   atPending: "node",
-  answer: async ({ chain, call, context }) => {
+  handle: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
     return retryOnBranchChange(chain, context, async (at) => {
       const newest = resolveBlock(newestBlock, at.view.heads);
       if (!("number" in newest) || newest.kind === "aboveHead") {
         const pending = newest.kind === "pending" ? at.view.pending?.mode : undefined;
-        const answer = await chain.reads.request(
+        const response = await chain.reads.request(
           { ...createCall(name, values), retention: "never", canonicalParams: "" },
           at,
         );
-        return { ...answer, ...(pending && { pending }) };
+        return { ...response, ...(pending && { pending }) };
       }
       const resolved = values.with(1, formatQuantity(newest.number));
       const request = {

@@ -6,7 +6,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
-import { type IdentityCase, type IdentityFault, IdentityGate } from "./identityGate.ts";
+import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
 import { type Batches, createBatches } from "./nodeBatches.ts";
 import { NodeSender } from "./nodeSender.ts";
 import { ObservedHealth } from "./observedHealth.ts";
@@ -31,7 +31,7 @@ export interface UpstreamNodeOptions extends NodeOptions {
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
   /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */
-  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityResult>;
   /** Verifies responses. Default: no verification. */
   readonly verifier?: Verifier;
   /** Whether another node can be used. If not, this node is used even while it is suspended. */
@@ -64,7 +64,7 @@ class HttpUpstreamNode implements UpstreamNode {
         concurrency: options.concurrency,
         verifies: verifier !== undefined && verifier.level !== "off",
         health: this.#health,
-        onLost: () => gate.doubt(),
+        onLost: () => gate.requireCheck(),
         onError: (error, method) => wrongAnswers.record(error, method),
       },
       telemetry,
@@ -129,8 +129,12 @@ class HttpUpstreamNode implements UpstreamNode {
     return this.#gate.isOpen && this.#sender.isReady;
   }
 
+  get usable(): boolean {
+    return this.#gate.isOpen && !(this.suspended && (this.#options.hasOther?.() ?? false));
+  }
+
   get available(): boolean {
-    return this.reachable && !(this.suspended && (this.#options.hasOther?.() ?? false));
+    return this.#sender.isReady && this.usable;
   }
 
   recordWrongAnswer(error: UnverifiedError): void {
@@ -190,8 +194,8 @@ class HttpUpstreamNode implements UpstreamNode {
     return response;
   }
 
-  doubt(): void {
-    this.#gate.doubt();
+  requireIdentityCheck(): void {
+    this.#gate.requireCheck();
   }
 
   async confirm(): Promise<void> {

@@ -1,12 +1,12 @@
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import { RETRY_RULES } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { lacksReceipts } from "./branchCheck.ts";
-import { retryCause } from "./errorKind.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** The outcome of one sending that may be repeated: a response, or the error of a missing block. */

@@ -1,10 +1,10 @@
 import { Pool } from "undici";
 import { NodeError } from "../core/node.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
-import { checkJson, createOutcomes, type Outcomes, parseRetryAfter } from "./outcome.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
+import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
 
 export interface NodeClientOptions {
   readonly name: string;
@@ -20,7 +20,7 @@ export interface NodeClientOptions {
   readonly onLost?: () => void;
 }
 
-interface SendOptions {
+export interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
@@ -42,7 +42,7 @@ const SINGLE_ID = 1;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
-  call.paramsText,
+  paramsTextOf(call),
   Buffer.from("}"),
 ];
 
@@ -69,7 +69,7 @@ class HttpNodeClient implements NodeClient {
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #verifies: boolean;
-  readonly #outcomes: Outcomes;
+  readonly #replies: ReplyReader;
   readonly #pool: Pool;
 
   constructor(options: NodeClientOptions) {
@@ -79,13 +79,13 @@ class HttpNodeClient implements NodeClient {
     this.#path = endpoint.path;
     this.#headers = { ...endpoint.headers, "content-type": "application/json" };
     this.#verifies = verifies;
-    this.#outcomes = createOutcomes({ name: options.name, endpoint, verifies });
+    this.#replies = createReplyReader({ name: options.name, endpoint, verifies });
     this.#pool = createPool(endpoint, options);
   }
 
   async call(call: Call, send: SendOptions): Promise<Uint8Array> {
     const http = await this.#post(encode(call, SINGLE_ID), send);
-    const result = this.#outcomes.of(parseNodeResponse(http.body), http, SINGLE_ID);
+    const result = this.#replies.read(parseNodeResponse(http.body), http, SINGLE_ID);
     if (result instanceof NodeError) {
       throw result;
     }
@@ -100,7 +100,7 @@ class HttpNodeClient implements NodeClient {
       throw this.#batchError(http);
     }
     const byId = new Map(responses.map((response) => [response?.id, response]));
-    const outcomes = calls.map((_, index) => this.#outcomes.of(byId.get(`${index}`), http, index));
+    const outcomes = calls.map((_, index) => this.#replies.read(byId.get(`${index}`), http, index));
     const { name } = this.#options;
     return this.#verifies ? outcomes.map((outcome) => checkJson(name, outcome)) : outcomes;
   }
@@ -138,21 +138,21 @@ class HttpNodeClient implements NodeClient {
 
   #postFailure(error: unknown): NodeError {
     if (!(error instanceof PostError)) {
-      return this.#outcomes.noAnswer("unreachable", "no connection");
+      return this.#replies.createError("unreachable", "no connection");
     }
     const { reason, message } = error;
     const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
-    return this.#outcomes.noAnswer(kind, message);
+    return this.#replies.createError(kind, message);
   }
 
   /** A single response to a batch is an error of all its calls, whatever its id. */
   #batchError(http: HttpReply): NodeError {
     const response = parseNodeResponse(http.body);
-    const outcome = this.#outcomes.of(response && { ...response, id: `${SINGLE_ID}` }, http, SINGLE_ID);
+    const outcome = this.#replies.read(response && { ...response, id: `${SINGLE_ID}` }, http, SINGLE_ID);
     if (outcome instanceof NodeError) {
       return outcome;
     }
-    return this.#outcomes.noAnswer("invalidAnswer", "the answer to a batch is no list");
+    return this.#replies.createError("invalidAnswer", "the response to a batch is not a list");
   }
 }
 

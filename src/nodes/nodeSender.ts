@@ -6,7 +6,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { isFault } from "./errorKind.ts";
-import { createNodeClient, type NodeClient } from "./nodeClient.ts";
+import { createNodeClient, type NodeClient, type SendOptions } from "./nodeClient.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 
 export interface NodeSenderOptions {
@@ -76,11 +76,11 @@ export class NodeSender {
   }
 
   call(call: Call, reach: Reach): Promise<Uint8Array> {
-    return this.#exchange([call], reach, (timeoutMs) => this.#client.call(call, { ...reach, timeoutMs }));
+    return this.#exchange([call], reach, (send) => this.#client.call(call, send));
   }
 
   batch(calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> {
-    return this.#exchange(calls, reach, (timeoutMs) => this.#client.batch(calls, { ...reach, timeoutMs }));
+    return this.#exchange(calls, reach, (send) => this.#client.batch(calls, send));
   }
 
   close(): Promise<void> {
@@ -88,17 +88,18 @@ export class NodeSender {
   }
 
   /** Makes one HTTP request with these calls. */
-  async #exchange<T>(calls: readonly Call[], reach: Reach, run: (timeoutMs: number) => Promise<T>): Promise<T> {
+  async #exchange<T>(calls: readonly Call[], reach: Reach, run: (send: SendOptions) => Promise<T>): Promise<T> {
     const { health, methodLabel, onError } = this.#options;
     await this.#waitForBudget(calls.length, reach);
     for (const { method } of calls) {
       this.#metrics.upstreamCalls.inc({ ...this.#labels, method: methodLabel(method) });
     }
-    this.#breaker.started();
+    this.#breaker.begin();
     health.recordStart();
     const startedMs = performance.now();
     try {
-      const result = await run(reach.deadlineMs - startedMs);
+      const { signal, traceparent, deadlineMs } = reach;
+      const result = await run({ signal, traceparent, timeoutMs: deadlineMs - startedMs });
       this.#breaker.succeeded();
       this.#recordOutcome(undefined, startedMs);
       return result;
@@ -133,7 +134,7 @@ export class NodeSender {
 
   #recordFailure(error: unknown, startedMs: number, { signal }: Reach): void {
     if (signal.aborted) {
-      this.#breaker.ended();
+      this.#breaker.release();
       return;
     }
     if (error instanceof NodeError && isFault(error)) {

@@ -31,7 +31,7 @@ const single = (header: string | string[] | undefined): string | undefined =>
 
 /** Reports only the code of a network error, because its message may contain an address. */
 const networkError = (error: Error): PostError => {
-  const code = "code" in error && typeof error.code === "string" ? error.code : "no answer";
+  const code = "code" in error && typeof error.code === "string" ? error.code : "no response";
   return new PostError(code.includes("TIMEOUT") ? "timeout" : "network", code);
 };
 
@@ -53,7 +53,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
     this.#signal = signal;
     this.#maxBytes = maxBytes;
     this.#timer = setTimeout(
-      () => this.#fail(new PostError("timeout", `no answer within ${Math.round(timeoutMs)} ms`)),
+      () => this.#fail(new PostError("timeout", `no response within ${Math.round(timeoutMs)} ms`)),
       Math.max(0, Math.ceil(timeoutMs)),
     );
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -115,7 +115,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Sends one POST and returns the whole response. Rejects with `ExchangeError`.
+ * Sends one POST and returns the whole response. Rejects with PostError.
  * It uses undici's `dispatch`, because undici's `request` creates a stream for each response.
  */
 export const postJson = (dispatcher: Dispatcher, options: PostOptions): Promise<HttpReply> => {

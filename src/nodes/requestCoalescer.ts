@@ -1,12 +1,12 @@
 import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { asText } from "../json/asText.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 interface InFlightRequest {
-  readonly answer: Promise<RpcResponse>;
+  readonly response: Promise<RpcResponse>;
   readonly ending: AbortController;
   readonly deadlineMs: number;
   waiting: number;
@@ -14,20 +14,22 @@ interface InFlightRequest {
 }
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
-const isShared = (question: RpcRequest, context: RequestContext): boolean =>
-  !question.write && RETENTION[question.retention].isCoalesced && !context.bypassCache;
+const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
+  !rpcRequest.write && RETENTION[rpcRequest.retention].isCoalesced && !context.bypassCache;
 
 /**
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
-const keyOf = ({ method, paramsText, block, retention, nullIsError }: RpcRequest, { heads }: View): string => {
+const keyOf = (request: RpcRequest, { heads }: View): string => {
+  const { method, params, paramsText, block, retention, nullIsError } = request;
   const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : block?.hash;
-  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${asText(paramsText)}`;
+  const text = paramsText === undefined ? JSON.stringify(params) : asText(paramsText);
+  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${text}`;
 };
 
 /** Waits for the shared response, up to the deadline of this client. */
-const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestContext): Promise<RpcResponse> => {
+const waitFor = (response: Promise<RpcResponse>, { signal, deadlineMs }: RequestContext): Promise<RpcResponse> => {
   const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
   const onAbort = (): void => reject(signal.reason);
   const timer = setTimeout(
@@ -35,7 +37,7 @@ const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestCo
     Math.max(0, Math.ceil(deadlineMs - performance.now())),
   );
   signal.addEventListener("abort", onAbort, { once: true });
-  answer.then(resolve, reject);
+  response.then(resolve, reject);
   return promise.finally(() => {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
@@ -43,7 +45,7 @@ const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestCo
 };
 
 /** Coalesces identical reads that are in flight at the same time into one request to the source. */
-export const coalesced = (source: RpcSource): RpcSource => {
+export const coalesced = (source: NodeSource): NodeSource => {
   const inFlight = new Map<string, InFlightRequest>();
 
   const remove = (key: string, request: InFlightRequest): void => {
@@ -52,23 +54,29 @@ export const coalesced = (source: RpcSource): RpcSource => {
     }
   };
 
-  const start = (key: string, question: RpcRequest, context: RequestContext): InFlightRequest => {
+  const start = (key: string, rpcRequest: RpcRequest, context: RequestContext): InFlightRequest => {
     const ending = new AbortController();
-    const answer = source.request(question, { ...context, signal: ending.signal });
-    const started: InFlightRequest = { answer, ending, deadlineMs: context.deadlineMs, waiting: 0, isComplete: false };
+    const response = source.request(rpcRequest, { ...context, signal: ending.signal });
+    const started: InFlightRequest = {
+      response,
+      ending,
+      deadlineMs: context.deadlineMs,
+      waiting: 0,
+      isComplete: false,
+    };
     inFlight.set(key, started);
     const complete = (): void => {
       started.isComplete = true;
       remove(key, started);
     };
-    answer.then(complete, complete);
+    response.then(complete, complete);
     return started;
   };
 
   const attach = async (key: string, shared: InFlightRequest, context: RequestContext): Promise<RpcResponse> => {
     shared.waiting += 1;
     try {
-      return await waitFor(shared.answer, context);
+      return await waitFor(shared.response, context);
     } finally {
       shared.waiting -= 1;
       if (shared.waiting === 0) {
@@ -82,24 +90,24 @@ export const coalesced = (source: RpcSource): RpcSource => {
     }
   };
 
-  const request = async (question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    if (!isShared(question, context)) {
-      return source.request(question, context);
+  const request = async (rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    if (!isShared(rpcRequest, context)) {
+      return source.request(rpcRequest, context);
     }
     context.signal.throwIfAborted();
-    const key = keyOf(question, context.view);
+    const key = keyOf(rpcRequest, context.view);
     const shared = inFlight.get(key);
     if (!shared) {
-      return attach(key, start(key, question, context), context);
+      return attach(key, start(key, rpcRequest, context), context);
     }
     try {
-      const answer = await attach(key, shared, context);
-      return { ...answer, status: { ...answer.status, collapsed: true } };
+      const response = await attach(key, shared, context);
+      return { ...response, status: { ...response.status, collapsed: true } };
     } catch (error) {
       // The client that started the request had an earlier deadline than this one.
       const tooEarly = error instanceof NodeError && error.kind === "timeout" && shared.deadlineMs < context.deadlineMs;
       if (tooEarly && performance.now() < context.deadlineMs) {
-        return request(question, context);
+        return request(rpcRequest, context);
       }
       throw error;
     }

@@ -38,9 +38,9 @@ export interface UpstreamNode extends Node, NodeHealth {
   send(call: Call, reach: Reach): Promise<Uint8Array>;
   /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
   probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
-  /** Has the node's identity verified before the next request: it may have been restarted as a node of another chain. */
-  doubt(): void;
-  /** Verifies the node's identity if it is in doubt. Rejects with NodeError if the node must not be used. */
+  /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */
+  requireIdentityCheck(): void;
+  /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
   confirm(): Promise<void>;
   /** Records the newest block that the node reported. */
   announce(head: BlockId): void;

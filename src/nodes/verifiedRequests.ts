@@ -9,7 +9,7 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { type BlockPresence, createBlockPresence } from "./blockPresence.ts";
 import { anchorBlock, matchesView } from "./branchCheck.ts";
-import { judgeBranch } from "./branchVerdict.ts";
+import { decideBranch } from "./branchVerdict.ts";
 import { type ByHashSupport, createByHashSupport, isByHashRequest } from "./byHashSupport.ts";
 import { attemptOnNode, type NodeAttempt } from "./nodeAttempt.ts";
 import { hasBlock, isOnSameBranch } from "./nodeSelection.ts";
@@ -132,7 +132,7 @@ export class VerifiedRequests {
     const anchor = anchorBlock(this.#node, request, heads);
     // A response from before the node reached the view's branch would look right afterwards.
     const isPresent = anchor === undefined || (hasBlock(this.#node, anchor) && isOnSameBranch(this.#node, heads));
-    const before: BlockPresence = isPresent ? "held" : await this.#readPresence(anchor);
+    const before: BlockPresence = isPresent ? "present" : await this.#readPresence(anchor);
     if (before === "replaced") {
       throw this.#otherBranch(request);
     }
@@ -143,9 +143,9 @@ export class VerifiedRequests {
     }
     const isUndecided = response.block === undefined || RETENTION[request.retention].branchAnchor === "finalized";
     const after = anchor && isUndecided ? await this.#readPresence(anchor) : undefined;
-    const verdict = judgeBranch({
+    const verdict = decideBranch({
       retention: request.retention,
-      presence: after === "held" ? before : after,
+      presence: after === "present" ? before : after,
       matchesView: matchesView(request, response, heads),
       isMissing,
     });

@@ -120,3 +120,25 @@ test("after a difference a run that touches the code is forwarded, also from ins
   await assert.rejects(call(SOUND, { [SOUND]: { code: "0x60206000f3" } }), MustForwardError);
   assert.equal((await call(SOUND)).output, "0x");
 });
+
+test("a run without a state is not compared", async (t) => {
+  let samples = 0;
+  const comparisons = new EngineComparisons({
+    share: 1,
+    onCompared: () => {
+      samples++;
+    },
+  });
+  const entry = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
+  const workers = new EvmWorkers({ entry, size: 1, comparisons });
+  t.after(() => workers.close());
+  const run = (input: number, id: string) => {
+    const source = { id, read: () => Promise.reject(new Error("no run reads state")) };
+    const { signal } = new AbortController();
+    return workers.run({ name: "echo", input, source, nativeContracts: [], timeoutMs: 30_000, signal });
+  };
+  await run(1, "");
+  // One thread: the second run ends after a comparison of the first one.
+  await run(2, "");
+  assert.equal(samples, 0);
+});

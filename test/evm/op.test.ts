@@ -54,7 +54,7 @@ const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
   ...fields,
 });
 
-test("a deposit mints, moves, pays nothing, and uses up the nonce", async () => {
+test("a deposit mints and transfers without a fee, and increments the nonce", async () => {
   const state = stateWith(0n);
   const result = await engineOf("isthmus").deposit({ state, block: BLOCK }, deposit({}));
   assert.deepEqual([result.status, result.gasUsed, result.nonce], ["success", 21_000n, 3n]);
@@ -62,7 +62,7 @@ test("a deposit mints, moves, pays nothing, and uses up the nonce", async () => 
   assert.equal(state.balanceOf(COINBASE), 0n);
 });
 
-test("a deposit that cannot begin keeps what it minted, and uses all its gas", async () => {
+test("a deposit that cannot start mints its value, and uses all its gas", async () => {
   for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
     const state = stateWith(0n);
     const failing = deposit(fields);
@@ -72,7 +72,7 @@ test("a deposit that cannot begin keeps what it minted, and uses all its gas", a
   }
 });
 
-test("a deposit whose code fails is undone, but not its mint", async () => {
+test("a deposit whose code fails is reverted, except for its mint", async () => {
   const state = stateWith(0n);
   state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
   state.endTransaction(true);
@@ -84,7 +84,7 @@ test("a deposit whose code fails is undone, but not its mint", async () => {
 
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 
-test("a transaction pays L1 and operator fees into their vaults, and the base fee is not burnt", async () => {
+test("a transaction pays L1 fee, operator fee and base fee into their vaults", async () => {
   const engine = engineOf("jovian");
   const ether = 10n ** 18n;
   const state = stateWith(ether);
@@ -132,7 +132,7 @@ test("P256VERIFY is a precompile since Fjord", () => {
   assert.equal(engineOf("fjord").precompiles.includes(p256), true);
 });
 
-/** A call of one precompile with that many zero bytes. */
+/** Calls a precompile with `bytes` zero bytes. */
 const runPrecompile = (fork: OpFork, number: number, bytes: number, gas = 30_000_000n) => {
   const to: Address = `0x${number.toString(16).padStart(40, "0")}`;
   const message = { caller: FROM, to, value: 0n, data: new Uint8Array(bytes), gas };
@@ -143,7 +143,7 @@ const PAIRING = 0x08;
 /** A pair of points at infinity. */
 const PAIR_BYTES = 192;
 
-test("the pairing precompile takes no more bytes than its fork lets it", async () => {
+test("the pairing precompile halts above the input size of its fork", async () => {
   const run = async (fork: OpFork, bytes: number) => (await runPrecompile(fork, PAIRING, bytes)).status;
   assert.equal(await run("granite", PAIR_BYTES * 10), "success");
   assert.equal(await run("granite", PAIR_BYTES * 587), "halt");
@@ -157,7 +157,7 @@ test("the pairing precompile takes no more bytes than its fork lets it", async (
   }
 });
 
-test("Azul and Karst have Osaka's prices", async () => {
+test("Azul and Karst have the precompile prices of Osaka", async () => {
   const gasOf = async (fork: OpFork, precompile: number, bytes: number) =>
     (await runPrecompile(fork, precompile, bytes)).gasUsed;
   const P256_VERIFY = 0x100;
@@ -168,7 +168,7 @@ test("Azul and Karst have Osaka's prices", async () => {
   }
 });
 
-test("Karst caps the gas of a transaction, but not of a deposit", async () => {
+test("Karst limits the gas of a transaction, but not of a deposit", async () => {
   const gas = 16_777_217n;
   const message: TransactionMessage = {
     type: 2,

@@ -25,7 +25,7 @@ import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { deploy } from "../support/servers/deployed.ts";
 
 const CHAIN_ID = 31_337;
-/** anvil's first two accounts, and one that it does not know. */
+/** anvil's first two accounts, and an account that does not exist. */
 const sender = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const authority = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
 const stranger = privateKeyToAccount("0x00000000000000000000000000000000000000000000000000000000000000aa");
@@ -56,7 +56,7 @@ interface Mined {
   readonly blockNumber: Hex;
 }
 
-/** The transaction on the state before its block, and in that block. */
+/** Executes the transaction in its block, on the state before the block. */
 const replay = async (
   raw: Hex,
   before: string,
@@ -73,7 +73,7 @@ const replay = async (
   if (from === undefined) {
     throw new Error("no sender");
   }
-  const settled = await runUntilStateComplete(
+  const completed = await runUntilStateComplete(
     known,
     (keys) => source.read(keys, new AbortController().signal),
     async (reader) => {
@@ -93,17 +93,17 @@ const replay = async (
         { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot },
       );
       const result = await engine.transact({ state, block: environment }, messageOf(transaction, from));
-      // Looked at afterwards, so it has to be there.
+      // The comparison reads these accounts, so that they must be fetched.
       for (const address of WATCHED) {
         state.codeOf(address);
       }
       return { state, result };
     },
   );
-  return settled.result;
+  return completed.result;
 };
 
-/** Sends it to the node, mines it, and compares what became of it. */
+/** Sends a transaction to the node, mines it, and compares the outcome. */
 const compare = async (raw: Hex): Promise<TransactionResult> => {
   const before = (await anvil.call("eth_blockNumber")) as string;
   const hash = await anvil.call("eth_sendRawTransaction", raw);
@@ -129,7 +129,7 @@ const nonceOf = async (account: Account): Promise<number> =>
 const FEES = { maxFeePerGas: 3_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 const base = async () => ({ chainId: CHAIN_ID, nonce: await nonceOf(sender), gas: 1_000_000n });
 
-test("legacy, with an access list, with dynamic fees", async () => {
+test("transactions of types 0, 1 and 2 have anvil's outcome", async () => {
   const to = placed.address("Token");
   const data = placed.encode("Token", "transfer", [stranger.address, 3n]);
   await compare(
@@ -149,7 +149,7 @@ test("legacy, with an access list, with dynamic fees", async () => {
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, to, data }));
 });
 
-test("value to an account that is not there, a creation, one that fails, one that runs out of gas", async () => {
+test("a transfer to a new account, a creation and failing calls have anvil's outcome", async () => {
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, to: stranger.address, value: 5n }));
   const code = contracts.get("Hasher")?.bytecode ?? "0x";
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, data: code }));
@@ -162,7 +162,7 @@ test("value to an account that is not there, a creation, one that fails, one tha
   }
 });
 
-test("refunds, and a contract that ends in the transaction that made it", async () => {
+test("refunds and a contract that self-destructs in its first transaction have anvil's outcome", async () => {
   const wipe = placed.encode("Slots", "clear", [6n]);
   const result = await compare(
     await sender.signTransaction({ ...(await base()), ...FEES, to: placed.address("Slots"), data: wipe }),
@@ -174,7 +174,7 @@ test("refunds, and a contract that ends in the transaction that made it", async 
   );
 });
 
-test("much calldata costs its floor (EIP-7623)", async () => {
+test("long calldata costs at least the floor price (EIP-7623)", async () => {
   const data: Hex = `0x${"ff".repeat(3_000)}`;
   const result = await compare(
     await sender.signTransaction({ ...(await base()), ...FEES, to: stranger.address, data }),
@@ -182,7 +182,7 @@ test("much calldata costs its floor (EIP-7623)", async () => {
   assert.equal(result.gasUsed, 21_000n + 3_000n * 4n * 10n);
 });
 
-test("authorizations (EIP-7702): taken on, wrong nonce, another chain, revoked", async () => {
+test("valid, invalid and revoked authorizations have anvil's outcome (EIP-7702)", async () => {
   const sign = async (account: Account, address: Address, nonce: number, chainId = CHAIN_ID) =>
     account.signAuthorization({ address, chainId, nonce });
   const send = async (authorizationList: Awaited<ReturnType<typeof sign>>[], to: Address, data: Hex) =>
@@ -191,7 +191,7 @@ test("authorizations (EIP-7702): taken on, wrong nonce, another chain, revoked",
   const set = placed.encode("Caller", "set", [7n]);
   const nonce = await nonceOf(authority);
   await send([await sign(authority, caller, nonce)], authority.address, set);
-  // The delegated account is called again, by itself as well.
+  // Later transactions call the delegated account again.
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, to: authority.address, data: set }));
   await send([await sign(authority, caller, nonce)], authority.address, set);
   await send([await sign(stranger, caller, 0, 999), await sign(stranger, caller, 0)], stranger.address, set);

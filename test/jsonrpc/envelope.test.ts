@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { paramsTextOf } from "../../src/jsonrpc/call.ts";
 import { type Item, parseEnvelope } from "../../src/jsonrpc/envelope.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 
@@ -11,7 +12,9 @@ const show = (item: Item | undefined): unknown => {
     return undefined;
   }
   const id = item.id === undefined ? undefined : Buffer.from(item.id).toString();
-  return "error" in item ? [id, item.error.code] : [id, item.call.method, Buffer.from(item.call.paramsText).toString()];
+  return "error" in item
+    ? [id, item.error.code]
+    : [id, item.call.method, Buffer.from(paramsTextOf(item.call)).toString()];
 };
 const first = (text: string | Uint8Array): unknown => show(parse(text).items[0]);
 

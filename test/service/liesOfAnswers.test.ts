@@ -57,7 +57,7 @@ const healthDuring = async (opsUrl: string, run: () => Promise<void>): Promise<n
   return longestMs;
 };
 
-/** Shows the chain's encodings before a node begins to lie: a check that never passed convicts nobody. */
+/** Passes each check once before a node lies. A failure of a check that never passed is not certain. */
 const prove = async (service: Service): Promise<void> => {
   const [, , { number = "" } = {}] = chain.final;
   for (const call of [
@@ -91,7 +91,7 @@ interface Stage {
   readonly liar: LyingNode;
 }
 
-/** A forebay in front of a node that will lie, and of an honest one where there are two. */
+/** Starts a forebay in front of a node that will lie, and of an honest one if there are two. */
 const start = async (t: Lifespan, hasHonest: boolean): Promise<Stage> => {
   const { anvilUrl } = chain.devnet;
   const [liar, honest] = await Promise.all([startLyingNode(t, anvilUrl), startLyingNode(t, anvilUrl)]);
@@ -119,7 +119,7 @@ const isNamed = async (service: Service, check: string): Promise<void> => {
   assert.equal(await metric(opsUrl, "forebay_verify_check_off"), 0);
 };
 
-/** Neither memory nor Redis has anything but the truth. */
+/** Asserts that memory and Redis have only correct responses. */
 const isCachedRight = async ({ service, replica }: Stage, call: ChainCall, truth: unknown): Promise<void> => {
   assert.deepEqual((await ask(service.url, call)).result, truth, "from memory");
   assert.deepEqual((await ask(replica.url, call)).result, truth, "from Redis");
@@ -131,7 +131,7 @@ const fromOneOfTwo = async (stage: Stage, { lie, call, check }: AnswerLie): Prom
   const truth = await truthOf(call);
   liar.lies = [lie];
   const healthMs = await healthDuring(service.opsUrl, async () => {
-    // Several at once: both nodes are asked.
+    // Concurrent requests, so that both nodes get some.
     await until(async () => {
       const answers = await Promise.all(Array.from({ length: 4 }, () => ask(service.url, call, { [BYPASS]: "1" })));
       for (const answer of answers) {
@@ -190,7 +190,7 @@ test("a batch with one invalid item is answered, with its other items", async (t
   assert.deepEqual(((await post(service.url, calls)) as readonly Response[])[1]?.result, truth[1]);
 });
 
-/** Services that are started together: their rings are filled a second after the start. */
+/** Services that are started together, because the ring of each is filled one second after the start. */
 const AT_ONCE = 10;
 
 test("wrong responses of a node", async (t) => {

@@ -29,7 +29,7 @@ const BYPASS_HEADER = "x-fresh";
 
 const quantity = (number: number | bigint): string => `0x${number.toString(16)}`;
 
-/** What a row can build its lies from. */
+/** The nodes and blocks from which a row creates its wrong responses. */
 interface World {
   /** A node of a chain with another id and other blocks, at about the same height. */
   readonly other: AskOther;
@@ -41,11 +41,11 @@ type AskOther = (method: string, params: readonly unknown[]) => Promise<unknown>
 interface Row {
   readonly name: string;
   readonly lies: (world: World) => readonly Lie[];
-  /** The node must be suspended while it lies. */
+  /** Whether the node must be suspended while it lies. */
   readonly isSuspended?: true;
-  /** With one node, such a head cannot be distinguished from a right one. */
+  /** Whether the head of a single node cannot be recognised as wrong. */
   readonly needsOther?: true;
-  /** Its connections end when the lie begins, as if it was restarted. */
+  /** Whether the node's connections end when the lie begins, as at a restart. */
   readonly isRestarted?: true;
 }
 
@@ -61,7 +61,7 @@ const otherChainId: Lie = {
   result: (_, { method }) => (method === "net_version" ? `${OTHER_CHAIN_ID}` : quantity(OTHER_CHAIN_ID)),
 };
 
-/** Whole HTTP requests go to the one chain and to the other in turn. */
+/** Sends HTTP requests to the two chains in turn. */
 const balanced = (name: string, other: AskOther): Lie => {
   let requests = 0;
   return {
@@ -122,13 +122,13 @@ const ROWS: readonly Row[] = [
   {
     name: "its blocks are another chain's, its chain id is right",
     isSuspended: true,
-    // A devnet that began again from another genesis block.
+    // A devnet that was reset to another genesis block.
     needsOther: true,
     lies: ({ other }) => [fromOther("other blocks", other, ["eth_getBlockByNumber", "eth_getBlockByHash"])],
   },
 ];
 
-/** Asks for one thing after the other; an answer that is not the honest chain's is a failure. */
+/** Sends calls in turn. A response that differs from the honest chain is a failure. */
 const startWatch = (service: Service, chain: FakeChain) => {
   const wrong: string[] = [];
   let [answers, missing, slowestMs, turn] = [0, 0, 0, 0];
@@ -157,7 +157,7 @@ const startWatch = (service: Service, chain: FakeChain) => {
       ["net_version", [], (result) => Number(result) !== CHAIN_ID && wrong.push(`network ${result}`)],
     ];
     const [method, params, check] = questions[turn % questions.length] ?? assert.fail();
-    // Half of the answers may come from the cache, all others from a node.
+    // Half of the responses may be from the cache, all others from a node.
     const bypassCache: Record<string, string> = turn % 4 < 2 ? { [BYPASS_HEADER]: "1" } : {};
     const response = await fetch(service.url, {
       method: "POST",
@@ -172,12 +172,12 @@ const startWatch = (service: Service, chain: FakeChain) => {
     }
     answers++;
   };
-  /** The time that this process was busy counts, not the time that others had the processor. */
+  /** Measures the CPU time of the event loop's thread. Other threads and other programs do not block it. */
   const health = async (): Promise<void> => {
     const startMs = performance.now();
-    const cpu = process.cpuUsage();
+    const cpu = process.threadCpuUsage();
     await (await fetch(`${service.opsUrl}/healthz`)).text();
-    const { user, system } = process.cpuUsage(cpu);
+    const { user, system } = process.threadCpuUsage(cpu);
     slowestMs = Math.max(slowestMs, Math.min(performance.now() - startMs, (user + system) / 1_000));
   };
   const repeat = async (act: () => Promise<void>): Promise<void> => {
@@ -203,7 +203,7 @@ interface Arranged {
   readonly world: World;
 }
 
-/** A service in front of a node that can lie, alone or beside an honest one, while the chain goes on. */
+/** Starts a service in front of a node that can lie, alone or with an honest one, while the chain continues. */
 const arrange = async (t: Lifespan, isOnlyNode: boolean): Promise<Arranged> => {
   const startNode = async (chain: FakeChain): Promise<string> => {
     const node = await createFakeNode({ chain });
@@ -230,7 +230,7 @@ const arrange = async (t: Lifespan, isOnlyNode: boolean): Promise<Arranged> => {
   t.after(() => service.close());
   const mining = setInterval(() => chain.mine(), BLOCK_MS);
   t.after(() => clearInterval(mining));
-  // It is filled fast only while somebody asks.
+  // The ring is filled fast only while clients send requests.
   const isFilled = async () =>
     (await headOf(service)) > 0n && service.chains[0]?.upstreams.heads.current()?.oldest === 0n;
   await until(isFilled, "the ring is filled");
@@ -240,7 +240,7 @@ const arrange = async (t: Lifespan, isOnlyNode: boolean): Promise<Arranged> => {
 const headOf = async ({ url }: Service): Promise<bigint> =>
   BigInt(String((await rpc(url, "eth_blockNumber")).body.result));
 
-/** The head that is served becomes the chain's of this moment, or a later one. */
+/** Waits until the served head is the chain's current one or a later one. */
 const follows = async ({ service, chain }: Arranged, what: string): Promise<void> => {
   const { number } = chain.latest;
   await until(async () => (await headOf(service)) >= number, what);

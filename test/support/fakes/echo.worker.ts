@@ -1,7 +1,7 @@
 import { evmTask } from "../../../src/evm/evmTask.ts";
 import { startTask } from "../../../src/workers/startTask.ts";
 
-/** A run that returns its input, and one that does not end. */
+/** Two jobs: one returns its input, the other does not end. */
 await startTask(
   evmTask({
     echo: async (input: unknown) => input,
