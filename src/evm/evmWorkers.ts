@@ -42,13 +42,18 @@ export interface RunOutcome {
 /** Threads that execute EVM code. They have no network: they request missing state from the run's StateSource. */
 export class EvmWorkers {
   readonly #pool: WorkerPool;
+  /** One thread, so that no run waits for a comparison, and no other thread loads the library. */
+  readonly #comparisonPool: WorkerPool;
   readonly #comparisons: EngineComparisons | undefined;
   readonly #closing = new AbortController();
 
   constructor({ comparisons, engine = "auto", maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
     const data: EvmTaskData = { engine };
     this.#comparisons = comparisons;
-    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB } });
+    const limits = { maxOldGenerationSizeMb: MAX_HEAP_MIB };
+    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits });
+    const { entry, onFailure } = options;
+    this.#comparisonPool = new WorkerPool({ entry, data, size: 1, maxWaiting: 1, limits, onFailure });
   }
 
   /**
@@ -57,9 +62,9 @@ export class EvmWorkers {
    */
   async run(request: RunRequest): Promise<RunOutcome> {
     try {
-      const output = await this.#run(request, false);
-      // A run without a state executes nothing. A comparison gets only a thread that no run waits for.
-      if (output.kind !== "mustForward" && request.source.id !== "" && this.#pool.idle > 0) {
+      const output = await this.#run(this.#pool, request, false);
+      // A run without a state executes nothing.
+      if (output.kind !== "mustForward" && request.source.id !== "") {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
@@ -68,11 +73,11 @@ export class EvmWorkers {
     }
   }
 
-  async #run(request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
+  async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
     const { name, input, source, nativeContracts, timeoutMs, signal } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const run: EvmRun = { name, stateId: source.id, nativeContracts, forwardedCodes, compares, input };
-    const output = await this.#pool.run({
+    const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
       affinity: source.id === "" ? undefined : source.id,
@@ -85,7 +90,7 @@ export class EvmWorkers {
 
   /** The client has its answer, and may have left. */
   async #compare(request: RunRequest): Promise<Comparison> {
-    const output = await this.#run({ ...request, signal: this.#closing.signal }, true);
+    const output = await this.#run(this.#comparisonPool, { ...request, signal: this.#closing.signal }, true);
     if (output.kind !== "compared") {
       throw new Error(`the comparison was ${output.kind}`);
     }
@@ -107,9 +112,10 @@ export class EvmWorkers {
     this.#pool.start();
   }
 
-  close(): Promise<void> {
+  async close(): Promise<void> {
+    const closed = Promise.all([this.#pool.close(), this.#comparisonPool.close()]);
     this.#closing.abort();
-    return this.#pool.close();
+    await closed;
   }
 }
 

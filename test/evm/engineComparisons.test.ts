@@ -125,8 +125,9 @@ test("a run without a state is not compared", async (t) => {
   let samples = 0;
   const comparisons = new EngineComparisons({
     share: 1,
-    onCompared: () => {
+    random: () => {
       samples++;
+      return 1;
     },
   });
   const entry = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
@@ -138,7 +139,22 @@ test("a run without a state is not compared", async (t) => {
     return workers.run({ name: "echo", input, source, nativeContracts: [], timeoutMs: 30_000, signal });
   };
   await run(1, "");
-  // One thread: the second run ends after a comparison of the first one.
-  await run(2, "");
   assert.equal(samples, 0);
+  await run(2, "state");
+  assert.equal(samples, 1);
+});
+
+test("a comparison has a thread of its own, so that no run waits for it", async (t) => {
+  const comparisons = new EngineComparisons({ share: 1 });
+  const entry = { url: new URL("../support/fakes/echo.worker.ts", import.meta.url), task: "echo" };
+  const workers = new EvmWorkers({ entry, size: 1, comparisons });
+  t.after(() => workers.close());
+  const source = plainSource("state", STATE);
+  const run = (name: string) => {
+    const { signal } = new AbortController();
+    return workers.run({ name, input: 7, source, nativeContracts: [], timeoutMs: 30_000, signal });
+  };
+  // Its comparison executes it twice, and so does not end.
+  await run("once");
+  assert.equal((await run("echo")).output, 7);
 });
