@@ -29,6 +29,12 @@ export const simulationRow: Row = {
       ],
     },
     {
+      title: "Engines compared",
+      description: "Runs that both engines executed. After a difference, nodes execute the codes that ran.",
+      unit: "ops",
+      queries: [rates("simulate_compared_total", CHAIN, "outcome")],
+    },
+    {
       title: "Rules unknown",
       description: "1: a fork is active that this version cannot execute, so that nodes execute calls.",
       unit: "short",

@@ -5,6 +5,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import { EvmWorkers } from "../evm/evmWorkers.ts";
 import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
@@ -60,7 +61,23 @@ const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions):
   });
 };
 
-const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWorkers => {
+/** Returns `undefined` if no run is to be compared. The library has no rules of OP stacks. */
+const createComparisons = ({ config, rules, telemetry }: ExecutionOptions): EngineComparisons | undefined => {
+  const { name: chain, simulate } = config;
+  const { log, metrics } = telemetry;
+  if (simulate.engine !== "auto" || simulate.compareShare === 0 || rules.forks.op !== undefined) {
+    return undefined;
+  }
+  return new EngineComparisons({
+    share: simulate.compareShare,
+    onCompared: (outcome) => metrics.enginesCompared.inc({ chain, outcome }),
+    onDifference: (difference) =>
+      log.error({ chain, ...difference }, "the engines differ: nodes execute these codes until a restart"),
+  });
+};
+
+const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
+  const { config, telemetry } = options;
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
@@ -70,6 +87,7 @@ const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWo
   return new EvmWorkers({
     entry: workerEntry("simulation"),
     engine: simulate.engine,
+    comparisons: createComparisons(options),
     size,
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onThreads: (threads) => metrics.workers.set({ chain }, threads),

@@ -57,6 +57,14 @@ const simulate = z.strictObject({
     .describe(
       "`auto`: fast, a share checked with the reference; `reference`: the library, which leaves OP stacks to nodes",
     ),
+  compareShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.001)
+    .describe(
+      "Share of runs that `auto` also executes on the reference, up to one a second; a code that differs is forwarded",
+    ),
   profile: z
     .enum(["contract", "geth"])
     .default("contract")

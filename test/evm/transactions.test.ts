@@ -10,7 +10,7 @@ import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { DEPOSIT_TYPE } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { TransactionResult } from "../../src/evm/engine.ts";
+import type { Engine, TransactionResult } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
@@ -43,7 +43,9 @@ const placed = await deploy(anvil, contracts, [
 await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 10n ** 6n]));
 await placed.send(placed.address("Slots"), placed.encode("Slots", "fill", [6n, 9n]));
 
-const engine = (await createEngines())(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
+const rules = rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n);
+const engine = (await createEngines())(rules);
+const reference = (await createEngines("reference"))(rules);
 const block = async (number: string) =>
   parseParent((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
 
@@ -56,12 +58,13 @@ interface Mined {
   readonly blockNumber: Hex;
 }
 
+interface Replayed {
+  readonly result: TransactionResult;
+  readonly state: ExecutionState;
+}
+
 /** Executes the transaction in its block, on the state before the block. */
-const replay = async (
-  raw: Hex,
-  before: string,
-  mined: Mined,
-): Promise<{ result: TransactionResult; state: ExecutionState }> => {
+const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promise<Replayed> => {
   const [parent, own] = [await block(before), await block(mined.blockNumber)];
   const source = createNodeState({ fetch: countedFetch(anvil).fetch, maxBytes: 16 * 1024 * 1024 }).at(parent);
   const known = createKnownState({ codes: new Map(), isNative: () => false });
@@ -77,7 +80,7 @@ const replay = async (
     known,
     (keys) => source.read(keys, new AbortController().signal),
     async (reader) => {
-      const state = engine.createState(reader);
+      const state = by.createState(reader);
       const environment = {
         number: own.number,
         timestamp: own.timestamp,
@@ -89,10 +92,10 @@ const replay = async (
         blockHash: () => parent.hash,
       };
       await beginBlock(
-        { engine, state, block: environment },
+        { engine: by, state, block: environment },
         { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot },
       );
-      const result = await engine.transact({ state, block: environment }, messageOf(transaction, from));
+      const result = await by.transact({ state, block: environment }, messageOf(transaction, from));
       // The comparison reads these accounts, so that they must be fetched.
       for (const address of WATCHED) {
         state.codeOf(address);
@@ -109,7 +112,13 @@ const compare = async (raw: Hex): Promise<TransactionResult> => {
   const hash = await anvil.call("eth_sendRawTransaction", raw);
   await anvil.call("evm_mine");
   const mined = (await anvil.call("eth_getTransactionReceipt", hash)) as Mined;
-  const { result, state } = await replay(raw, before, mined);
+  await compareWith(await replay(reference, raw, before, mined), mined);
+  const replayed = await replay(engine, raw, before, mined);
+  await compareWith(replayed, mined);
+  return replayed.result;
+};
+
+const compareWith = async ({ result, state }: Replayed, mined: Mined): Promise<void> => {
   assert.equal(result.gasUsed, BigInt(mined.gasUsed));
   assert.equal(result.status === "success", mined.status === "0x1", String(result.halt));
   assert.equal(result.logs.length, mined.logs.length);
@@ -121,7 +130,6 @@ const compare = async (raw: Hex): Promise<TransactionResult> => {
     );
     assert.equal(`0x${state.codeOf(address).toHex()}`, await anvil.call("eth_getCode", address, "latest"));
   }
-  return result;
 };
 
 const nonceOf = async (account: Account): Promise<number> =>
