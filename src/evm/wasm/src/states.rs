@@ -301,24 +301,29 @@ fn write_change(writer: &mut Writer, address: Address, account: &Account, dirty:
     let exists = dirty.keeps_empty || exists(account, is_spurious);
     let info = &account.info;
     let code = if dirty.has_code && exists { info.code.as_ref() } else { None };
-    let is_bare = info.nonce == 0 && info.code_hash == KECCAK_EMPTY;
+    let slots = written_slots(account, dirty);
+    let has_storage = has_storage || slots.iter().any(|(_, value)| !value.is_zero());
     writer.raw(address.as_slice());
-    writer.u32(u32::from(exists) | u32::from(dirty.is_cleared) << 1 | u32::from(code.is_some()) << 2 | u32::from(has_storage && is_bare) << 3);
+    writer.u32(u32::from(exists) | u32::from(dirty.is_cleared) << 1 | u32::from(code.is_some()) << 2 | u32::from(has_storage) << 3);
     writer.u64(info.nonce);
     writer.raw(&info.balance.to_be_bytes::<32>());
     writer.raw(info.code_hash.as_slice());
     writer.bytes(code.map(|code| code.original_byte_slice()).unwrap_or_default());
-    let is_gone = account.is_selfdestructed_locally();
-    let slots: Vec<(U256, U256)> = dirty
-        .slots
-        .iter()
-        .filter(|_| !is_gone)
-        .filter_map(|slot| account.storage.get(slot).map(|value| (*slot, value.present_value)))
-        .filter(|(_, value)| !(dirty.is_cleared && value.is_zero()))
-        .collect();
     writer.u32(slots.len() as u32);
     for (slot, value) in slots {
         writer.raw(&slot.to_be_bytes::<32>());
         writer.raw(&value.to_be_bytes::<32>());
     }
+}
+
+fn written_slots(account: &Account, dirty: &Dirty) -> Vec<(U256, U256)> {
+    if account.is_selfdestructed_locally() {
+        return Vec::new();
+    }
+    dirty
+        .slots
+        .iter()
+        .filter_map(|slot| account.storage.get(slot).map(|value| (*slot, value.present_value)))
+        .filter(|(_, value)| !(dirty.is_cleared && value.is_zero()))
+        .collect()
 }
