@@ -6,7 +6,7 @@ use crate::output::Writer;
 use crate::revm::{
     context::journal::{JournalEntry, JournalInner},
     database_interface::Database,
-    primitives::{Address, B256, HashMap, HashSet, KECCAK_EMPTY, U256, hardfork::SpecId},
+    primitives::{Address, AddressMap, AddressSet, B256, KECCAK_EMPTY, U256, U256Map, hardfork::SpecId, map::U256Set},
     state::{Account, Bytecode, EvmStorageSlot},
 };
 
@@ -16,7 +16,7 @@ pub struct Dirty {
     pub has_code: bool,
     /// Slots outside `slots` are zero.
     pub is_cleared: bool,
-    pub slots: HashSet<U256>,
+    pub slots: U256Set,
     /// Written between transactions.
     pub is_written: bool,
     /// Exists although it is empty, until a transaction touches it.
@@ -25,7 +25,7 @@ pub struct Dirty {
 
 #[derive(Debug, Default)]
 pub struct DirtyAccounts {
-    accounts: HashMap<Address, Dirty>,
+    accounts: AddressMap<Dirty>,
     /// Accounts that the current transaction touched first.
     pub touched: Vec<Address>,
     /// Accounts written since the last end of writes.
@@ -42,8 +42,8 @@ impl DirtyAccounts {
 #[derive(Default)]
 struct Stored {
     journal: JournalInner<JournalEntry>,
-    presets: HashMap<(Address, U256), U256>,
-    with_storage: HashSet<Address>,
+    presets: AddressMap<U256Map<U256>>,
+    with_storage: AddressSet,
     dirty: DirtyAccounts,
 }
 
@@ -143,7 +143,7 @@ impl Machine {
         }
         let is_zero = account.is_created() || account.is_selfdestructed() || account.is_loaded_as_not_existing();
         let journal = &mut self.evm.ctx.journaled_state;
-        if is_zero && !journal.database.presets.contains_key(&(address, slot)) {
+        if is_zero && journal.database.preset(address, slot).is_none() {
             return Ok(U256::ZERO);
         }
         let value = journal.database.storage(address, slot)?;
@@ -197,7 +197,7 @@ impl Machine {
         account.mark_created();
         let database = &mut self.evm.ctx.journaled_state.database;
         database.with_storage.remove(&address);
-        database.presets.retain(|(owner, _), _| *owner != address);
+        database.presets.remove(&address);
         let dirty = database.dirty.of(address);
         dirty.is_cleared = true;
         dirty.is_written = true;
@@ -225,7 +225,7 @@ impl Machine {
                 account.storage.insert(slot, EvmStorageSlot::new(value, Default::default()));
             }
             None => {
-                journal.database.presets.insert((address, slot), value);
+                journal.database.presets.entry(address).or_default().insert(slot, value);
             }
         }
     }
