@@ -7,6 +7,7 @@ import { z } from "zod";
 
 const ROOT = fileURLToPath(new URL(".", import.meta.url));
 const DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE"];
+const MODULES = ["ethereum.wasm", "optimism.wasm", "NOTICE"].map((name) => join("evm/wasm", name));
 
 /** Members of the published manifest. All others are removed: the runtime of the repository (optionalDependencies), and tools. */
 const manifest = z.object({
@@ -27,6 +28,9 @@ export const pack = (folder: string): string => {
     cwd: ROOT,
     stdio: "inherit",
   });
+  for (const name of MODULES) {
+    cpSync(join(ROOT, "src", name), join(folder, "lib", name));
+  }
   const kept = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
   const published = { ...kept, bin: { forebay: "lib/cli/bin.js" }, files: ["lib"] };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { StateReader } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import { DeadlineError } from "./deadlineError.ts";
@@ -19,6 +20,7 @@ export interface ModuleExports {
   reserve(length: number): number;
   scratch(): number;
   output(): number;
+  seed_maps(seed: bigint): void;
   add_state(): number;
   select_state(id: number): void;
   remove_state(id: number): void;
@@ -63,6 +65,7 @@ export class FastInstance {
     // The module's own build defines these functions.
     this.exports = instance.exports as unknown as ModuleExports;
     this.memory = new ModuleMemory(this.exports.memory);
+    this.exports.seed_maps(randomBytes(8).readBigUInt64LE());
     this.scratch = this.exports.scratch();
     this.memory.refresh();
   }

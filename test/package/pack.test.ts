@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -44,8 +44,14 @@ test("the manifest asks users for nothing but the dependencies", () => {
   }
 });
 
-test("every file is JavaScript and finds what it loads", () => {
-  const files = globSync("lib/**/*", { cwd: built(), withFileTypes: true }).filter((entry) => entry.isFile());
+test("of the folder with the crate, only the modules and their notice are packed", () => {
+  assert.deepEqual(readdirSync(join(built(), "lib/evm/wasm")).sort(), ["NOTICE", "ethereum.wasm", "optimism.wasm"]);
+});
+
+test("every other file is JavaScript and finds what it loads", () => {
+  const files = globSync("lib/**/*", { cwd: built(), withFileTypes: true }).filter(
+    (entry) => entry.isFile() && !entry.parentPath.endsWith("evm/wasm"),
+  );
   assert.ok(files.length > 0);
   for (const { name, parentPath } of files) {
     assert.match(name, /\.js$/);

@@ -3,7 +3,7 @@
 use crate::revm::{
     bytecode::Bytecode,
     database_interface::{DBErrorMarker, Database},
-    primitives::{Address, B256, HashMap, HashSet, Log, U256},
+    primitives::{Address, AddressMap, AddressSet, B256, Log, U256, U256Map, map::B256Map},
     state::AccountInfo,
 };
 
@@ -78,11 +78,11 @@ impl Trace {
 /// The state below the journal.
 #[derive(Debug, Default)]
 pub struct HostDb {
-    codes: HashMap<B256, Bytecode>,
+    codes: B256Map<Bytecode>,
     code_bytes: usize,
-    pub presets: HashMap<(Address, U256), U256>,
+    pub presets: AddressMap<U256Map<U256>>,
     /// Accounts that have slots but neither code nor nonce (EIP-7610).
-    pub with_storage: HashSet<Address>,
+    pub with_storage: AddressSet,
     pub dirty: crate::states::DirtyAccounts,
     pub trace: Trace,
     pub has_deadline: bool,
@@ -99,6 +99,10 @@ impl HostDb {
 
     pub fn check_deadline(&self) -> Result<(), HostError> {
         if self.has_deadline && unsafe { is_late() } != 0 { Err(HostError::Late) } else { Ok(()) }
+    }
+
+    pub fn preset(&self, address: Address, slot: U256) -> Option<U256> {
+        self.presets.get(&address)?.get(&slot).copied()
     }
 
     pub fn read_code(&mut self, hash: B256) -> Result<Bytecode, HostError> {
@@ -154,8 +158,8 @@ impl Database for HostDb {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, HostError> {
-        if let Some(preset) = self.presets.get(&(address, slot)) {
-            return Ok(*preset);
+        if let Some(preset) = self.preset(address, slot) {
+            return Ok(preset);
         }
         let mut buffer = [0u8; 52];
         buffer[..20].copy_from_slice(address.as_slice());

@@ -271,6 +271,27 @@ pub extern "C" fn precompiles(spec: usize) -> usize {
     instance.output.0.len()
 }
 
+/// Seeds the hash maps, which otherwise hash alike in all instances. Must precede all other calls.
+/// The hasher mixes the address of the stack into the seed of each map: each byte of `seed` makes one map at another depth.
+#[unsafe(no_mangle)]
+pub extern "C" fn seed_maps(seed: u64) {
+    for depth in seed.to_le_bytes() {
+        make_map_below(depth);
+    }
+}
+
+#[inline(never)]
+fn make_map_below(depth: u8) {
+    let frame = [depth; 16];
+    core::hint::black_box(&frame);
+    if depth == 0 {
+        core::hint::black_box(revm::primitives::AddressMap::<u8>::default());
+    } else {
+        make_map_below(depth - 1);
+        core::hint::black_box(&frame);
+    }
+}
+
 /// Nothing here draws random numbers.
 fn no_randomness(_: &mut [u8]) -> Result<(), getrandom::Error> {
     Err(getrandom::Error::UNSUPPORTED)

@@ -6,7 +6,7 @@ use crate::output::Writer;
 use crate::revm::{
     context::journal::{JournalEntry, JournalInner},
     database_interface::Database,
-    primitives::{Address, B256, HashMap, HashSet, KECCAK_EMPTY, U256, hardfork::SpecId},
+    primitives::{Address, AddressMap, AddressSet, B256, KECCAK_EMPTY, U256, U256Map, hardfork::SpecId, map::U256Set},
     state::{Account, Bytecode, EvmStorageSlot},
 };
 
@@ -16,7 +16,7 @@ pub struct Dirty {
     pub has_code: bool,
     /// Slots outside `slots` are zero.
     pub is_cleared: bool,
-    pub slots: HashSet<U256>,
+    pub slots: U256Set,
     /// Written between transactions.
     pub is_written: bool,
     /// Exists although it is empty, until a transaction touches it.
@@ -25,7 +25,7 @@ pub struct Dirty {
 
 #[derive(Debug, Default)]
 pub struct DirtyAccounts {
-    accounts: HashMap<Address, Dirty>,
+    accounts: AddressMap<Dirty>,
     /// Accounts that the current transaction touched first.
     pub touched: Vec<Address>,
     /// Accounts written since the last end of writes.
@@ -42,8 +42,8 @@ impl DirtyAccounts {
 #[derive(Default)]
 struct Stored {
     journal: JournalInner<JournalEntry>,
-    presets: HashMap<(Address, U256), U256>,
-    with_storage: HashSet<Address>,
+    presets: AddressMap<U256Map<U256>>,
+    with_storage: AddressSet,
     dirty: DirtyAccounts,
 }
 
@@ -143,7 +143,7 @@ impl Machine {
         }
         let is_zero = account.is_created() || account.is_selfdestructed() || account.is_loaded_as_not_existing();
         let journal = &mut self.evm.ctx.journaled_state;
-        if is_zero && !journal.database.presets.contains_key(&(address, slot)) {
+        if is_zero && journal.database.preset(address, slot).is_none() {
             return Ok(U256::ZERO);
         }
         let value = journal.database.storage(address, slot)?;
@@ -197,7 +197,7 @@ impl Machine {
         account.mark_created();
         let database = &mut self.evm.ctx.journaled_state.database;
         database.with_storage.remove(&address);
-        database.presets.retain(|(owner, _), _| *owner != address);
+        database.presets.remove(&address);
         let dirty = database.dirty.of(address);
         dirty.is_cleared = true;
         dirty.is_written = true;
@@ -225,7 +225,7 @@ impl Machine {
                 account.storage.insert(slot, EvmStorageSlot::new(value, Default::default()));
             }
             None => {
-                journal.database.presets.insert((address, slot), value);
+                journal.database.presets.entry(address).or_default().insert(slot, value);
             }
         }
     }
@@ -301,24 +301,29 @@ fn write_change(writer: &mut Writer, address: Address, account: &Account, dirty:
     let exists = dirty.keeps_empty || exists(account, is_spurious);
     let info = &account.info;
     let code = if dirty.has_code && exists { info.code.as_ref() } else { None };
-    let is_bare = info.nonce == 0 && info.code_hash == KECCAK_EMPTY;
+    let slots = written_slots(account, dirty);
+    let has_storage = has_storage || slots.iter().any(|(_, value)| !value.is_zero());
     writer.raw(address.as_slice());
-    writer.u32(u32::from(exists) | u32::from(dirty.is_cleared) << 1 | u32::from(code.is_some()) << 2 | u32::from(has_storage && is_bare) << 3);
+    writer.u32(u32::from(exists) | u32::from(dirty.is_cleared) << 1 | u32::from(code.is_some()) << 2 | u32::from(has_storage) << 3);
     writer.u64(info.nonce);
     writer.raw(&info.balance.to_be_bytes::<32>());
     writer.raw(info.code_hash.as_slice());
     writer.bytes(code.map(|code| code.original_byte_slice()).unwrap_or_default());
-    let is_gone = account.is_selfdestructed_locally();
-    let slots: Vec<(U256, U256)> = dirty
-        .slots
-        .iter()
-        .filter(|_| !is_gone)
-        .filter_map(|slot| account.storage.get(slot).map(|value| (*slot, value.present_value)))
-        .filter(|(_, value)| !(dirty.is_cleared && value.is_zero()))
-        .collect();
     writer.u32(slots.len() as u32);
     for (slot, value) in slots {
         writer.raw(&slot.to_be_bytes::<32>());
         writer.raw(&value.to_be_bytes::<32>());
     }
+}
+
+fn written_slots(account: &Account, dirty: &Dirty) -> Vec<(U256, U256)> {
+    if account.is_selfdestructed_locally() {
+        return Vec::new();
+    }
+    dirty
+        .slots
+        .iter()
+        .filter_map(|slot| account.storage.get(slot).map(|value| (*slot, value.present_value)))
+        .filter(|(_, value)| !(dirty.is_cleared && value.is_zero()))
+        .collect()
 }
