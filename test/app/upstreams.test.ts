@@ -270,7 +270,7 @@ test("a slow node is hedged within the share", async (t) => {
     await upstreams.request(balanceRequest("0x1"), createContext());
   }
   first.faults.answer = "hang";
-  // Whichever node is asked first: the one that answers wins.
+  // The node that responds wins, whichever node is tried first.
   assert.equal(
     bodyText(await upstreams.request(balanceRequest("0x2"), createContext({ deadlineMs: performance.now() + 5_000 }))),
     '"0x2"',

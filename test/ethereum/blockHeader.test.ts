@@ -27,7 +27,7 @@ const header: BlockHeader = {
   requestsHash: root,
 };
 
-/** The library reads our bytes: it finds every field in its place and comes to the same hash. */
+/** Asserts that the library parses our bytes to the same fields and the same hash. */
 const readByLibrary = (fields: BlockHeader, hardfork: Hardfork) => {
   const common = new Common({ chain: Mainnet, hardfork });
   const library = createBlockHeaderFromRLP(encodeHeader(fields), { common });

@@ -12,7 +12,7 @@ import { kubernetesObject } from "./kubernetesObject.ts";
 
 const CHART = new URL("../../helm/", import.meta.url);
 const HELM = process.env.HELM ?? "helm";
-/** A helm built by Go's own tools takes itself for a very old cluster's. */
+/** A helm that was built with Go's tools assumes a very old cluster, so that the version is set. */
 const CLUSTER = ["--kube-version", "1.31.0"];
 const hasHelm = spawnSync(HELM, ["version"]).status === 0;
 
@@ -20,7 +20,7 @@ type Values = Readonly<Record<string, unknown>>;
 const isMapping = (value: unknown): value is Values =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** As Helm does: mappings are merged, everything else is replaced. */
+/** Merges values like Helm: mappings are merged, other values are replaced. */
 const merge = (base: unknown, over: unknown): unknown => {
   if (!isMapping(base) || !isMapping(over)) {
     return over;

@@ -26,7 +26,7 @@ const composeFile = z.object({
 });
 
 const { services, configs } = composeFile.parse(parse(readFileSync(new URL("compose.yaml", ROOT), "utf8")));
-/** As compose hands it on. */
+/** The value that compose passes to forebay. */
 const contentOf = (name: string): string => (configs[name]?.content ?? "").replaceAll("$$", "$");
 
 const inFile = async <T>(text: string, run: (file: string) => T): Promise<T> => {

@@ -98,7 +98,7 @@ const versionOf = (bin: string): string => {
   return String(manifest.version);
 };
 
-/** From the log line that says where it listens. */
+/** Reads the URL from the log line of the start. */
 const opsUrlOf = async (output: NodeJS.ReadableStream): Promise<string> => {
   const lines = createInterface({ input: output });
   for await (const line of lines) {

@@ -47,7 +47,7 @@ const environment = (number: bigint): PendingEnvironment => ({
   extraData: "0x",
 });
 
-/** What a block of so many transfers says of itself. */
+/** Creates the gas, bloom and receipts root of a block with this number of transfers. */
 const expected = (transfers: number): Work["expected"] => ({
   gasUsed: GAS * BigInt(transfers),
   logsBloom: formatData(createBloom()),

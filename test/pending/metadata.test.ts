@@ -40,7 +40,7 @@ const receiptsOf = (...receipts: readonly (readonly [`0x${string}`, number])[]) 
 });
 const deposit = formatData(DEPOSIT);
 
-/** Nothing is executed: receipts are the metadata's. */
+/** Applies messages without execution. The receipts are those of the metadata. */
 const createUnexecuted = (t: TestContext) => {
   const rig = createRig(t);
   for (const index of [0, 1]) {
@@ -96,7 +96,7 @@ const shapeOf = async (t: TestContext, sealed: unknown) => {
   const rig = createRig(t);
   rig.answers.set("eth_getTransactionByBlockHashAndIndex", sealed);
   for (const number of [101n, 102n, 103n]) {
-    // The block before was looked at.
+    // The previous block was requested.
     await rig.send();
     rig.heads.move({ number });
   }
