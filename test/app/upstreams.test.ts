@@ -170,7 +170,7 @@ test("a block that is missing though it was announced is asked again on that nod
   });
   const { upstreams } = await startUpstreams(t, [fake]);
   const { number, hash } = chain.latest;
-  const question = createRequest({
+  const rpcRequest = createRequest({
     method: "eth_getBlockByNumber",
     params: ["0xa", false],
     block: { number, hash },
@@ -178,7 +178,7 @@ test("a block that is missing though it was announced is asked again on that nod
     nullIsError: true,
     blockField: "hash",
   });
-  const answer = await upstreams.request(question, createContext());
+  const answer = await upstreams.request(rpcRequest, createContext());
   assert.deepEqual([answer.verified, answer.block], [true, { number, hash }]);
   assert.equal(fake.count("eth_getBlockByHash"), 3);
   missing = 100;
@@ -194,7 +194,7 @@ test("state is asked by hash where the node can, which is tried once", async (t)
     const { upstreams } = await startUpstreams(t, [fake]);
     const { hash, number } = fake.chain.latest;
     const address = `0x${"11".repeat(20)}`;
-    const question = createRequest({
+    const rpcRequest = createRequest({
       method: "eth_getStorageAt",
       params: [address, "0x0", "0xa"],
       block: { number, hash },

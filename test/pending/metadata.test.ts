@@ -51,9 +51,9 @@ const createUnexecuted = (t: TestContext) => {
 
 test("a receipt of the metadata has the L1 fields that follow from the deposit at index 0; a deposit has none", async (t) => {
   const rig = createUnexecuted(t);
-  const told = receiptsOf([deposit, 40_000], [FIRST, 70_000]);
+  const metadata = receiptsOf([deposit, 40_000], [FIRST, 70_000]);
   await rig.send(
-    flashblock(0, { transactions: [deposit, FIRST], metadata: told }),
+    flashblock(0, { transactions: [deposit, FIRST], metadata }),
     flashblock(1, { transactions: [SECOND], metadata: receiptsOf([SECOND, 100_000]) }),
   );
   const [ofDeposit, ...others] = decode(rig.view().newest?.receipts());

@@ -5,12 +5,7 @@ import { type Asked, askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
-import {
-  type ChainCall,
-  createSealedChain,
-  type SealedChain,
-  sharedQuestionsOf,
-} from "../support/servers/sealedChain.ts";
+import { type ChainCall, createSealedChain, type SealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 300;
@@ -24,7 +19,7 @@ let truth: readonly (string | undefined)[];
 
 before(async () => {
   chain = await createSealedChain();
-  calls = sharedQuestionsOf(chain, REQUESTS);
+  calls = sharedCallsOf(chain, REQUESTS);
   truth = (await askAll(chain.devnet.anvilUrl, calls)).map(({ result }) => result);
 });
 after(() => chain?.devnet.close());

@@ -39,15 +39,15 @@ const blockAt = async (number: number | "latest") => {
 const createChainBook = () => {
   const hashes = new Map<number, string>();
   const doubled: string[] = [];
-  const told = new Set<string>();
+  const delivered = new Set<string>();
   return {
     hashes,
     doubled,
     add: (number: number, hash: string) => {
-      if (told.has(hash)) {
+      if (delivered.has(hash)) {
         doubled.push(hash);
       }
-      told.add(hash);
+      delivered.add(hash);
       hashes.set(number, hash);
     },
   };

@@ -8,7 +8,7 @@ import { createCallLog } from "../../src/telemetry/callLog.ts";
 
 const asker = { clientId: "203.0.113.1", requestId: "r-1" };
 
-const createTold = () => {
+const createRecordedLog = () => {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
   const tell = createCallLog("main", log);
@@ -28,7 +28,7 @@ const createTold = () => {
 };
 
 test("slow and failed calls are told with their method and request, good ones and the caller's own faults are not", () => {
-  const { lines, tell } = createTold();
+  const { lines, tell } = createRecordedLog();
   tell("eth_call", 0.5);
   tell("eth_call", 0.5, invalidParams("no"));
   tell("eth_getLogs", 1.234);
@@ -51,7 +51,7 @@ test("slow and failed calls are told with their method and request, good ones an
 test("one line of a kind a second, which tells how many were left out", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
-  const { lines, tell } = createTold();
+  const { lines, tell } = createRecordedLog();
   for (let at = 0; at < 100; at++) {
     tell(`m${at}`, 0, unavailable("no node"));
   }
@@ -68,7 +68,7 @@ test("one line of a kind a second, which tells how many were left out", (t) => {
 });
 
 test("a caller that has left is not told of as a failure", () => {
-  const { lines, tell, leave } = createTold();
+  const { lines, tell, leave } = createRecordedLog();
   leave();
   tell("eth_call", 2, new NodeError("other", "ours", "ours: the caller has left"));
   assert.deepEqual(lines, []);

@@ -92,9 +92,9 @@ const runAll = async (engine: Engine, sample: number): Promise<readonly string[]
         if (difference === undefined) {
           continue;
         }
-        const told = `${basename(file)} ${name} ${at}: ${difference}`;
-        process.stdout.write(`differs: ${told}\n`);
-        differing.push(told);
+        const entry = `${basename(file)} ${name} ${at}: ${difference}`;
+        process.stdout.write(`differs: ${entry}\n`);
+        differing.push(entry);
       }
     }
   }

@@ -22,7 +22,7 @@ const READS: readonly ((at: string) => ChainCall)[] = [
 ];
 
 /** A call whose result depends on the canonical chain. */
-export type ViewQuestion =
+export type ViewCall =
   | { readonly kind: "head" }
   /** `read` is an index of `READS`. Without a number, the block parameter is `latest`. */
   | { readonly kind: "block"; readonly read: number; readonly number: bigint | undefined }
@@ -37,12 +37,12 @@ export const READ_KINDS = READS.length;
 
 const quantity = (number: bigint): string => `0x${number.toString(16)}`;
 
-export const callOf = (question: ViewQuestion): ChainCall => {
-  switch (question.kind) {
+export const callOf = (call: ViewCall): ChainCall => {
+  switch (call.kind) {
     case "head":
       return { method: "eth_blockNumber", params: [] };
     case "block": {
-      const { read, number } = question;
+      const { read, number } = call;
       return (
         READS[read % READS.length]?.(number === undefined ? "latest" : quantity(number)) ?? callOf({ kind: "head" })
       );
@@ -50,10 +50,10 @@ export const callOf = (question: ViewQuestion): ChainCall => {
     case "logs":
       return {
         method: "eth_getLogs",
-        params: [{ address: token, fromBlock: quantity(question.from), toBlock: quantity(question.to) }],
+        params: [{ address: token, fromBlock: quantity(call.from), toBlock: quantity(call.to) }],
       };
     case "transaction":
-      return { method: question.method, params: [question.hash] };
+      return { method: call.method, params: [call.hash] };
   }
 };
 
@@ -163,8 +163,8 @@ export const createBlockTruth = (): BlockTruth => {
         hash = parentHash;
       }
     },
-    answer: (question, heads) => {
-      switch (question.kind) {
+    answer: (call, heads) => {
+      switch (call.kind) {
         case "head":
           return JSON.stringify(quantity(heads.latest.number));
         case "block":
@@ -177,9 +177,9 @@ export const createBlockTruth = (): BlockTruth => {
         case "logs":
           return question.to > heads.latest.number ? ABOVE_HEAD : answerLogs(question.from, question.to, heads);
         case "transaction": {
-          const places = byTransaction.get(question.hash) ?? [];
+          const places = byTransaction.get(call.hash) ?? [];
           const place = places.find((each) => isCanonical(each, heads));
-          return place?.answers[question.method] ?? "null";
+          return place?.answers[call.method] ?? "null";
         }
       }
     },

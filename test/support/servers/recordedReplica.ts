@@ -11,13 +11,13 @@ import {
 } from "../clients/blockTruth.ts";
 import type { Service } from "./service.ts";
 
-interface HeldView {
+interface ServedView {
   readonly fromMs: number;
   readonly heads: Heads;
 }
 
 interface RecordedAnswer {
-  readonly question: ViewQuestion;
+  readonly call: ViewCall;
   readonly startMs: number;
   readonly endMs: number;
   readonly result: string | undefined;
@@ -27,7 +27,7 @@ interface RecordedAnswer {
 
 /** A response that is correct in no view that the replica had during the request. */
 export interface Untrue {
-  readonly question: string;
+  readonly call: string;
   readonly cacheStatus: string;
   readonly text: string;
   readonly expected: readonly (string | undefined)[];
@@ -67,7 +67,7 @@ const comparable = (question: ViewQuestion, result: string): string => {
   if (question.kind === "logs") {
     return comparableLogs(result);
   }
-  return callOf(question).method === "eth_feeHistory" ? comparableFees(result) : result;
+  return callOf(call).method === "eth_feeHistory" ? comparableFees(result) : result;
 };
 
 export const recordReplica = (service: Service): RecordedReplica => {
@@ -76,7 +76,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   if (heads === undefined || first === undefined) {
     throw new Error("a forebay without heads");
   }
-  let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
+  let views: ServedView[] = [{ fromMs: performance.now(), heads: first }];
   let answers: RecordedAnswer[] = [];
   let [count, hits, viewCount] = [0, 0, 1];
   let slowest = { method: "", tookMs: 0 };
@@ -86,7 +86,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   });
   const newest = (): Heads => views.at(-1)?.heads ?? first;
 
-  const heldWhile = ({ startMs, endMs }: RecordedAnswer): Heads[] =>
+  const viewsDuring = ({ startMs, endMs }: RecordedAnswer): Heads[] =>
     views
       .filter(({ fromMs }, index) => fromMs <= endMs && (views[index + 1]?.fromMs ?? Infinity) >= startMs)
       .map((view) => view.heads);
@@ -139,8 +139,8 @@ export const recordReplica = (service: Service): RecordedReplica => {
       });
       answers = [];
       // Requests in flight began in views of the last seconds.
-      const keptFromMs = performance.now() - KEPT_MS;
-      views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= keptFromMs);
+      const retainedFromMs = performance.now() - RETAINED_MS;
+      views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= retainedFromMs);
       return untrue;
     },
   };
