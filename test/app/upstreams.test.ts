@@ -7,7 +7,7 @@ import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { balanceRequest, bodyText, createTwoNodes, startUpstreams } from "./startUpstreams.ts";
 
-test("a call goes to the node with its own params text and comes back as bytes", async (t) => {
+test("a call is sent to the node with its own params text, and its result is returned as bytes", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
   const { upstreams } = await startUpstreams(t, [fake]);
   const paramsText = Buffer.from('[ 1.0,  "\\u00e9" ]');
@@ -105,7 +105,7 @@ test("Retry-After of a 503 sends reads to another node until then", async (t) =>
   );
 });
 
-test("Retry-After of a 429 is honoured: the node is not asked until then", async (t) => {
+test("Retry-After of a 429 is honoured: the node gets no request until then", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.answer = 429;
@@ -121,7 +121,7 @@ test("Retry-After of a 429 is honoured: the node is not asked until then", async
   assert.equal(fake.count("eth_getBalance"), 1);
 });
 
-test("a caller that leaves, or a deadline, ends the request to the node", async (t) => {
+test("the client's disconnect or the deadline ends the request to the node", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.answer = "hang";
@@ -161,7 +161,7 @@ test("an empty answer of a node that has not got the block is no answer", async 
   assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 2);
 });
 
-test("a block that is missing though it was announced is asked again on that node", async (t) => {
+test("a missing block that the node announced is requested again from that node", async (t) => {
   let missing = 2;
   const chain = createFakeChain();
   const fake = await createFakeNode({
@@ -187,7 +187,7 @@ test("a block that is missing though it was announced is asked again on that nod
   assert.equal(byNumber.verified, true, "it holds the hash that was asked for");
 });
 
-test("state is asked by hash where the node can, which is tried once", async (t) => {
+test("state is requested by hash if the node supports that, which is probed once", async (t) => {
   for (const refusesBlockHash of [false, true]) {
     const fake = await createFakeNode();
     fake.faults.refusesBlockHash = refusesBlockHash;
@@ -213,7 +213,7 @@ test("state is asked by hash where the node can, which is tried once", async (t)
   }
 });
 
-test("missing data are asked on another node, and remembered", async (t) => {
+test("missing data is requested from another node, and the prune horizon is remembered", async (t) => {
   const chain = createFakeChain({ height: 200 });
   const [first, second] = await createTwoNodes({ chain });
   const { upstreams } = await startUpstreams(t, [first, second]);
@@ -293,7 +293,7 @@ test("a response over the limit is a clear error, and what is no JSON-RPC too", 
   });
 });
 
-test("the last asker of a shared read that leaves ends the request to the node", async (t) => {
+test("the request of a shared read ends when its last client disconnects", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await startUpstreams(t, [fake]);
   const shared = coalesced(upstreams);
@@ -315,7 +315,7 @@ test("the last asker of a shared read that leaves ends the request to the node",
   assert.equal(fake.count("eth_getBalance"), 1);
 });
 
-test("callers that leave while the node's budget makes them wait are no fault of ours", async (t) => {
+test("a client that disconnects while it waits for the node's budget is not counted as an error", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
   const { upstreams } = await startUpstreams(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
   const clientId = new AbortController();

@@ -35,6 +35,27 @@ test("comments are free of the project's old phrases", () => {
   assert.deepEqual(uses, []);
 });
 
+/** Names of tests and of their groups. A value in a template counts as one word. */
+const TEST_NAME = /\b(?:test|describe|it)\(\s*(?:"([^"\n]*)"|`([^`\n]*)`)/g;
+
+test("names of tests are free of the old phrases, with 25 words or fewer", () => {
+  const phrases = [...OLD_PHRASES, ...LOCAL_WORDS, ...LOCAL_VERBS];
+  const names = SOURCES.filter((path) => path.startsWith("test/")).flatMap((path) =>
+    [...readRepositoryFile(path).matchAll(TEST_NAME)].map(([, plain, template = ""]) => ({
+      path,
+      name: plain ?? template.replaceAll(/\$\{[^}]*\}/g, "CODE"),
+    })),
+  );
+  assert.ok(names.length >= 500, `${names.length} names`);
+  const faults = names.filter(
+    ({ name }) => countWords(name) > MAX_WORDS || phrases.some(({ pattern }) => pattern.test(name)),
+  );
+  assert.deepEqual(
+    faults.map(({ path, name }) => `${path}: ${name}`),
+    [],
+  );
+});
+
 test("src suppresses at most ten findings, each with a reason", () => {
   const suppressions = SOURCES.filter((path) => path.startsWith("src/")).flatMap((path) =>
     [...readRepositoryFile(path).matchAll(SUPPRESSION)].map(([text, reason = ""]) => ({ text, reason, path })),

@@ -54,7 +54,7 @@ test("a header ends where its fork ends", () => {
   readByLibrary(merge, Hardfork.Paris);
 });
 
-test("typed transactions stand in a block as strings", () => {
+test("typed transactions are encoded as strings in a block", () => {
   const empty = Number(blockSize(header, []));
   assert.equal(Number(blockSize(header, [Uint8Array.of(0xc1, 0x80)])), empty + 2);
   assert.equal(Number(blockSize(header, [Uint8Array.of(0x02, 0xc1, 0x80)])), empty + 4);

@@ -53,7 +53,7 @@ test("the default values lack nothing but chains", () => {
   );
 });
 
-test("a pod is given longer to end than the configuration asks for", () => {
+test("a pod gets more time to end than the configuration needs", () => {
   const { terminationGracePeriodSeconds, config } = valuesSchema.parse(
     merge(DEFAULTS, read("ci/one-chain-values.yaml")),
   );
@@ -71,7 +71,9 @@ for (const name of CI) {
     valuesSchema.parse(merge(DEFAULTS, read(`ci/${name}`)));
   });
 
-  test(`${name}: helm lint, and every object has what its kind requires`, { skip: !hasHelm && "no helm" }, () => {
+  test(`${name}: helm lint passes, and every object has the required fields of its kind`, {
+    skip: !hasHelm && "no helm",
+  }, () => {
     run("lint", "--strict", ...CLUSTER, "--values", `ci/${name}`, ".");
     const text = run("template", "release", ...CLUSTER, "--values", `ci/${name}`, ".");
     const objects = parseAllDocuments(text)

@@ -73,7 +73,7 @@ test("promtool: Prometheus reads its configuration", { skip: !hasPromtool && "no
   assert.equal(status, 0, stdout + stderr);
 });
 
-test("the image copies what there is, and starts without a shell", () => {
+test("the image copies existing files, and starts without a shell", () => {
   const dockerfile = readFileSync(new URL("Dockerfile", ROOT), "utf8");
   const allowed = readFileSync(new URL(".dockerignore", ROOT), "utf8").split("\n");
   for (const [, sources = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {

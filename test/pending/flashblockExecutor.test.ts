@@ -237,7 +237,7 @@ test("a message fails with its cause when its block is sealed and the time is ov
   assert.match(cause ?? "", /not fetched in time/);
 });
 
-test("a message without a waiting caller is not finished", async () => {
+test("a message without a waiting reader is not finished", async () => {
   let isVoid = false;
   const fetch = async (): Promise<StateValues> => {
     isVoid = true;

@@ -53,7 +53,7 @@ const createChainBook = () => {
   };
 };
 
-test("viem and ethers see each block, event and pending log once, through a restart of the node and a reorganisation", async () => {
+test("viem and ethers receive each block, event and pending log once, through a node restart and a reorganisation", async () => {
   const url = service.url.replace("http:", "ws:");
   const viem = createPublicClient({ transport: webSocket(url) });
   const ethers = new WebSocketProvider(url, devnet.chainId, { staticNetwork: true });

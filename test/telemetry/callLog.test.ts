@@ -27,7 +27,7 @@ const createRecordedLog = () => {
   };
 };
 
-test("slow and failed calls are told with their method and request, good ones and the caller's own faults are not", () => {
+test("slow and failed calls are logged with method and request; successful calls and client errors are not", () => {
   const { lines, tell } = createRecordedLog();
   tell("eth_call", 0.5);
   tell("eth_call", 0.5, invalidParams("no"));
@@ -48,7 +48,7 @@ test("slow and failed calls are told with their method and request, good ones an
   ]);
 });
 
-test("one line of a kind a second, which tells how many were left out", (t) => {
+test("one line of each kind is logged a second, with the number of skipped lines", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
   const { lines, tell } = createRecordedLog();
@@ -67,7 +67,7 @@ test("one line of a kind a second, which tells how many were left out", (t) => {
   );
 });
 
-test("a caller that has left is not told of as a failure", () => {
+test("a call whose client has disconnected is not logged as a failure", () => {
   const { lines, tell, leave } = createRecordedLog();
   leave();
   tell("eth_call", 2, new NodeError("other", "ours", "ours: the caller has left"));
