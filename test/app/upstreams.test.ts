@@ -143,14 +143,14 @@ test("an empty answer of a node that has not got the block is no answer", async 
   const [first, second] = await createTwoNodes();
   first.faults.lag = 5;
   const { upstreams } = await startUpstreams(t, [first, second]);
-  const question = createRequest({
+  const rpcRequest = createRequest({
     method: "eth_getBlockByNumber",
     params: ["0xa", false],
     block: { number: 10n },
     nullIsError: true,
   });
-  assert.notEqual(bodyText(await upstreams.request(question, createContext())), "null");
-  assert.equal((await upstreams.request(question, createContext())).node, "node2");
+  assert.notEqual(bodyText(await upstreams.request(rpcRequest, createContext())), "null");
+  assert.equal((await upstreams.request(rpcRequest, createContext())).node, "node2");
   const ahead = createRequest({
     method: "eth_getLogs",
     params: [{ fromBlock: "0x64", toBlock: "0x64" }],
@@ -182,7 +182,7 @@ test("a missing block that the node announced is requested again from that node"
   assert.deepEqual([answer.verified, answer.block], [true, { number, hash }]);
   assert.equal(fake.count("eth_getBlockByHash"), 3);
   missing = 100;
-  const byNumber = await upstreams.request(question, createContext());
+  const byNumber = await upstreams.request(rpcRequest, createContext());
   assert.ok(bodyText(byNumber).includes(hash), "by its number at last");
   assert.equal(byNumber.verified, true, "it holds the hash that was asked for");
 });
@@ -204,7 +204,7 @@ test("state is requested by hash if the node supports that, which is probed once
       }),
     });
     for (let read = 0; read < 3; read += 1) {
-      const answer = await upstreams.request(question, createContext());
+      const answer = await upstreams.request(rpcRequest, createContext());
       assert.equal(bodyText(answer), `"${hash}"`);
       assert.equal(answer.verified, refusesBlockHash ? undefined : true);
     }
@@ -219,9 +219,9 @@ test("missing data is requested from another node, and the prune horizon is reme
   const { upstreams } = await startUpstreams(t, [first, second]);
   first.faults.error = { code: -32_000, message: "missing trie node 00ab (path ) state 0xcd is not available" };
   first.faults.methods = ["eth_getBalance"];
-  const question = balanceRequest("0x5", { block: { number: 5n } });
+  const rpcRequest = balanceRequest("0x5", { block: { number: 5n } });
   for (let read = 0; read < 5; read += 1) {
-    assert.equal(bodyText(await upstreams.request(question, createContext())), '"0x5"');
+    assert.equal(bodyText(await upstreams.request(rpcRequest, createContext())), '"0x5"');
   }
   assert.ok(first.count("eth_getBalance") <= 1);
   assert.ok(upstreams.nodes[0]?.oldest === 0n || upstreams.nodes[0]?.oldest === 6n);

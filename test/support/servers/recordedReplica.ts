@@ -42,16 +42,16 @@ export interface RecordedReplica {
   readonly answers: number;
   readonly hits: number;
   readonly views: number;
-  /** The answer that took longest. */
+  /** The slowest response. */
   readonly slowest: { readonly method: string; readonly tookMs: number };
-  ask(question: ViewQuestion): Promise<void>;
+  ask(call: ViewCall): Promise<void>;
   /** Returns the responses since the last check that are correct in no view. */
   check(truth: BlockTruth): readonly Untrue[];
 }
 
 /** Longer than any request takes. */
-const KEPT_MS = 60_000;
-/** Characters of a hash that tell blocks apart. */
+const RETAINED_MS = 60_000;
+/** Characters of a hash that distinguish blocks. */
 const HASH_START = 10;
 
 /** Returns the result in the form of BlockTruth. Undefined for an error that no view makes true. */
@@ -107,16 +107,16 @@ export const recordReplica = (service: Service): RecordedReplica => {
     get slowest() {
       return slowest;
     },
-    ask: async (question) => {
-      const call = callOf(question);
+    ask: async (call) => {
+      const chainCall = callOf(call);
       const startMs = performance.now();
-      const { result, text, cacheStatus } = await ask(service.url, call);
+      const { result, text, cacheStatus } = await ask(service.url, chainCall);
       const endMs = performance.now();
-      answers.push({ question, startMs, endMs, result, text, cacheStatus });
+      answers.push({ call, startMs, endMs, result, text, cacheStatus });
       count++;
       const tookMs = Math.round(endMs - startMs);
       if (tookMs > slowest.tookMs) {
-        slowest = { method: call.method, tookMs };
+        slowest = { method: chainCall.method, tookMs };
       }
       if (cacheStatus.startsWith("forebay; hit")) {
         hits++;
@@ -132,10 +132,10 @@ export const recordReplica = (service: Service): RecordedReplica => {
         if (isAboveHead || (given !== undefined && expected.includes(given))) {
           return [];
         }
-        const { method, params } = callOf(question);
+        const { method, params } = callOf(call);
         const tookMs = Math.round(answer.endMs - answer.startMs);
-        const heads = held.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
-        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
+        const heads = during.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
+        return [{ call: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
       });
       answers = [];
       // Requests in flight began in views of the last seconds.
