@@ -30,9 +30,9 @@ const START_CHARACTERS = 80;
 /** Counts equal kinds of wrong responses. */
 const countKinds = (untrue: readonly Untrue[]): Record<string, number> => {
   const counts: Record<string, number> = {};
-  for (const { call, cacheStatus, text, expected } of untrue) {
+  for (const { question, cacheStatus, text, expected } of untrue) {
     const wanted = expected.map((each) => each?.slice(0, START_CHARACTERS) ?? "nothing").join(" or ");
-    const kind = `${call.split(" ", 1)[0]} (${cacheStatus}): ${text.slice(0, START_CHARACTERS)} instead of ${wanted}`;
+    const kind = `${question.split(" ", 1)[0]} (${cacheStatus}): ${text.slice(0, START_CHARACTERS)} instead of ${wanted}`;
     counts[kind] = (counts[kind] ?? 0) + 1;
   }
   return counts;

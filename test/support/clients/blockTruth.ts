@@ -22,7 +22,7 @@ const READS: readonly ((at: string) => ChainCall)[] = [
 ];
 
 /** A call whose result depends on the canonical chain. */
-export type ViewCall =
+export type ViewQuestion =
   | { readonly kind: "head" }
   /** `read` is an index of `READS`. Without a number, the block parameter is `latest`. */
   | { readonly kind: "block"; readonly read: number; readonly number: bigint | undefined }
@@ -37,12 +37,12 @@ export const READ_KINDS = READS.length;
 
 const quantity = (number: bigint): string => `0x${number.toString(16)}`;
 
-export const callOf = (call: ViewCall): ChainCall => {
-  switch (call.kind) {
+export const callOf = (question: ViewQuestion): ChainCall => {
+  switch (question.kind) {
     case "head":
       return { method: "eth_blockNumber", params: [] };
     case "block": {
-      const { read, number } = call;
+      const { read, number } = question;
       return (
         READS[read % READS.length]?.(number === undefined ? "latest" : quantity(number)) ?? callOf({ kind: "head" })
       );
@@ -50,10 +50,10 @@ export const callOf = (call: ViewCall): ChainCall => {
     case "logs":
       return {
         method: "eth_getLogs",
-        params: [{ address: token, fromBlock: quantity(call.from), toBlock: quantity(call.to) }],
+        params: [{ address: token, fromBlock: quantity(question.from), toBlock: quantity(question.to) }],
       };
     case "transaction":
-      return { method: call.method, params: [call.hash] };
+      return { method: question.method, params: [question.hash] };
   }
 };
 
@@ -163,8 +163,8 @@ export const createBlockTruth = (): BlockTruth => {
         hash = parentHash;
       }
     },
-    answer: (call, heads) => {
-      switch (call.kind) {
+    answer: (question, heads) => {
+      switch (question.kind) {
         case "head":
           return JSON.stringify(quantity(heads.latest.number));
         case "block":
@@ -177,9 +177,9 @@ export const createBlockTruth = (): BlockTruth => {
         case "logs":
           return question.to > heads.latest.number ? ABOVE_HEAD : answerLogs(question.from, question.to, heads);
         case "transaction": {
-          const places = byTransaction.get(call.hash) ?? [];
+          const places = byTransaction.get(question.hash) ?? [];
           const place = places.find((each) => isCanonical(each, heads));
-          return place?.answers[call.method] ?? "null";
+          return place?.answers[question.method] ?? "null";
         }
       }
     },

@@ -11,13 +11,13 @@ import {
 } from "../clients/blockTruth.ts";
 import type { Service } from "./service.ts";
 
-interface ServedView {
+interface HeldView {
   readonly fromMs: number;
   readonly heads: Heads;
 }
 
 interface RecordedAnswer {
-  readonly call: ViewCall;
+  readonly question: ViewQuestion;
   readonly startMs: number;
   readonly endMs: number;
   readonly result: string | undefined;
@@ -27,7 +27,7 @@ interface RecordedAnswer {
 
 /** A response that is correct in no view that the replica had during the request. */
 export interface Untrue {
-  readonly call: string;
+  readonly question: string;
   readonly cacheStatus: string;
   readonly text: string;
   readonly expected: readonly (string | undefined)[];
@@ -42,15 +42,15 @@ export interface RecordedReplica {
   readonly answers: number;
   readonly hits: number;
   readonly views: number;
-  /** The slowest response. */
+  /** The answer that took longest. */
   readonly slowest: { readonly method: string; readonly tookMs: number };
-  ask(call: ViewCall): Promise<void>;
+  ask(question: ViewQuestion): Promise<void>;
   /** Returns the responses since the last check that are correct in no view. */
   check(truth: BlockTruth): readonly Untrue[];
 }
 
 /** Longer than any request takes. */
-const RETAINED_MS = 60_000;
+const KEPT_MS = 60_000;
 /** Characters of a hash that distinguish blocks. */
 const HASH_START = 10;
 
@@ -67,7 +67,7 @@ const comparable = (question: ViewQuestion, result: string): string => {
   if (question.kind === "logs") {
     return comparableLogs(result);
   }
-  return callOf(call).method === "eth_feeHistory" ? comparableFees(result) : result;
+  return callOf(question).method === "eth_feeHistory" ? comparableFees(result) : result;
 };
 
 export const recordReplica = (service: Service): RecordedReplica => {
@@ -76,7 +76,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   if (heads === undefined || first === undefined) {
     throw new Error("a forebay without heads");
   }
-  let views: ServedView[] = [{ fromMs: performance.now(), heads: first }];
+  let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
   let answers: RecordedAnswer[] = [];
   let [count, hits, viewCount] = [0, 0, 1];
   let slowest = { method: "", tookMs: 0 };
@@ -86,7 +86,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   });
   const newest = (): Heads => views.at(-1)?.heads ?? first;
 
-  const viewsDuring = ({ startMs, endMs }: RecordedAnswer): Heads[] =>
+  const heldWhile = ({ startMs, endMs }: RecordedAnswer): Heads[] =>
     views
       .filter(({ fromMs }, index) => fromMs <= endMs && (views[index + 1]?.fromMs ?? Infinity) >= startMs)
       .map((view) => view.heads);
@@ -107,16 +107,16 @@ export const recordReplica = (service: Service): RecordedReplica => {
     get slowest() {
       return slowest;
     },
-    ask: async (call) => {
-      const chainCall = callOf(call);
+    ask: async (question) => {
+      const call = callOf(question);
       const startMs = performance.now();
-      const { result, text, cacheStatus } = await ask(service.url, chainCall);
+      const { result, text, cacheStatus } = await ask(service.url, call);
       const endMs = performance.now();
-      answers.push({ call, startMs, endMs, result, text, cacheStatus });
+      answers.push({ question, startMs, endMs, result, text, cacheStatus });
       count++;
       const tookMs = Math.round(endMs - startMs);
       if (tookMs > slowest.tookMs) {
-        slowest = { method: chainCall.method, tookMs };
+        slowest = { method: call.method, tookMs };
       }
       if (cacheStatus.startsWith("forebay; hit")) {
         hits++;
@@ -132,15 +132,15 @@ export const recordReplica = (service: Service): RecordedReplica => {
         if (isAboveHead || (given !== undefined && expected.includes(given))) {
           return [];
         }
-        const { method, params } = callOf(call);
+        const { method, params } = callOf(question);
         const tookMs = Math.round(answer.endMs - answer.startMs);
-        const heads = during.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
-        return [{ call: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
+        const heads = held.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
+        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
       });
       answers = [];
       // Requests in flight began in views of the last seconds.
-      const retainedFromMs = performance.now() - RETAINED_MS;
-      views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= retainedFromMs);
+      const keptFromMs = performance.now() - KEPT_MS;
+      views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= keptFromMs);
       return untrue;
     },
   };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BlockTruth, createBlockTruth, READ_KINDS, type ViewCall } from "../clients/blockTruth.ts";
+import { type BlockTruth, createBlockTruth, READ_KINDS, type ViewQuestion } from "../clients/blockTruth.ts";
 import { settled } from "../clients/settled.ts";
 import { type ForkingNode, startForkingNodes } from "../fakes/forkingNode.ts";
 import { type Lie, type LyingNode, startLyingNode } from "../fakes/lyingNode.ts";
@@ -19,7 +19,7 @@ export interface ReorgRun {
   run(steps: Iterable<ReorgStep>): Promise<readonly Untrue[]>;
 }
 
-const CLIENTS_A_REPLICA = 6;
+const ASKERS_A_REPLICA = 6;
 /** Interval at which the third node changes its fault; sometimes it has none. */
 const LIE_MS = 700;
 const BLOCK_MS = 250;
@@ -37,9 +37,9 @@ export const createRandom = (seed: number) => {
   };
 };
 
-const createCalls = (truth: BlockTruth, random: (below: number) => number) => {
+const createQuestions = (truth: BlockTruth, random: (below: number) => number) => {
   const depth = (): bigint => BigInt(random(MAX_DEPTH));
-  return ({ latest }: RecordedReplica): ViewCall => {
+  return ({ latest }: RecordedReplica): ViewQuestion => {
     const number = latest.number - depth();
     const hash = truth.transactions[random(truth.transactions.length)];
     switch (random(10)) {
@@ -68,7 +68,7 @@ const createCalls = (truth: BlockTruth, random: (below: number) => number) => {
 };
 
 /** Starts a third node in front of an honest one. It has one fault after the other. */
-const startFaultyNode = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
+const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
   const liar = await startLyingNode(t, target);
   const random = createRandom(seed);
   const timer = setInterval(() => {
@@ -89,16 +89,12 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
     [one, other],
     [other, one],
   ];
-  const faultyNodes = lies.length === 0 ? [] : [(await startFaultyNode(t, other.url, lies, seed)).url];
+  const liars = lies.length === 0 ? [] : [(await startLiar(t, other.url, lies, seed)).url];
   const replicas = await Promise.all(
     orders.map(async (nodes) => {
       const honest = nodes.map(({ url }) => url);
       const service = await createService(
-        {
-          nodes: [...honest, ...faultyNodes].map((url) => ({ url })),
-          blockTimeMs: BLOCK_MS,
-          pending: { mode: "node" },
-        },
+        { nodes: [...honest, ...liars].map((url) => ({ url })), blockTimeMs: BLOCK_MS, pending: { mode: "node" } },
         { cache: { redis: redis.url } },
       );
       t.after(() => service.close());
@@ -107,7 +103,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
     }),
   );
   const random = createRandom(seed);
-  const nextCall = createCalls(truth, random);
+  const nextQuestion = createQuestions(truth, random);
   let variant = 0;
 
   const mine = async (node: ForkingNode): Promise<void> => {
@@ -165,12 +161,12 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
     replicas,
     run: async (steps) => {
       const ending = new AbortController();
-      const client = async (replica: RecordedReplica): Promise<void> => {
+      const asker = async (replica: RecordedReplica): Promise<void> => {
         while (!ending.signal.aborted) {
-          await replica.ask(nextCall(replica));
+          await replica.ask(nextQuestion(replica));
         }
       };
-      const clients = replicas.flatMap((replica) => Array.from({ length: CLIENTS_A_REPLICA }, () => client(replica)));
+      const askers = replicas.flatMap((replica) => Array.from({ length: ASKERS_A_REPLICA }, () => asker(replica)));
       const untrue: Untrue[] = [];
       try {
         for (const step of steps) {
@@ -182,7 +178,7 @@ export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Li
         }
       } finally {
         ending.abort();
-        await Promise.all(clients);
+        await Promise.all(askers);
       }
       for (const replica of replicas) {
         untrue.push(...replica.check(truth));
