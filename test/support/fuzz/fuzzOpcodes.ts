@@ -39,23 +39,5 @@ export const ADDRESS_OPCODES: readonly FuzzOpcode[] = [
   ...opcodes("constantinople", 1, 1, [0x3f]),
 ];
 
-/** The other opcodes that a program may contain, by the fork that brought them. */
-const OTHER: readonly (readonly [EthereumFork, readonly number[]])[] = [
-  ["chainstart", [0x00, 0x20, 0x37, 0x39, 0x3c, 0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x5b]],
-  ["chainstart", Array.from({ length: 64 }, (_, at) => 0x60 + at)],
-  ["chainstart", [0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xf0, 0xf1, 0xf2, 0xf3, 0xff]],
-  ["homestead", [0xf4]],
-  ["byzantium", [0x3e, 0xfa, 0xfd]],
-  ["constantinople", [0xf5]],
-  ["cancun", [0x5c, 0x5d, 0x5e]],
-];
-
 export const isSince = (fork: EthereumFork, since: EthereumFork): boolean =>
   ETHEREUM_FORKS.indexOf(fork) >= ETHEREUM_FORKS.indexOf(since);
-
-/** Returns all opcodes of a fork. */
-export const opcodesOf = (fork: EthereumFork): ReadonlySet<number> =>
-  new Set([
-    ...[...WORD_OPCODES, ...ADDRESS_OPCODES].filter(({ since }) => isSince(fork, since)).map(({ code }) => code),
-    ...OTHER.filter(([since]) => isSince(fork, since)).flatMap(([, codes]) => codes),
-  ]);

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { bls12_381 } from "@noble/curves/bls12-381.js";
+import { p256 } from "@noble/curves/nist.js";
 import { parseData } from "../../../src/ethereum/hex.ts";
 import { concatBytes } from "../../../src/ethereum/rlp.ts";
 import type { EthereumFork } from "../../../src/ethereum/rules.ts";
@@ -44,6 +46,26 @@ const INFINITY = Uint8Array.from([0xc0, ...zeros(47)]);
 const versionedHash = Uint8Array.from([1, ...createHash("sha256").update(INFINITY).digest().subarray(1)]);
 const POINT_EVALUATION = concatBytes([versionedHash, word(5), word(0), INFINITY, INFINITY]);
 
+/** The generators of BLS12-381 (EIP-2537): coordinates of 64 bytes. */
+const coordinate = (value: bigint): Uint8Array => parseData(`0x${value.toString(16).padStart(128, "0")}`);
+const blsG1 = (point: typeof bls12_381.G1.Point.BASE): Uint8Array => {
+  const { x, y } = point.toAffine();
+  return concatBytes([coordinate(x), coordinate(y)]);
+};
+const blsG2 = (point: typeof bls12_381.G2.Point.BASE): Uint8Array => {
+  const { x, y } = point.toAffine();
+  return concatBytes([x.c0, x.c1, y.c0, y.c1].map(coordinate));
+};
+const [P, Q] = [bls12_381.G1.Point.BASE, bls12_381.G2.Point.BASE];
+const [P1, P2, Q1] = [blsG1(P), blsG1(P.negate()), blsG2(Q)];
+
+/** Hash, r, s and public key of a signature that P256VERIFY accepts. */
+const p256Signed = (): Uint8Array => {
+  const [secret, digest] = [word(5), SIGNED.subarray(0, 32)];
+  const signature = p256.sign(digest, secret, { prehash: false, lowS: false });
+  return concatBytes([digest, signature, p256.getPublicKey(secret, false).subarray(1)]);
+};
+
 const input = (since: EthereumFork, address: number, bytes: Uint8Array): PrecompileInput => ({
   address: BigInt(address),
   input: bytes,
@@ -71,12 +93,16 @@ export const PRECOMPILE_INPUTS: readonly PrecompileInput[] = [
   input("cancun", 10, POINT_EVALUATION),
   input("cancun", 10, POINT_EVALUATION.subarray(0, 191)),
   input("prague", 11, zeros(256)),
-  input("prague", 12, zeros(160)),
-  input("prague", 13, zeros(512)),
-  input("prague", 14, zeros(288)),
-  input("prague", 15, zeros(384)),
-  input("prague", 16, zeros(64)),
-  input("prague", 17, zeros(128)),
-  input("osaka", 256, SIGNED),
+  input("prague", 11, concatBytes([P1, P1])),
+  input("prague", 11, concatBytes([P1, P1.toReversed()])),
+  input("prague", 12, concatBytes([P1, word(3)])),
+  input("prague", 12, concatBytes([P1, word(3), P2, word(FIELD)])),
+  input("prague", 13, concatBytes([Q1, Q1])),
+  input("prague", 14, concatBytes([Q1, word(5)])),
+  input("prague", 15, concatBytes([P1, Q1, P2, Q1])),
+  input("prague", 15, concatBytes([P1, Q1])),
+  input("prague", 16, coordinate(FIELD)),
+  input("prague", 17, concatBytes([coordinate(FIELD), coordinate(7n)])),
+  input("osaka", 256, p256Signed()),
   input("osaka", 256, concatBytes([SIGNED, word(7)])),
 ];

@@ -15,6 +15,8 @@ export interface ProgramOptions {
 
 const MAX_STATEMENTS = 14;
 const MAX_DEPTH = 2;
+const MAX_PUSH = 32;
+const MAX_DUP = 16;
 const WORDS = [0n, 1n, 2n, 31n, 32n, 255n, 256n, 1n << 64n, 1n << 128n, 1n << 255n, (1n << 256n) - 1n];
 /** Memory stays small most of the time: a huge offset only ends the frame. */
 const OFFSETS = [0n, 0n, 1n, 31n, 32n, 64n, 96n, 1_000n];
@@ -48,8 +50,12 @@ class Program {
 
   build(): Uint8Array {
     const count = 1 + Math.floor(this.random() * MAX_STATEMENTS);
-    for (let at = 0; at < count; at++) {
-      pick(this.random, STATEMENTS)(this);
+    return this.buildOf(Array.from({ length: count }, () => pick(this.random, STATEMENTS)));
+  }
+
+  buildOf(statements: readonly Statement[]): Uint8Array {
+    for (const statement of statements) {
+      statement(this);
     }
     this.#end();
     return this.code.bytes();
@@ -130,10 +136,10 @@ class Program {
       this.code.push(pick(this.random, LENGTHS));
       this.code.push(pick(this.random, OFFSETS));
       this.code.op(roll > 0.68 && this.has("byzantium") ? 0xfd : 0xf3);
-    } else if (roll < 0.8) {
+    } else if (roll < 0.83) {
       this.address();
       this.code.op(0xff);
-    } else if (roll < 0.82) {
+    } else if (roll < 0.85) {
       this.code.op(pick(this.random, [0xfe, 0x0c, 0x21, 0xb0, 0xef]));
     }
   }
@@ -277,9 +283,12 @@ const create: Statement = (program) => {
   program.code.op(0x50);
 };
 
-/** PUSH, DUP and SWAP of every size. */
+/** PUSH, DUP and SWAP of a random size. */
 const stack: Statement = (program) => {
-  const size = 1 + Math.floor(program.random() * 16);
+  stackOf(program, 1 + Math.floor(program.random() * MAX_DUP));
+};
+
+const stackOf = (program: Program, size: number): void => {
   for (let at = 0; at <= size; at++) {
     program.code.push(BigInt(at), 1 + Math.floor(program.random() * 32));
   }
@@ -310,10 +319,31 @@ const soup: Statement = (program) => {
   }
 };
 
+/** Every opcode on words once, and every size of PUSH, DUP and SWAP. */
+const survey: Statement = (program) => {
+  for (const { code, inputs } of WORD_OPCODES.filter(({ since }) => program.has(since))) {
+    for (let at = 0; at < inputs; at++) {
+      program.word(MAX_DEPTH);
+    }
+    program.code.op(code);
+    program.use();
+  }
+  for (let size = 1; size <= MAX_PUSH; size++) {
+    program.code.push(1n, size);
+    program.code.op(0x50);
+  }
+  for (let size = 1; size <= MAX_DUP; size++) {
+    stackOf(program, size);
+  }
+};
+
 const STATEMENTS: readonly Statement[] = [
   ...[wordResult, wordResult, addressResult, load, load, store, store, copy, log, call, call],
   ...[precompile, create, stack, jump, soup],
 ];
+
+/** Returns the code of a program that executes all opcodes on words. */
+export const surveyProgram = (options: ProgramOptions): Uint8Array => new Program(options, 0).buildOf([survey]);
 
 /** Returns the code of a random program. */
 export const randomProgram = (options: ProgramOptions): Uint8Array => new Program(options, 0).build();

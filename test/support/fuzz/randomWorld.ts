@@ -10,7 +10,7 @@ import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts"
 import { pick } from "../builders/randomValues.ts";
 import type { PlainAccount, PlainState } from "../builders/stateRoot.ts";
 import { isSince } from "./fuzzOpcodes.ts";
-import { randomProgram } from "./randomProgram.ts";
+import { randomProgram, surveyProgram } from "./randomProgram.ts";
 
 /** One random case: a state, a block, and transactions that run on it in order. */
 export interface FuzzCase {
@@ -29,6 +29,8 @@ const CHAIN_ID = 1n;
 const BASE_FEE = 7n;
 const MAX_GAS = 2_000_000;
 const MAGIC = 0x05;
+/** Contracts that execute all opcodes on words. */
+const SURVEY_SHARE = 0.1;
 const NOTHING = new Uint8Array(0);
 const EMPTY: ReadonlyMap<Hash, Uint8Array> = new Map();
 
@@ -43,6 +45,9 @@ const ACCOUNTS = KEYS.map((key): Address => {
   const point = secp256k1.publicKeyCreate(key, false).subarray(1);
   return formatData(keccak256(point).subarray(12));
 });
+
+/** The account that delegates to code from Prague on, if any does (EIP-7702). */
+const [, DELEGATING = addressOf(ABSENT)] = ACCOUNTS;
 
 const account = (fields: Partial<PlainAccount>): PlainAccount => {
   const code = fields.code ?? NOTHING;
@@ -80,15 +85,15 @@ const randomState = (random: () => number, fork: EthereumFork): PlainState => {
   }
   for (let at = 0; at < CONTRACTS; at++) {
     const slots = SLOTS.filter(() => random() < 0.5).map((slot) => [slotOf(slot), numberBytes(1n + slot)] as const);
-    const code = randomProgram({ random, fork, addresses, slots: SLOTS });
+    const create = random() < SURVEY_SHARE ? surveyProgram : randomProgram;
+    const code = create({ random, fork, addresses, slots: SLOTS });
     const fields = { nonce: 1n, balance: random() < 0.5 ? 0n : 1_000n, code, storage: new Map(slots) };
     state.set(addressOf(contractAt(at)), account(fields));
   }
-  if (isSince(fork, "prague") && random() < 0.3) {
-    const [, delegating = addressOf(ABSENT)] = ACCOUNTS;
+  if (isSince(fork, "prague") && random() < 0.6) {
     const target = parseData(addressOf(pick(random, addresses)));
     const code = concatBytes([Uint8Array.of(0xef, 0x01, 0x00), target]);
-    state.set(delegating, account({ nonce: 1n, balance: ETHER, code }));
+    state.set(DELEGATING, account({ nonce: 1n, balance: ETHER, code }));
   }
   return state;
 };
@@ -113,12 +118,20 @@ const typesOf = (fork: EthereumFork): readonly number[] => [
   ...(isSince(fork, "prague") ? [4] : []),
 ];
 
+const randomTarget = (random: () => number): Address => {
+  const roll = random();
+  if (roll < 0.8) {
+    return addressOf(contractAt(Math.floor(random() * CONTRACTS)));
+  }
+  return roll < 0.9 ? DELEGATING : addressOf(pick(random, addresses));
+};
+
 /** A transaction. Its nonce is not checked. */
 const randomTransaction = (random: () => number, fork: EthereumFork): TransactionMessage => {
   const type = pick(random, typesOf(fork));
   const options = { random, fork, addresses, slots: SLOTS };
   const isCreation = type < 3 && random() < 0.15;
-  const to = addressOf(random() < 0.85 ? contractAt(Math.floor(random() * CONTRACTS)) : pick(random, addresses));
+  const to = randomTarget(random);
   const bytes = Uint8Array.from({ length: Math.floor(random() * 100) }, () => Math.floor(random() * 256));
   const price = BASE_FEE + BigInt(Math.floor(random() * 3));
   return {
