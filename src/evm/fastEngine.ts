@@ -88,8 +88,7 @@ export class FastEngine implements Engine {
     if (raw === undefined || this.rules.op === undefined) {
       return 0n;
     }
-    const fees = opChainFees(this.rules, l1AttributesOf(state), raw);
-    return fees.fixed + fees.perGas(gas);
+    return opChainFees(this.rules, l1AttributesOf(state), raw, gas);
   }
 
   #run({ state, block }: TransactionContext, request: FastRequest, name: "transact" | "system_call"): ModuleResult {
