@@ -3,9 +3,9 @@ import { keccak256 } from "../ethereum/keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber, numberBytes } from "../ethereum/rlp.ts";
 import type { Authorization } from "../ethereum/transaction.ts";
 import { recoverAddress } from "./recoverAddress.ts";
+import { MAX_NONCE } from "./transactionChecks.ts";
 
 const MAGIC = Uint8Array.of(0x05);
-const MAX_NONCE = 2n ** 64n - 1n;
 /** Half of the order of secp256k1, the largest valid `s` (EIP-2). */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 

@@ -14,10 +14,9 @@ import { FastState } from "./fastState.ts";
 import { NONCE_OVERFLOW } from "./haltText.ts";
 import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
 import type { RejectedInput } from "./precompileFault.ts";
-import { SYSTEM } from "./systemCalls.ts";
+import { SYSTEM, SYSTEM_GAS } from "./systemCalls.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
-const SYSTEM_GAS = 30_000_000n;
 const NOTHING = new Uint8Array(0);
 
 /** Executes with revm in WebAssembly. */
