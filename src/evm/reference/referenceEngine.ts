@@ -5,7 +5,7 @@ import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
 import type { Rules } from "../../ethereum/rules.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checkTransaction.ts";
-import { customCrypto } from "../crypto.ts";
+import { libraryCrypto } from "../crypto.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
 import { formatHalt } from "../exceptionalHalt.ts";
 import type { ExecutionState } from "../executionState.ts";
@@ -30,9 +30,8 @@ export class ReferenceEngine implements Engine {
 
   constructor(rules: Rules) {
     this.rules = rules;
-    const { keccak256, kzg } = customCrypto;
     const chain = { ...Mainnet, chainId: Number(rules.chainId) };
-    this.#common = new Common({ chain, hardfork: rules.fork, customCrypto: { keccak256, kzg } });
+    this.#common = new Common({ chain, hardfork: rules.fork, customCrypto: libraryCrypto });
     this.#vm = new LibraryVm(this.#common);
     this.precompiles = [...getActivePrecompiles(this.#common).keys()].map((key): Address => `0x${key}`);
   }
