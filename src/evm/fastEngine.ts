@@ -9,7 +9,7 @@ import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
-import { type FastRules, fastRulesOf, isEipActive } from "./fastRules.ts";
+import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
 import { FastState } from "./fastState.ts";
 import { NONCE_OVERFLOW } from "./haltText.ts";
 import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
@@ -24,18 +24,16 @@ const NOTHING = new Uint8Array(0);
 export class FastEngine implements Engine {
   readonly rules: Rules;
   readonly precompiles: readonly Address[];
+  readonly isActive: (eip: number) => boolean;
   readonly #rules: FastRules;
   readonly #instances: FastInstances;
 
   constructor(rules: Rules, instances: FastInstances) {
     this.rules = rules;
+    this.isActive = eipsOf(rules);
     this.#rules = fastRulesOf(rules);
     this.#instances = instances;
     this.precompiles = instances.precompilesOf(this.#rules);
-  }
-
-  isActive(eip: number): boolean {
-    return isEipActive(this.rules, eip);
   }
 
   createState(reader: StateReader): ExecutionState {

@@ -123,7 +123,7 @@ impl Machine {
     fn run_first(&mut self) -> InterpreterAction {
         let Evm { ctx, instruction, frame_stack, .. } = &mut self.evm;
         let interpreter = &mut frame_stack.get().interpreter;
-        let (mut stack_length, mut gas_left) = (0, 0);
+        let (mut stack_length, mut gas_left);
         #[cfg(feature = "ethereum")]
         {
             use crate::revm::handler::instructions::InstructionProvider;
@@ -140,13 +140,18 @@ impl Machine {
         #[cfg(feature = "optimism")]
         {
             use crate::revm::handler::instructions::InstructionProvider;
-            while interpreter.bytecode.is_not_end() {
+            loop {
                 (stack_length, gas_left) = (interpreter.stack.len(), interpreter.gas.remaining());
                 interpreter.step(instruction.instruction_table(), ctx);
+                if interpreter.bytecode.is_end() {
+                    break;
+                }
             }
         }
         let action = interpreter.take_next_action();
-        if let InterpreterAction::Return(result) = &action {
+        if let InterpreterAction::Return(result) = &action
+            && !result.result.is_ok_or_revert()
+        {
             let words = unsafe { core::slice::from_raw_parts(interpreter.stack.data().as_ptr(), stack_length) };
             let code = interpreter.bytecode.bytecode_slice();
             self.last_step = Some(LastStep {
