@@ -6,7 +6,7 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json pack.ts README.md CHANGELOG.md LICENSE ./
 COPY src ./src
 RUN npm run pack
-# What runs: the versions of the lock file, without tools and without the repository's own runtime.
+# Runtime packages: the versions of the lock file, without development tools and without the repository's own runtime.
 RUN npm ci --ignore-scripts --omit=dev --omit=optional
 
 FROM node:26-slim
@@ -17,11 +17,11 @@ ENV NODE_ENV=production \
 COPY --from=build /build/dist/package.json ./
 COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/dist/lib ./lib
-# Loads every module once, so that a container starts from compiled code. As the user who runs it: the cache is kept by uid.
+# Loads every module once, so that a container starts from compiled code. Run it as the final user: the cache depends on the uid.
 RUN install -d -o node .compile-cache
 USER node
 RUN node lib/cli/bin.js --version
 EXPOSE 8545 9545
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.FOREBAY_OPS_PORT ?? 9545}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# No shell in between: SIGTERM reaches forebay itself, which drains and exits 0.
+# Exec form without a shell: forebay gets SIGTERM, drains and exits with 0.
 ENTRYPOINT ["node", "/app/lib/cli/bin.js"]

@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL(".", import.meta.url));
 const DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 const MODULES = ["ethereum.wasm", "optimism.wasm", "NOTICE"].map((name) => join("evm/wasm", name));
 
-/** What the published manifest keeps. The repository's own runtime (optionalDependencies) and tools stay behind: unknown keys are dropped. */
+/** Members of the published manifest. All others are removed: the runtime of the repository (optionalDependencies), and tools. */
 const manifest = z.object({
   name: z.string(),
   version: z.string(),
@@ -20,7 +20,7 @@ const manifest = z.object({
   dependencies: z.record(z.string(), z.string()),
 });
 
-/** Builds what users install into `folder`: JavaScript in lib/, a manifest, and the tarball of both. Returns the tarball's path. */
+/** Builds the package in `folder`: JavaScript in lib/, a manifest, and the tarball of both. Returns the path of the tarball. */
 export const pack = (folder: string): string => {
   rmSync(folder, { recursive: true, force: true });
   const compiler = join(ROOT, "node_modules/.bin/tsc");

@@ -6,6 +6,12 @@ const POOL: Readonly<Record<RetryRule["pool"], string>> = {
   otherNode: "other nodes",
   sameNodeLater: "other nodes, then the best one again",
 };
+const LOGS: Readonly<Record<RetryRule["logs"], string>> = {
+  never: "-",
+  otherNode: "other nodes",
+  nextRound: "other nodes, then all again",
+  split: "smaller ranges, or other nodes",
+};
 const VIEW: Readonly<Record<RetryRule["view"], string>> = {
   never: "-",
   newView: "in a new view",
@@ -15,20 +21,21 @@ const VIEW: Readonly<Record<RetryRule["view"], string>> = {
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** The longest total of all delays of each policy, in milliseconds. A policy's total contains those of the policies in it. */
-export const longestWaitsMs = (attempts: number): { node: number; pool: number; view: number } => {
+export const longestWaitsMs = (attempts: number): { node: number; pool: number; logs: number; view: number } => {
   const node = sum(RETRY_LIMITS.node.delaysMs);
   const backOffs = Array.from({ length: attempts - 1 }, (_, index) => RETRY_LIMITS.pool.firstDelayMs * 2 ** index);
   const pool = attempts * node + sum(backOffs);
+  const logs = sum(RETRY_LIMITS.logs.delaysMs);
   const { maxViews, delaysMs, maxRefreshMs } = RETRY_LIMITS.view;
   // Each round but the last ends with a new view or with a delay.
   const rounds = maxViews + delaysMs.length;
-  return { node, pool, view: rounds * (pool + maxRefreshMs) + sum(delaysMs) };
+  return { node, pool, logs, view: rounds * (Math.max(pool, logs) + maxRefreshMs) + sum(delaysMs) };
 };
 
 const list = (delaysMs: readonly number[]): string => `${delaysMs.slice(0, -1).join(", ")} and ${delaysMs.at(-1)} ms`;
 
 const formatLimits = (): string[] => {
-  const { node, pool, view } = RETRY_LIMITS;
+  const { node, pool, logs, view } = RETRY_LIMITS;
   const attempts = pool.defaultAttempts;
   const waits = longestWaitsMs(attempts);
   const rounds = view.maxViews + view.delaysMs.length;
@@ -37,6 +44,7 @@ const formatLimits = (): string[] => {
     "|---|---|---|---|",
     `| node | ${node.delaysMs.length} retries on one node | ${list(node.delaysMs)} | ${waits.node} ms |`,
     `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms |`,
+    `| logs | ${logs.delaysMs.length} more rounds over the nodes, for each fetch range | ${list(logs.delaysMs)} | ${waits.logs} ms |`,
     `| view | ${view.maxViews} views, and ${view.delaysMs.length} retries after a delay | up to ${view.maxRefreshMs} ms to refresh heads; ${list(view.delaysMs)} | ${rounds} × (${waits.pool} + ${view.maxRefreshMs}) + ${sum(view.delaysMs)} = ${waits.view} ms |`,
   ];
 };
@@ -46,10 +54,10 @@ export const formatRetriesTable = (): string =>
   [
     ...formatLimits(),
     "",
-    "| Cause | Meaning | Node | Pool | View |",
-    "|---|---|---|---|---|",
+    "| Cause | Meaning | Node | Pool | Logs | View |",
+    "|---|---|---|---|---|---|",
     ...Object.entries(RETRY_RULES).map(
-      ([cause, { meaning, node, pool, view }]) =>
-        `| \`${cause}\` | ${meaning} | ${NODE[node]} | ${POOL[pool]} | ${VIEW[view]} |`,
+      ([cause, { meaning, node, pool, logs, view }]) =>
+        `| \`${cause}\` | ${meaning} | ${NODE[node]} | ${POOL[pool]} | ${LOGS[logs]} | ${VIEW[view]} |`,
     ),
   ].join("\n");

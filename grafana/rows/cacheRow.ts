@@ -11,7 +11,7 @@ export const cacheRow: Row = {
   panels: [
     {
       title: "Hit ratio by class",
-      description: "Share of look-ups that no node was asked for. Look-ups that were told to bypass are left out.",
+      description: "Share of look-ups without a request to a node. Look-ups that bypass the cache are excluded.",
       unit: "percentunit",
       queries: [
         { expr: hitRatio("class"), legend: "{{class}}" },
@@ -20,14 +20,15 @@ export const cacheRow: Row = {
     },
     {
       title: "Look-ups by outcome",
-      description: "memory and redis are hits, absent is a null that is still true, miss asked a node.",
+      description: "memory and redis are hits, absent is a cached null, miss is a request to a node.",
       unit: "ops",
       stacked: true,
       queries: [rates("cache_lookups_total", CHAIN, "outcome")],
     },
     {
-      title: "Kept and evicted",
-      description: "Answers kept by class, and entries dropped to make room: steady evictions call for more memory.",
+      title: "Stored and evicted",
+      description:
+        "Responses cached by class, and entries evicted for room. If evictions do not end, increase the memory cache.",
       unit: "ops",
       queries: [
         rates("cache_stored_total", CHAIN, "class"),
@@ -36,7 +37,7 @@ export const cacheRow: Row = {
     },
     {
       title: "Memory cache",
-      description: "Bytes held by each process.",
+      description: "Bytes in the memory cache of each process.",
       unit: "bytes",
       queries: [value("sum", "cache_bytes", INSTANCE, "instance")],
     },
@@ -49,13 +50,13 @@ export const cacheRow: Row = {
     {
       title: "Age at hit",
       description:
-        "How old an entry was when it was served: short ages come from clients at the head, long ones from history.",
+        "Age of entries when they were served. Reads near the head have low ages, reads of old blocks high ages.",
       unit: "s",
       queries: [0.5, 0.9].map((share) => quantile(share, "cache_hit_age_seconds", INSTANCE)),
     },
     {
       title: "Redis",
-      description: "1 while Redis answers in time. Errors by reason: each was a miss, none failed a request.",
+      description: "1 while Redis answers in time. Errors by reason: each one is a cache miss, and no request fails.",
       unit: "short",
       queries: [
         named("{{instance}} up", value("min", "redis_up", INSTANCE, "instance")),
@@ -64,7 +65,7 @@ export const cacheRow: Row = {
     },
     {
       title: "Redis latency, 99th percentile",
-      description: "By operation. It ends at the deadline of Redis (50 ms unless set).",
+      description: "By operation. The deadline of Redis limits it (50 ms by default).",
       unit: "s",
       queries: [quantile(0.99, "redis_seconds", INSTANCE, "operation")],
     },

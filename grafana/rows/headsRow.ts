@@ -6,20 +6,19 @@ export const headsRow: Row = {
   panels: [
     {
       title: "Served heads",
-      description: "Block number by tag. Replicas may differ by a block, never by more for long.",
+      description: "Block number by tag. Replicas may differ by one block; a larger difference must be short.",
       unit: "none",
       queries: [named("{{chain}} {{tag}}", value("max", "head", CHAIN, "chain", "tag"))],
     },
     {
       title: "Age of the head",
-      description: "Seconds since the served head's own timestamp.",
+      description: "Seconds since the timestamp of the served head.",
       unit: "s",
       queries: [value("max", "head_age_seconds", CHAIN, "chain", "instance")],
     },
     {
-      title: "Chains that are served",
-      description:
-        "1 while the chain is known and one of its nodes can be asked. 0: /readyz on the ops port names the reason.",
+      title: "Served chains",
+      description: "1 while the chain is known and has a usable node. 0: /readyz on the ops port names the reason.",
       unit: "none",
       queries: [value("min", "chain_serving", CHAIN, "chain", "instance")],
     },

@@ -6,7 +6,7 @@ export const logsRow: Row = {
   panels: [
     {
       title: "Spans",
-      description: "Ranges asked from nodes by outcome, and ranges that were halved by what was halved.",
+      description: "Ranges requested from nodes by outcome, and halved ranges by dimension.",
       unit: "ops",
       queries: [
         rates("log_spans_total", CHAIN, "outcome"),
@@ -15,20 +15,20 @@ export const logsRow: Row = {
     },
     {
       title: "Segments by source",
-      description: "Segments of 128 blocks by where they came from.",
+      description: "Segments of 128 blocks by source.",
       unit: "ops",
       stacked: true,
       queries: [rates("log_segments_total", CHAIN, "source")],
     },
     {
       title: "Range of a query",
-      description: "Blocks that one eth_getLogs asked for.",
+      description: "Blocks in the range of one eth_getLogs.",
       unit: "short",
       queries: [0.5, 0.95, 0.99].map((share) => quantile(share, "log_range_blocks", CHAIN)),
     },
     {
       title: "Learned range limit",
-      description: "Blocks that a node allows in one query, learned from its errors; 0 for none.",
+      description: "Blocks that a node allows in one query, learned from its errors; 0 for no limit.",
       unit: "short",
       queries: [value("min", "upstream_span_limit_blocks", NODE, "chain", "node")],
     },

@@ -6,19 +6,20 @@ export const pendingRow: Row = {
   panels: [
     {
       title: "Feed messages by decision",
-      description: "next and first are good; gaps, duplicates and faults are told by name.",
+      description: "next and firstOfNextBlock extend the view. Other decisions name duplicates, gaps and faults.",
       unit: "cps",
       queries: [rates("feed_messages_total", CHAIN, "decision")],
     },
     {
       title: "Age of the feed",
-      description: "Time since the last good message. Past the larger of three block times and 2 s it is stale.",
+      description:
+        "Time since the last valid message. The feed is stale after three block times, and after 2 s or more.",
       unit: "s",
       queries: [value("max", "feed_age_seconds", CHAIN, "chain", "instance")],
     },
     {
       title: "Feed connections",
-      description: "Open connections, and gaps and connections made again a second.",
+      description: "Open connections; gaps and reconnections a second.",
       unit: "short",
       queries: [
         named("{{chain}} open", value("min", "feed_connected", CHAIN, "chain")),
@@ -28,30 +29,31 @@ export const pendingRow: Row = {
     },
     {
       title: "Lead over the sealed head",
-      description: "Pending block's number minus the served head: 1 in good order.",
+      description: "Number of the pending block minus that of the served head. Normally 1.",
       unit: "short",
       queries: [value("max", "feed_lead_blocks", CHAIN, "chain")],
     },
     {
       title: "Answers at pending by mode",
-      description: "live and native are good. stale or unverified answers come from a node.",
+      description:
+        "live and native responses are from the view. In the modes stale, unverified and node, a node answers state reads.",
       unit: "reqps",
       stacked: true,
       queries: [rates("pending_answers_total", CHAIN, "mode")],
     },
     {
-      title: "Mismatches, unverified views and vanished transactions",
+      title: "Mismatches, unverified views and dropped transactions",
       description:
-        "What was computed here and differed, turns to unverified views, pre-confirmed transactions that no block holds.",
+        "Computed values that differ from the feed or the block, changes to unverified views, transactions that were not sealed.",
       unit: "ops",
       queries: [
         rates("pending_mismatches_total", CHAIN, "what"),
         named("unverified: {{cause}}", rates("pending_unverified_total", CHAIN, "cause")),
-        named("vanished", rates("pending_vanished_total", CHAIN)),
+        named("dropped", rates("pending_vanished_total", CHAIN)),
       ],
     },
     {
-      title: "Executing a flashblock",
+      title: "Execution time of a flashblock",
       description: "A message that takes longer than a block time is published unverified.",
       unit: "s",
       queries: [0.5, 0.99].map((share) => quantile(share, "pending_execute_seconds", CHAIN)),

@@ -6,7 +6,7 @@ export const processRow: Row = {
   panels: [
     {
       title: "Event loop delay",
-      description: "99th percentile since the last scrape. Above 50 ms something computes where it should not.",
+      description: "99th percentile since the last scrape. Above 50 ms, a computation blocks the event loop.",
       unit: "s",
       queries: [value("max", "event_loop_delay_seconds", INSTANCE, "instance")],
     },
@@ -18,7 +18,7 @@ export const processRow: Row = {
     },
     {
       title: "Reloads",
-      description: "Configuration reloads by outcome. One that is refused leaves the old configuration in force.",
+      description: "Configuration reloads by outcome. After a rejected reload, the old configuration stays active.",
       unit: "short",
       queries: [
         {

@@ -6,33 +6,33 @@ export const requestsRow: Row = {
   panels: [
     {
       title: "Calls by method",
-      description: "Calls a second as clients send them; a batch counts each of its items. Unknown methods are other.",
+      description: "Calls a second from clients. Each item of a batch counts. Unknown methods are other.",
       unit: "reqps",
       stacked: true,
       queries: [rates("requests_total", CHAIN, "method")],
     },
     {
       title: "Calls by outcome",
-      description: "What clients received. Anything but ok that grows is worth a look at the Upstream row.",
+      description: "Results that clients received. If one other than ok grows, check the Upstream row.",
       unit: "reqps",
       stacked: true,
       queries: [rates("requests_total", CHAIN, "outcome")],
     },
     {
       title: "Latency",
-      description: "From call to answer, all methods together.",
+      description: "Duration of a call, over all methods.",
       unit: "s",
       queries: [0.5, 0.95, 0.99].map((share) => quantile(share, "request_seconds", CHAIN)),
     },
     {
       title: "Latency by method, 99th percentile",
-      description: "Which method is slow. Wide log queries and simulations are expected at the top.",
+      description: "Duration of a call by method. Wide log queries and simulations are normally the slowest.",
       unit: "s",
       queries: [quantile(0.99, "request_seconds", CHAIN, "method")],
     },
     {
       title: "HTTP",
-      description: "Responses a second by status, and requests that are being answered now.",
+      description: "Responses a second by status, and requests in flight.",
       unit: "short",
       queries: [
         rates("http_responses_total", INSTANCE, "status"),
@@ -51,7 +51,7 @@ export const requestsRow: Row = {
     {
       title: "Refused",
       description:
-        "Calls refused before they were answered, and rate limits that failed open because their store was gone.",
+        "Calls rejected by access control, and rate limits that were not applied because their store failed.",
       unit: "cps",
       queries: [rates("access_refused_total", INSTANCE, "reason"), rates("limiter_failures_total", INSTANCE)],
     },

@@ -6,7 +6,7 @@ export const simulationRow: Row = {
   panels: [
     {
       title: "Runs by kind and outcome",
-      description: "Runs in a worker, and those that their deadline ended.",
+      description: "Runs in a worker, and runs that ended at their deadline.",
       unit: "ops",
       queries: [
         rates("simulate_runs_total", CHAIN, "kind", "outcome"),
@@ -15,7 +15,7 @@ export const simulationRow: Row = {
     },
     {
       title: "Duration, 95th percentile",
-      description: "By kind of run; waiting for state is in it.",
+      description: "By kind of run, including the wait for state.",
       unit: "s",
       queries: [quantile(0.95, "simulate_seconds", CHAIN, "kind")],
     },
@@ -29,17 +29,23 @@ export const simulationRow: Row = {
       ],
     },
     {
+      title: "Engines compared",
+      description: "Runs that both engines executed. After a difference, nodes execute the codes that ran.",
+      unit: "ops",
+      queries: [rates("simulate_compared_total", CHAIN, "outcome")],
+    },
+    {
       title: "Rules unknown",
-      description: "1: a fork is active that this version cannot execute, and nodes execute.",
+      description: "1: a fork is active that this version cannot execute, so that nodes execute calls.",
       unit: "short",
       queries: [value("max", "rules_unknown", CHAIN, "chain")],
     },
     {
       title: "Workers",
-      description: "At most, alive and busy. As many busy as there may be: runs wait, then clients get 503.",
+      description: "Maximum, alive and busy. If all are busy, runs wait, then clients get 503.",
       unit: "short",
       queries: [
-        named("{{chain}} at most", value("sum", "workers_max", CHAIN, "chain")),
+        named("{{chain}} maximum", value("sum", "workers_max", CHAIN, "chain")),
         named("{{chain}} alive", value("sum", "workers", CHAIN, "chain")),
         named("{{chain}} busy", value("sum", "workers_busy", CHAIN, "chain")),
       ],

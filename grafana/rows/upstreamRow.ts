@@ -6,14 +6,14 @@ export const upstreamRow: Row = {
   panels: [
     {
       title: "Requests by node and outcome",
-      description: "HTTP requests to nodes. What is not ok names the node's fault.",
+      description: "HTTP requests to nodes. Any outcome other than ok names the fault.",
       unit: "reqps",
       stacked: true,
       queries: [rates("upstream_requests_total", NODE, "node", "outcome")],
     },
     {
       title: "Calls by method",
-      description: "What providers bill: batch items count singly.",
+      description: "Calls that providers bill. Each item of a batch counts.",
       unit: "cps",
       stacked: true,
       queries: [rates("upstream_calls_total", NODE, "method")],
@@ -26,7 +26,7 @@ export const upstreamRow: Row = {
     },
     {
       title: "Retries and hedges",
-      description: "Requests sent again, and requests sent a second time before the first answered.",
+      description: "Requests that were retried, and requests that were also sent to a second node.",
       unit: "reqps",
       queries: [
         named("{{chain}} retries", rates("upstream_retries_total", CHAIN, "chain")),
@@ -35,13 +35,13 @@ export const upstreamRow: Row = {
     },
     {
       title: "Lag by node",
-      description: "Blocks that a node is behind the served head. A node that lags is asked for old blocks only.",
+      description: "Blocks that a node is behind the served head. A lagging node gets only requests for old blocks.",
       unit: "short",
       queries: [value("max", "upstream_lag_blocks", NODE, "chain", "node")],
     },
     {
-      title: "Nodes that are not asked",
-      description: "1 while a node's breaker is open, or while it is suspended: wrong answers, or another chain.",
+      title: "Nodes without requests",
+      description: "1 while a node's breaker is open, or while it is suspended for a wrong response or another chain.",
       unit: "none",
       queries: [
         named("{{chain}} {{node}} breaker", value("max", "upstream_breaker_open", NODE, "chain", "node")),
@@ -51,20 +51,19 @@ export const upstreamRow: Row = {
     },
     {
       title: "Rejected heads by node",
-      description:
-        "Newest blocks that did not link to the served chain and that nothing confirmed. They are not served.",
+      description: "Heads that do not link to the served chain and that no evidence confirms. They are not served.",
       unit: "short",
       queries: [rates("upstream_rejected_heads_total", NODE, "chain", "node")],
     },
     {
-      title: "Wrong answers by node and check",
-      description: "Answers that failed verification and were not served. Any of them is worth a look at the node.",
+      title: "Wrong responses by node and check",
+      description: "Responses that failed verification and were not served. Check the node after the first one.",
       unit: "ops",
       queries: [rates("verify_failures_total", NODE, "node", "check")],
     },
     {
-      title: "Answers that could not be verified",
-      description: "Checks that could not be computed, and 1 for each check that is off on a chain.",
+      title: "Responses that could not be verified",
+      description: "Checks that could not be computed, and 1 for each check that is switched off on a chain.",
       unit: "short",
       queries: [
         rates("verify_skipped_total", CHAIN, "chain", "check"),

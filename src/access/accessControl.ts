@@ -26,7 +26,7 @@ export interface AccessOptions extends MethodRules {
   readonly metrics: Pick<Metrics, "accessRefused">;
 }
 
-/** The client of a request, and what it may call. */
+/** The client of a request, and its permissions. */
 export interface AuthenticatedRequest {
   /** Identifies the client for fairness and logs: the name of its key, else its address. */
   readonly clientId: string;

@@ -10,7 +10,7 @@ export interface Limit {
   readonly seconds: number;
 }
 
-/** What calls are counted by. */
+/** The property of a request by which calls are counted. */
 export type LimitedBy = "key" | "address";
 
 export interface RateLimitsOptions {

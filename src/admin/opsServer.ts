@@ -8,7 +8,7 @@ export interface OpsOptions {
   readonly registry: Registry;
   /** Whether requests may be sent here: for all chains, or for the named one. */
   readiness(chain: string | undefined): ReadinessReport;
-  /** Sets what is measured only when somebody looks. */
+  /** Sets the metrics that are computed only for a scrape. */
   measure?(): void;
   /** JSON text of the configuration in force, without its secrets. */
   config(): string;

@@ -61,7 +61,7 @@ const reasonOf = (chain: WatchedChain, isKnown: boolean): string => {
 
 const faultsOf = ({ upstreams }: WatchedChain): Readonly<Record<string, string>> => {
   const nodes = upstreams.nodes.filter(({ identified }) => !identified);
-  return Object.fromEntries(nodes.map(({ name, fault }) => [name, fault?.text ?? "no answer yet"]));
+  return Object.fromEntries(nodes.map(({ name, fault }) => [name, fault?.text ?? "no response yet"]));
 };
 
 /** Creates the readiness of the process. A process that was ready once stays ready until it drains. */

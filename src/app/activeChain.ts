@@ -49,7 +49,7 @@ export class ActiveChain {
     return this.#isKnown ? this.chain.upstreams.genesis.chainId : this.config.chainId;
   }
 
-  /** Rejects with ConfigError if a node is of another chain, or if no node responds. `path` names it in the error. */
+  /** Rejects with ConfigError if a node serves another chain, or if no node responds. `path` names it in the error. */
   async untilReady(path: string): Promise<void> {
     const done = new AbortController();
     const timeout = wait(READY_TIMEOUT_MS, undefined, { signal: done.signal }).then(() => {

@@ -1,7 +1,17 @@
 import type { ChainConfig } from "../config/schema.ts";
-import type { RequestContext } from "../core/rpcSource.ts";
+import { deriveContext } from "../core/deriveContext.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { View } from "../core/view.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
-import { type Endpoint, type EndpointRequest, type PassThrough, readTraceparent } from "../http/endpoint.ts";
+import {
+  type Endpoint,
+  type EndpointRequest,
+  type EndpointResponse,
+  type PassThrough,
+  readTraceparent,
+} from "../http/endpoint.ts";
+import { whenKnown } from "../jsonrpc/awaitable.ts";
+import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
 import { pendingModeOfError } from "../methods/pendingModeErrors.ts";
 import type { ChainDispatch } from "./chainDispatch.ts";
 import type { PendingViews } from "./createPendingViews.ts";
@@ -19,34 +29,54 @@ export interface ChainEndpointOptions {
 
 type Admitted = Parameters<NonNullable<Endpoint["upgrade"]>>[3];
 
-/** Creates the function that gives a client's call its view and its deadline. */
-const createContexts =
-  ({ config, shared: { bypassHeader }, views }: ChainEndpointOptions) =>
-  (request: Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize">): RequestContext => ({
-    view: views.view(),
-    signal: request.signal,
-    deadlineMs: performance.now() + config.upstream.timeoutMs,
-    clientId: request.clientId,
-    bypassCache: bypassHeader !== undefined && request.headers[bypassHeader] !== undefined,
-    requestId: request.requestId,
-    traceparent: readTraceparent(request.headers),
-    authorize: request.authorize,
-  });
+type ClientRequest = Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize">;
+
+/** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
+class ClientRequestContext implements RequestContext {
+  readonly view: View;
+  readonly deadlineMs: number;
+  readonly clientId: string;
+  readonly bypassCache: boolean;
+  readonly requestId: string;
+  readonly traceparent: string | undefined;
+  readonly authorize: RequestContext["authorize"];
+  readonly #request: ClientRequest;
+
+  constructor(request: ClientRequest, { config, shared: { bypassHeader }, views }: ChainEndpointOptions) {
+    this.view = views.view();
+    this.deadlineMs = performance.now() + config.upstream.timeoutMs;
+    this.clientId = request.clientId;
+    this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
+    this.requestId = request.requestId;
+    this.traceparent = readTraceparent(request.headers);
+    this.authorize = request.authorize;
+    this.#request = request;
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+}
+
+const toEndpointResponse = (result: DispatchResult<RpcResponse>): EndpointResponse => {
+  const { status, retryAfterSeconds, chunks, replies, errors } = result;
+  const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
+  const pending = mode ?? (errors.length > 0 ? pendingModeOfError(errors) : undefined);
+  return { status, retryAfterSeconds, chunks, cacheStatus: formatCacheStatus(replies, errors.length), pending };
+};
 
 /** Creates the endpoint of one chain: JSON-RPC over HTTP and WebSocket. Any other request is passed through. */
 export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => {
   const { dispatch, passthrough } = options;
   const { heads } = options.upstreams;
-  const contextOf = createContexts(options);
 
-  const handle: Endpoint["handle"] = async (body, request) => {
+  const handle: Endpoint["handle"] = (body, request) => {
     heads.markActive();
-    const { replies, errors, ...result } = await (heads.current() === undefined
-      ? dispatch.beforeHead(body, request)
-      : dispatch.http(body, contextOf(request)));
-    const mode = replies.find(({ pending }) => pending !== undefined)?.pending;
-    const pending = mode ?? (errors.length > 0 ? pendingModeOfError(errors) : undefined);
-    return { ...result, cacheStatus: formatCacheStatus(replies, errors.length), pending };
+    const result =
+      heads.current() === undefined
+        ? dispatch.beforeHead(body, request)
+        : dispatch.http(body, new ClientRequestContext(request, options));
+    return whenKnown(result, toEndpointResponse);
   };
 
   const upgrade: Endpoint["upgrade"] = (request, socket, head, { clientId, authorize }: Admitted) =>
@@ -56,7 +86,8 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       if (heads.current() === undefined) {
         return dispatch.beforeHead(body, { requestId, clientId, authorize, signal });
       }
-      return dispatch.webSocket(body, { ...contextOf({ ...message, clientId, authorize }), subscriber, onAnswered });
+      const context: RequestContext = new ClientRequestContext({ ...message, clientId, authorize }, options);
+      return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
     });
 
   return { passthrough, handle, upgrade };

@@ -5,9 +5,12 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
+import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import { EvmWorkers } from "../evm/evmWorkers.ts";
 import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { SenderCache } from "../evm/senderCache.ts";
+import { SenderRecovery } from "../evm/senderRecovery.ts";
 import { storedFetch } from "../evm/storedFetch.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
@@ -37,6 +40,7 @@ export interface ExecutionOptions {
   readonly upstreams: Upstreams;
   /** Caches the state of final blocks, for all replicas. */
   readonly store: TieredStore;
+  readonly senders: SenderCache;
   readonly telemetry: Telemetry;
 }
 
@@ -57,7 +61,23 @@ const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions):
   });
 };
 
-const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWorkers => {
+/** Returns `undefined` if no run is to be compared. The library has no rules of OP stacks. */
+const createComparisons = ({ config, rules, telemetry }: ExecutionOptions): EngineComparisons | undefined => {
+  const { name: chain, simulate } = config;
+  const { log, metrics } = telemetry;
+  if (simulate.engine !== "auto" || simulate.compareShare === 0 || rules.forks.op !== undefined) {
+    return undefined;
+  }
+  return new EngineComparisons({
+    share: simulate.compareShare,
+    onCompared: (outcome) => metrics.enginesCompared.inc({ chain, outcome }),
+    onDifference: (difference) =>
+      log.error({ chain, ...difference }, "the engines differ: nodes execute these codes until a restart"),
+  });
+};
+
+const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
+  const { config, telemetry } = options;
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
   const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
@@ -67,6 +87,7 @@ const createSimulationWorkers = ({ config, telemetry }: ExecutionOptions): EvmWo
   return new EvmWorkers({
     entry: workerEntry("simulation"),
     engine: simulate.engine,
+    comparisons: createComparisons(options),
     size,
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),
     onThreads: (threads) => metrics.workers.set({ chain }, threads),
@@ -107,8 +128,9 @@ const createChainSimulator = (
 type NativesAt = (timestamp: bigint) => ReturnType<typeof nativeContracts>;
 
 const createFeedExecutor = (
-  { config, rules, telemetry }: ExecutionOptions,
+  { config, rules, senders, telemetry }: ExecutionOptions,
   state: NodeState,
+  workers: EvmWorkers,
   nativesAt: NativesAt,
 ): Executor => {
   const { name: chain, simulate } = config;
@@ -117,6 +139,7 @@ const createFeedExecutor = (
     entry: workerEntry("pending"),
     engine: simulate.engine,
     forks: () => rules.forks,
+    senders: new SenderRecovery({ cache: senders, workers }),
     // The feed is of the newest blocks.
     nativeContracts: nativesAt(BigInt(Math.floor(Date.now() / 1_000))),
     stateAt: (block, hint) => state.at(block, hint),
@@ -135,7 +158,7 @@ export const createExecution = (options: ExecutionOptions): Execution => {
   const workers = createSimulationWorkers(options);
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
-    executor: () => createFeedExecutor(options, state, nativesAt),
+    executor: () => createFeedExecutor(options, state, workers, nativesAt),
     stateAt: (block, hint) => state.at(block, hint),
     close: () => workers.close(),
   };

@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import { SenderCache } from "../evm/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
@@ -46,6 +47,7 @@ class ChainViews implements PendingViews {
   readonly ready: Promise<void>;
   readonly flashblocks = createRecentFlashblocks();
   readonly #options: PendingViewsOptions;
+  readonly #senders = new SenderCache();
   readonly #listeners = new Set<(change: PendingChange) => void>();
   readonly #callNode: ReturnType<typeof directNodeCall>;
   #pending: Pending | undefined;
@@ -73,7 +75,7 @@ class ChainViews implements PendingViews {
   }
 
   recordSubmitted(raw: string): Hash | undefined {
-    const transaction = parseSubmitted(raw);
+    const transaction = parseSubmitted(raw, this.#senders);
     if (transaction?.sent !== undefined) {
       const { hash, sent } = transaction;
       this.#pending?.recordSubmitted(hash, sent.sender, sent.nonce);
@@ -110,7 +112,8 @@ class ChainViews implements PendingViews {
       return;
     }
     this.#rules = rules;
-    this.#execution = rules && createExecution({ config, rules, upstreams, store: pipeline.store, telemetry });
+    const { store } = pipeline;
+    this.#execution = rules && createExecution({ config, rules, upstreams, store, senders: this.#senders, telemetry });
     this.#pending = this.#createPending();
     this.#pending.subscribe((change) => {
       for (const listener of this.#listeners) {
@@ -157,6 +160,7 @@ class ChainViews implements PendingViews {
       ignoresReceiptsRoot: config.quirks.anvilDepositNonce,
       heads: upstreams.heads,
       executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
+      senderOf: (hash) => this.#senders.get(hash),
       ...(hasFeed && { openFeed: this.#openFeed }),
       read: this.#callNode,
       sharedValues: pipeline.sharedValues,

@@ -3,7 +3,7 @@ import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import { createFairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { VerifyThreads } from "../verification/pool.ts";
+import { VerifyThreads } from "../verification/verifyPool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
 import type { Shared } from "./shared.ts";
 import { workerEntry } from "./workerEntry.ts";
@@ -22,7 +22,7 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
   return {
     memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
     redis: createRedis(cache, telemetry),
-    logSlots: createFairScheduler({ maxSpans: server.logSpans }),
+    logSlots: createFairScheduler({ maxRanges: server.logSpans }),
     webSockets: createWebSocketServer({
       ...server,
       metrics,

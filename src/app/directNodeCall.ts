@@ -19,7 +19,7 @@ export const directNodeCall =
       clientId: "forebay",
       bypassCache: true,
     };
-    const { body } = await upstreams.quiet.request(
+    const { body } = await upstreams.background.request(
       { ...createCall(method, params), retention: "never", canonicalParams: "" },
       context,
     );

@@ -47,7 +47,7 @@ const createChainFilters = (
   });
 };
 
-/** Creates what the methods of one chain use. */
+/** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { config, upstreams, pipeline, views } = options;
   const { maxBlocks, maxFilters: _, ...logLimits } = config.logs;
@@ -69,7 +69,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     askNodeNonce: config.pending.askNodeNonce,
     advanceNonce: (sender, nonce) => views.advanceNonce(sender, nonce),
     subscribe: (listener) => views.subscribe(listener),
-    accepted: (raw) => {
+    recordSubmitted: (raw) => {
       const hash = views.recordSubmitted(raw);
       if (hash) {
         pipeline.absent.expectTransactions([hash]);

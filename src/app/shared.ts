@@ -3,7 +3,7 @@ import type { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { VerifyPool } from "../verification/pool.ts";
+import type { VerifyPool } from "../verification/verifyPool.ts";
 import type { WebSockets } from "../websocket/webSocketServer.ts";
 
 /** The parts that all chains of the process share. */
@@ -17,6 +17,6 @@ export interface Shared {
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;
-  /** Called if a node is suspended because it is of another chain. */
+  /** Called if a node is suspended because it serves another chain. */
   onWrongChain(error: Error): void;
 }

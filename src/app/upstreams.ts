@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Check } from "../core/node.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
@@ -13,8 +13,8 @@ import { createNodePool } from "../nodes/nodePool.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createChainVerifier } from "../verification/chainVerifier.ts";
-import { type VerifyPool, VerifyThreads } from "../verification/pool.ts";
 import type { Verifier, VerifyLevel } from "../verification/verifier.ts";
+import { type VerifyPool, VerifyThreads } from "../verification/verifyPool.ts";
 import { workerEntry } from "./workerEntry.ts";
 
 export interface UpstreamsOptions {
@@ -30,7 +30,7 @@ export interface UpstreamsOptions {
   readonly maxResponseBytes?: number;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
-  /** Called if a node is suspended because it is of another chain. */
+  /** Called if a node is suspended because it serves another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
   /** The responses that are verified. Default: none. */
@@ -42,12 +42,12 @@ export interface UpstreamsOptions {
 }
 
 /** The nodes of one chain. */
-export interface Upstreams extends RpcSource {
+export interface Upstreams extends NodeSource {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracker;
   readonly verifier: Verifier;
   /** For requests of forebay itself. They do not mark the chain active, so that an idle chain stays idle. */
-  readonly quiet: RpcSource;
+  readonly background: NodeSource;
   /** Known when `ready` has resolved. `hash` changes only if the chain is reset. */
   readonly genesis: { readonly chainId: bigint; readonly hash: Hash };
   /** Resolves when chain id, genesis and a first head are known. Rejects only if it is closed before. */
@@ -62,7 +62,7 @@ class ChainUpstreams implements Upstreams {
   readonly nodes: readonly UpstreamNode[];
   readonly heads: HeadTracking;
   readonly verifier: Verifier;
-  readonly quiet: RpcSource;
+  readonly background: NodeSource;
   readonly ready: Promise<void>;
   readonly #options: UpstreamsOptions;
   readonly #telemetry: Telemetry;
@@ -81,16 +81,16 @@ class ChainUpstreams implements Upstreams {
     this.heads = this.#createHeads();
     this.ready = this.#waitForHead();
     this.#identity.start();
-    this.quiet = this.#createPool();
+    this.background = this.#createPool();
   }
 
   get genesis(): Upstreams["genesis"] {
     return { chainId: this.#identity.chainId ?? 0n, hash: this.#identity.genesis };
   }
 
-  request(question: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     this.heads.markActive();
-    return this.quiet.request(question, context);
+    return this.background.request(request, context);
   }
 
   async close(): Promise<void> {
@@ -172,14 +172,14 @@ class ChainUpstreams implements Upstreams {
   #waitForHead(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const { signal } = this.#ending;
-    // A rejection is for those who wait. Without them it must not end the process.
+    // A rejection without a listener would end the process.
     promise.catch(() => undefined);
     promise.finally(this.heads.subscribe(() => resolve())).catch(() => undefined);
     signal.addEventListener("abort", () => reject(new Error(`chain "${this.#options.chain}": closed`)), { once: true });
     return promise;
   }
 
-  #createPool(): RpcSource {
+  #createPool(): NodeSource {
     const { chain, attempts = RETRY_LIMITS.pool.defaultAttempts, hedge } = this.#options;
     const { metrics } = this.#telemetry;
     return createNodePool(this.nodes, {

@@ -32,7 +32,7 @@ export class RulesWatch {
     this.#forks = options.forks;
   }
 
-  /** Resolves when a node was asked for its rules. */
+  /** Resolves after the first read of a node's rules. */
   async start(): Promise<void> {
     const { heads, hasTimes } = this.#options;
     this.#stops.push(heads.subscribe((change) => this.#checkHead(change.heads)));

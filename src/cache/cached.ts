@@ -2,6 +2,8 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
 import { requestKey } from "./cacheKey.ts";
@@ -57,22 +59,24 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
   };
 
-  const readOrFetch = async (key: string, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    const { retention } = question;
+  const fetch = (key: string, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
     const { heads } = context.view;
-    if (!context.bypassCache && redis !== undefined && RETENTION[retention].redisSeconds !== undefined) {
-      const hit = await findInRedis(key, retention, heads);
-      if (hit !== undefined) {
-        return hit;
+    count(question.retention, context.bypassCache ? "bypass" : "miss");
+    return whenKnown(source.request(withExpectation(question, heads, absent), context), (answer) => {
+      if (answer.status.hit !== undefined) {
+        return answer;
       }
+      const stored = storeAnswer(key, question, { heads, answer }, options);
+      return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
+    });
+  };
+
+  const readOrFetch = (key: string, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
+    const { retention } = question;
+    if (context.bypassCache || redis === undefined || RETENTION[retention].redisSeconds === undefined) {
+      return fetch(key, question, context);
     }
-    count(retention, context.bypassCache ? "bypass" : "miss");
-    const answer = await source.request(withExpectation(question, heads, absent), context);
-    if (answer.status.hit !== undefined) {
-      return answer;
-    }
-    const stored = storeAnswer(key, question, { heads, answer }, options);
-    return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
+    return findInRedis(key, retention, context.view.heads).then((hit) => hit ?? fetch(key, question, context));
   };
 
   return {
@@ -88,11 +92,11 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
         if (entry !== undefined && isValid(entry, retention, heads)) {
           count(retention, "memory");
           observeAge(entry);
-          return Promise.resolve(entry);
+          return entry;
         }
         const absentAnswer = RETENTION[retention].cachesNull ? findAbsent(question, heads) : undefined;
         if (absentAnswer !== undefined) {
-          return Promise.resolve(absentAnswer);
+          return absentAnswer;
         }
       }
       return readOrFetch(key, question, context);
@@ -101,13 +105,14 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
 };
 
 /** Requests from the source without the cache. */
-const forward = async (source: RpcSource, question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-  const answer = await source.request(question, context);
-  if (answer.status.hit !== undefined) {
-    return answer;
-  }
-  return { ...answer, status: { ...answer.status, fwd: RETENTION[question.retention].isCached ? "bypass" : "method" } };
-};
+const forward = (source: RpcSource, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> =>
+  whenKnown(source.request(question, context), (answer) => {
+    if (answer.status.hit !== undefined) {
+      return answer;
+    }
+    const fwd = RETENTION[question.retention].isCached ? "bypass" : "method";
+    return { ...answer, status: { ...answer.status, fwd } };
+  });
 
 /** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
 const withExpectation = (question: RpcRequest, heads: Heads, absent: NegativeCache): RpcRequest => {
@@ -188,15 +193,22 @@ const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean
 const listsTransactions = ({ blockField }: RpcRequest, body: Uint8Array): boolean =>
   (blockField === "hash" || blockField === "firstBlockHash") && body.byteLength <= MAX_LISTED_BYTES;
 
-/** Creates the lookup counters. It looks their labels up once, because that costs more than a memory hit. */
+/** The outcome of a look-up. */
+type Outcome = "memory" | "redis" | "absent" | "miss" | "bypass";
+
+/** Creates the look-up counters. Each series is created on first use. */
 const createLookupCounters = ({ chain, telemetry }: CachedOptions) => {
-  const counters = new Map<string, ReturnType<typeof telemetry.metrics.cacheLookups.labels>>();
-  return (retention: RetentionClass, outcome: "memory" | "redis" | "absent" | "miss" | "bypass"): void => {
-    const name = retention + outcome;
-    let counter = counters.get(name);
+  const counters = new Map<RetentionClass, Map<Outcome, CounterSeries>>();
+  return (retention: RetentionClass, outcome: Outcome): void => {
+    let ofClass = counters.get(retention);
+    if (ofClass === undefined) {
+      ofClass = new Map();
+      counters.set(retention, ofClass);
+    }
+    let counter = ofClass.get(outcome);
     if (counter === undefined) {
-      counter = telemetry.metrics.cacheLookups.labels({ chain, class: retention, outcome });
-      counters.set(name, counter);
+      counter = telemetry.metrics.cacheLookups.series({ chain, class: retention, outcome });
+      ofClass.set(outcome, counter);
     }
     counter.inc();
   };

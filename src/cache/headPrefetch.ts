@@ -43,9 +43,9 @@ export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: He
     performance.now() - (lastUses.get(canonicalParams) ?? Number.NEGATIVE_INFINITY) <= RECENT_USE_MS;
 
   return {
-    request: (question, context) => {
-      recordUse(question, context);
-      return source.request(question, context);
+    request: (request, context) => {
+      recordUse(request, context);
+      return source.request(request, context);
     },
     onChange: ({ heads, to }) => {
       if (to.length === 0 || performance.now() - lastUseMs > RECENT_USE_MS) {
@@ -54,10 +54,10 @@ export const prefetched = (source: RpcSource, { requestsOf, contextOf, log }: He
       const { receipts, block, fullBlock } = requestsOf(heads);
       const variants = [block, fullBlock].filter(isInUse);
       const context = contextOf(heads);
-      for (const question of [receipts, ...(variants.length > 0 ? variants : [block])]) {
-        source.request(question, context).catch((err: unknown) => {
+      for (const request of [receipts, ...(variants.length > 0 ? variants : [block])]) {
+        Promise.try(() => source.request(request, context)).catch((err: unknown) => {
           // The next client's request retries.
-          log.debug({ err, method: question.method }, "head prefetch failed");
+          log.debug({ err, method: request.method }, "head prefetch failed");
         });
       }
     },

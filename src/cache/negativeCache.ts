@@ -17,9 +17,9 @@ const NULL: RpcResponse = Object.freeze({
  */
 export interface NegativeCache {
   /** Returns the cached `null`. */
-  get(question: RpcRequest, heads: Heads): RpcResponse | undefined;
+  get(request: RpcRequest, heads: Heads): RpcResponse | undefined;
   /** Caches a `null`. Returns false if the transaction is expected to exist. */
-  add(question: RpcRequest, heads: Heads): boolean;
+  add(request: RpcRequest, heads: Heads): boolean;
   /** Records that transactions exist: they were sent through forebay, or `block` lists them. Evicts their `null`. */
   expectTransactions(hashes: Iterable<string>, block?: BlockId): void;
   /** Whether a `null` for the transaction must be retried on another node. */
@@ -46,23 +46,23 @@ export const createNegativeCache = (): NegativeCache => {
   const isExpected = (hash: string, heads: Heads): boolean => sent.get(hash) === true || isSealed(hash, heads);
 
   return {
-    get: (question, heads) => {
-      const entry = absent.get(transactionHash(question));
-      return entry?.head === heads.latest.hash && entry.paramsOfTransactions.has(question.canonicalParams)
+    get: (request, heads) => {
+      const entry = absent.get(transactionHash(request));
+      return entry?.head === heads.latest.hash && entry.paramsOfTransactions.has(request.canonicalParams)
         ? NULL
         : undefined;
     },
-    add: (question, heads) => {
-      const hash = transactionHash(question);
+    add: (request, heads) => {
+      const hash = transactionHash(request);
       if (isExpected(hash, heads)) {
         return false;
       }
       const entry = absent.get(hash);
       // The oldest response sets the expiry of all. The others expire too early, which costs only a request.
       if (entry?.head === heads.latest.hash) {
-        entry.paramsOfTransactions.add(question.canonicalParams);
+        entry.paramsOfTransactions.add(request.canonicalParams);
       } else {
-        absent.set(hash, { head: heads.latest.hash, paramsOfTransactions: new Set([question.canonicalParams]) });
+        absent.set(hash, { head: heads.latest.hash, paramsOfTransactions: new Set([request.canonicalParams]) });
       }
       return true;
     },
@@ -83,7 +83,7 @@ export const createNegativeCache = (): NegativeCache => {
 };
 
 /** The transaction hash is the first parameter of all methods by transaction. */
-const transactionHash = (question: RpcRequest): string => String(question.params[0]).toLowerCase();
+const transactionHash = (request: RpcRequest): string => String(request.params[0]).toLowerCase();
 
 /** Ignore a node's `null` for a transaction for 1 to 2 times this time after forebay learned of it. */
 const EXPECTED_MS = 60_000;

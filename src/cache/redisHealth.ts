@@ -1,21 +1,8 @@
+import type { RedisFailure } from "../core/redisFailures.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
-const REASONS = [
-  "timeout",
-  "disconnected",
-  "overloaded",
-  "paused",
-  "readonly",
-  "full",
-  "loading",
-  "cluster",
-  "refused",
-  "other",
-] as const;
-export type FailureReason = (typeof REASONS)[number];
-
 /** The first word of Redis's error replies. */
-const REPLIES: Readonly<Record<string, FailureReason>> = {
+const REPLIES: Readonly<Record<string, RedisFailure>> = {
   READONLY: "readonly",
   OOM: "full",
   MISCONF: "full",
@@ -31,7 +18,7 @@ const REPLIES: Readonly<Record<string, FailureReason>> = {
   NOPERM: "refused",
 };
 
-export const failureReason = (err: unknown): FailureReason => {
+export const failureReason = (err: unknown): RedisFailure => {
   if (!(err instanceof Error)) {
     return "other";
   }
@@ -53,7 +40,7 @@ const PAUSE_MS = 500;
 /** The health of one operation. Counts failures, and logs each change once. */
 export interface RedisHealth {
   succeeded(): void;
-  failed(reason: FailureReason, operations: number, err?: unknown): void;
+  failed(reason: RedisFailure, operations: number, err?: unknown): void;
   isPaused(): boolean;
 }
 

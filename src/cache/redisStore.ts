@@ -1,9 +1,10 @@
 import type { Cluster, Redis } from "ioredis";
+import type { RedisFailure } from "../core/redisFailures.ts";
 import type { RunScript } from "../core/runScript.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
-import { createRedisHealth, type FailureReason, type RedisHealth } from "./redisHealth.ts";
+import { createRedisHealth, type RedisHealth } from "./redisHealth.ts";
 import { RedisReads } from "./redisReads.ts";
 import { createScripts } from "./redisScript.ts";
 import { parseRedisUrl } from "./redisUrl.ts";
@@ -117,7 +118,7 @@ class ReplicatedStore implements RedisStore {
   }
 
   /** Returns the reason to send no command now, or undefined. */
-  #rejectReason(isFull: boolean): FailureReason | undefined {
+  #rejectReason(isFull: boolean): RedisFailure | undefined {
     if (this.#client.status !== "ready") {
       return "disconnected";
     }

@@ -13,19 +13,19 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   forebay check ...                    validate, and request chain and head of every node
   forebay schema                       print the JSON Schema of the configuration
 
-  --upstream URL      HTTP endpoint of a node; again for more nodes of the same chain
-  --upstream-ws URL   its WebSocket endpoint, for new heads; in the same order
-  --feed URL          the sequencer's feed (Flashblocks, Subblocks); again for more
+  --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
+  --upstream-ws URL   WebSocket endpoint of a node, for new heads; in the order of --upstream
+  --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
   --host ADDRESS      default 127.0.0.1
-  --port N            default 8545; 0 for any free one
+  --port N            default 8545; 0 for any free port
   --ops-port N        /metrics, /healthz, /readyz, /config; default 9545
   --ops-host ADDRESS  default 127.0.0.1
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
   --help, --version
 
-SIGHUP, or a changed file, applies a new configuration; SIGTERM drains and ends.
-Each option is also read from the environment: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS ...
+SIGHUP or a changed file applies the new configuration. SIGTERM drains the process and ends it.
+Environment variables set the same options: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS and so on.
 `;
 
 const print = (text: string): void => {

@@ -167,10 +167,10 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
   const { values } = args;
   const file = typeof values.config === "string" ? values.config : undefined;
   if (file === undefined && values.upstream === undefined) {
-    throw new ConfigError(["give --upstream URL or --config FILE (forebay --help)"]);
+    throw new ConfigError(["--upstream URL or --config FILE is required (forebay --help)"]);
   }
   if (file !== undefined && values.upstream !== undefined) {
-    throw new ConfigError(["give either --upstream or --config, not both"]);
+    throw new ConfigError(["--upstream and --config cannot be combined"]);
   }
   const raw = file === undefined ? oneChain(args) : readFile(file, environment);
   const flags = {

@@ -13,7 +13,7 @@ const url = (...protocols: string[]) =>
 
 const node = z.strictObject({
   name: name.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
-  url: url("http", "https").describe("HTTP endpoint; may hold credentials, never logged"),
+  url: url("http", "https").describe("HTTP endpoint; may contain credentials, is never logged"),
   wsUrl: url("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
   headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
   requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
@@ -34,7 +34,7 @@ const upstream = z.strictObject({
   breaker: z
     .strictObject({
       failures: count(5).describe("Consecutive failures after which a node gets no requests"),
-      openMs: milliseconds(5_000).describe("Time until it gets requests again"),
+      openMs: milliseconds(5_000).describe("Time until a probe request is sent to the node"),
     })
     .prefault({}),
 });
@@ -50,25 +50,35 @@ const logs = z.strictObject({
 });
 
 const simulate = z.strictObject({
-  enabled: z.boolean().default(true).describe("Execute here; false forwards"),
+  enabled: z.boolean().default(true).describe("Execute calls in forebay; false forwards them to a node"),
   engine: z
     .enum(ENGINE_KINDS)
     .default("auto")
     .describe(
       "`auto`: fast, a share checked with the reference; `reference`: the library, which leaves OP stacks to nodes",
     ),
+  compareShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.001)
+    .describe(
+      "Share of runs that `auto` also executes on the reference, up to one a second; a code that differs is forwarded",
+    ),
   profile: z
     .enum(["contract", "geth"])
     .default("contract")
-    .describe("Shape of an answer: one result per entry, or as geth with the blocks between"),
+    .describe("Form of a result: `contract` for one block per entry; `geth` also for the blocks in between"),
   errorShape: z
     .enum(["object", "string"])
     .default("object")
-    .describe("A failed call's error: {code, message, data}, or the reason alone"),
+    .describe("Error of a failed call: {code, message, data}, or only the reason as a string"),
   pendingNumber: z
     .enum(["same", "next"])
     .default("same")
-    .describe("Number of the first block simulated on pending: the pending block's, or one more"),
+    .describe(
+      "Number of the first block that is simulated on pending: that of the pending block (`same`), or the `next`",
+    ),
   maxBlocks: count(256).describe("Maximum of blocks in one request"),
   maxCalls: count(5_000).describe("Maximum of calls in one block"),
   gasCap: count(50_000_000).describe("Maximum of gas in one request"),
@@ -85,7 +95,9 @@ const pending = z.strictObject({
   mode: z
     .enum(["auto", "feed", "native", "node"])
     .default("auto")
-    .describe("Where pending comes from: the feed, the newest sealed block, the node; auto: feed if one is given"),
+    .describe(
+      "Source of pending: the feed, the newest sealed block (`native`) or the node; `auto`: the feed if one is configured",
+    ),
   feeds: z.array(url("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
   maxDepth: count(5).describe("Maximum of pending blocks"),
   maxMessageBytes: count(16 * 1024 * 1024).describe("Maximum size of a decompressed feed message"),
@@ -118,14 +130,14 @@ const chain = z.strictObject({
     ])
     .default("auto")
     .describe(
-      "Rules for what is executed here: `auto` by chain id or the newest block, `none` executes nothing, one fork for all blocks, or {genesis: FILE} in geth's form",
+      "Rules of execution: `auto` by chain id or newest block, `none` for no execution, a fork for all blocks, or {genesis: FILE} in geth's format",
     ),
   finality: finality.describe("`node`: the tags of the nodes; {depth}: this number of blocks below latest"),
   verify: z
     .enum(["off", "cheap", "full"])
     .default("full")
     .describe(
-      "What is checked of a node's answer before it is served or kept: `cheap` its form and place, `full` also its hashes and roots",
+      "Checks of a node's response before it is served or cached: `cheap` for form and block, `full` also for hashes and roots",
     ),
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),
@@ -135,11 +147,11 @@ const chain = z.strictObject({
       anvilDepositNonce: z
         .boolean()
         .default(false)
-        .describe("The node is anvil: its receipts roots are wrong where there are deposits"),
+        .describe("The node is anvil, whose receipts roots are wrong for blocks with deposits"),
     })
     .prefault({}),
   passthrough: url("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
-  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces to let through, e.g. admin"),
+  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces that are allowed, e.g. admin"),
 });
 
 const cache = z.strictObject({
@@ -148,7 +160,7 @@ const cache = z.strictObject({
     .int()
     .nonnegative()
     .default(256 * 1024 * 1024)
-    .describe("Bytes of the memory cache; 0 for none"),
+    .describe("Size of the memory cache in bytes; 0 disables it"),
   redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
   redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; a later response is a cache miss"),
   bypassHeader: z.string().optional().describe("Request header that bypasses the cache; none by default"),
@@ -173,24 +185,29 @@ const server = z.strictObject({
   maxWebSockets: count(20_000).describe("Maximum of WebSocket connections"),
   maxSubscriptions: count(1_000).describe("Maximum of subscriptions on one WebSocket connection"),
   webSocketBufferBytes: count(1024 * 1024).describe("Buffered bytes at which a slow reader is closed (1013)"),
-  webSocketPingMs: count(30_000).describe("Time between pings; a connection that does not answer one is ended"),
+  webSocketPingMs: count(30_000).describe("Time between pings; a connection without a pong is closed"),
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Maximum of block ranges in flight for log queries, for all chains together"),
-  drainDelayMs: milliseconds(5_000).describe("After SIGTERM: still accepts, while load balancers notice"),
+  drainDelayMs: milliseconds(5_000).describe(
+    "Time after SIGTERM in which requests are still accepted, so that load balancers notice",
+  ),
   readiness: z
     .union([z.enum(["any", "all"]), z.array(name).min(1)])
     .default("any")
     .describe(
-      "When `/readyz` begins to be 200. `any`: all chains are known, or 10 s after the start one is; `all`; or the chains of a list",
+      "Chains that must be known before `/readyz` returns 200: `all`, a list of names, or `any` (all, or one after 10 s)",
     ),
-  statusPage: z.boolean().default(true).describe("`GET /` shows a browser the chains, nodes by name and traffic"),
-  drainTimeoutMs: milliseconds(35_000).describe("Then: time for requests in flight to end"),
+  statusPage: z
+    .boolean()
+    .default(true)
+    .describe("Whether `GET /` shows browsers a page with chains, names of nodes and traffic"),
+  drainTimeoutMs: milliseconds(35_000).describe("Time after `drainDelayMs` for requests in flight"),
 });
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));
 const limit = z.strictObject({
-  calls: count(100).describe("Maximum of calls in that time; batch items count singly"),
-  seconds: count(1).describe("Length of that time"),
+  calls: count(100).describe("Maximum of calls in `seconds`; each item of a batch counts"),
+  seconds: count(1).describe("Period of the limit, in seconds"),
 });
 
 const access = z.strictObject({
@@ -201,23 +218,23 @@ const access = z.strictObject({
         sha256: z
           .string()
           .regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits")
-          .describe("Of the key: `printf %s KEY | sha256sum`"),
-        limit: limit.optional().describe("Instead of `limitPerKey`"),
-        allow: methods.optional().describe("Only these methods, e.g. `eth_*`"),
-        deny: methods.default([]).describe("Not these methods"),
+          .describe("SHA-256 of the key: `printf %s KEY | sha256sum`"),
+        limit: limit.optional().describe("Replaces `limitPerKey` for this key"),
+        allow: methods.optional().describe("The only allowed methods, e.g. `eth_*`"),
+        deny: methods.default([]).describe("Forbidden methods"),
       }),
     )
     .refine((keys) => new Set(keys.map((key) => key.name)).size === keys.length, { error: "names must differ" })
     .default([])
-    .describe("If there is one, every client needs a key: `x-api-key`, bearer token, or `/<chain>/<key>`"),
-  limitPerKey: limit.optional().describe("Of every key without its own; none by default"),
-  limitPerAddress: limit.optional().describe("Of every client address (IPv6: of its /64); none by default"),
+    .describe("API keys. With at least one, every client needs a key: `x-api-key`, bearer token, or `/<chain>/<key>`"),
+  limitPerKey: limit.optional().describe("Limit of each key without its own limit; none by default"),
+  limitPerAddress: limit.optional().describe("Limit of each client address (IPv6: of each /64); none by default"),
   limitStore: z
     .enum(["memory", "redis"])
     .default("memory")
-    .describe("Store of the counts: each process, or `cache.redis` for all replicas"),
-  allow: methods.optional().describe("Only these methods, for everybody"),
-  deny: methods.default([]).describe("Not these methods, for anybody"),
+    .describe("Store of the counts: `memory` in each process, or `redis` (`cache.redis`) for all replicas"),
+  allow: methods.optional().describe("The only methods that clients may call"),
+  deny: methods.default([]).describe("Methods that no client may call"),
   trustedProxies: z
     .array(
       z.string().refine((text) => parseNetwork(text) !== undefined, { error: "an address or a network, 10.0.0.0/8" }),
@@ -226,7 +243,7 @@ const access = z.strictObject({
     .describe("Networks whose X-Forwarded-For is trusted"),
 });
 
-/** The whole configuration; `describe` texts go into README's table and the JSON Schema. */
+/** The whole configuration. The `describe` texts are copied into docs/configuration.md and the JSON Schema. */
 export const configSchema = z
   .strictObject({
     chains: z
@@ -248,7 +265,7 @@ export const configSchema = z
       .prefault({}),
   })
   .refine(({ access: { limitStore }, cache: { redis } }) => limitStore === "memory" || redis !== undefined, {
-    error: "limits in Redis need cache.redis",
+    error: "limits in Redis require cache.redis",
     path: ["access", "limitStore"],
   })
   .superRefine(({ chains, server: { readiness } }, context) => {
@@ -260,7 +277,7 @@ export const configSchema = z
       if (names.includes(unknown)) {
         continue;
       }
-      const message = `no chain is named "${unknown}", chains are: ${names.join(", ")}`;
+      const message = `no chain has the name "${unknown}"; configured chains: ${names.join(", ")}`;
       context.addIssue({ code: "custom", message, path: ["server", "readiness", index] });
     }
   });

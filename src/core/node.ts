@@ -1,8 +1,8 @@
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES, RpcError, type RpcErrorOptions } from "../jsonrpc/rpcError.ts";
-import type { RequestContext, RpcResponse, RpcSource } from "./rpcSource.ts";
+import type { NodeSource, RequestContext, RpcResponse } from "./rpcSource.ts";
 
-/** The meaning of a node's error. docs/reference/providers.md, Order of classification, has the rules. */
+/** The meaning of a node's error. The rules are in docs/reference/providers.md, Order of classification. */
 export type NodeErrorKind =
   | "billing"
   | "rateLimited"
@@ -55,29 +55,31 @@ export class NodeError extends RpcError {
 export class UnverifiedError extends NodeError {
   override readonly name = "UnverifiedError";
   readonly check: Check;
-  /** False if only another node's response can show whether this node is wrong. */
-  readonly isLie: boolean;
+  /** True if the response is certainly wrong. False if only another node's response can show that. */
+  readonly isCertain: boolean;
 
-  constructor(node: string, check: Check, isLie: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
+  constructor(node: string, check: Check, isCertain: boolean, options: Pick<RpcErrorOptions, "cause"> = {}) {
     super("unverified", node, `${node}: the upstream response failed verification (${check})`, {
       status: 503,
       retryAfterSeconds: 1,
       ...options,
     });
     this.check = check;
-    this.isLie = isLie;
+    this.isCertain = isCertain;
   }
 }
 
-/** The part of a request's context that a node needs: who waits for the response, and until when. */
+/** The part of a request's context that a node needs: the client's abort signal, its deadline, and its trace id. */
 export type Reach = Pick<RequestContext, "signal" | "deadlineMs" | "traceparent">;
 
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
-export interface Node extends RpcSource {
+export interface Node extends NodeSource {
   readonly name: string;
   /** The number of the newest block that the node reported; undefined before its first response. */
   readonly head: bigint | undefined;
-  /** True if the node is identified and not suspended, not rate limited, and its breaker is not open. */
+  /** True if the node is identified and not suspended. If it is not available then, that ends within seconds. */
+  readonly usable: boolean;
+  /** True if the node is usable, not rate limited, and its breaker is not open. */
   readonly available: boolean;
   /** The lowest block whose data the node may have: no response has shown that it is pruned. */
   readonly oldest: bigint;

@@ -16,86 +16,149 @@ export type RetryCause =
 type NodeRetry = "never" | "sameNode";
 /** `sameNodeLater`: another node that was not tried yet; if there is none, the best node again after a delay. */
 type PoolRetry = "never" | "otherNode" | "sameNodeLater";
+/**
+ * A range of eth_getLogs. `otherNode`: nodes that were not tried in this round. `nextRound`: after them this node again, after
+ * a delay. `split`: smaller ranges; other nodes if the range cannot be split.
+ */
+type LogsRetry = "never" | "otherNode" | "nextRound" | "split";
 /** `newView`: in the view of refreshed heads, if they have changed. `waitForView`: also after a delay, until they change. */
 type ViewRetry = "never" | "newView" | "waitForView";
 
 export interface RetryRule {
-  /** What the cause means, as docs/retries.md shows it. */
+  /** The meaning of the cause, for the table in docs/retries.md. */
   readonly meaning: string;
   readonly node: NodeRetry;
   readonly pool: PoolRetry;
+  readonly logs: LogsRetry;
   readonly view: ViewRetry;
 }
 
 /**
- * Who retries what. Three policies are nested: the view's contains the pool's, and the pool's contains the node's.
- * The view also retries every error with the status 503 as `unavailable`.
+ * The retry rules of each cause. The policies are nested: the view's contains the pool's, and the pool's contains the node's.
+ * For eth_getLogs the view's contains only that of logs. The view also retries every error with the status 503 as `unavailable`.
  */
 export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
   missingBlock: {
     meaning: "the node does not have the block, or has its header but not its data",
     node: "sameNode",
     pool: "otherNode",
+    logs: "otherNode",
     view: "newView",
   },
   unexpectedNull: {
     meaning: "`null` for an object that must exist",
     node: "sameNode",
     pool: "otherNode",
+    logs: "never",
     view: "never",
   },
   outsideView: {
     meaning: "an empty response of a node that is behind, or a response that cannot be matched with the view",
     node: "never",
     pool: "otherNode",
+    logs: "never",
     view: "newView",
   },
   otherBranch: {
-    meaning: "the response belongs to another branch than the view",
+    meaning: "the response belongs to another branch than the view, or to a block above it",
     node: "never",
     pool: "otherNode",
+    logs: "otherNode",
     view: "waitForView",
   },
   prunedData: {
     meaning: "the node has pruned the state or history",
     node: "never",
     pool: "otherNode",
+    logs: "otherNode",
     view: "newView",
   },
-  unverified: { meaning: "the response failed verification", node: "never", pool: "otherNode", view: "never" },
-  unreachable: { meaning: "no connection, or HTTP status 5xx", node: "never", pool: "sameNodeLater", view: "never" },
-  invalidAnswer: {
-    meaning: "the response is not JSON-RPC",
+  unverified: {
+    meaning: "the response failed verification",
+    node: "never",
+    pool: "otherNode",
+    logs: "otherNode",
+    view: "never",
+  },
+  unreachable: {
+    meaning: "no connection, or HTTP status 5xx",
     node: "never",
     pool: "sameNodeLater",
+    logs: "nextRound",
+    view: "never",
+  },
+  invalidAnswer: {
+    meaning: "the response is not JSON-RPC, or not complete",
+    node: "never",
+    pool: "sameNodeLater",
+    logs: "nextRound",
     view: "never",
   },
   rateLimited: {
     meaning: "the node limits the rate, or its budget is exhausted",
     node: "never",
     pool: "sameNodeLater",
+    logs: "nextRound",
     view: "never",
   },
-  timeout: { meaning: "the node did not respond in time", node: "never", pool: "otherNode", view: "never" },
-  billing: { meaning: "the provider's plan is exhausted", node: "never", pool: "otherNode", view: "never" },
-  unauthorized: { meaning: "the node rejects the credentials", node: "never", pool: "otherNode", view: "never" },
+  timeout: {
+    meaning: "the node did not respond in time",
+    node: "never",
+    pool: "otherNode",
+    logs: "nextRound",
+    view: "never",
+  },
+  billing: {
+    meaning: "the provider's plan is exhausted",
+    node: "never",
+    pool: "otherNode",
+    logs: "otherNode",
+    view: "never",
+  },
+  unauthorized: {
+    meaning: "the node rejects the credentials",
+    node: "never",
+    pool: "otherNode",
+    logs: "otherNode",
+    view: "never",
+  },
   tagUnsupported: {
     meaning: "the node does not support the block parameter",
     node: "never",
     pool: "otherNode",
+    logs: "otherNode",
     view: "never",
   },
   unsupportedMethod: {
     meaning: "the node does not support the method",
     node: "never",
     pool: "otherNode",
+    logs: "otherNode",
     view: "never",
   },
-  unavailable: { meaning: "any error with the status 503", node: "never", pool: "never", view: "newView" },
-  tooLarge: { meaning: "the range or the response is too large", node: "never", pool: "never", view: "never" },
-  revert: { meaning: "the execution reverted", node: "never", pool: "never", view: "never" },
-  rejected: { meaning: "the node rejected a transaction", node: "never", pool: "never", view: "never" },
-  other: { meaning: "any other error of the node", node: "never", pool: "never", view: "never" },
+  unavailable: {
+    meaning: "any error with the status 503",
+    node: "never",
+    pool: "never",
+    logs: "never",
+    view: "newView",
+  },
+  tooLarge: {
+    meaning: "the range or the response is too large",
+    node: "never",
+    pool: "never",
+    logs: "split",
+    view: "never",
+  },
+  revert: { meaning: "the execution reverted", node: "never", pool: "never", logs: "otherNode", view: "never" },
+  rejected: {
+    meaning: "the node rejected a transaction",
+    node: "never",
+    pool: "never",
+    logs: "otherNode",
+    view: "never",
+  },
+  other: { meaning: "any other error of the node", node: "never", pool: "never", logs: "otherNode", view: "never" },
 };
 
 /** How often, and after which delays. The deadline of the request ends every wait earlier. */
@@ -104,6 +167,11 @@ export const RETRY_LIMITS = {
   node: { delaysMs: [50, 100, 200] },
   /** All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles. */
   pool: { defaultAttempts: 3, firstDelayMs: 100 },
+  /**
+   * One range of eth_getLogs: a new round over the nodes after each of the delays. Blocks of the range that are fetched again
+   * share them. A part of a split range is a range of its own.
+   */
+  logs: { delaysMs: [50, 100, 200] },
   /** One request of a client: in this many views; each of the delays once, for `waitForView`. Each retry refreshes heads. */
   view: { maxViews: 3, delaysMs: [50, 100, 200, 400], maxRefreshMs: 500 },
 } as const;

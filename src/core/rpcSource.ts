@@ -1,9 +1,10 @@
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
-/** A call with resolved tags and defaults. It contains what nodes and caches need to know. */
+/** A call with resolved tags and defaults, and the facts that nodes and caches need. */
 export interface RpcRequest extends Call {
   readonly retention: RetentionClass;
   /** Canonical JSON text of the parameters without the block. Two requests have equal texts only if they mean the same. */
@@ -16,6 +17,8 @@ export interface RpcRequest extends Call {
   readonly blockField?: "hash" | "blockHash" | "firstBlockHash";
   /** A `null` response means that a block at or below the node's head is missing. It is retried. */
   readonly nullIsError?: boolean;
+  /** Whether a response has all data of the block. If not, it is retried as if the block was missing. */
+  readonly isComplete?: (body: Uint8Array) => boolean;
   /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
   /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
@@ -49,7 +52,10 @@ export interface RpcResponse extends Reply {
 
 export interface RequestContext {
   readonly view: View;
-  /** Aborts when the client disconnects. */
+  /**
+   * Aborts when the client disconnects. It may be a getter, because a cache hit needs no signal.
+   * Copy a context by `deriveContext`: a spread loses the getter.
+   */
   readonly signal: AbortSignal;
   /** The client waits until this time, in milliseconds of `performance.now()`. */
   readonly deadlineMs: number;
@@ -67,5 +73,11 @@ export interface RequestContext {
 
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */
 export interface RpcSource {
+  /** Returns a response that is known, such as a cached one, without a promise. */
+  request(request: RpcRequest, context: RequestContext): Awaitable<RpcResponse>;
+}
+
+/** A source that sends each request to a node. */
+export interface NodeSource extends RpcSource {
   request(request: RpcRequest, context: RequestContext): Promise<RpcResponse>;
 }

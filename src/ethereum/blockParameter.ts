@@ -54,12 +54,12 @@ export const parseBlockNumberOrTagOrHash = (value: unknown, name: string): Block
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return parseBlockNumberOrTag(value, name);
   }
-  const given: { [key: string]: unknown } = { ...value };
+  const fields: { [key: string]: unknown } = { ...value };
   // For geth and its clients, null is the same as a missing field.
   const [blockHash, blockNumber, requireCanonical] = [
-    given.blockHash ?? undefined,
-    given.blockNumber ?? undefined,
-    given.requireCanonical ?? undefined,
+    fields.blockHash ?? undefined,
+    fields.blockNumber ?? undefined,
+    fields.requireCanonical ?? undefined,
   ];
   if (blockHash !== undefined && blockNumber !== undefined) {
     throw invalidParams(`invalid ${name}: cannot specify both blockHash and blockNumber, choose one or the other`);

@@ -3,7 +3,7 @@ import type { SignedTransaction, Transaction } from "./transaction.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
 /** The position of a transaction. `blockHash` is null if the block is not sealed. */
-export interface TransactionPlace {
+export interface TransactionLocation {
   readonly sender: Address;
   readonly blockHash: Hash | null;
   readonly blockNumber: bigint;
@@ -19,18 +19,18 @@ export interface TransactionPlace {
 export type RpcTransaction = Readonly<Record<string, unknown>>;
 
 /** Formats the transaction object of the execution API, like geth and reth. Deposits are formatted like op-geth. */
-export const formatTransaction = (transaction: Transaction, place: TransactionPlace): RpcTransaction => {
+export const formatTransaction = (transaction: Transaction, location: TransactionLocation): RpcTransaction => {
   const common = {
-    blockHash: place.blockHash,
-    blockNumber: formatQuantity(place.blockNumber),
-    ...(place.blockTimestamp === undefined ? {} : { blockTimestamp: formatQuantity(place.blockTimestamp) }),
-    from: place.sender,
+    blockHash: location.blockHash,
+    blockNumber: formatQuantity(location.blockNumber),
+    ...(location.blockTimestamp === undefined ? {} : { blockTimestamp: formatQuantity(location.blockTimestamp) }),
+    from: location.sender,
     gas: formatQuantity(transaction.gas),
-    gasPrice: formatQuantity(effectiveGasPrice(transaction, place.baseFee)),
+    gasPrice: formatQuantity(effectiveGasPrice(transaction, location.baseFee)),
     hash: transaction.hash,
     input: formatData(transaction.input),
     to: transaction.to,
-    transactionIndex: formatQuantity(place.transactionIndex),
+    transactionIndex: formatQuantity(location.transactionIndex),
     type: formatQuantity(transaction.type),
     value: formatQuantity(transaction.value),
   };
@@ -40,13 +40,13 @@ export const formatTransaction = (transaction: Transaction, place: TransactionPl
   return {
     ...common,
     from: transaction.from,
-    nonce: formatQuantity(place.depositNonce ?? 0n),
+    nonce: formatQuantity(location.depositNonce ?? 0n),
     sourceHash: transaction.sourceHash,
     mint: formatQuantity(transaction.mint),
     ...(transaction.isSystemTx ? { isSystemTx: true } : {}),
-    ...(place.depositReceiptVersion === undefined
+    ...(location.depositReceiptVersion === undefined
       ? {}
-      : { depositReceiptVersion: formatQuantity(place.depositReceiptVersion) }),
+      : { depositReceiptVersion: formatQuantity(location.depositReceiptVersion) }),
     v: "0x0",
     r: "0x0",
     s: "0x0",

@@ -5,7 +5,7 @@ import { unknownFields } from "./unknownFields.ts";
 
 /**
  * Returns the difference that a head's header shows: fields that no implemented fork has.
- * `before` is the difference of the head before it, whose time is kept if it is earlier.
+ * `before` is the difference of the previous head. If its time is earlier, the result has that time.
  */
 export const findHeaderDifference = (
   header: Readonly<Record<string, unknown>>,

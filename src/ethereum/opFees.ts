@@ -42,7 +42,7 @@ const WORD = 32;
 const numberAt = (bytes: Uint8Array, from: number, to: number): bigint =>
   BigInt(`0x0${formatData(bytes.subarray(from, to)).slice(2)}`);
 
-const footprintScalar = (told: bigint): bigint => (told === 0n ? DEFAULT_FOOTPRINT_SCALAR : told);
+const footprintScalar = (scalar: bigint): bigint => (scalar === 0n ? DEFAULT_FOOTPRINT_SCALAR : scalar);
 
 /** Reads the calldata of the L1-attributes deposit. Later forks appended fields to the packed layout of Ecotone. */
 export const parseL1Attributes = (calldata: Uint8Array): L1Attributes => {

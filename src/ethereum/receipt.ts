@@ -1,4 +1,4 @@
-import { effectiveGasPrice, type TransactionPlace } from "./formatTransaction.ts";
+import { effectiveGasPrice, type TransactionLocation } from "./formatTransaction.ts";
 import { type Address, type Data, formatData, formatQuantity, type Hash, parseData, writeData } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber, listLength, prefixLength, writePrefix } from "./rlp.ts";
@@ -85,7 +85,7 @@ const writeItem = (into: Uint8Array, at: number, data: Data): number => {
 };
 
 /** The position of a receipt. `blockHash` is the block's own hash, also if the block is not sealed. */
-export interface ReceiptPlace extends Omit<TransactionPlace, "depositNonce" | "depositReceiptVersion"> {
+export interface ReceiptLocation extends Omit<TransactionLocation, "depositNonce" | "depositReceiptVersion"> {
   readonly transaction: Transaction;
   readonly gasUsed: bigint;
   /** The index in the block of this receipt's first log. */
@@ -98,47 +98,47 @@ export type RpcLog = Readonly<Record<string, unknown>>;
 export type RpcReceipt = Readonly<Record<string, unknown>>;
 
 /** Formats the logs of one receipt as the objects of the execution API. */
-const formatLogs = (logs: readonly LogEntry[], place: Omit<ReceiptPlace, "gasUsed" | "sender">): RpcLog[] =>
+const formatLogs = (logs: readonly LogEntry[], location: Omit<ReceiptLocation, "gasUsed" | "sender">): RpcLog[] =>
   logs.map(({ address, topics, data }, at) => ({
     address,
     topics,
     data,
-    blockHash: place.blockHash,
-    blockNumber: formatQuantity(place.blockNumber),
-    ...(place.blockTimestamp === undefined ? {} : { blockTimestamp: formatQuantity(place.blockTimestamp) }),
-    transactionHash: place.transaction.hash,
-    transactionIndex: formatQuantity(place.transactionIndex),
-    logIndex: formatQuantity(place.firstLogIndex + at),
+    blockHash: location.blockHash,
+    blockNumber: formatQuantity(location.blockNumber),
+    ...(location.blockTimestamp === undefined ? {} : { blockTimestamp: formatQuantity(location.blockTimestamp) }),
+    transactionHash: location.transaction.hash,
+    transactionIndex: formatQuantity(location.transactionIndex),
+    logIndex: formatQuantity(location.firstLogIndex + at),
     removed: false,
   }));
 
 /** Formats the receipt object of the execution API. */
-export const formatReceipt = (receipt: Receipt, place: ReceiptPlace): RpcReceipt => {
-  const { transaction } = place;
-  const sender = transaction.type === DEPOSIT_TYPE ? transaction.from : place.sender;
+export const formatReceipt = (receipt: Receipt, location: ReceiptLocation): RpcReceipt => {
+  const { transaction } = location;
+  const sender = transaction.type === DEPOSIT_TYPE ? transaction.from : location.sender;
   const nonce = transaction.type === DEPOSIT_TYPE ? (receipt.depositNonce ?? 0n) : transaction.nonce;
   return {
     transactionHash: transaction.hash,
-    transactionIndex: formatQuantity(place.transactionIndex),
-    blockHash: place.blockHash,
-    blockNumber: formatQuantity(place.blockNumber),
+    transactionIndex: formatQuantity(location.transactionIndex),
+    blockHash: location.blockHash,
+    blockNumber: formatQuantity(location.blockNumber),
     from: sender,
     to: transaction.to,
     cumulativeGasUsed: formatQuantity(receipt.cumulativeGasUsed),
-    gasUsed: formatQuantity(place.gasUsed),
+    gasUsed: formatQuantity(location.gasUsed),
     contractAddress: transaction.to === null ? createdAddress(sender, nonce) : null,
-    logs: formatLogs(receipt.logs, place),
+    logs: formatLogs(receipt.logs, location),
     logsBloom: formatData(receipt.logsBloom),
     ...(typeof receipt.status === "string"
       ? { root: receipt.status }
       : { status: formatQuantity(receipt.status ? 1 : 0) }),
-    effectiveGasPrice: formatQuantity(effectiveGasPrice(transaction, place.baseFee)),
+    effectiveGasPrice: formatQuantity(effectiveGasPrice(transaction, location.baseFee)),
     type: formatQuantity(receipt.type),
     ...(receipt.depositNonce === undefined ? {} : { depositNonce: formatQuantity(receipt.depositNonce) }),
     ...(receipt.depositReceiptVersion === undefined
       ? {}
       : { depositReceiptVersion: formatQuantity(receipt.depositReceiptVersion) }),
-    ...place.extra,
+    ...location.extra,
   };
 };
 

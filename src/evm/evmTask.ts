@@ -5,6 +5,8 @@ import { type Rules, UnknownRules } from "../ethereum/rules.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type RunJob, serveJobs } from "../workers/serveJobs.ts";
 import type { WorkerTask } from "../workers/startTask.ts";
+import { compareEngines } from "./comparison/compareEngines.ts";
+import { withoutCodes } from "./comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "./createEngines.ts";
 import type { Engine } from "./engine.ts";
 import { createKnownState, type KnownState } from "./knownState.ts";
@@ -52,38 +54,66 @@ class StateCaches {
 
 /** Makes the task of a thread that executes EVM code for EvmWorkers. */
 export const evmTask =
-  (runs: EvmRuns): WorkerTask =>
+  (runs: EvmRuns, load = createEngines): WorkerTask =>
   async (port, data) => {
     const { engine } = data as EvmTaskData;
-    serveJobs(port, runJob(runs, await createEngines(engine)));
+    const thread = new EvmThread({ runs, engines: await load(engine), loadReference: () => load("reference") });
+    serveJobs(port, (job, request) => thread.run(job as EvmRun, request));
   };
 
-const runJob = (runs: EvmRuns, engine: Engines): RunJob => {
-  const caches = new StateCaches();
-  return async (job, request): Promise<EvmRunOutput> => {
-    const { name, input, ...stateOptions } = job as EvmRun;
-    const run = runs[name];
+interface EvmThreadOptions {
+  readonly runs: EvmRuns;
+  readonly engines: Engines;
+  readonly loadReference: () => Promise<Engines>;
+}
+
+class EvmThread {
+  readonly #options: EvmThreadOptions;
+  readonly #caches = new StateCaches();
+  #reference: Promise<Engines> | undefined;
+
+  constructor(options: EvmThreadOptions) {
+    this.#options = options;
+  }
+
+  async run(job: EvmRun, request: Parameters<RunJob>[1]): Promise<EvmRunOutput> {
+    const { name, input, compares, forwardedCodes } = job;
+    const run = this.#options.runs[name];
     if (run === undefined) {
       throw new Error(`no run is named ${name}`);
     }
     const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
     const context: WorkerContext = {
-      engine,
+      engine: withoutCodes(this.#options.engines, forwardedCodes),
       withState: async (withReader) => {
-        const completed = await runUntilStateComplete(caches.of(stateOptions), fetch, withReader);
+        const completed = await runUntilStateComplete(this.#caches.of(job), fetch, withReader);
         rounds += completed.rounds;
         return completed.result;
       },
     };
+    if (compares) {
+      return this.#compare(job, context.withState, (host) => run(input as never, host));
+    }
     try {
       const output = await run(input as never, context);
       return { kind: "done", output, rounds };
     } catch (error) {
       return formatError(error);
     }
-  };
-};
+  }
+
+  async #compare(
+    { name, stateId, input }: EvmRun,
+    withState: WorkerContext["withState"],
+    run: (host: WorkerContext) => Promise<unknown>,
+  ): Promise<EvmRunOutput> {
+    const { engines: ours, loadReference } = this.#options;
+    this.#reference ??= loadReference();
+    const options = { run, withState, ours, reference: await this.#reference };
+    return { kind: "compared", comparison: await compareEngines({ name, stateId, input }, options) };
+  }
+}
 
 /** Throws errors that are faults of this program. */
 const formatError = (error: unknown): EvmRunOutput => {

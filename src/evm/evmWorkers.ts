@@ -2,6 +2,8 @@ import type { StateKeys, StateSource } from "../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../workers/workerPool.ts";
 import { WorkerPoolError } from "../workers/workerPoolError.ts";
+import type { Comparison } from "./comparison/compareEngines.ts";
+import type { EngineComparisons } from "./comparison/engineComparisons.ts";
 import type { EngineKind } from "./engineKind.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
@@ -15,6 +17,8 @@ export class MustForwardError extends Error {
 
 export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "data" | "maxWaiting" | "limits"> {
   readonly engine?: EngineKind;
+  /** Compares a share of the runs with the reference engine. */
+  readonly comparisons?: EngineComparisons | undefined;
   readonly maxWaiting?: number;
 }
 
@@ -38,31 +42,59 @@ export interface RunOutcome {
 /** Threads that execute EVM code. They have no network: they request missing state from the run's StateSource. */
 export class EvmWorkers {
   readonly #pool: WorkerPool;
+  /** One thread, so that no run waits for a comparison, and no other thread loads the library. */
+  readonly #comparisonPool: WorkerPool;
+  readonly #comparisons: EngineComparisons | undefined;
+  readonly #closing = new AbortController();
 
-  constructor({ engine = "auto", maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
+  constructor({ comparisons, engine = "auto", maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
     const data: EvmTaskData = { engine };
-    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB } });
+    this.#comparisons = comparisons;
+    const limits = { maxOldGenerationSizeMb: MAX_HEAP_MIB };
+    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits });
+    const { entry, onFailure } = options;
+    this.#comparisonPool = new WorkerPool({ entry, data, size: 1, maxWaiting: 1, limits, onFailure });
   }
 
   /**
    * Rejects with MustForwardError, the error of `source`, the signal's reason, or RpcError.
    * An RpcError is 503 if too many runs wait, the deadline, or the run's own error.
    */
-  async run({ name, input, source, nativeContracts, timeoutMs, signal }: RunRequest): Promise<RunOutcome> {
-    const run: EvmRun = { name, stateId: source.id, nativeContracts, input };
+  async run(request: RunRequest): Promise<RunOutcome> {
     try {
-      const output = await this.#pool.run({
-        input: run,
-        // A thread that ran on this state has cached a part of it.
-        affinity: source.id,
-        answer: (keys) => source.read(keys as StateKeys, signal),
-        timeoutMs,
-        signal,
-      });
-      return outcomeOf(output as EvmRunOutput);
+      const output = await this.#run(this.#pool, request, false);
+      // A run without a state executes nothing.
+      if (output.kind !== "mustForward" && request.source.id !== "") {
+        void this.#comparisons?.sample(() => this.#compare(request));
+      }
+      return outcomeOf(output);
     } catch (error) {
-      throw error instanceof WorkerPoolError ? rpcErrorOf(error, timeoutMs) : error;
+      throw error instanceof WorkerPoolError ? rpcErrorOf(error, request.timeoutMs) : error;
     }
+  }
+
+  async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
+    const { name, input, source, nativeContracts, timeoutMs, signal } = request;
+    const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
+    const run: EvmRun = { name, stateId: source.id, nativeContracts, forwardedCodes, compares, input };
+    const output = await pool.run({
+      input: run,
+      // A thread that ran on this state has cached a part of it.
+      affinity: source.id === "" ? undefined : source.id,
+      answer: (keys) => source.read(keys as StateKeys, signal),
+      timeoutMs,
+      signal,
+    });
+    return output as EvmRunOutput;
+  }
+
+  /** The client has its answer, and may have left. */
+  async #compare(request: RunRequest): Promise<Comparison> {
+    const output = await this.#run(this.#comparisonPool, { ...request, signal: this.#closing.signal }, true);
+    if (output.kind !== "compared") {
+      throw new Error(`the comparison was ${output.kind}`);
+    }
+    return output.comparison;
   }
 
   /** Number of runs that execute. */
@@ -70,8 +102,20 @@ export class EvmWorkers {
     return this.#pool.busy;
   }
 
-  close(): Promise<void> {
-    return this.#pool.close();
+  /** Number of threads that would run at once. */
+  get idle(): number {
+    return this.#pool.idle;
+  }
+
+  /** Starts all threads that are missing. */
+  start(): void {
+    this.#pool.start();
+  }
+
+  async close(): Promise<void> {
+    const closed = Promise.all([this.#pool.close(), this.#comparisonPool.close()]);
+    this.#closing.abort();
+    await closed;
   }
 }
 
@@ -82,6 +126,9 @@ const outcomeOf = (output: EvmRunOutput): RunOutcome => {
   if (output.kind === "error") {
     const { code, message, data } = output;
     throw new RpcError(code, message, data === undefined ? {} : { data });
+  }
+  if (output.kind === "compared") {
+    throw new Error("the run was only compared");
   }
   return { output: output.output, rounds: output.rounds };
 };

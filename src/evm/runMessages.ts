@@ -1,3 +1,5 @@
+import type { Hash } from "../ethereum/hex.ts";
+import type { Comparison } from "./comparison/compareEngines.ts";
 import type { EngineKind } from "./engineKind.ts";
 
 /** Sent to a thread when it starts. */
@@ -11,6 +13,10 @@ export interface EvmRun {
   readonly stateId: string;
   /** Addresses, or prefixes of addresses, whose code is native in that state's block. */
   readonly nativeContracts: readonly string[];
+  /** Hashes of codes on which the engines differ. A run that reads one is forwarded. */
+  readonly forwardedCodes: readonly Hash[];
+  /** Execute on both engines, and return only whether they differ. */
+  readonly compares: boolean;
   /** Plain data for the run of that name. */
   readonly input: unknown;
 }
@@ -18,6 +24,7 @@ export interface EvmRun {
 /** The output of a pool's job. */
 export type EvmRunOutput =
   | { readonly kind: "done"; readonly output: unknown; readonly rounds: number }
+  | { readonly kind: "compared"; readonly comparison: Comparison }
   /** An error for the client. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown }
   /** The run cannot be done here: a node must answer. */

@@ -23,7 +23,8 @@ const CHUNK_BLOCKS = 64;
 
 type Chunk = readonly (SealedBlock | undefined)[];
 
-interface Span {
+/** A range of blocks in chunks of CHUNK_BLOCKS, which two rings can share. */
+interface ChunkedBlocks {
   readonly oldest: number;
   readonly newest: number;
   /** Number of the first chunk: the number of its first block divided by CHUNK_BLOCKS. */
@@ -33,15 +34,20 @@ interface Span {
 
 const chunkOf = (number: number): number => Math.floor(number / CHUNK_BLOCKS);
 
-const entryAt = ({ oldest, newest, firstChunk, chunks }: Span, number: number): SealedBlock | undefined =>
+const entryAt = ({ oldest, newest, firstChunk, chunks }: ChunkedBlocks, number: number): SealedBlock | undefined =>
   number < oldest || number > newest ? undefined : chunks[chunkOf(number) - firstChunk]?.[number % CHUNK_BLOCKS];
 
-/** Returns a span with new bounds and these entries. Chunks without new entries are shared. */
-const withEntries = (span: Span, oldest: number, newest: number, entries: readonly SealedBlock[]): Span => {
+/** Returns the range with new bounds and these entries. Chunks without new entries are shared. */
+const withEntries = (
+  chunked: ChunkedBlocks,
+  oldest: number,
+  newest: number,
+  entries: readonly SealedBlock[],
+): ChunkedBlocks => {
   const firstChunk = chunkOf(oldest);
   const chunks = Array.from(
     { length: chunkOf(newest) - firstChunk + 1 },
-    (_, index) => span.chunks[index + firstChunk - span.firstChunk] ?? [],
+    (_, index) => chunked.chunks[index + firstChunk - chunked.firstChunk] ?? [],
   );
   const copies = new Map<number, (SealedBlock | undefined)[]>();
   for (const entry of entries) {
@@ -56,46 +62,46 @@ const withEntries = (span: Span, oldest: number, newest: number, entries: readon
 };
 
 /** Returns the entries from `from` up that are older than the newest 256, with their headers removed. */
-const withoutHeaders = (span: Span, from: number): SealedBlock[] => {
-  const aged: SealedBlock[] = [];
-  for (let number = from; number <= span.newest - RING_HEADERS; number += 1) {
-    const entry = entryAt(span, number);
+const withoutHeaders = (chunked: ChunkedBlocks, from: number): SealedBlock[] => {
+  const withoutHeader: SealedBlock[] = [];
+  for (let number = from; number <= chunked.newest - RING_HEADERS; number += 1) {
+    const entry = entryAt(chunked, number);
     if (entry?.header) {
-      aged.push({ block: entry.block, header: undefined });
+      withoutHeader.push({ block: entry.block, header: undefined });
     }
   }
-  return aged;
+  return withoutHeader;
 };
 
-const fromSpan = (span: Span): BlockRing => {
-  const latest = entryAt(span, span.newest)?.block;
+const fromChunks = (chunked: ChunkedBlocks): BlockRing => {
+  const latest = entryAt(chunked, chunked.newest)?.block;
   if (!latest) {
-    throw new RangeError("a ring holds at least one block");
+    throw new RangeError("a ring has at least one block");
   }
   return {
-    oldest: BigInt(span.oldest),
+    oldest: BigInt(chunked.oldest),
     latest,
-    length: span.newest - span.oldest + 1,
-    at: (number) => entryAt(span, Number(number))?.block,
-    header: (number) => entryAt(span, Number(number))?.header,
+    length: chunked.newest - chunked.oldest + 1,
+    at: (number) => entryAt(chunked, Number(number))?.block,
+    header: (number) => entryAt(chunked, Number(number))?.header,
     withTop: (blocks) => {
       const newest = Number(blocks.at(-1)?.block.number ?? latest.number);
-      const oldest = Math.max(span.oldest, newest - RING_BLOCKS + 1);
+      const oldest = Math.max(chunked.oldest, newest - RING_BLOCKS + 1);
       const added = blocks.filter(({ block }) => block.number >= oldest);
-      const top = withEntries(span, oldest, newest, added);
+      const top = withEntries(chunked, oldest, newest, added);
       // Older entries below the first new block have no headers any more.
-      const from = Math.min(span.newest - RING_HEADERS + 1, Number(added[0]?.block.number ?? newest));
-      return fromSpan(withEntries(top, oldest, newest, withoutHeaders(top, from)));
+      const from = Math.min(chunked.newest - RING_HEADERS + 1, Number(added[0]?.block.number ?? newest));
+      return fromChunks(withEntries(top, oldest, newest, withoutHeaders(top, from)));
     },
     withBottom: (blocks) => {
-      const room = blocks.slice(-Math.max(0, RING_BLOCKS - (span.newest - span.oldest + 1)));
+      const room = blocks.slice(-Math.max(0, RING_BLOCKS - (chunked.newest - chunked.oldest + 1)));
       const [first] = room;
-      if (!first || span.newest - span.oldest + 1 >= RING_BLOCKS) {
-        return fromSpan(span);
+      if (!first || chunked.newest - chunked.oldest + 1 >= RING_BLOCKS) {
+        return fromChunks(chunked);
       }
-      const headers = BigInt(span.newest - RING_HEADERS);
+      const headers = BigInt(chunked.newest - RING_HEADERS);
       const entries = room.map(({ block, header }) => ({ block, header: block.number > headers ? header : undefined }));
-      return fromSpan(withEntries(span, Number(first.block.number), span.newest, entries));
+      return fromChunks(withEntries(chunked, Number(first.block.number), chunked.newest, entries));
     },
   };
 };
@@ -105,7 +111,7 @@ export const createBlockRing = (blocks: readonly SealedBlock[]): BlockRing => {
   const newestBlocks = blocks.slice(-RING_BLOCKS);
   const oldest = Number(newestBlocks[0]?.block.number ?? 0);
   const newest = oldest + newestBlocks.length - 1;
-  const empty: Span = { oldest, newest, firstChunk: chunkOf(oldest), chunks: [] };
-  const span = withEntries(empty, oldest, newest, newestBlocks);
-  return fromSpan(withEntries(span, oldest, newest, withoutHeaders(span, oldest)));
+  const empty: ChunkedBlocks = { oldest, newest, firstChunk: chunkOf(oldest), chunks: [] };
+  const chunked = withEntries(empty, oldest, newest, newestBlocks);
+  return fromChunks(withEntries(chunked, oldest, newest, withoutHeaders(chunked, oldest)));
 };

@@ -3,11 +3,8 @@ import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import { type BlockRing, createBlockRing } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 
-/**
- * How a node's newest block relates to the served chain. `unknowable`: it is below the block ring.
- * `conflict`: the ring has another block at its number.
- */
-export type HeadCase = "first" | "known" | "higher" | "conflict" | "unknowable";
+/** How a node's newest block relates to the block ring. `conflict`: the ring has another block at its number. */
+export type HeadCase = "first" | "inRing" | "higher" | "conflict" | "belowRing";
 
 export const classify = (ring: BlockRing | undefined, { block }: SealedBlock): HeadCase => {
   if (!ring) {
@@ -18,9 +15,9 @@ export const classify = (ring: BlockRing | undefined, { block }: SealedBlock): H
   }
   const canonical = ring.at(block.number);
   if (!canonical) {
-    return "unknowable";
+    return "belowRing";
   }
-  return canonical.hash === block.hash ? "known" : "conflict";
+  return canonical.hash === block.hash ? "inRing" : "conflict";
 };
 
 export type Finality = "node" | { readonly depth: number };
@@ -106,7 +103,7 @@ class ServedCanonicalChain implements CanonicalChain {
     }
     const { number } = first.block;
     const from = ring ? above(ring, number) : [];
-    // A final block that was replaced was not final: the chain has begun again.
+    // A final block that was replaced was not final: the chain was reset.
     if (from.length > 0 || genesis !== undefined) {
       this.#tags = tagsBelow(this.#tags, number, genesis !== undefined);
     }

@@ -1,6 +1,6 @@
 import { systemClock } from "../core/clock.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
-import type { IdentityCase } from "../nodes/identityGate.ts";
+import type { IdentityResult } from "../nodes/identityGate.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { identityFault } from "./identityFault.ts";
@@ -8,7 +8,7 @@ import { ChainMismatchError, type NodeIdentity, readNodeIdentity } from "./nodeI
 
 export interface ChainIdentityOptions {
   readonly chain: string;
-  /** The configured chain id; without one, the first node that answers decides until restart. */
+  /** The configured chain id. Without one, the first response of a node decides until the restart. */
   readonly chainId: bigint | undefined;
   readonly nodes: readonly UpstreamNode[];
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -19,16 +19,16 @@ export interface ChainIdentityOptions {
   readonly onWrongChain?: ((error: ChainMismatchError) => void) | undefined;
 }
 
-/** A node that is down is tried again after this. */
+/** Period of the checks of a node that never answered. */
 const UNREACHED_PERIOD_MS = 1_000;
 const PERIOD_MS = 30_000;
-/** A suspended node is checked after this, then after twice as long each time, up to PERIOD_MS. */
+/** Delay before the first check of a suspended node. It doubles with each check, up to PERIOD_MS. */
 const FIRST_SUSPENDED_MS = 1_000;
-/** A node that is suspended again within this time begins with its last period: it may be a load balancer that alternates. */
+/** A node that is suspended again within this time keeps its last delay: its load balancer may alternate between chains. */
 const FLAPPING_MS = 120_000;
 
-interface Watched {
-  /** Of the node that it was suspended for, as text. */
+interface WatchedNode {
+  /** The chain id and genesis for which the node is suspended, as text. */
   suspendedFor: string | undefined;
   suspendedMs: number;
   suspendedAtMs: number;
@@ -36,10 +36,10 @@ interface Watched {
   wake: AbortController;
 }
 
-/** The chain id and genesis of one chain, and which of its nodes are suspended because they have others. */
+/** The chain id and genesis of one chain. Suspends nodes that have others. */
 export class ChainIdentity {
   readonly #options: ChainIdentityOptions;
-  readonly #watched: ReadonlyMap<UpstreamNode, Watched>;
+  readonly #watched: ReadonlyMap<UpstreamNode, WatchedNode>;
   #chainId: bigint | undefined;
   /** The node that returned the chain id first; undefined if it is configured. */
   #source: string | undefined;
@@ -48,7 +48,7 @@ export class ChainIdentity {
   constructor(options: ChainIdentityOptions) {
     this.#options = options;
     this.#chainId = options.chainId;
-    this.#watched = new Map(options.nodes.map((node) => [node, newWatched()]));
+    this.#watched = new Map(options.nodes.map((node) => [node, newWatchedNode()]));
     const { chain, telemetry } = options;
     for (const { name } of options.nodes) {
       telemetry.metrics.upstreamWrongChain.set({ chain, node: name }, 0);
@@ -65,17 +65,17 @@ export class ChainIdentity {
     return this.#genesis;
   }
 
-  /** Checks every node now and again until the signal is aborted. */
+  /** Checks every node now and then periodically, until the signal is aborted. */
   start(): void {
     for (const node of this.#options.nodes) {
       void this.#watch(node);
     }
   }
 
-  /** Reads a node's identity and judges it. Never rejects. */
-  async verify(node: UpstreamNode): Promise<IdentityCase> {
+  /** Reads a node's identity, and suspends the node or ends its suspension. Never rejects. */
+  async verify(node: UpstreamNode): Promise<IdentityResult> {
     try {
-      return await this.judge(node, await readNodeIdentity(node, this.#options.signal));
+      return await this.applyIdentity(node, await readNodeIdentity(node, this.#options.signal));
     } catch (error) {
       node.fault = identityFault(error);
       return { kind: "unknown" };
@@ -83,8 +83,8 @@ export class ChainIdentity {
   }
 
   /** Suspends the node if `identity` is another chain's, and ends its suspension if it is not. */
-  async judge(node: UpstreamNode, identity: NodeIdentity): Promise<IdentityCase> {
-    this.#chainId ??= this.#learn(node, identity.chainId);
+  async applyIdentity(node: UpstreamNode, identity: NodeIdentity): Promise<IdentityResult> {
+    this.#chainId ??= this.#setSource(node, identity.chainId);
     if (identity.chainId !== this.#chainId) {
       return this.#suspend(node, identity);
     }
@@ -94,33 +94,33 @@ export class ChainIdentity {
     if (identity.genesis === ZERO_HASH || identity.genesis === this.#genesis) {
       return this.#resume(node);
     }
-    if (await this.#isGenesisHeld(node)) {
+    if (await this.#hasGenesisElsewhere(node)) {
       return this.#suspend(node, identity);
     }
     this.#resume(node);
     return { kind: "reset", genesis: identity.genesis };
   }
 
-  /** The chain has begun again from another genesis block. */
+  /** Records a chain reset: the chain has another genesis block now. */
   reset(genesis: Hash): void {
     if (genesis === this.#genesis) {
       return;
     }
     this.#genesis = genesis;
     const { chain, telemetry } = this.#options;
-    telemetry.log.warn({ chain, genesis }, "the chain has begun again from another genesis block");
+    telemetry.log.warn({ chain, genesis }, "the chain was reset: it has another genesis block");
   }
 
-  #learn(node: UpstreamNode, chainId: bigint): bigint {
+  #setSource(node: UpstreamNode, chainId: bigint): bigint {
     this.#source = node.name;
     return chainId;
   }
 
-  /** Whether another node still has the genesis block that is known. */
-  async #isGenesisHeld(node: UpstreamNode): Promise<boolean> {
+  /** Whether another node still has the known genesis block. */
+  async #hasGenesisElsewhere(node: UpstreamNode): Promise<boolean> {
     const { nodes, signal } = this.#options;
     const others = nodes.filter((other) => other !== node && other.identified);
-    const held = await Promise.all(
+    const results = await Promise.all(
       others.map(async (other) => {
         try {
           const { chainId, genesis } = await readNodeIdentity(other, signal);
@@ -130,7 +130,7 @@ export class ChainIdentity {
         }
       }),
     );
-    return held.includes(true);
+    return results.includes(true);
   }
 
   #mismatch(node: UpstreamNode, { chainId, genesis }: NodeIdentity): ChainMismatchError {
@@ -146,7 +146,7 @@ export class ChainIdentity {
     );
   }
 
-  #suspend(node: UpstreamNode, identity: NodeIdentity): IdentityCase {
+  #suspend(node: UpstreamNode, identity: NodeIdentity): IdentityResult {
     const { chain, telemetry, onWrongChain } = this.#options;
     const watched = this.#watched.get(node);
     const error = this.#mismatch(node, identity);
@@ -163,13 +163,13 @@ export class ChainIdentity {
       watched.suspendedAtMs = nowMs;
       watched.wake.abort();
       const fields = { chainId: `${identity.chainId}`, expectedChainId: `${this.#chainId}`, reason: error.message };
-      telemetry.log.error({ chain, node: node.name, ...fields }, "node is suspended: it is of another chain");
+      telemetry.log.error({ chain, node: node.name, ...fields }, "node is suspended: it serves another chain");
       onWrongChain?.(error);
     }
     return { kind: "other" };
   }
 
-  #resume(node: UpstreamNode): IdentityCase {
+  #resume(node: UpstreamNode): IdentityResult {
     const { chain, telemetry, onIdentified } = this.#options;
     const watched = this.#watched.get(node);
     node.identified = true;
@@ -177,7 +177,7 @@ export class ChainIdentity {
     if (watched?.suspendedFor !== undefined) {
       watched.suspendedFor = undefined;
       telemetry.metrics.upstreamWrongChain.set({ chain, node: node.name }, 0);
-      telemetry.log.info({ chain, node: node.name }, "node is of this chain again");
+      telemetry.log.info({ chain, node: node.name }, "node serves this chain again");
     }
     if (watched && !watched.isFollowed) {
       watched.isFollowed = true;
@@ -203,8 +203,8 @@ export class ChainIdentity {
     }
   }
 
-  /** Until the next check. A suspension meanwhile begins the pause of a suspended node. */
-  async #pause(watched: Watched, kind: IdentityCase["kind"]): Promise<void> {
+  /** Waits until the next check. A suspension during the wait starts the delay of a suspended node. */
+  async #pause(watched: WatchedNode, kind: IdentityResult["kind"]): Promise<void> {
     const { signal } = this.#options;
     do {
       watched.wake = new AbortController();
@@ -219,7 +219,7 @@ export class ChainIdentity {
   }
 }
 
-const newWatched = (): Watched => ({
+const newWatchedNode = (): WatchedNode => ({
   suspendedFor: undefined,
   suspendedMs: FIRST_SUSPENDED_MS,
   suspendedAtMs: Number.NEGATIVE_INFINITY,

@@ -9,7 +9,7 @@ export interface ChainPath {
   readonly joined: boolean;
   /** The ring that the blocks join, if it is not the served one. */
   readonly onto?: BlockRing;
-  /** The other genesis block, if the chain has begun again. */
+  /** The new genesis block, if the chain was reset. */
   readonly genesis?: Hash;
 }
 

@@ -14,15 +14,15 @@ export interface FollowedNodeOptions {
   readonly signal: AbortSignal;
   readonly activity: HeadActivity;
   /** Returns the part of the poll schedule that all nodes of the chain share. */
-  readonly schedule: () => Pick<PollSchedule, "blockTimeMs" | "touchedMs" | "native">;
+  readonly schedule: () => Pick<PollSchedule, "blockTimeMs" | "lastRequestMs" | "native">;
   /** Offers a node's newest block to the chain. Returns false if the chain could not be extended to it. */
   readonly offerHead: (node: UpstreamNode, head: SealedBlock) => Promise<boolean>;
   readonly onPolled: () => void;
-  /** Pushes have begun or ended. */
+  /** Called when pushes begin or end. */
   readonly onPushState: (node: UpstreamNode, isPushed: boolean) => void;
 }
 
-/** The pause before the next look at a node that is not identified. */
+/** The pause before the next check whether a node is identified. */
 const SUSPENDED_STEP_MS = 1_000;
 
 /** Reads the newest blocks of one node: by polls on a schedule, and by pushes if it has a WebSocket. */
@@ -31,7 +31,7 @@ export class FollowedNode {
   readonly #options: FollowedNodeOptions;
   #polledMs = Number.NEGATIVE_INFINITY;
   #newHeadMs = Number.NEGATIVE_INFINITY;
-  #foundAtOnce = false;
+  #foundByFirstPoll = false;
   #pollsSinceHead = 0;
   #pushedMs: number | undefined;
   #isFailing = false;
@@ -86,7 +86,7 @@ export class FollowedNode {
         ...schedule(),
         polledMs: this.#polledMs,
         newHeadMs: this.#newHeadMs,
-        foundAtOnce: this.#foundAtOnce,
+        foundByFirstPoll: this.#foundByFirstPoll,
         pushedMs: this.#pushedMs,
         failing: this.#isFailing,
       },
@@ -102,7 +102,7 @@ export class FollowedNode {
     node.announce(head.block);
     if (isNew) {
       this.#newHeadMs = this.#options.clock.nowMs();
-      this.#foundAtOnce = this.#pollsSinceHead <= 1;
+      this.#foundByFirstPoll = this.#pollsSinceHead <= 1;
       this.#pollsSinceHead = 0;
     }
     return this.#options.offerHead(node, head);
@@ -120,12 +120,12 @@ export class FollowedNode {
           () => this.#resumePolls(),
         );
       },
-      withState: (isPushed) => {
+      onState: (isPushed) => {
         onPushState(this.node, isPushed);
         if (isPushed) {
           return;
         }
-        this.node.doubt();
+        this.node.requireIdentityCheck();
         this.#resumePolls();
       },
     });

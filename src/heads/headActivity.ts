@@ -25,8 +25,9 @@ export class HeadActivity {
 
   /** Records a client request. */
   markActive(): void {
-    const wasIdle = this.isIdle;
-    this.#lastRequestMs = this.#clock.nowMs();
+    const nowMs = this.#clock.nowMs();
+    const wasIdle = isIdle(this.#lastRequestMs, nowMs);
+    this.#lastRequestMs = nowMs;
     if (wasIdle) {
       this.wake();
     }

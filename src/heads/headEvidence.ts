@@ -7,15 +7,15 @@ import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
 import { IDENTITY_CALLS, identityReach, type NodeIdentity, parseIdentity } from "./nodeIdentity.ts";
 
-/** What a node says of itself and of a head that does not link to the ring. */
+/** A node's identity, and its blocks around a head that does not link to the ring. */
 export interface HeadEvidence {
   readonly identity: NodeIdentity;
-  /** By its number it has the head too. */
+  /** The node returns the head when it is read by number. */
   readonly hasHead: boolean;
-  /** It has one of the ring's blocks with the ring's hash. */
+  /** The node has one of the ring's blocks with the ring's hash. */
   readonly hasRingBlock: boolean;
-  /** It has a block halfway between the ring and the head: a node that is ahead has, an invented head's node has not. */
-  readonly hasMiddle: boolean;
+  /** The node has a block halfway between ring and head. A node that is ahead has one. The node of an invented head does not. */
+  readonly hasBlockBetween: boolean;
 }
 
 const parseBlock = (outcome: RpcResponse | NodeError | undefined): SealedBlock | undefined =>
@@ -23,7 +23,7 @@ const parseBlock = (outcome: RpcResponse | NodeError | undefined): SealedBlock |
     ? undefined
     : readSealedBlock(outcome.body);
 
-/** Reads all of it in one batch: of a load balancer's machines, which may be of several chains, one answers the batch. */
+/** Reads the evidence in one batch, so that one machine behind a load balancer answers all of it. */
 export const readHeadEvidence = async (
   node: UpstreamNode,
   ring: BlockRing,
@@ -38,11 +38,13 @@ export const readHeadEvidence = async (
     createCall("eth_getBlockByNumber", [formatQuantity(block), false]),
   );
   const outcomes = await node.probe([...IDENTITY_CALLS, ...calls], identityReach(signal));
-  const [top, between, ...held] = outcomes.slice(IDENTITY_CALLS.length).map(parseBlock);
+  const [top, between, ...ringBlocks] = outcomes.slice(IDENTITY_CALLS.length).map(parseBlock);
   return {
     identity: parseIdentity(outcomes),
     hasHead: top?.block.hash === head.block.hash,
-    hasRingBlock: held.some((block) => block !== undefined && ring.at(block.block.number)?.hash === block.block.hash),
-    hasMiddle: between?.block.number === middle,
+    hasRingBlock: ringBlocks.some(
+      (block) => block !== undefined && ring.at(block.block.number)?.hash === block.block.hash,
+    ),
+    hasBlockBetween: between?.block.number === middle,
   };
 };

@@ -11,7 +11,7 @@ export interface HeadLeaderOptions {
   readonly nodes: () => readonly UpstreamNode[];
 }
 
-/** Every node still has blocks at this depth below its newest block. */
+/** Every node has the block at this depth below its newest block, even if it prunes. */
 const LINKED_BLOCKS = 64n;
 
 /** Whether the node has this block; undefined if it does not answer. */
@@ -33,7 +33,7 @@ export const isLinked = ({ head, headHash }: UpstreamNode, ring: BlockRing): boo
 export class HeadLeader {
   readonly #options: HeadLeaderOptions;
   #node: UpstreamNode | undefined;
-  /** Since when it lacks the served head. */
+  /** Time since which the leader does not have the served head. */
   #lostSinceMs: number | undefined;
 
   constructor(options: HeadLeaderOptions) {
@@ -45,23 +45,26 @@ export class HeadLeader {
     return this.#node?.identified ? this.#node : undefined;
   }
 
-  /** This node's head is served from now on, or it was seen to have the served head. */
+  /** Makes the node the leader: its head is served, or it has the served head. */
   set(node: UpstreamNode): void {
     this.#node = node;
     this.#lostSinceMs = undefined;
   }
 
-  /** Only this node may replace the served head by a lower or another one. */
-  speaks(node: UpstreamNode): boolean {
+  /** Whether the node may replace the served head by a lower or conflicting one: the leader, or any node without a usable leader. */
+  mayReplaceHead(node: UpstreamNode): boolean {
     return this.#node === node || !this.node?.available;
   }
 
-  /** The other available nodes. */
+  /** Returns the available nodes except `node`. */
   others(node = this.#node): readonly UpstreamNode[] {
     return this.#options.nodes().filter((other) => other !== node && other.available);
   }
 
-  /** Whether the leader has lacked this block for that time, and no other node has it. A node that has it leads from now on. */
+  /**
+   * Whether the leader has not had this block for `forMs`, and no other node has it.
+   * Another node that has the block becomes the leader.
+   */
   async isLost(block: BlockId, forMs: number): Promise<boolean> {
     const { clock, signal } = this.#options;
     const { node } = this;
@@ -74,16 +77,19 @@ export class HeadLeader {
       return false;
     }
     const others = this.others();
-    const held = await Promise.all(others.map((other) => hasBlock(other, block, signal)));
-    const holder = others[held.indexOf(true)];
-    if (holder) {
-      this.set(holder);
+    const results = await Promise.all(others.map((other) => hasBlock(other, block, signal)));
+    const nodeWithBlock = others[results.indexOf(true)];
+    if (nodeWithBlock) {
+      this.set(nodeWithBlock);
     }
-    return holder === undefined;
+    return nodeWithBlock === undefined;
   }
 
-  /** Whether the leader has no block a little below its head `latest`; undecided, so false, close to another node's head `other`. */
-  async isInvented(latest: BlockId, other: BlockId): Promise<boolean> {
+  /**
+   * Whether the leader does not have the ancestor LINKED_BLOCKS below its head `latest`, so that the head is not real.
+   * False if that ancestor is not above another node's head `other`.
+   */
+  async lacksAncestor(latest: BlockId, other: BlockId): Promise<boolean> {
     const { node } = this;
     const below = latest.number - LINKED_BLOCKS;
     if (!node?.available || below <= other.number) {

@@ -2,7 +2,7 @@ import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
 import type { NodeHealth } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
-/** Metrics and log lines of one chain's heads. */
+/** Sets the metrics and writes the log lines of one chain's heads. */
 export class HeadReporter {
   readonly #chain: string;
   readonly #log: Telemetry["log"];
@@ -44,14 +44,17 @@ export class HeadReporter {
     this.#log.info({ chain: this.#chain, node: name }, isPushed ? "new heads are pushed" : "new heads are polled");
   }
 
-  onUnknowable({ name }: NodeHealth): void {
+  onBelowRing({ name }: NodeHealth): void {
     this.#log.warn({ chain: this.#chain, node: name }, "node is far below the served head");
   }
 
   onRejected({ name }: NodeHealth, { number, hash }: BlockId): void {
     const chain = this.#chain;
     this.#metrics.upstreamRejectedHeads.inc({ chain, node: name });
-    this.#log.debug({ chain, node: name, number: `${number}`, hash }, "node's head is not served: nothing confirms it");
+    this.#log.debug(
+      { chain, node: name, number: `${number}`, hash },
+      "node's head is not served: no evidence confirms it",
+    );
   }
 
   onWithdrawn({ number, hash }: BlockId): void {

@@ -1,6 +1,6 @@
 import type { Heads, RingBlock } from "../core/heads.ts";
 import { readBlock, readLinked } from "../nodes/blockReads.ts";
-import type { IdentityCase } from "../nodes/identityGate.ts";
+import type { IdentityResult } from "../nodes/identityGate.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import type { BlockRing } from "./blockRing.ts";
@@ -9,59 +9,48 @@ import type { ChainIdentity } from "./chainIdentity.ts";
 import { type ChainPath, findChainPath } from "./chainPath.ts";
 import { readHeadEvidence } from "./headEvidence.ts";
 import { HeadLeader, type HeadLeaderOptions, hasBlock, isLinked } from "./headLeader.ts";
+import { ProvisionalHead, sealedBlocksOf } from "./provisionalHead.ts";
 
 export interface HeadSelectionOptions extends HeadLeaderOptions {
   readonly canonical: CanonicalChain;
-  readonly identity: Pick<ChainIdentity, "verify" | "judge" | "reset">;
-  /** A node is so far below what is served that its blocks cannot be compared. */
-  readonly onUnknowable: (node: UpstreamNode) => void;
-  /** A node's head does not link to what is served, and nothing confirms it. */
+  readonly identity: Pick<ChainIdentity, "verify" | "applyIdentity" | "reset">;
+  /** Called if a node's newest block is below the block ring, so that it cannot be compared. */
+  readonly onBelowRing: (node: UpstreamNode) => void;
+  /** Called if a node's head is not served, because it does not link to the ring and nothing confirms it. */
   readonly onRejected: (node: UpstreamNode, head: RingBlock) => void;
-  /** A served head is replaced by an older one because no node has it any more. */
+  /** Called if an older head replaces the served one, because no node has the served one any more. */
   readonly onWithdrawn: (head: RingBlock) => void;
 }
 
-/** If another node's head was served while blocks were read, the decision is repeated. */
-const TRIES = 3;
+/** The decision is repeated if another node's head was served while blocks were read. */
+const MAX_ATTEMPTS = 3;
 const GENESIS_PERIOD_MS = 60_000;
-/** A node that disagrees with what is served is checked for another chain so often, beside the check of all nodes. */
+/** Period of the extra check of a node whose head contradicts the ring: it may be of another chain. */
 const DISAGREEING_PERIOD_MS = 5_000;
-/** A head that nothing confirms is served if this long no other is offered: a reorganisation below the whole ring. */
+/** An unconfirmed head is served if no other was offered in this time: a reorganisation may go below the whole ring. */
 const UNCONFIRMED_MS = 30_000;
-/** A head that did not link may be withdrawn this long; longer if another node contradicts it. */
-const TRIAL_MS = 60_000;
-/** A head is withdrawn if its node lacks it for this time: one machine of a node may be behind another. */
+/** A head is withdrawn if its node does not have it for this time: one machine of a node may be behind another. */
 const LOST_MS = 5_000;
-const LOST_ON_TRIAL_MS = 2_000;
-
-/** A head that was served although it does not link to the ring before it. */
-interface Trial {
-  /** The chain that was served before. `undefined` if there was none. */
-  readonly ring: BlockRing | undefined;
-  readonly sinceMs: number;
-}
-
-/** The path that replaces the served ring; `unchanged` for none, undefined if it cannot be decided yet. */
+/** The blocks to serve next; `unchanged` for none; undefined if there is no decision yet. */
 type Decision = ChainPath | "unchanged" | undefined;
 
-const blockOf = (ring: BlockRing, number: bigint): SealedBlock[] => {
-  const block = ring.at(number);
-  return block === undefined ? [] : [{ block, header: ring.header(number) }];
-};
-
-/** Decides which node's newest block is served: the highest; a lower or other one only if the chain itself has changed. */
+/**
+ * Decides which node's newest block is served. A higher block that links to the ring always is.
+ * A lower or conflicting block is served only if the leader's own chain has changed, or has lost the served head.
+ */
 export class HeadSelection {
   readonly #options: HeadSelectionOptions;
   readonly #leader: HeadLeader;
   readonly #verifiedMs = new WeakMap<UpstreamNode, number>();
-  #trial: Trial | undefined;
+  readonly #provisional: ProvisionalHead;
   #genesisReadMs = Number.NEGATIVE_INFINITY;
-  /** Since when only heads are offered that nothing confirms. */
+  /** Time of the first unconfirmed head since the last confirmed one. */
   #unconfirmedSinceMs: number | undefined;
 
   constructor(options: HeadSelectionOptions) {
     this.#options = options;
     this.#leader = new HeadLeader(options);
+    this.#provisional = new ProvisionalHead({ ...options, leader: this.#leader });
   }
 
   /** The node whose head is served. */
@@ -69,10 +58,10 @@ export class HeadSelection {
     return this.#leader.node;
   }
 
-  /** Serves a node's newest block if it should be. False if the blocks between could not be read, or do not fit. */
+  /** Serves a node's newest block if it is selected. Returns false if the blocks down to the ring cannot be read or linked. */
   async offerHead(node: UpstreamNode, head: SealedBlock): Promise<boolean> {
     const { canonical } = this.#options;
-    for (let attempt = 1; attempt <= TRIES; attempt += 1) {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const base = canonical.ring;
       const path = await this.#decide(node, head);
       if (path === "unchanged") {
@@ -89,17 +78,17 @@ export class HeadSelection {
   }
 
   #serve(node: UpstreamNode, path: ChainPath, base: BlockRing | undefined): boolean {
-    const { canonical, clock, identity } = this.#options;
+    const { canonical, identity } = this.#options;
     const [lowest] = path.blocks;
     const genesis = lowest?.block.number === 0n ? lowest.block.hash : path.genesis;
     // The reset comes first, so that listeners to the new head already use the new chain's cache keys.
     if (genesis) {
       identity.reset(genesis);
     }
-    if (!path.joined) {
-      this.#trial = genesis ? undefined : { ring: base, sinceMs: clock.nowMs() };
-    } else if (path.onto) {
-      this.#trial = undefined;
+    if (!path.joined && !genesis) {
+      this.#provisional.begin(base);
+    } else if (!path.joined || path.onto) {
+      this.#provisional.end();
     }
     this.#leader.set(node);
     this.#unconfirmedSinceMs = undefined;
@@ -112,26 +101,26 @@ export class HeadSelection {
       return { blocks: [head], joined: false };
     }
     switch (classify(ring, head)) {
-      case "known":
-        return this.#decideKnown(node, head, ring);
-      case "unknowable":
-        return this.#decideBelow(node, head, ring);
+      case "inRing":
+        return this.#decideInRing(node, head, ring);
+      case "belowRing":
+        return this.#decideBelowRing(node, head, ring);
       case "conflict":
         return this.#decideConflict(node, head, { ring, heads });
       default:
-        return this.#route(node, head, ring);
+        return this.#decideByPath(node, head, ring);
     }
   }
 
-  /** The head is in the ring: if its node led, it may have lost what is served. */
-  async #decideKnown(node: UpstreamNode, { block }: SealedBlock, ring: BlockRing): Promise<Decision> {
+  /** Decides on a head in the ring. If its node is the leader, the node may have lost the served head. */
+  async #decideInRing(node: UpstreamNode, { block }: SealedBlock, ring: BlockRing): Promise<Decision> {
     this.#unconfirmedSinceMs = undefined;
     const isLeader = node === this.leader;
     if (isLeader && block.number === ring.latest.number) {
       this.#leader.set(node);
     }
-    if (!isLeader && this.#trial && block.number > (this.#trial.ring?.latest.number ?? -1n)) {
-      this.#trial = undefined;
+    if (!isLeader) {
+      this.#provisional.confirm(block);
     }
     if (!isLeader || block.number === ring.latest.number) {
       return "unchanged";
@@ -146,10 +135,10 @@ export class HeadSelection {
       return "unchanged";
     }
     this.#options.onWithdrawn(ring.latest);
-    return { blocks: blockOf(ring, top), joined: true };
+    return { blocks: sealedBlocksOf(ring, top), joined: true };
   }
 
-  /** Another block counts only from the node whose head is served, and only if that node has left what it said before. */
+  /** Decides on a head at whose number the ring has another block. Only the leader can cause a reorganisation. */
   async #decideConflict(
     node: UpstreamNode,
     head: SealedBlock,
@@ -157,47 +146,47 @@ export class HeadSelection {
   ): Promise<Decision> {
     const { signal } = this.#options;
     const { number, hash } = heads.latest;
-    if (!this.#leader.speaks(node) || (await readBlock(node, number, signal))?.block.hash === hash) {
+    if (!this.#leader.mayReplaceHead(node) || (await readBlock(node, number, signal))?.block.hash === hash) {
       await this.#verifyDisagreeing(node);
-      return this.#fallBack(node, head, ring);
+      return this.#provisional.restorePrevious(node, head, ring);
     }
-    // A new branch is announced block by block; its end alone is served, so that the head does not go down and up.
+    // A node announces a new branch block by block. Serve only its end, so that the head does not go down first.
     const end = await readBlock(node, "latest", signal);
-    return this.#route(node, end && end.block.number > head.block.number ? end : head, ring);
+    return this.#decideByPath(node, end && end.block.number > head.block.number ? end : head, ring);
   }
 
-  /** The head is below the ring: a node that syncs, a chain that began again, or what is served was a lie. */
-  async #decideBelow(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
-    const { clock, signal, identity, onUnknowable } = this.#options;
-    const back = await this.#fallBack(node, head, ring);
+  /** Decides on a head below the ring: the node synchronises, the chain was reset, or the served head is wrong. */
+  async #decideBelowRing(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
+    const { clock, signal, identity, onBelowRing } = this.#options;
+    const back = await this.#provisional.restorePrevious(node, head, ring);
     if (back !== "unchanged") {
       return back;
     }
-    if (!this.#leader.speaks(node)) {
+    if (!this.#leader.mayReplaceHead(node)) {
       await this.#verifyDisagreeing(node);
       return "unchanged";
     }
-    // Rarely, as a node that syncs is there for hours.
+    // A node that synchronises is below the ring for hours, so that this check is rare.
     const nowMs = clock.nowMs();
     if (nowMs - this.#genesisReadMs < GENESIS_PERIOD_MS) {
       return "unchanged";
     }
     this.#genesisReadMs = nowMs;
     const evidence = await readHeadEvidence(node, ring, head, signal);
-    const outcome = await identity.judge(node, evidence.identity);
+    const outcome = await identity.applyIdentity(node, evidence.identity);
     if (outcome.kind === "reset" && evidence.hasHead) {
       return { blocks: [head], joined: false, genesis: outcome.genesis };
     }
     if (outcome.kind === "same") {
-      onUnknowable(node);
+      onBelowRing(node);
     }
     return "unchanged";
   }
 
-  /** How the head links to the ring; below the ring's newest block only after a check of the node's chain. */
-  async #route(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
+  /** Decides by the blocks between the ring and the head. Below the ring's newest block, the node's chain is checked first. */
+  async #decideByPath(node: UpstreamNode, head: SealedBlock, ring: BlockRing): Promise<Decision> {
     const { signal, identity } = this.#options;
-    let outcome: IdentityCase | undefined;
+    let outcome: IdentityResult | undefined;
     const path = await findChainPath(ring, head, async (range, hash) => {
       if (range.to <= ring.latest.number) {
         outcome ??= await identity.verify(node);
@@ -213,26 +202,26 @@ export class HeadSelection {
     if (outcome?.kind === "other") {
       return "unchanged";
     }
-    const back = await this.#fallBack(node, head, ring);
+    const back = await this.#provisional.restorePrevious(node, head, ring);
     if (back !== "unchanged") {
       return back;
     }
     if (path) {
-      return this.#confirm(node, head, { ring, path });
+      return this.#decideUnlinked(node, head, { ring, path });
     }
     await this.#verifyDisagreeing(node);
     return this.#reject(node, head);
   }
 
-  /** A head that does not link to the ring: served only if something confirms that it is of this chain. */
-  async #confirm(
+  /** Decides on a head that does not link to the ring. It is served only if its node or another one shows that it is of this chain. */
+  async #decideUnlinked(
     node: UpstreamNode,
     head: SealedBlock,
     { ring, path }: { readonly ring: BlockRing; readonly path: ChainPath },
   ): Promise<Decision> {
     const { signal, identity, clock } = this.#options;
     const evidence = await readHeadEvidence(node, ring, head, signal);
-    const outcome = await identity.judge(node, evidence.identity);
+    const outcome = await identity.applyIdentity(node, evidence.identity);
     if (outcome.kind === "other") {
       return "unchanged";
     }
@@ -242,19 +231,20 @@ export class HeadSelection {
     if (!evidence.hasHead) {
       return this.#reject(node, head);
     }
-    if (evidence.hasRingBlock && evidence.hasMiddle) {
+    if (evidence.hasRingBlock && evidence.hasBlockBetween) {
       return path;
     }
     const others = this.#leader.others(node);
     const [{ block: lowest } = head] = path.blocks;
-    const witnessed = [head.block, { number: lowest.number - 1n, hash: lowest.parentHash }];
-    const held = await Promise.all(others.flatMap((other) => witnessed.map((block) => hasBlock(other, block, signal))));
-    if (held.includes(true)) {
+    const evidenceBlocks = [head.block, { number: lowest.number - 1n, hash: lowest.parentHash }];
+    const results = await Promise.all(
+      others.flatMap((other) => evidenceBlocks.map((block) => hasBlock(other, block, signal))),
+    );
+    if (results.includes(true)) {
       return path;
     }
-    // Soon after the start the ring is short.
-    const isFirst = this.#trial !== undefined && this.#trial.ring === undefined;
-    if (isFirst && others.length === 0 && lowest.number <= ring.oldest) {
+    // Soon after the start, the ring is short.
+    if (this.#provisional.isFirst && others.length === 0 && lowest.number <= ring.oldest) {
       return path;
     }
     if (others.some((other) => isLinked(other, ring))) {
@@ -262,41 +252,6 @@ export class HeadSelection {
     }
     this.#unconfirmedSinceMs ??= clock.nowMs();
     return clock.nowMs() - this.#unconfirmedSinceMs < UNCONFIRMED_MS ? this.#reject(node, head) : path;
-  }
-
-  /** The chain that was served before, if the present one did not link to it and its node no longer has it. */
-  async #fallBack(node: UpstreamNode, head: SealedBlock, { latest }: BlockRing): Promise<Decision> {
-    const { clock, onWithdrawn } = this.#options;
-    const trial = this.#trial;
-    if (!trial) {
-      return "unchanged";
-    }
-    if (clock.nowMs() - trial.sinceMs > TRIAL_MS && this.#leader.others().length === 0) {
-      this.#trial = undefined;
-      return "unchanged";
-    }
-    const isUntrue =
-      (node !== this.leader && (await this.#leader.isInvented(latest, head.block))) ||
-      (await this.#leader.isLost(latest, LOST_ON_TRIAL_MS));
-    if (!isUntrue) {
-      return "unchanged";
-    }
-    const { ring: onto } = trial;
-    const path = onto ? await this.#pathOnto(node, head, onto) : { blocks: [head], joined: false };
-    if (!path?.joined && onto) {
-      return "unchanged";
-    }
-    onWithdrawn(latest);
-    return path;
-  }
-
-  async #pathOnto(node: UpstreamNode, head: SealedBlock, onto: BlockRing): Promise<ChainPath | undefined> {
-    const { signal } = this.#options;
-    if (classify(onto, head) === "known") {
-      return { blocks: blockOf(onto, onto.latest.number), joined: true, onto };
-    }
-    const path = await findChainPath(onto, head, (range, hash) => readLinked(node, range, hash, signal));
-    return path && { ...path, onto };
   }
 
   #reject(node: UpstreamNode, { block }: SealedBlock): undefined {

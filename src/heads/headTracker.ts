@@ -21,7 +21,7 @@ export interface HeadTrackerOptions {
   /** Default: measured. */
   readonly blockTimeMs?: number;
   readonly finality: Finality;
-  readonly identity: Pick<ChainIdentity, "verify" | "judge" | "reset">;
+  readonly identity: Pick<ChainIdentity, "verify" | "applyIdentity" | "reset">;
   readonly clock?: Clock;
 }
 
@@ -82,7 +82,7 @@ class NodeHeadTracker implements HeadTracking {
       signal,
       identity,
       nodes,
-      onUnknowable: (node) => reporter.onUnknowable(node),
+      onBelowRing: (node) => reporter.onBelowRing(node),
       onRejected: (node, head) => reporter.onRejected(node, head),
       onWithdrawn: (head) => reporter.onWithdrawn(head),
     });
@@ -128,7 +128,7 @@ class NodeHeadTracker implements HeadTracking {
       activity: this.#activity,
       schedule: () => ({
         blockTimeMs: this.blockTimeMs,
-        touchedMs: this.#activity.lastRequestMs,
+        lastRequestMs: this.#activity.lastRequestMs,
         native: this.#isNative,
       }),
       offerHead: (from, head) => this.#offerHead(from, head),

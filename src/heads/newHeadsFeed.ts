@@ -7,16 +7,16 @@ export interface NewHeadsOptions {
   readonly signal: AbortSignal;
   readonly onHeader: (header: SealedBlock) => void;
   /** Called once for each change. */
-  readonly withState: (connected: boolean) => void;
+  readonly onState: (connected: boolean) => void;
 }
 
 /** Subscribes to a node's `newHeads`, and subscribes again after each disconnect, until the signal is aborted. */
-export const followNewHeads = ({ onHeader, withState, ...options }: NewHeadsOptions): void => {
+export const followNewHeads = ({ onHeader, onState, ...options }: NewHeadsOptions): void => {
   let connected = false;
   const setConnected = (state: boolean): void => {
     if (state !== connected) {
       connected = state;
-      withState(state);
+      onState(state);
     }
   };
   const subscription = followSubscription({
@@ -25,7 +25,7 @@ export const followNewHeads = ({ onHeader, withState, ...options }: NewHeadsOpti
     onResult: (result) => {
       const header = parseSealedBlock(result);
       if (header) {
-        subscription.restored();
+        subscription.resetBackoff();
         setConnected(true);
         onHeader(header);
       }

@@ -11,7 +11,7 @@ export interface NodeIdentity {
   readonly genesis: Hash;
 }
 
-/** A node is of another chain than the others, or than the configured one. */
+/** A node serves another chain than the other nodes, or than the configured one. */
 export class ChainMismatchError extends Error {
   override readonly name = "ChainMismatchError";
 }
@@ -25,7 +25,7 @@ const TIMEOUT_MS = 5_000;
 
 export const identityReach = (signal: AbortSignal): Reach => ({ signal, deadlineMs: performance.now() + TIMEOUT_MS });
 
-/** The calls that `parseIdentity` needs the outcomes of, in this order. */
+/** The calls whose outcomes `parseIdentity` takes, in this order. */
 export const IDENTITY_CALLS: readonly Call[] = [
   createCall("eth_chainId", []),
   createCall("eth_getBlockByNumber", ["0x0", false]),
@@ -36,7 +36,7 @@ const parse = (outcome: RpcResponse | NodeError | undefined): unknown =>
     ? undefined
     : JSON.parse(asText(outcome.body));
 
-/** Throws if the node did not return a chain id, or an error in place of its genesis block. */
+/** Parses the outcomes of IDENTITY_CALLS. Throws if there is no chain id, or if the genesis block is an error. */
 export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[]): NodeIdentity => {
   if (id instanceof NodeError) {
     throw id;
@@ -52,6 +52,6 @@ export const parseIdentity = ([id, block]: readonly (RpcResponse | NodeError)[])
   return { chainId: BigInt(chainId), genesis: isHash(hash) ? hash : ZERO_HASH };
 };
 
-/** Reads chain id and genesis in one batch: of a load balancer's machines one answers both. */
+/** Reads chain id and genesis in one batch, so that one machine behind a load balancer answers both. */
 export const readNodeIdentity = async (node: UpstreamNode, signal: AbortSignal): Promise<NodeIdentity> =>
   parseIdentity(await node.probe(IDENTITY_CALLS, identityReach(signal)));

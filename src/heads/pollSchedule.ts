@@ -2,12 +2,12 @@
 export interface PollSchedule {
   readonly blockTimeMs: number;
   /** Time of the last client request to this chain. */
-  readonly touchedMs: number;
+  readonly lastRequestMs: number;
   readonly polledMs: number;
   /** Time when this node's newest block was first received. */
   readonly newHeadMs: number;
   /** The first poll after the due time returned a new block, so that the block may have existed earlier. */
-  readonly foundAtOnce: boolean;
+  readonly foundByFirstPoll: boolean;
   /** Time of the last header from the node's WebSocket; undefined without one. */
   readonly pushedMs: number | undefined;
   /** Mode `native`: sealed blocks serve as pending blocks, so that each one must be read. */
@@ -24,7 +24,7 @@ const MIN_NATIVE_STEP_MS = 100;
 const PUSH_MIN_SILENCE_MS = 5_000;
 const PUSH_SILENT_BLOCKS = 3;
 
-export const isIdle = (touchedMs: number, nowMs: number): boolean => nowMs - touchedMs >= IDLE_AFTER_MS;
+export const isIdle = (lastRequestMs: number, nowMs: number): boolean => nowMs - lastRequestMs >= IDLE_AFTER_MS;
 
 const stepMs = ({ blockTimeMs, native, failing }: PollSchedule): number => {
   if (failing) {
@@ -36,17 +36,17 @@ const stepMs = ({ blockTimeMs, native, failing }: PollSchedule): number => {
 };
 
 /** Returns the time of the next poll, in the unit of `nowMs`. */
-export const nextPollMs = (rhythm: PollSchedule, nowMs: number): number => {
-  const { blockTimeMs, polledMs, newHeadMs, pushedMs } = rhythm;
+export const nextPollMs = (schedule: PollSchedule, nowMs: number): number => {
+  const { blockTimeMs, polledMs, newHeadMs, pushedMs } = schedule;
   const silenceMs = Math.max(PUSH_SILENT_BLOCKS * blockTimeMs, PUSH_MIN_SILENCE_MS);
   if (pushedMs !== undefined && nowMs - pushedMs < silenceMs) {
     return pushedMs + silenceMs;
   }
-  const step = stepMs(rhythm);
-  if (isIdle(rhythm.touchedMs, nowMs)) {
+  const step = stepMs(schedule);
+  if (isIdle(schedule.lastRequestMs, nowMs)) {
     return polledMs + Math.max(blockTimeMs, step);
   }
   // If the first poll finds a block, blocks appear before the polls: poll half a step earlier until one poll finds nothing.
-  const dueMs = newHeadMs + blockTimeMs - (rhythm.foundAtOnce ? step / 2 : 0);
+  const dueMs = newHeadMs + blockTimeMs - (schedule.foundByFirstPoll ? step / 2 : 0);
   return Math.max(dueMs, polledMs + step);
 };

@@ -3,10 +3,18 @@ import type { CacheStatus, RpcResponse } from "../core/rpcSource.ts";
 /** Formats a string of RFC 8941, section 3.3.3, which is printable ASCII. Only `detail` is free text. */
 const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g, "?").replace(/["\\]/g, "\\$&")}"`;
 
+/** The statuses of a hit, which need no formatting. */
+const HITS: Readonly<Record<NonNullable<CacheStatus["hit"]>, string>> = {
+  memory: "forebay; hit; detail=memory",
+  redis: "forebay; hit; detail=redis",
+  view: "forebay; hit; detail=view",
+  local: "forebay; hit; detail=local",
+};
+
 const formatOne = ({ hit, fwd, stored, collapsed, detail }: CacheStatus): string => {
   let text = "forebay";
   if (hit !== undefined) {
-    text += `; hit; detail=${hit}`;
+    text = HITS[hit];
   } else if (fwd !== undefined) {
     text += `; fwd=${fwd}`;
   }

@@ -1,17 +1,21 @@
 /**
- * Creates a function whose promise resolves when this turn of the event loop has read all sockets.
- * Calls in one turn share the promise. Responses that are written together wake their readers once.
- * A write between two reads costs more than the response itself.
+ * Creates a function that runs tasks when this turn of the event loop has read all sockets.
+ * Responses that are written together wake their readers once. A write between two reads costs more than the response
+ * itself. A task must not throw.
  */
-export const createEndOfTick = (): (() => Promise<void>) => {
-  let ending: Promise<void> | undefined;
-  return () => {
-    ending ??= new Promise((resolve) => {
-      setImmediate(() => {
-        ending = undefined;
-        resolve();
-      });
-    });
-    return ending;
+export const createEndOfTick = (): ((task: () => void) => void) => {
+  let tasks: (() => void)[] = [];
+  const run = (): void => {
+    const due = tasks;
+    tasks = [];
+    for (const task of due) {
+      task();
+    }
+  };
+  return (task) => {
+    if (tasks.length === 0) {
+      setImmediate(run);
+    }
+    tasks.push(task);
   };
 };

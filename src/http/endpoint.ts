@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 
 /** The HTTP request of a call, without its body. */
@@ -35,8 +36,8 @@ export interface PassThrough {
 
 /** The JSON-RPC service of one path. */
 export interface Endpoint {
-  /** Handles a body. Rejects with RpcError if the whole request is invalid. */
-  handle(body: Uint8Array, request: EndpointRequest): Promise<EndpointResponse>;
+  /** Handles a body. Throws or rejects with RpcError if the whole request is invalid. */
+  handle(body: Uint8Array, request: EndpointRequest): Awaitable<EndpointResponse>;
   /** Serves WebSockets. Without this method, they are passed through. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer, admitted: AuthenticatedRequest): void;
   readonly passthrough?: PassThrough | undefined;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
@@ -48,6 +49,14 @@ export interface JsonRpcHandler {
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
 }
 
+/** One POST in flight. */
+interface Post {
+  readonly endpoint: Endpoint;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly endpointRequest: HttpEndpointRequest;
+}
+
 class PostHandler implements JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
   readonly #nextRequestId = createRequestIds();
@@ -61,6 +70,7 @@ class PostHandler implements JsonRpcHandler {
 
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
     const endpointRequest = new HttpEndpointRequest(request, this.#nextRequestId(request.headers), admitted);
+    const post: Post = { endpoint, request, response, endpointRequest };
     const startMs = performance.now();
     this.#counts.begin();
     response.once("close", () => {
@@ -70,11 +80,12 @@ class PostHandler implements JsonRpcHandler {
       }
       this.#options.onEnd?.(endpointRequest, response, startMs);
     });
-    this.#answer(endpoint, request, response, endpointRequest).catch((error) => {
-      // Part of the response may be sent. Break the connection, so that the client does not take it for the whole.
-      response.destroy();
-      this.#options.onError(error, endpointRequest.requestId);
-    });
+    const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
+    if (encoding === "identity" && isJsonContentType(type)) {
+      readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(post, body));
+    } else {
+      this.#respond(post, rejected(wrongType()));
+    }
   }
 
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
@@ -100,36 +111,49 @@ class PostHandler implements JsonRpcHandler {
     ];
   }
 
-  async #answer(
-    endpoint: Endpoint,
-    request: IncomingMessage,
-    response: ServerResponse,
-    endpointRequest: HttpEndpointRequest,
-  ): Promise<void> {
-    const { maxBodyBytes, metrics } = this.#options;
-    const {
-      "content-type": type,
-      "content-encoding": encoding = "identity",
-      "accept-encoding": acceptEncoding,
-    } = request.headers;
-    let answer: EndpointResponse;
-    if (encoding === "identity" && isJsonContentType(type)) {
-      const body = await readBody(request, maxBodyBytes);
-      if (body === "aborted") {
-        return;
-      }
-      if (body === "tooLarge") {
-        return this.#rejectTooLarge(request, response, endpointRequest.requestId);
-      }
-      metrics.requestBytes.observe(body.length);
-      try {
-        answer = await endpoint.handle(body, endpointRequest);
-      } catch (error) {
-        answer = this.#rejectedBy(error, endpointRequest);
-      }
-    } else {
-      answer = rejected(wrongType());
+  #onBody(post: Post, body: Buffer | "tooLarge"): void {
+    if (body === "tooLarge") {
+      this.#rejectTooLarge(post);
+      return;
     }
+    this.#options.metrics.requestBytes.observe(body.length);
+    let answer: Awaitable<EndpointResponse>;
+    try {
+      answer = post.endpoint.handle(body, post.endpointRequest);
+    } catch (error) {
+      answer = this.#rejectedBy(error, post);
+    }
+    if (answer instanceof Promise) {
+      answer.then(
+        (known) => this.#respond(post, known),
+        (error: unknown) => this.#respond(post, this.#rejectedBy(error, post)),
+      );
+    } else {
+      this.#respond(post, answer);
+    }
+  }
+
+  /** Writes a response at the end of this turn of the event loop. */
+  #respond(post: Post, answer: EndpointResponse): void {
+    this.#endOfTick(() => {
+      try {
+        const bytes = this.#write(post, answer);
+        if (bytes instanceof Promise) {
+          bytes.then(
+            (known) => this.#options.metrics.responseBytes.observe(known),
+            (error: unknown) => this.#fail(post, error),
+          );
+        } else {
+          this.#options.metrics.responseBytes.observe(bytes);
+        }
+      } catch (error) {
+        this.#fail(post, error);
+      }
+    });
+  }
+
+  /** Returns the length of the body. */
+  #write({ request, response, endpointRequest }: Post, answer: EndpointResponse): Awaitable<number> {
     const { status, retryAfterSeconds, chunks, pending } = answer;
     const headers = this.#headersOf(request, endpointRequest.requestId, answer.cacheStatus);
     if (pending !== undefined) {
@@ -139,21 +163,26 @@ class PostHandler implements JsonRpcHandler {
       headers.push("Retry-After", String(retryAfterSeconds));
     }
     this.#counts.answered(status);
-    await this.#endOfTick();
     response.statusCode = status;
-    metrics.responseBytes.observe(await writeResponse(response, headers, chunks, acceptEncoding));
+    return writeResponse(response, headers, chunks, request.headers["accept-encoding"]);
   }
 
-  #rejectedBy(error: unknown, { requestId }: HttpEndpointRequest): EndpointResponse {
+  /** Breaks the connection: part of the response may be sent, and the client must not take it for the whole. */
+  #fail({ response, endpointRequest }: Post, error: unknown): void {
+    response.destroy();
+    this.#options.onError(error, endpointRequest.requestId);
+  }
+
+  #rejectedBy(error: unknown, { endpointRequest }: Post): EndpointResponse {
     if (error instanceof RpcError) {
       return rejected(error);
     }
-    this.#options.onError(error, requestId);
+    this.#options.onError(error, endpointRequest.requestId);
     return rejected(new RpcError(CODES.INTERNAL, "Internal error"));
   }
 
   /** Sends the response at once. Ends the connection after the sender had time to read it. */
-  #rejectTooLarge(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  #rejectTooLarge({ request, response, endpointRequest: { requestId } }: Post): void {
     const { maxBodyBytes } = this.#options;
     const error = new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBodyBytes} bytes`);
     const body = Buffer.concat(errorResult(error).chunks);

@@ -1,3 +1,4 @@
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
 import type { Endpoint, EndpointResponse } from "./endpoint.ts";
 
@@ -28,15 +29,11 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
       end();
     }
   };
-  const handle: Endpoint["handle"] = async (body, request) => {
-    inFlight++;
-    let answer: EndpointResponse;
-    try {
-      answer = await endpoint.handle(body, request);
-    } catch (error) {
-      end();
-      throw error;
-    }
+  const onFailure = (error: unknown): never => {
+    end();
+    throw error;
+  };
+  const onAnswer = (answer: EndpointResponse): EndpointResponse => {
     if (!answer.chunks.some(isStream)) {
       end();
       return answer;
@@ -50,6 +47,16 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
     });
     end();
     return { ...answer, chunks };
+  };
+  const handle: Endpoint["handle"] = (body, request) => {
+    inFlight++;
+    let answer: Awaitable<EndpointResponse>;
+    try {
+      answer = endpoint.handle(body, request);
+    } catch (error) {
+      return onFailure(error);
+    }
+    return answer instanceof Promise ? answer.then(onAnswer, onFailure) : onAnswer(answer);
   };
   return {
     endpoint: { ...endpoint, handle },

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
 import { discardStream } from "../jsonrpc/responseStream.ts";
 import { chooseEncoding, compress, createCompressor, type Encoding, MIN_COMPRESSED_BYTES } from "./compression.ts";
@@ -83,29 +84,29 @@ const writeCompressed = async (
   return plain.length;
 };
 
-const discardStreams = async (chunks: readonly Chunk[]): Promise<void> => {
+const discardStreams = async (chunks: readonly Chunk[]): Promise<number> => {
   for (const chunk of chunks) {
     if (isStream(chunk)) {
       await discardStream(chunk);
     }
   }
+  return 0;
 };
 
 /**
- * Writes a response with the status `response.statusCode` and ends it.
+ * Writes a response with the status `response.statusCode` and ends it. It is synchronous for a short response.
  * Appends to `headers`, a flat list of names and values.
  * Returns the body's bytes before compression, 0 if the client has disconnected.
  * Rejects if the connection breaks while a stream is written.
  */
-export const writeResponse = async (
+export const writeResponse = (
   response: ServerResponse,
   headers: string[],
   chunks: readonly Chunk[],
   acceptEncoding: string | undefined,
-): Promise<number> => {
+): Awaitable<number> => {
   if (response.destroyed) {
-    await discardStreams(chunks);
-    return 0;
+    return discardStreams(chunks);
   }
   if (chunks.length === 0) {
     response.writeHead(response.statusCode, headers).end();

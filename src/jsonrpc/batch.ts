@@ -1,3 +1,4 @@
+import { type Awaitable, whenKnown } from "./awaitable.ts";
 import type { Reply } from "./call.ts";
 import { type DispatchResult, noContent } from "./dispatchResult.ts";
 import type { Item } from "./envelope.ts";
@@ -20,6 +21,9 @@ export interface BatchLimits {
   readonly maxResponseBytes: number;
 }
 
+/** Up to this size, a response is copied into one buffer. */
+const MAX_JOINED_BYTES = 4 * 1024 * 1024;
+
 const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
@@ -38,49 +42,45 @@ export const formatCompleted = <R extends Reply>({ id, body, error }: CompletedC
 const hasStream = <R extends Reply>({ id, body }: CompletedCall<R>): boolean =>
   id !== undefined && body !== undefined && isStream(body);
 
-/** Discards the stream of a call that nobody will read. The error of a call that failed has no reader either. */
-const discardBody = <R extends Reply>(call: Promise<CompletedCall<R>>): Promise<void> =>
-  call.then(
-    async ({ body }) => {
-      if (body !== undefined && isStream(body)) {
-        await discardStream(body).catch(() => undefined);
-      }
-    },
-    () => undefined,
-  );
+/** Discards the stream of a call that nobody will read. */
+const discardBody = async <R extends Reply>({ body }: CompletedCall<R>): Promise<void> => {
+  if (body !== undefined && isStream(body)) {
+    await discardStream(body).catch(() => undefined);
+  }
+};
 
-/** One batch in flight. Each call has a slot in request order, which its completed call resolves. */
+/**
+ * One batch in flight. Each call has a slot in request order for its completed call.
+ * Calls that complete at once need no promise.
+ */
 class Batch<R extends Reply> {
   readonly replies: R[] = [];
   readonly errors: RpcError[] = [];
   readonly #items: readonly Item[];
-  readonly #run: (item: Item) => Promise<CompletedCall<R>>;
+  readonly #run: (item: Item) => Awaitable<CompletedCall<R>>;
   readonly #limits: BatchLimits;
-  readonly #slots: readonly PromiseWithResolvers<CompletedCall<R>>[];
-  /** Resolved by the first call whose result is a stream. */
-  readonly #streamed = Promise.withResolvers<void>();
+  readonly #slots: (CompletedCall<R> | undefined)[];
   #bytes = 0;
   #next = 0;
   #running = 0;
+  #completed = 0;
+  #hasStream = false;
   #isStopped = false;
+  #failure: { readonly error: unknown } | undefined;
+  /** Replaced and resolved whenever a call that was awaited completes. */
+  #progress = Promise.withResolvers<void>();
 
-  constructor(items: readonly Item[], run: (item: Item) => Promise<CompletedCall<R>>, limits: BatchLimits) {
+  constructor(items: readonly Item[], run: (item: Item) => Awaitable<CompletedCall<R>>, limits: BatchLimits) {
     this.#items = items;
     this.#run = run;
     this.#limits = limits;
-    this.#slots = items.map(() => Promise.withResolvers<CompletedCall<R>>());
+    this.#slots = items.map(() => undefined);
   }
 
-  /** Resolves with all completed calls, or with undefined as soon as one of them is a stream. */
-  async complete(): Promise<readonly CompletedCall<R>[] | undefined> {
+  /** Runs the calls. Returns all completed calls, or undefined as soon as one of them is a stream. */
+  complete(): Awaitable<readonly CompletedCall<R>[] | undefined> {
     this.#startCalls();
-    const all = Promise.all(this.#slots.map(({ promise }) => promise));
-    const completed = await Promise.race([all, this.#streamed.promise]);
-    // The reader of the stream gets a failure from the slot itself.
-    if (completed === undefined) {
-      all.catch(() => undefined);
-    }
-    return completed ?? undefined;
+    return this.#isDecided() ? this.#decision() : this.#awaitDecision();
   }
 
   /** Yields the response, call by call in request order. Throws if it exceeds the limit. */
@@ -88,8 +88,8 @@ class Batch<R extends Reply> {
     let separator = OPEN;
     let consumed = 0;
     try {
-      for (const { promise } of this.#slots) {
-        const completed = await promise;
+      while (consumed < this.#slots.length) {
+        const completed = await this.#take(consumed);
         consumed++;
         const chunks = formatCompleted(completed);
         if (chunks.length === 0) {
@@ -117,11 +117,45 @@ class Batch<R extends Reply> {
     }
   }
 
-  /** Starts no more calls, and discards the started ones from slot `consumed` on: the client has disconnected. */
+  #isDecided(): boolean {
+    return this.#completed === this.#slots.length || this.#hasStream || this.#failure !== undefined;
+  }
+
+  #decision(): readonly CompletedCall<R>[] | undefined {
+    if (this.#failure !== undefined) {
+      throw this.#failure.error;
+    }
+    return this.#hasStream ? undefined : this.#slots.filter((slot) => slot !== undefined);
+  }
+
+  async #awaitDecision(): Promise<readonly CompletedCall<R>[] | undefined> {
+    while (!this.#isDecided()) {
+      await this.#progress.promise;
+    }
+    return this.#decision();
+  }
+
+  /** Returns a completed call when it is known. */
+  async #take(index: number): Promise<CompletedCall<R>> {
+    for (;;) {
+      const completed = this.#slots[index];
+      if (completed !== undefined) {
+        return completed;
+      }
+      if (this.#failure !== undefined) {
+        throw this.#failure.error;
+      }
+      await this.#progress.promise;
+    }
+  }
+
+  /** Starts no more calls, and discards the streams from slot `consumed` on: the client has disconnected. */
   #stop(consumed: number): void {
     this.#isStopped = true;
-    for (const { promise } of this.#slots.slice(consumed, this.#next)) {
-      void discardBody(promise);
+    for (const completed of this.#slots.slice(consumed)) {
+      if (completed !== undefined) {
+        void discardBody(completed);
+      }
     }
   }
 
@@ -135,35 +169,63 @@ class Batch<R extends Reply> {
 
   #startCalls(): void {
     while (this.#running < this.#limits.concurrency && !this.#isStopped) {
-      const item = this.#items[this.#next];
-      const slot = this.#slots[this.#next];
-      if (item === undefined || slot === undefined) {
+      const index = this.#next;
+      const item = this.#items[index];
+      if (item === undefined) {
         return;
       }
       this.#next++;
-      this.#running++;
-      this.#runCall(item, slot).catch(slot.reject);
+      const completed = this.#run(item);
+      if (completed instanceof Promise) {
+        this.#running++;
+        this.#awaitCall(completed, index);
+      } else {
+        this.#onCompleted(completed, index);
+      }
     }
   }
 
-  async #runCall(item: Item, slot: PromiseWithResolvers<CompletedCall<R>>): Promise<void> {
-    const completed = this.#enforceLimit(await this.#run(item));
+  #awaitCall(call: Promise<CompletedCall<R>>, index: number): void {
+    call
+      .then((completed) => {
+        this.#running--;
+        this.#onCompleted(completed, index);
+        this.#startCalls();
+      })
+      .catch((error: unknown) => {
+        this.#failure = { error };
+      })
+      .finally(() => this.#notify());
+  }
+
+  #notify(): void {
+    const { resolve } = this.#progress;
+    this.#progress = Promise.withResolvers();
+    resolve();
+  }
+
+  #onCompleted(call: CompletedCall<R>, index: number): void {
+    const completed = this.#enforceLimit(call);
     if (completed.reply !== undefined) {
       this.replies.push(completed.reply);
     } else if (completed.id !== undefined && completed.error !== undefined) {
       this.errors.push(completed.error);
     }
-    slot.resolve(completed);
-    if (hasStream(completed)) {
-      this.#streamed.resolve();
-    } else {
-      this.#release();
+    this.#slots[index] = completed;
+    this.#completed++;
+    if (this.#isStopped) {
+      void discardBody(completed);
+    } else if (hasStream(completed)) {
+      this.#hasStream = true;
+      this.#running++;
     }
   }
 
+  /** Ends the call of a stream that is written. */
   #release(): void {
     this.#running--;
     this.#startCalls();
+    this.#notify();
   }
 
   /** Replaces a result that no longer fits into the response by an error. */
@@ -181,29 +243,45 @@ class Batch<R extends Reply> {
   }
 }
 
+/** Returns the response to a batch without streams: one buffer, because each part costs more than its copy. */
+const joinResponses = <R extends Reply>(completed: readonly CompletedCall<R>[]): readonly Uint8Array[] => {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for (const call of completed) {
+    const chunks = formatCompleted(call);
+    if (chunks.length > 0) {
+      parts.push(parts.length === 0 ? OPEN : COMMA);
+    }
+    for (const chunk of chunks) {
+      if (!isStream(chunk)) {
+        parts.push(chunk);
+        bytes += chunk.length;
+      }
+    }
+  }
+  if (parts.length === 0) {
+    return parts;
+  }
+  parts.push(CLOSE);
+  return bytes <= MAX_JOINED_BYTES ? [Buffer.concat(parts)] : parts;
+};
+
 /**
  * Runs the calls of a batch in parallel and returns the responses in request order (ethers 5 matches by position).
  * A streamed result counts as running until it is written, so that few streams are open.
  */
-export const runBatch = async <R extends Reply>(
+export const runBatch = <R extends Reply>(
   items: readonly Item[],
-  run: (item: Item) => Promise<CompletedCall<R>>,
+  run: (item: Item) => Awaitable<CompletedCall<R>>,
   limits: BatchLimits,
-): Promise<DispatchResult<R>> => {
+): Awaitable<DispatchResult<R>> => {
   const batch = new Batch(items, run, limits);
-  const completed = await batch.complete();
-  const { replies, errors } = batch;
-  if (completed === undefined) {
-    return { status: 200, chunks: [batch.stream()], replies: [...replies], errors: [...errors] };
-  }
-  const responses = completed.map(formatCompleted).filter((chunks) => chunks.length > 0);
-  if (responses.length === 0) {
-    return noContent;
-  }
-  return {
-    status: 200,
-    chunks: [...responses.flatMap((chunks, index) => [index === 0 ? OPEN : COMMA, ...chunks]), CLOSE],
-    replies,
-    errors,
-  };
+  return whenKnown(batch.complete(), (completed): DispatchResult<R> => {
+    const { replies, errors } = batch;
+    if (completed === undefined) {
+      return { status: 200, chunks: [batch.stream()], replies: [...replies], errors: [...errors] };
+    }
+    const chunks = joinResponses(completed);
+    return chunks.length === 0 ? noContent : { status: 200, chunks, replies, errors };
+  });
 };

@@ -1,10 +1,9 @@
-/**
- * One JSON-RPC call. `paramsText` is the UTF-8 JSON text of `params`: the client's own bytes if the call is a client's.
- */
+/** One JSON-RPC call. */
 export interface Call {
   readonly method: string;
   readonly params: readonly unknown[];
-  readonly paramsText: Uint8Array;
+  /** The client's own bytes of `params`. A call of forebay has none: see `paramsTextOf`. */
+  readonly paramsText?: Uint8Array | undefined;
 }
 
 /**
@@ -27,11 +26,9 @@ export interface Deflated {
   readonly length: number;
 }
 
-const encoder = new TextEncoder();
-
 /** Creates a call of forebay itself. `params` are JSON values; quantities are hex strings. */
-export const createCall = (method: string, params: readonly unknown[]): Call => ({
-  method,
-  params,
-  paramsText: encoder.encode(JSON.stringify(params)),
-});
+export const createCall = (method: string, params: readonly unknown[]): Call => ({ method, params });
+
+/** Returns the UTF-8 JSON text of the params. A call that the cache answers never needs it. */
+export const paramsTextOf = ({ params, paramsText }: Call): Uint8Array =>
+  paramsText ?? Buffer.from(JSON.stringify(params));

@@ -1,3 +1,4 @@
+import { type Awaitable, whenKnown } from "./awaitable.ts";
 import { type CompletedCall, formatCompleted, runBatch } from "./batch.ts";
 import type { Call, Reply } from "./call.ts";
 import { type DispatchResult, errorResult, noContent } from "./dispatchResult.ts";
@@ -6,7 +7,7 @@ import { type Chunk, isStream } from "./formatResponse.ts";
 import { discardStream, readFirstChunk, tooLarge } from "./responseStream.ts";
 import { CODES, RpcError } from "./rpcError.ts";
 
-export type Handler<C, R extends Reply> = (call: Call, context: C) => Promise<R>;
+export type Handler<C, R extends Reply> = (call: Call, context: C) => Awaitable<R>;
 
 /** The outcome of one call. Exactly one of `reply` and `error` is set. A stream is reported after its first chunk. */
 export interface Outcome<C, R extends Reply> {
@@ -33,56 +34,120 @@ export interface DispatchOptions<C, R extends Reply> {
   onError(error: unknown, call: Call): void;
 }
 
-export type Dispatch<C, R extends Reply> = (body: Uint8Array, context: C) => Promise<DispatchResult<R>>;
+export type Dispatch<C, R extends Reply> = (body: Uint8Array, context: C) => Awaitable<DispatchResult<R>>;
 
 const DEFAULT_CONCURRENCY = 64;
 
-/** Creates the JSON-RPC 2.0 dispatcher. It turns a request body into calls, and their results into response bytes. */
-export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
-  const { forward, maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
+/** A request object that is a call. */
+type ValidItem = Exclude<Item, { readonly error: RpcError }>;
 
-  const toRpcError = (error: unknown, call: Call): RpcError => {
+/** One valid call, from its start to its outcome. */
+class RunningCall<C, R extends Reply> {
+  readonly #options: DispatchOptions<C, R>;
+  readonly #item: ValidItem;
+  readonly #context: C;
+  readonly #startMs = performance.now();
+
+  constructor(options: DispatchOptions<C, R>, item: ValidItem, context: C) {
+    this.#options = options;
+    this.#item = item;
+    this.#context = context;
+  }
+
+  /** Runs the call. A call whose handler returns its reply at once is complete at once. */
+  run(): Awaitable<CompletedCall<R>> {
+    let reply: Awaitable<R>;
+    try {
+      reply = this.#handle();
+    } catch (thrown) {
+      return this.#fail(thrown);
+    }
+    return reply instanceof Promise
+      ? reply.then(
+          (known) => this.#onReply(known),
+          (thrown: unknown) => this.#fail(thrown),
+        )
+      : this.#onReply(reply);
+  }
+
+  #handle(): Awaitable<R> {
+    const { lookup, forward, authorize } = this.#options;
+    const { call } = this.#item;
+    const allowed = authorize?.(call, this.#context);
+    const handle = lookup(call.method) ?? forward;
+    return allowed === undefined ? handle(call, this.#context) : allowed.then(() => handle(call, this.#context));
+  }
+
+  #onReply(reply: R): Awaitable<CompletedCall<R>> {
+    const { body } = reply;
+    const { maxResponseBytes } = this.#options;
+    if (isStream(body)) {
+      return this.#readStream(reply, body);
+    }
+    return body.length > maxResponseBytes ? this.#fail(tooLarge(maxResponseBytes)) : this.#complete(reply, body);
+  }
+
+  async #readStream(reply: R, stream: AsyncIterable<Uint8Array>): Promise<CompletedCall<R>> {
+    let body: AsyncIterable<Uint8Array>;
+    try {
+      body = await readFirstChunk(stream, this.#options.maxResponseBytes);
+      if (this.#item.id === undefined) {
+        await discardStream(body);
+      }
+    } catch (thrown) {
+      return this.#fail(thrown);
+    }
+    return this.#complete(reply, body);
+  }
+
+  #complete(reply: R, body: Chunk): CompletedCall<R> {
+    this.#report(reply, undefined);
+    return { id: this.#item.id, reply, body, error: undefined };
+  }
+
+  #fail(thrown: unknown): CompletedCall<R> {
+    const error = this.#toRpcError(thrown);
+    this.#report(undefined, error);
+    return { id: this.#item.id, reply: undefined, body: undefined, error };
+  }
+
+  #toRpcError(error: unknown): RpcError {
     if (error instanceof RpcError) {
       return error;
     }
-    options.onError(error, call);
+    this.#options.onError(error, this.#item.call);
     return new RpcError(CODES.INTERNAL, "Internal error");
-  };
+  }
 
-  const run = async (item: Item, context: C): Promise<CompletedCall<R>> => {
-    if ("error" in item) {
-      return item;
-    }
-    const { call, id } = item;
-    const startMs = performance.now();
-    let reply: R | undefined;
-    let body: Chunk | undefined;
-    let error: RpcError | undefined;
-    try {
-      const allowed = options.authorize?.(call, context);
-      if (allowed !== undefined) {
-        await allowed;
-      }
-      const handle = options.lookup(call.method) ?? forward;
-      const handled = await handle(call, context);
-      body = handled.body;
-      if (isStream(body)) {
-        body = await readFirstChunk(body, maxResponseBytes);
-        if (id === undefined) {
-          await discardStream(body);
-        }
-      } else if (body.length > maxResponseBytes) {
-        throw tooLarge(maxResponseBytes);
-      }
-      reply = handled;
-    } catch (thrown) {
-      error = toRpcError(thrown, call);
-    }
-    options.onOutcome?.({ call, context, reply, error, seconds: (performance.now() - startMs) / 1000 });
-    return { id, reply, body, error };
-  };
+  #report(reply: R | undefined, error: RpcError | undefined): void {
+    const seconds = (performance.now() - this.#startMs) / 1000;
+    this.#options.onOutcome?.({ call: this.#item.call, context: this.#context, reply, error, seconds });
+  }
+}
 
-  return async (bytes, context) => {
+/** Returns the response to a single call. */
+const toResult = <R extends Reply>(completed: CompletedCall<R>): DispatchResult<R> => {
+  const { id, reply, error } = completed;
+  if (id === undefined) {
+    return noContent;
+  }
+  if (error !== undefined) {
+    return errorResult(error, id);
+  }
+  return { status: 200, chunks: formatCompleted(completed), replies: reply === undefined ? [] : [reply], errors: [] };
+};
+
+/**
+ * Creates the JSON-RPC 2.0 dispatcher. It turns a request body into calls, and their results into response bytes.
+ * It is synchronous if all calls of the body are.
+ */
+export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
+  const { maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
+
+  const run = (item: Item, context: C): Awaitable<CompletedCall<R>> =>
+    "error" in item ? item : new RunningCall(options, item, context).run();
+
+  return (bytes, context) => {
     let envelope: Envelope;
     try {
       envelope = parseEnvelope(bytes, maxBatch);
@@ -96,14 +161,6 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
     if (envelope.batch || first === undefined) {
       return runBatch(envelope.items, (item) => run(item, context), { concurrency, maxResponseBytes });
     }
-    const completed = await run(first, context);
-    const { id, reply, error } = completed;
-    if (id === undefined) {
-      return noContent;
-    }
-    if (error !== undefined) {
-      return errorResult(error, id);
-    }
-    return { status: 200, chunks: formatCompleted(completed), replies: reply === undefined ? [] : [reply], errors: [] };
+    return whenKnown(run(first, context), toResult);
   };
 };

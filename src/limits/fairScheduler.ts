@@ -151,5 +151,5 @@ class RoundRobinScheduler implements FairScheduler {
 }
 
 /** Limits the fetch ranges in flight of the whole process (all chains share one scheduler), and grants slots fairly. */
-export const createFairScheduler = ({ maxSpans }: { readonly maxSpans: number }): FairScheduler =>
-  new RoundRobinScheduler(maxSpans);
+export const createFairScheduler = ({ maxRanges }: { readonly maxRanges: number }): FairScheduler =>
+  new RoundRobinScheduler(maxRanges);

@@ -7,7 +7,7 @@ import type { FetchRange } from "./fetchRange.ts";
 import { areCanonical, coversRange, findBlocksWithMissingLogs, readBlockHash } from "./logCompleteness.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import { PrunePoints } from "./prunePoints.ts";
-import { type FetchContext, invalidAnswer, parseNodeLogs } from "./requestLogs.ts";
+import { type FetchContext, invalidAnswer, otherBranch, requestJson } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 import { hashFilter } from "./segments.ts";
 
@@ -81,6 +81,18 @@ const fetchAlone = async (
   return fetchBlock(final ? { ...recheck, node } : recheck, context);
 };
 
+/** A block commits to all blocks before it: below the ring, its oldest block represents the range. */
+const anchorOf = ({ to }: FetchRange, heads: Heads) => heads.at(to) ?? heads.at(heads.oldest) ?? heads.latest;
+
+/** Throws if the node is not on the view's branch any more. */
+const checkBranch = async ({ node, range, context }: LogsToCheck): Promise<void> => {
+  const anchor = anchorOf(range, context.view.heads);
+  const block = await requestJson(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
+  if (readBlockHash(block) !== anchor.hash) {
+    throw otherBranch(node, "The node has left the branch of its logs");
+  }
+};
+
 /** Fetches the logs that are missing according to the blooms of the block ring. */
 const fetchMissing = async (response: LogsToCheck): Promise<readonly ScannedLog[]> => {
   const { node, range, logs, context } = response;
@@ -93,21 +105,10 @@ const fetchMissing = async (response: LogsToCheck): Promise<readonly ScannedLog[
     return (await Promise.all(requests)).flat();
   } catch (error) {
     if (error instanceof NodeError && error.kind === "missingData") {
+      await checkBranch(response);
       throw lagging(node);
     }
     throw error;
-  }
-};
-
-/** A block commits to all blocks before it: below the ring, its oldest block represents the range. */
-const anchorOf = ({ to }: FetchRange, heads: Heads) => heads.at(to) ?? heads.at(heads.oldest) ?? heads.latest;
-
-/** Throws if the node is not on the view's branch any more. */
-const checkBranch = async ({ node, range, context }: LogsToCheck): Promise<void> => {
-  const anchor = anchorOf(range, context.view.heads);
-  const block = await parseNodeLogs(node, "eth_getBlockByNumber", [formatQuantity(anchor.number), false], context);
-  if (readBlockHash(block) !== anchor.hash) {
-    throw invalidAnswer(node, "The node has left the branch of its logs");
   }
 };
 
@@ -117,11 +118,12 @@ export const createCheckLogs = (): CheckLogs => {
   return async (response) => {
     const { node, range, logs, context } = response;
     const { heads } = context.view;
-    if (!areCanonical(logs, heads)) {
-      throw invalidAnswer(node, "Logs of a block that is not canonical");
-    }
     if (range.blockHash !== undefined) {
+      // A block by its hash need not be canonical. Its logs have that hash.
       return { logs, verified: true };
+    }
+    if (!areCanonical(logs, heads)) {
+      throw otherBranch(node, "Logs of a block that is not canonical");
     }
     if (range.final) {
       await rejectPruned(prunePoints, response);

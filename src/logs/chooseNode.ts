@@ -13,7 +13,8 @@ export interface NodeChoiceOptions {
 }
 
 /**
- * Chooses the node for a fetch range among those that have its blocks and have not failed in this round.
+ * Chooses the node for a fetch range among those that have its blocks and have not failed in this round. A node that is
+ * suspended or of another chain is not waited for: that may last longer than the request.
  * It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
  */
 export const chooseNode = (
@@ -23,14 +24,16 @@ export const chooseNode = (
   failed: FailedNodes,
 ): Choice => {
   const able = (range.node === undefined ? nodes : [range.node]).filter(
-    (node) => !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
+    (node) =>
+      node.usable && !failed.has(node) && node.oldest <= range.from && node.head !== undefined && node.head >= range.to,
   );
-  if (able.length === 0) {
+  const available = able.filter((node) => node.available);
+  if (able.length === 0 || (available.length === 0 && !failed.isWaitUseful)) {
     return "none";
   }
   const size = (node: Node) => Math.min(limits.blocks(node, filterHash), blocksOf(range));
-  const [best] = able
-    .filter((node) => node.available && slots.inFlight(node) < spansPerNode(node))
+  const [best] = available
+    .filter((node) => slots.inFlight(node) < spansPerNode(node))
     .toSorted((left, right) => size(right) - size(left) || slots.inFlight(left) - slots.inFlight(right));
   return best ?? "busy";
 };

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import { formatLogFilter } from "../ethereum/logFilter.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
@@ -8,6 +8,7 @@ import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
 import { chooseNode } from "./chooseNode.ts";
 import { FailedNodes } from "./failedNodes.ts";
 import { blocksOf, type FetchRange, fitFetchRange, halveFetchRange } from "./fetchRange.ts";
+import { FetchRetries } from "./fetchRetries.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
 import { createMatch } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
@@ -41,12 +42,10 @@ export interface FetchLogsOptions {
   /** If it is undefined, logs are not verified against filters, blooms and receipts. */
   readonly verification: LogVerification | undefined;
   readonly spanTimeoutMs: number;
-  /** Delay before failed nodes are tried again; each round doubles it. */
-  readonly retryDelayMs?: number | undefined;
+  readonly clock?: Clock | undefined;
   readonly telemetry: Telemetry;
 }
 
-const RETRY_DELAY_MS = 50;
 /** A node's error for pruned data. Other missing data may appear later. */
 const PRUNED = /prun|histor|archive|missing trie|no longer/i;
 
@@ -65,7 +64,7 @@ const mergeParts = (parts: readonly Fetched[]): Fetched => {
   };
 };
 
-/** Fetches ranges: retries each on other nodes, and splits it if a node rejects it as too large. */
+/** Fetches ranges: retries each by RETRY_RULES, and splits it if a node rejects it as too large. */
 class RangeFetcher {
   readonly #options: FetchLogsOptions;
   readonly #verifiesFilter: boolean;
@@ -79,9 +78,18 @@ class RangeFetcher {
   }
 
   async fetch(range: FetchRange, context: FetchContext): Promise<Fetched> {
+    const retries = context.retries.fork();
+    try {
+      return await this.#fetchFromNodes(range, { ...context, retries });
+    } finally {
+      context.retries.join(retries);
+    }
+  }
+
+  async #fetchFromNodes(range: FetchRange, context: FetchContext): Promise<Fetched> {
     const { limits } = this.#options;
     const { filterHash } = context;
-    const failed = new FailedNodes();
+    const failed = new FailedNodes(context.retries);
     for (;;) {
       const lease = await this.#acquire(range, context, failed);
       const { node } = lease;
@@ -105,17 +113,18 @@ class RangeFetcher {
 
   /** Waits for a slot and a node; if all nodes have failed, for the next round. Throws after the last round. */
   async #acquire(range: FetchRange, { owner, filterHash }: FetchContext, failed: FailedNodes): Promise<Lease> {
-    const { slots, retryDelayMs = RETRY_DELAY_MS } = this.#options;
+    const { slots, clock = systemClock } = this.#options;
     for (;;) {
       const lease = await slots.acquire(owner, () => chooseNode(this.#options, range, filterHash, failed));
       if (lease !== undefined) {
         return lease;
       }
-      const round = failed.startRound(() => this.#isExpected(range));
-      if (round === undefined) {
+      const delayMs = failed.startRound(() => this.#isExpected(range));
+      if (delayMs === undefined) {
         throw failed.mainError ?? noNode(range);
       }
-      await delay(retryDelayMs * 2 ** (round - 1), undefined, { signal: owner.signal });
+      await clock.sleep(delayMs, owner.signal);
+      owner.signal.throwIfAborted();
     }
   }
 
@@ -124,7 +133,7 @@ class RangeFetcher {
    * A node that has since reported an older head is several machines, and will report the newer head again.
    */
   #isExpected(range: FetchRange): boolean {
-    return range.node === undefined && this.#options.nodes.some(({ oldest }) => oldest <= range.from);
+    return range.node === undefined && this.#options.nodes.some(({ usable, oldest }) => usable && oldest <= range.from);
   }
 
   async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<Fetched> {
@@ -201,7 +210,8 @@ class RangeFetcher {
   }
 
   async #fetchParts(parts: readonly FetchRange[], context: FetchContext): Promise<Fetched> {
-    return mergeParts(await Promise.all(parts.map((part) => this.fetch(part, context))));
+    const fetched = parts.map((part) => this.fetch(part, { ...context, retries: new FetchRetries() }));
+    return mergeParts(await Promise.all(fetched));
   }
 
   readonly #fetchBlock: FetchBlock = async (range, context) => (await this.fetch(range, context)).logs;

@@ -3,7 +3,7 @@ import type { Heads } from "../core/heads.ts";
 import type { Node } from "../core/node.ts";
 import type { RequestContext } from "../core/rpcSource.ts";
 import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
-import { invalidAnswer, parseNodeLogs } from "./requestLogs.ts";
+import { invalidAnswer, requestJson } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
 const CACHED_BLOCKS = 65_536;
@@ -31,7 +31,7 @@ export const createFillTimestamps = (): FillTimestamps => {
   const cached = new LRUCache<string, string>({ max: CACHED_BLOCKS });
 
   const readTimestamp = async (hash: string, node: Node, context: RequestContext): Promise<string> => {
-    const block = await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context);
+    const block = await requestJson(node, "eth_getBlockByHash", [hash, false], context);
     if (!isObject(block) || !isQuantity(block.timestamp)) {
       throw invalidAnswer(node, "The node has no block for a log that it returned");
     }
@@ -43,7 +43,7 @@ export const createFillTimestamps = (): FillTimestamps => {
     const timestamps = new Map<string, string>();
     const missing = new Set<string>();
     for (const log of logs) {
-      if (log.timed || timestamps.has(log.hash)) {
+      if (log.hasTimestamp || timestamps.has(log.hash)) {
         continue;
       }
       const timestamp = readRing(context.view.heads, log) ?? cached.get(log.hash);

@@ -3,6 +3,7 @@ import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
+import { FetchRetries } from "./fetchRetries.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { SegmentRange } from "./plan.ts";
 import type { FetchContext } from "./requestLogs.ts";
@@ -13,7 +14,7 @@ import { type ClaimedRange, createSegmentTracker, type SegmentTracker } from "./
 const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
 /** Above this size no further range is requested, so that responses in flight still find room. */
 const ADMIT_BELOW_BYTES = 20 * 1024 * 1024;
-/** Recent segments are fetched ahead of their turn up to this size. */
+/** Recent segments are fetched before older ones, up to this size. */
 const RECENT_FIRST_BYTES = 10 * 1024 * 1024;
 
 class NoRoom extends Error {}
@@ -26,9 +27,9 @@ export interface CollectOptions {
   readonly fetchLogs: FetchLogs;
   readonly limits: NodeLimits;
   /** Blocks of one fetch range, from the limits of the nodes. */
-  readonly spanBlocks: (filterHash: string) => number;
+  readonly rangeBlocks: (filterHash: string) => number;
   /** Limit of one query's fetch ranges in flight. */
-  readonly maxSpans: number;
+  readonly maxRanges: number;
 }
 
 export interface LogQuery {
@@ -44,7 +45,7 @@ export interface LogCollector {
   fetchRecent(): Promise<void>;
   /** The segments' bytes in order. Memory of a chunk is released when the next chunk is requested. */
   readonly chunks: AsyncGenerator<Uint8Array, void, undefined>;
-  readonly found: SegmentTracker["found"];
+  readonly found: SegmentTracker["firstLookup"];
   readonly nodes: ReadonlySet<string>;
   readonly isStored: () => boolean;
   /** Ends all requests in flight. A reader that waits for a chunk gets the error. */
@@ -82,8 +83,8 @@ class OrderedLogCollector implements LogCollector {
     }
   }
 
-  get found(): SegmentTracker["found"] {
-    return this.#segments.found;
+  get found(): SegmentTracker["firstLookup"] {
+    return this.#segments.firstLookup;
   }
 
   get nodes(): ReadonlySet<string> {
@@ -121,7 +122,7 @@ class OrderedLogCollector implements LogCollector {
         if (bytes.length > 0) {
           yield bytes;
         }
-        this.#segments.sent(this.#next);
+        this.#segments.markSent(this.#next);
       }
     } finally {
       this.close();
@@ -168,7 +169,7 @@ class OrderedLogCollector implements LogCollector {
     }
     const start = this.#isSending ? this.#next : this.#segments.firstRecent();
     let isStarted = start >= 0;
-    while (isStarted && this.#inFlight < this.#options.maxSpans) {
+    while (isStarted && this.#inFlight < this.#options.maxRanges) {
       isStarted = this.#startRange(start);
     }
   }
@@ -184,10 +185,10 @@ class OrderedLogCollector implements LogCollector {
       return false;
     }
     const { filterHash } = this.#query;
-    const { limits, spanBlocks } = this.#options;
+    const { limits, rangeBlocks } = this.#options;
     const range = this.#segments.claimRange(at, {
       memoryBlocks: limits.memoryBlocks(filterHash),
-      spanBlocks: spanBlocks(filterHash),
+      rangeBlocks: rangeBlocks(filterHash),
     });
     if (range === undefined) {
       return false;
@@ -204,7 +205,7 @@ class OrderedLogCollector implements LogCollector {
   #hasRoom(): boolean {
     const expectedBytes = this.#inFlightBlocks * this.#options.limits.bytesPerBlock(this.#query.filterHash);
     const maxBytes = this.#isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES;
-    return this.#segments.heldBytes + expectedBytes < maxBytes;
+    return this.#segments.bufferedBytes + expectedBytes < maxBytes;
   }
 
   async #fetchRange(range: ClaimedRange): Promise<void> {
@@ -212,8 +213,8 @@ class OrderedLogCollector implements LogCollector {
     let receivedBytes = 0;
     const countBytes = (bytes: number) => {
       receivedBytes += bytes;
-      this.#segments.countHeld(bytes);
-      if (this.#segments.heldBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
+      this.#segments.countBuffered(bytes);
+      if (this.#segments.bufferedBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
         return;
       }
       this.#options.limits.recordOverflow(this.#query.filterHash, blocks, receivedBytes);
@@ -236,7 +237,7 @@ class OrderedLogCollector implements LogCollector {
     } finally {
       this.#inFlight--;
       this.#inFlightBlocks -= blocks;
-      this.#segments.countHeld(-receivedBytes);
+      this.#segments.countBuffered(-receivedBytes);
     }
   }
 
@@ -250,7 +251,7 @@ class OrderedLogCollector implements LogCollector {
     try {
       return await this.#options.fetchLogs(
         { from, to, filter, final },
-        { ...this.#context, signal, owner, filterHash, countBytes },
+        { ...this.#context, signal, owner, filterHash, countBytes, retries: new FetchRetries() },
       );
     } finally {
       // Other requests of this range have no reader any more.

@@ -1,12 +1,14 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import { FetchRetries } from "./fetchRetries.ts";
 import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
-import { type FetchContext, parseNodeLogs } from "./requestLogs.ts";
+import { type FetchContext, requestJson } from "./requestLogs.ts";
 import { blockKey, hashFilter, type SegmentStore } from "./segments.ts";
 
 export interface LogsOfBlockOptions {
@@ -40,7 +42,7 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestCo
   let lastError: unknown;
   for (const node of nodes.filter(({ available }) => available)) {
     try {
-      const header = parseHeader(await parseNodeLogs(node, "eth_getBlockByHash", [hash, false], context));
+      const header = parseHeader(await requestJson(node, "eth_getBlockByHash", [hash, false], context));
       if (header !== undefined) {
         return header;
       }
@@ -100,6 +102,12 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     }
     const owner = { clientId: context.clientId, query: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
-    return fetchBlock(key, hash, filter, { ...context, owner, filterHash, countBytes: () => undefined });
+    return fetchBlock(key, hash, filter, {
+      ...deriveContext(context, {}),
+      owner,
+      filterHash,
+      countBytes: () => undefined,
+      retries: new FetchRetries(),
+    });
   };
 };

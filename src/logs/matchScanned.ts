@@ -34,7 +34,7 @@ const readTopics = (log: ScannedLog, count: number): readonly unknown[] => {
   return Array.isArray(topics) ? topics : [];
 };
 
-const holds = (wanted: ReadonlySet<string>, value: unknown): boolean =>
+const includesValue = (wanted: ReadonlySet<string>, value: unknown): boolean =>
   typeof value === "string" && (wanted.has(value) || wanted.has(value.toLowerCase()));
 
 /** Creates the test whether a scanned log matches a filter. It reads only the members that the filter restricts. */
@@ -45,10 +45,12 @@ export const createMatch = ({ addresses, topics }: LogFilter): ((log: ScannedLog
     if (log.topics < 0) {
       return false;
     }
-    const own = readTopics(log, positions.length);
-    return positions.every((wanted, at) => at < own.length && (wanted.size === 0 || holds(wanted, own[at])));
+    const logTopics = readTopics(log, positions.length);
+    return positions.every(
+      (wanted, at) => at < logTopics.length && (wanted.size === 0 || includesValue(wanted, logTopics[at])),
+    );
   };
   return (log) =>
-    (wantedAddresses.size === 0 || holds(wantedAddresses, readHex(log, log.address, ADDRESS_LENGTH))) &&
+    (wantedAddresses.size === 0 || includesValue(wantedAddresses, readHex(log, log.address, ADDRESS_LENGTH))) &&
     (positions.length === 0 || hasTopics(log));
 };

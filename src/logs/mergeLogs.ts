@@ -53,7 +53,7 @@ export const joinLogs = (
   if (logs.length === 0) {
     return NONE;
   }
-  const additions = logs.map(({ timed, hash }) => {
+  const additions = logs.map(({ hasTimestamp: timed, hash }) => {
     const timestamp = timed ? undefined : timestamps.get(hash);
     return timestamp === undefined ? "" : `,"blockTimestamp":"${timestamp}"}`;
   });

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
-import { MAX_SPAN_BLOCKS } from "./plan.ts";
+import { MAX_RANGE_BLOCKS } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
 
 /** If the bounds are closer than this factor, the search ends. */
@@ -8,7 +8,7 @@ const CLOSE_ENOUGH = 1.15;
 /** Share of a limit on logs or bytes that a request may use, because blocks differ. */
 const HEADROOM = 0.93;
 /** Larger fetch ranges are made smaller, so that many fit into a query's memory. */
-const TARGET_SPAN_BYTES = 2 * 1024 * 1024;
+const TARGET_RANGE_BYTES = 2 * 1024 * 1024;
 const MAX_FILTERS = 1_000;
 const FILTER_TTL_MS = 600_000;
 
@@ -91,7 +91,7 @@ export class NodeLimits {
     const { blocks, results, bytes } = this.#learned(node);
     const density = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
     const fits = Math.min(
-      MAX_SPAN_BLOCKS,
+      MAX_RANGE_BLOCKS,
       blocks.size,
       this.#searchOf(node, filterHash).size,
       (results * HEADROOM) / density.logs,
@@ -106,7 +106,7 @@ export class NodeLimits {
 
   /** Blocks whose logs need about TARGET_SPAN_BYTES for this filter. */
   memoryBlocks(filterHash: string): number {
-    return Math.max(1, Math.floor(TARGET_SPAN_BYTES / this.bytesPerBlock(filterHash)));
+    return Math.max(1, Math.floor(TARGET_RANGE_BYTES / this.bytesPerBlock(filterHash)));
   }
 
   /** Records a successful response with its number of logs and bytes. */
@@ -126,7 +126,7 @@ export class NodeLimits {
   /** Records a response that did not fit into memory; `bytes` is the part of it that was read. */
   recordOverflow(filterHash: string, blocks: number, bytes: number): void {
     const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
-    const least = Math.max(bytes / blocks, previous.bytes * 2, (TARGET_SPAN_BYTES * 2) / blocks);
+    const least = Math.max(bytes / blocks, previous.bytes * 2, (TARGET_RANGE_BYTES * 2) / blocks);
     this.#densities.set(filterHash, { logs: previous.logs, bytes: least });
   }
 

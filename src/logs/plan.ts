@@ -3,8 +3,8 @@ import type { BlockRange } from "../core/logRange.ts";
 /** Blocks of one segment, aligned. */
 const SEGMENT_BLOCKS = 128n;
 /** Adjacent segments in one fetch range: 1,920 blocks, fewer than the 2,000 that most nodes allow. */
-const SEGMENTS_PER_SPAN = 15;
-export const MAX_SPAN_BLOCKS: number = Number(SEGMENT_BLOCKS) * SEGMENTS_PER_SPAN;
+const SEGMENTS_PER_RANGE = 15;
+export const MAX_RANGE_BLOCKS: number = Number(SEGMENT_BLOCKS) * SEGMENTS_PER_RANGE;
 
 /** The cached unit of logs: a whole segment, or the part of a segment at an end of the query. */
 export interface SegmentRange extends BlockRange {
@@ -51,10 +51,10 @@ export const splitRange = ({ from, to }: BlockRange, maxBlocks: number): BlockRa
  * It chooses the number of segments, up to 15, that needs the fewest requests a segment.
  * Below 128 blocks that is 15 segments too: the fetcher splits the range into parts and merges their logs.
  */
-export const spanBlocks = (limit: number): number => {
+export const rangeBlocksFor = (limit: number): number => {
   const requests = (segments: number) => Math.ceil((segments * Number(SEGMENT_BLOCKS)) / limit) / segments;
-  let best = SEGMENTS_PER_SPAN;
-  for (let segments = SEGMENTS_PER_SPAN; segments > 0; segments--) {
+  let best = SEGMENTS_PER_RANGE;
+  for (let segments = SEGMENTS_PER_RANGE; segments > 0; segments--) {
     if (requests(segments) < requests(best)) {
       best = segments;
     }
@@ -66,7 +66,7 @@ export const spanBlocks = (limit: number): number => {
  * Counts the segments from `first` that form the next fetch range, at least one.
  * They are adjacent and missing, all final or none, and span up to `maxBlocks` blocks.
  */
-export const spanLength = (
+export const countSegments = (
   missing: (index: number) => SegmentRange | undefined,
   first: number,
   maxBlocks: number,

@@ -1,7 +1,7 @@
 import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext } from "../core/rpcSource.ts";
 import { holdsBlock } from "./logCompleteness.ts";
-import { parseNodeLogs } from "./requestLogs.ts";
+import { requestJson } from "./requestLogs.ts";
 
 interface PrunePoint {
   /** The lowest block whose data the node was seen to have. */
@@ -39,7 +39,7 @@ export class PrunePoints {
 
   async #check(node: Node, number: bigint, context: RequestContext): Promise<boolean> {
     const point = this.#pointOf(node);
-    const holds = holdsBlock((method, params) => parseNodeLogs(node, method, params, context), number).catch(
+    const holds = holdsBlock((method, params) => requestJson(node, method, params, context), number).catch(
       (error: unknown) => {
         if (error instanceof NodeError && error.kind === "missingData") {
           return false;

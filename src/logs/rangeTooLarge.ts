@@ -9,7 +9,7 @@ export interface TooLarge {
   readonly range?: BlockRange;
 }
 
-/** Messages that never mean "too large", whatever else they contain (docs/reference/providers.md, Not splittable). */
+/** Messages that never mean "too large", even if they match PATTERNS (docs/reference/providers.md, Not splittable). */
 const OTHER_CAUSES: readonly RegExp[] = [
   /too many requests|rate.?limit|exceeded .*\brate\b|requests per (second|minute|day)|request limit|compute units/i,
   /archive requests require|personal token|reached the free tier|monthly capacity|payment required|quota/i,

@@ -2,6 +2,7 @@ import { type Node, NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
+import type { FetchRetries } from "./fetchRetries.ts";
 
 /** Counts received bytes; throws if there is no room for them. */
 export type CountBytes = (bytes: number) => void;
@@ -11,10 +12,16 @@ export interface FetchContext extends RequestContext {
   readonly owner: SlotOwner;
   readonly filterHash: string;
   readonly countBytes: CountBytes;
+  readonly retries: FetchRetries;
 }
 
+const RETRY_LATER = { status: 503, retryAfterSeconds: 1 };
+
 export const invalidAnswer = (node: Node, message: string): NodeError =>
-  new NodeError("invalidAnswer", node.name, message, { status: 503, retryAfterSeconds: 1 });
+  new NodeError("invalidAnswer", node.name, message, RETRY_LATER);
+
+export const otherBranch = (node: Node, message: string): NodeError =>
+  new NodeError("otherBranch", node.name, message, RETRY_LATER);
 
 /** Sends one call to this node only, and returns the text of the result. */
 const request = async (
@@ -23,8 +30,8 @@ const request = async (
   context: RequestContext,
   onBytes: CountBytes | undefined,
 ): Promise<Uint8Array> => {
-  const question: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
-  const { body } = await node.request(question, context);
+  const rpcRequest: RpcRequest = { ...call, retention: "never", canonicalParams: "" };
+  const { body } = await node.request(rpcRequest, context);
   if (body instanceof Uint8Array) {
     onBytes?.(body.length);
     return body;
@@ -48,7 +55,7 @@ export const requestLogs = (
 const decoder = new TextDecoder();
 
 /** Sends one call to this node only, and returns the parsed result. For small results: their bytes are not counted. */
-export const parseNodeLogs = async (
+export const requestJson = async (
   node: Node,
   method: string,
   params: readonly unknown[],

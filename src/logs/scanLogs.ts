@@ -15,7 +15,7 @@ export interface ScannedLog {
   readonly index: number;
   readonly hash: string;
   /** Whether the node returned `blockTimestamp`. */
-  readonly timed: boolean;
+  readonly hasTimestamp: boolean;
   /** Positions of the values of `address` and `topics`; -1 for a missing one. */
   readonly address: number;
   readonly topics: number;
@@ -70,7 +70,7 @@ class LogScanner {
       block: this.#block,
       index: this.#index,
       hash: this.#hash,
-      timed: this.#timed,
+      hasTimestamp: this.#timed,
       address: this.#address,
       topics: this.#topics,
     };

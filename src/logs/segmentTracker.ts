@@ -3,7 +3,7 @@ import type { BlockRange } from "../core/logRange.ts";
 import type { Fetched } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import { joinLogs } from "./mergeLogs.ts";
-import { type SegmentRange, spanLength, splitRange } from "./plan.ts";
+import { countSegments, type SegmentRange, splitRange } from "./plan.ts";
 import {
   cutSegment,
   findRange,
@@ -14,7 +14,7 @@ import {
   segmentLocations,
 } from "./segments.ts";
 
-/** Buffers cached segments up to this size. Segments above it are looked up again when their turn comes. */
+/** Limit of buffered segments from the store. The other cached segments are looked up again before they are sent. */
 const MAX_BUFFERED_FROM_STORE_BYTES = 12 * 1024 * 1024;
 const LOOKUP_SEGMENTS = 128;
 const REPEATED_LOOKUP_SEGMENTS = 16;
@@ -43,34 +43,34 @@ export interface ClaimedRange extends BlockRange {
   discard(): void;
 }
 
-export interface SpanLimits {
+export interface RangeLimits {
   /** A segment with more blocks is fetched in parts. */
   readonly memoryBlocks: number;
-  readonly spanBlocks: number;
+  readonly rangeBlocks: number;
 }
 
 /** The segments of one query in ascending order, each with its state. */
 export interface SegmentTracker {
   /** Segments that the store had at the first lookup, and the stores that had them. */
-  readonly found: { readonly segments: number; readonly from: ReadonlySet<Segment["from"]> };
+  readonly firstLookup: { readonly segments: number; readonly from: ReadonlySet<Segment["from"]> };
   /** False after a fetched range could not be cached. */
   readonly isStored: boolean;
-  /** Bytes of buffered segments, plus the bytes that `countHeld` added. */
-  readonly heldBytes: number;
+  /** Bytes of buffered segments, plus the bytes that `countBuffered` added. */
+  readonly bufferedBytes: number;
   /** Adds bytes that no segment owns yet; a negative number releases them. */
-  countHeld(bytes: number): void;
+  countBuffered(bytes: number): void;
   stateAt(index: number): State | undefined;
   /** Index of the first segment that is not final, or -1. */
   firstRecent(): number;
   /** Index of the first missing segment at or after `start`, or -1. */
   nextMissing(start: number): number;
   /** Marks a range of missing segments, beginning at `index`, as being fetched. */
-  claimRange(index: number, limits: SpanLimits): ClaimedRange | undefined;
+  claimRange(index: number, limits: RangeLimits): ClaimedRange | undefined;
   /** Looks all segments up. */
   lookUp(): Promise<void>;
   /** Looks up evicted segments again: the one at `index` and the next few. */
   lookUpAgain(index: number): Promise<void>;
-  sent(index: number): void;
+  markSent(index: number): void;
   /** Evicts stored segments after `index`, to make room for the one that is sent next. */
   evictBefore(index: number): void;
 }
@@ -93,7 +93,7 @@ class StoredSegmentTracker implements SegmentTracker {
   readonly #sources = new Set<Segment["from"]>();
   #cachedSegments = 0;
   #isStored = true;
-  #heldBytes = 0;
+  #bufferedBytes = 0;
 
   constructor(ranges: readonly SegmentRange[], filterHash: string, heads: Heads, store: SegmentStore) {
     this.#filterHash = filterHash;
@@ -102,7 +102,7 @@ class StoredSegmentTracker implements SegmentTracker {
     this.#entries = ranges.map((range) => ({ range, isSegment: true, state: MISSING }));
   }
 
-  get found(): SegmentTracker["found"] {
+  get firstLookup(): SegmentTracker["firstLookup"] {
     return { segments: this.#cachedSegments, from: this.#sources };
   }
 
@@ -110,12 +110,12 @@ class StoredSegmentTracker implements SegmentTracker {
     return this.#isStored;
   }
 
-  get heldBytes(): number {
-    return this.#heldBytes;
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
   }
 
-  countHeld(bytes: number): void {
-    this.#heldBytes += bytes;
+  countBuffered(bytes: number): void {
+    this.#bufferedBytes += bytes;
   }
 
   stateAt(index: number): State | undefined {
@@ -130,9 +130,9 @@ class StoredSegmentTracker implements SegmentTracker {
     return this.#entries.findIndex(({ state }, index) => index >= start && state.kind === "missing");
   }
 
-  claimRange(index: number, { memoryBlocks, spanBlocks }: SpanLimits): ClaimedRange | undefined {
+  claimRange(index: number, { memoryBlocks, rangeBlocks }: RangeLimits): ClaimedRange | undefined {
     this.#splitLarge(index, memoryBlocks);
-    const length = spanLength((at) => this.#missingAt(at), index, Math.min(memoryBlocks, spanBlocks));
+    const length = countSegments((at) => this.#missingAt(at), index, Math.min(memoryBlocks, rangeBlocks));
     const claimed = this.#entries.slice(index, index + length);
     const first = claimed[0]?.range;
     const last = claimed.at(-1)?.range;
@@ -166,13 +166,13 @@ class StoredSegmentTracker implements SegmentTracker {
     return this.#lookUpEntries(next.filter(({ state }) => state.kind === "stored"));
   }
 
-  sent(index: number): void {
+  markSent(index: number): void {
     const entry = this.#entries[index];
     if (entry === undefined) {
       return;
     }
     if (entry.state.kind === "buffered") {
-      this.#heldBytes -= entry.state.bytes.length;
+      this.#bufferedBytes -= entry.state.bytes.length;
     }
     entry.state = { kind: "sent" };
   }
@@ -186,7 +186,7 @@ class StoredSegmentTracker implements SegmentTracker {
       if (keyOf(this.#filterHash, range, this.#heads) === undefined) {
         continue;
       }
-      this.#heldBytes -= state.bytes.length;
+      this.#bufferedBytes -= state.bytes.length;
       entry.state = { kind: "stored" };
     }
   }
@@ -206,7 +206,7 @@ class StoredSegmentTracker implements SegmentTracker {
 
   #buffer(entry: Entry, bytes: Uint8Array): void {
     entry.state = { kind: "buffered", bytes };
-    this.#heldBytes += bytes.length;
+    this.#bufferedBytes += bytes.length;
   }
 
   #complete(claimed: readonly Entry[], { logs, timestamps, verified }: Fetched): void {
@@ -252,7 +252,7 @@ class StoredSegmentTracker implements SegmentTracker {
   #useCached(entry: Entry, segment: Segment, location: SegmentLocation | undefined, isFirst: boolean): void {
     this.#sources.add(segment.from);
     const bytes = location?.isWider ? cutSegment(segment.bytes, entry.range) : segment.bytes;
-    const hasRoom = this.#heldBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
+    const hasRoom = this.#bufferedBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
     if (hasRoom || isFirst) {
       this.#buffer(entry, bytes);
     } else {

@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { Node } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
@@ -13,7 +14,7 @@ import { collectLogs, type LogCollector } from "./logCollector.ts";
 import { createLogResponse } from "./logResponse.ts";
 import { createLogsOfBlock, type LogsOfBlock } from "./logsOfBlock.ts";
 import { createNodeLimits, type NodeLimits } from "./nodeLimits.ts";
-import { MAX_SPAN_BLOCKS, spanBlocks, splitIntoSegments } from "./plan.ts";
+import { MAX_RANGE_BLOCKS, rangeBlocksFor, splitIntoSegments } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
 import { shareFetches } from "./shareFetches.ts";
 import type { LogVerification } from "./verifyLogs.ts";
@@ -28,7 +29,7 @@ export interface SplitLogsOptions {
   readonly spansPerNode?: (node: Node) => number;
   /** Timeout of one fetch range on one node. */
   readonly spanTimeoutMs?: number;
-  readonly retryDelayMs?: number;
+  readonly clock?: Clock;
   /** Limit of a response's size; `undefined` means no limit. */
   readonly maxResponseBytes?: number | undefined;
   /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
@@ -45,9 +46,9 @@ export interface SplitLogs {
   ): Promise<RpcResponse>;
 }
 
-const SPANS_PER_NODE = 8;
-const SPAN_TIMEOUT_MS = 30_000;
-const spansOfAnyNode = () => SPANS_PER_NODE;
+const RANGES_PER_NODE = 8;
+const RANGE_TIMEOUT_MS = 30_000;
+const rangesOfAnyNode = () => RANGES_PER_NODE;
 
 const createFetcher = (options: SplitLogsOptions, limits: NodeLimits): FetchLogs =>
   shareFetches(
@@ -56,12 +57,12 @@ const createFetcher = (options: SplitLogsOptions, limits: NodeLimits): FetchLogs
       nodes: options.nodes,
       limits,
       slots: options.slots,
-      spansPerNode: options.spansPerNode ?? spansOfAnyNode,
+      spansPerNode: options.spansPerNode ?? rangesOfAnyNode,
       checkLogs: createCheckLogs(),
       fillTimestamps: createFillTimestamps(),
       verification: options.verification,
-      spanTimeoutMs: options.spanTimeoutMs ?? SPAN_TIMEOUT_MS,
-      retryDelayMs: options.retryDelayMs,
+      spanTimeoutMs: options.spanTimeoutMs ?? RANGE_TIMEOUT_MS,
+      clock: options.clock,
       telemetry: options.telemetry,
     }),
   );
@@ -90,7 +91,7 @@ class SegmentedLogs implements SplitLogs {
   }
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
-    const { chain, nodes, store, telemetry, spansPerNode = spansOfAnyNode } = this.#options;
+    const { chain, nodes, store, telemetry, spansPerNode = rangesOfAnyNode } = this.#options;
     telemetry.metrics.logRangeBlocks.observe({ chain }, Number(range.to - range.from) + 1);
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
@@ -98,9 +99,9 @@ class SegmentedLogs implements SplitLogs {
       store,
       fetchLogs: this.#fetchLogs,
       limits: this.#limits,
-      spanBlocks: (filterHash) => this.#spanBlocks(filterHash),
+      rangeBlocks: (filterHash) => this.#rangeBlocks(filterHash),
       // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
-      maxSpans: nodes.reduce((sum, node) => sum + spansPerNode(node), 0),
+      maxRanges: nodes.reduce((sum, node) => sum + spansPerNode(node), 0),
     });
     const onLate = () => collector.close(upstreamTimeout("The logs took too long; the fetched part is cached"));
     const timer = setTimeout(onLate, Math.max(0, context.deadlineMs - performance.now()));
@@ -127,11 +128,11 @@ class SegmentedLogs implements SplitLogs {
   }
 
   /** Blocks of one fetch range, for the node that accepts most. */
-  #spanBlocks(filterHash: string): number {
+  #rangeBlocks(filterHash: string): number {
     const available = this.#options.nodes.filter((node) => node.available);
     return available.length === 0
-      ? MAX_SPAN_BLOCKS
-      : spanBlocks(Math.max(...available.map((node) => this.#limits.blocks(node, filterHash))));
+      ? MAX_RANGE_BLOCKS
+      : rangeBlocksFor(Math.max(...available.map((node) => this.#limits.blocks(node, filterHash))));
   }
 }
 

@@ -14,7 +14,7 @@ export type ReceiptsOf = (
 ) => Promise<Uint8Array | undefined>;
 
 export interface LogVerification {
-  readonly verifier: Pick<Verifier, "level" | "check" | "bloomOf" | "provesReceipts">;
+  readonly verifier: Pick<Verifier, "level" | "check" | "bloomOf" | "verifiesReceipts">;
   readonly receiptsOf: ReceiptsOf;
 }
 
@@ -73,7 +73,7 @@ const blockOf = (
 /** Creates the check of one block's logs against its receipts, and of a range's logs against the blooms in the block ring. */
 export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): VerifyLogs => {
   const receiptsFor = (range: FetchRange, context: RequestContext): Promise<Uint8Array | undefined> | undefined =>
-    range.from === range.to && range.isRecheck !== true && verifier.provesReceipts()
+    range.from === range.to && range.isRecheck !== true && verifier.verifiesReceipts()
       ? receiptsOf(blockOf(range, context), context)
       : undefined;
 
@@ -86,9 +86,9 @@ export const createVerifyLogs = ({ verifier, receiptsOf }: LogVerification): Ver
     if (receipts === undefined && blooms.size === 0) {
       return;
     }
-    const task = { kind: "logs", filter: range.filter, blooms, receipts } as const;
+    const checks = { kind: "logs", filter: range.filter, blooms, receipts } as const;
     try {
-      await verifier.check(node.name, formatList([joinLogs(logs)]), task);
+      await verifier.check(node.name, formatList([joinLogs(logs)]), checks);
     } catch (error) {
       if (error instanceof UnverifiedError) {
         node.recordWrongAnswer?.(error);

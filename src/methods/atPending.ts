@@ -23,7 +23,7 @@ export const atPending = async (
   if (pending === undefined) {
     return readLatest();
   }
-  const answer = async (): Promise<RpcResponse> => {
+  const respond = async (): Promise<RpcResponse> => {
     const source = spec.kind === "state" ? pending.stateFrom : pending.blocksFrom;
     if (source === "view" && spec.pending) {
       const { base } = pending;
@@ -32,7 +32,7 @@ export const atPending = async (
     }
     return source === "latest" ? readLatest() : nodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
   };
-  return withPendingMode(pending.mode, answer());
+  return withPendingMode(pending.mode, respond());
 };
 
 /** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */
@@ -42,17 +42,17 @@ const nodePending = async (
   readPending: () => Promise<RpcResponse>,
   readLatest: () => Promise<RpcResponse>,
 ): Promise<RpcResponse> => {
-  const answer = await readPending().catch((error: unknown) => {
+  const response = await readPending().catch((error: unknown) => {
     if (error instanceof NodeError && NO_PENDING_BLOCK.has(error.kind)) {
       return undefined;
     }
     throw error;
   });
-  if (answer === undefined || (isNull(answer) && !spec.isNullable)) {
+  if (response === undefined || (isNull(response) && !spec.isNullable)) {
     return readLatest();
   }
-  const number = spec.blockField === "hash" ? numberIn(answer) : undefined;
-  return number !== undefined && number <= heads.latest.number ? readLatest() : answer;
+  const number = spec.blockField === "hash" ? numberIn(response) : undefined;
+  return number !== undefined && number <= heads.latest.number ? readLatest() : response;
 };
 
 const NO_PENDING_BLOCK: ReadonlySet<NodeErrorKind> = new Set(["tagUnsupported", "missingData"]);

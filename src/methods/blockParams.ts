@@ -5,6 +5,9 @@ import { type CanonicalJson, optional, type ParamSpec, type Parser, required } f
 /** The name of the block parameter. */
 export const READ_BLOCK = "block";
 
+/** Length of a hash in hex. A canonical number is shorter, because it has 63 bits. */
+const HASH_LENGTH = 66;
+
 /** Formats a block parameter in its canonical form, which can be parsed again without loss. */
 export const formatBlock = (block: BlockParameter): CanonicalJson => {
   if ("tag" in block) {
@@ -14,6 +17,19 @@ export const formatBlock = (block: BlockParameter): CanonicalJson => {
     return formatQuantity(block.number);
   }
   return block.requireCanonical ? { blockHash: block.hash, requireCanonical: true } : { blockHash: block.hash };
+};
+
+/** Returns the block parameter of a canonical form, which was validated when the form was created. */
+export const blockOfCanonical = (value: CanonicalJson | undefined): BlockParameter => {
+  if (typeof value !== "string") {
+    return parseBlockNumberOrTagOrHash(value, READ_BLOCK);
+  }
+  if (!value.startsWith("0x")) {
+    return parseBlockNumberOrTag(value, READ_BLOCK);
+  }
+  return value.length === HASH_LENGTH
+    ? { hash: `0x${value.slice(2)}`, requireCanonical: false }
+    : { number: BigInt(value) };
 };
 
 const readNumberOrTag: Parser = (value, name) => formatBlock(parseBlockNumberOrTag(value, name));

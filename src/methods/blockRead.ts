@@ -1,14 +1,58 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import { isNull } from "../core/isNull.ts";
-import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { atPending } from "./atPending.ts";
-import { READ_BLOCK } from "./blockParams.ts";
+import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
-import type { Method } from "./method.ts";
+import type { Method, MethodInput } from "./method.ts";
 import { parseParams } from "./parseParams.ts";
 import { type BlockReadInput, requestAtBlock } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
+
+/** Refreshes the heads, because the block is above them, and reads at the block then. */
+const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<RpcResponse> => {
+  const { chain, context } = input;
+  const heads = await chain.heads.refresh();
+  const current = heads === context.view.heads ? context : deriveContext(context, { view: { heads } });
+  return readAt({ ...input, context: current }, read, resolveBlock(read.parameter, heads));
+};
+
+/** Reads at a block that the view has. */
+const readRecent = (
+  { chain, context }: MethodInput,
+  read: BlockReadInput,
+  resolved: ResolvedBlock,
+): Awaitable<RpcResponse> => {
+  const { spec, parameter } = read;
+  const request = (current: RequestContext): Awaitable<RpcResponse> => {
+    const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
+    return chain.reads.request(requestAtBlock(read, block), current);
+  };
+  return whenKnown(retryOnBranchChange(chain, context, request), (answer) => {
+    // The block is in the view, so that `null` is wrong.
+    if (spec.nullIsError && isNull(answer)) {
+      throw headerNotFound();
+    }
+    return answer;
+  });
+};
+
+const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBlock): Awaitable<RpcResponse> => {
+  const { spec, values } = read;
+  if (resolved.kind === "recent") {
+    return readRecent(input, read, resolved);
+  }
+  const { chain, context } = input;
+  const request = (block: ResolvedBlock) => chain.reads.request(requestAtBlock(read, block), context);
+  if (resolved.kind === "pending") {
+    return atPending(spec, input, values, async (block) => request(block));
+  }
+  const answer = request(resolved);
+  return spec.kind === "state" && answer instanceof Promise ? answer.catch(throwUnknownBlock) : answer;
+};
 
 /** Creates a method that reads at a block. */
 export const blockRead = (spec: BlockReadSpec): Method => {
@@ -17,36 +61,12 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     name: spec.name,
     retention: spec.kind,
     atPending: spec.pending ? "view" : "node",
-    answer: async (input) => {
+    handle: (input) => {
       const values = parseParams(input.call.params, spec.params);
-      const parameter = parseBlockNumberOrTagOrHash(values[position], READ_BLOCK);
+      const parameter = blockOfCanonical(values[position]);
       const read: BlockReadInput = { spec, values, position, parameter };
-      let { context } = input;
-      let resolved = resolveBlock(parameter, context.view.heads);
-      if (resolved.kind === "aboveHead") {
-        const heads = await input.chain.heads.refresh();
-        if (heads !== context.view.heads) {
-          context = { ...context, view: { heads } };
-        }
-        resolved = resolveBlock(parameter, heads);
-      }
-      const { reads } = input.chain;
-      const readAt = (block: ResolvedBlock) => reads.request(requestAtBlock(read, block), context);
-      if (resolved.kind === "pending") {
-        return atPending(spec, input, values, readAt);
-      }
-      if (resolved.kind !== "recent") {
-        return spec.kind === "state" ? readAt(resolved).catch(throwUnknownBlock) : readAt(resolved);
-      }
-      const answer = await retryOnBranchChange(input.chain, context, (current) => {
-        const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
-        return reads.request(requestAtBlock(read, block), current);
-      });
-      // The block is in the view, so that `null` is wrong.
-      if (spec.nullIsError && isNull(answer)) {
-        throw headerNotFound();
-      }
-      return answer;
+      const resolved = resolveBlock(parameter, input.context.view.heads);
+      return resolved.kind === "aboveHead" ? readAboveHead(input, read) : readAt(input, read, resolved);
     },
   };
 };

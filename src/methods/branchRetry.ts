@@ -1,10 +1,12 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import { deriveContext } from "../core/deriveContext.ts";
 import type { Heads } from "../core/heads.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import { RETRY_LIMITS, RETRY_RULES, type RetryRule } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
-import { RpcError } from "../jsonrpc/rpcError.ts";
-import { retryCause } from "../nodes/errorKind.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Chain } from "./method.ts";
 
 const UNAVAILABLE_STATUS = 503;
@@ -16,9 +18,17 @@ const viewRetry = (error: unknown): RetryRule["view"] => {
   return view === "never" && isUnavailable ? RETRY_RULES.unavailable.view : view;
 };
 
+const isAboveView = ({ block }: RpcResponse, heads: Heads): boolean =>
+  block !== undefined && block.number > heads.latest.number;
+
 /** Whether the response can belong to the view: it is not known to be unverified, nor of a block above the view's head. */
-const isInView = ({ verified, block }: RpcResponse, heads: Heads): boolean =>
-  verified !== false && (block === undefined || block.number <= heads.latest.number);
+const isInView = (response: RpcResponse, heads: Heads): boolean =>
+  response.verified !== false && !isAboveView(response, heads);
+
+const outsideView = ({ node = "a node" }: RpcResponse): NodeError =>
+  new NodeError("otherBranch", node, `header not found: ${node} answers of a block that is not served`, {
+    code: CODES.SERVER,
+  });
 
 const hasBlockOf = (heads: Heads, { block }: RpcResponse): boolean =>
   block !== undefined && heads.at(block.number)?.hash === block.hash;
@@ -30,40 +40,86 @@ const isOtherHead = (next: Heads | undefined, { view }: RequestContext): next is
  * Sends a request in the context's view. If the nodes have left the view's branch, or return a block above it, heads are
  * refreshed. The request is then retried in the new view. So a response is true in a view that was served while the request
  * ran. The client's next request at `latest` does not read an older head. While heads do not follow, a response of another
- * branch is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the causes and the limits.
+ * branch, or of a block above the served head, is an error. RETRY_RULES and RETRY_LIMITS in core/retryPolicy.ts have the
+ * causes and the limits.
  */
-export const retryOnBranchChange = async (
-  { heads }: Pick<Chain, "heads">,
+export const retryOnBranchChange = (
+  chain: Pick<Chain, "heads">,
   context: RequestContext,
-  request: (context: RequestContext) => Promise<RpcResponse>,
+  request: (context: RequestContext) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
+): Awaitable<RpcResponse> => {
+  const first = firstResponse(request, context);
+  const isFinished = !(first instanceof Promise) && isInView(first, context.view.heads);
+  return isFinished ? first : retryFrom(first, { chain, context, request, clock });
+};
+
+/** Returns an error as a rejected promise, so that it is retried like a later one. */
+const firstResponse = (
+  request: (context: RequestContext) => Awaitable<RpcResponse>,
+  context: RequestContext,
+): Awaitable<RpcResponse> => {
+  try {
+    return request(context);
+  } catch (error) {
+    return Promise.reject(error);
+  }
+};
+
+interface RetriedRequest {
+  readonly chain: Pick<Chain, "heads">;
+  readonly context: RequestContext;
+  readonly request: (context: RequestContext) => Awaitable<RpcResponse>;
+  readonly clock: Clock;
+}
+
+/** Awaits the first response, and retries it. */
+const retryFrom = async (
+  first: Awaitable<RpcResponse>,
+  { chain: { heads }, context, request, clock }: RetriedRequest,
 ): Promise<RpcResponse> => {
   const { maxViews, delaysMs } = RETRY_LIMITS.view;
   const delays = delaysMs.values();
   let current = context;
+  let send = (): Awaitable<RpcResponse> => first;
   for (let views = 1; ; ) {
-    const outcome: { response?: RpcResponse; error?: unknown } = {};
-    try {
-      outcome.response = await request(current);
-      if (isInView(outcome.response, current.view.heads)) {
-        return outcome.response;
-      }
-    } catch (error) {
-      throwUnlessRetried(error);
-      outcome.error = error;
+    const { response, error } = await attempt(send);
+    send = () => request(current);
+    if (response && isInView(response, current.view.heads)) {
+      return response;
     }
-    const next = await heads.refresh().catch(() => undefined);
-    if (outcome.response && next && hasBlockOf(next, outcome.response)) {
-      return outcome.response;
+    const next = await refreshedView(heads, current);
+    if (response && isAccepted(response, current, next)) {
+      return response;
     }
-    if (views < maxViews && isOtherHead(next, current)) {
-      current = { ...context, view: { heads: next } };
+    if (next && views < maxViews) {
       views += 1;
-    } else if (outcome.response) {
-      return outcome.response;
     } else {
-      await waitOrThrow(outcome.error, delays, context, clock);
+      await waitOrThrow(response ? outsideView(response) : error, delays, context, clock);
     }
+    current = next ?? current;
+  }
+};
+
+/** Refreshes the heads. Returns the context of the new view, or undefined if the heads have not changed. */
+const refreshedView = async (heads: Chain["heads"], context: RequestContext): Promise<RequestContext | undefined> => {
+  const next = await heads.refresh().catch(() => undefined);
+  return isOtherHead(next, context) ? deriveContext(context, { view: { heads: next } }) : undefined;
+};
+
+/** Whether a response that is not in the view is returned. A block above the view must be in the next view. */
+const isAccepted = (response: RpcResponse, { view }: RequestContext, next: RequestContext | undefined): boolean =>
+  next ? hasBlockOf(next.view.heads, response) : !isAboveView(response, view.heads);
+
+/** Returns the response, or the error if it is retried. Throws any other error. */
+const attempt = async (
+  send: () => Awaitable<RpcResponse>,
+): Promise<{ readonly response?: RpcResponse; readonly error?: unknown }> => {
+  try {
+    return { response: await send() };
+  } catch (error) {
+    throwUnlessRetried(error);
+    return { error };
   }
 };
 

@@ -18,14 +18,14 @@ export const byHashRead = (spec: ByHashRead): Method => {
     name: spec.name,
     retention: spec.retention,
     atPending: "view",
-    answer: async (input) => {
+    handle: (input) => {
       const { pending } = input.context.view;
       if (pending === undefined || pending.blocksFrom !== "view") {
-        return sealed.answer(input);
+        return sealed.handle(input);
       }
       const values = parseParams(input.call.params, spec.params);
       const body = spec.inView(pending, `0x${String(values[0]).slice(2)}`, values);
-      return body === undefined ? sealed.answer(input) : { ...viewResponse(body), pending: pending.mode };
+      return body === undefined ? sealed.handle(input) : { ...viewResponse(body), pending: pending.mode };
     },
   };
 };

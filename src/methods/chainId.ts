@@ -9,7 +9,7 @@ const fromIdentity = (name: string, format: (chainId: bigint) => string): Method
   name,
   retention: "computed",
   atPending: "none",
-  answer: async ({ chain, call }) => {
+  handle: async ({ chain, call }) => {
     parseParams(call.params, []);
     return { body: encoder.encode(JSON.stringify(format(chain.chainId))), status: { hit: "view" } };
   },

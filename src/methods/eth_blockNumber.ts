@@ -9,7 +9,7 @@ export const eth_blockNumber: Method = {
   name: "eth_blockNumber",
   retention: "computed",
   atPending: "none",
-  answer: async ({ call, context }) => {
+  handle: async ({ call, context }) => {
     parseParams(call.params, []);
     const { number, hash } = context.view.heads.latest;
     return {

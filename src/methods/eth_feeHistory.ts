@@ -1,5 +1,7 @@
 import { parseBlockNumberOrTag } from "../ethereum/blockParameter.ts";
-import { formatQuantity } from "../ethereum/hex.ts";
+import { formatQuantity, isQuantity } from "../ethereum/hex.ts";
+import { asText } from "../json/asText.ts";
+import { elements, members } from "../json/members.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { blockNumberOrTag } from "./blockParams.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
@@ -9,33 +11,49 @@ import { parseParams } from "./parseParams.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const name = "eth_feeHistory";
+const NO_BLOCKS = "0x0";
 /** Nodes get a list: geth requires the parameter, and some nodes reject `null`. */
 const percentiles = optional("rewardPercentiles", listOf(readNumber), []);
 const params = [required("blockCount", readCount), blockNumberOrTag, percentiles];
+
+/**
+ * Whether a fee history ends below its newest block: the node does not have that block's fees yet. `gasUsedRatio` has one item
+ * per block (https://github.com/ethereum/execution-apis, eth_feeHistory).
+ */
+const endsBelow = (body: Uint8Array, newest: bigint): boolean => {
+  const fields = new Map([...members(body)].map(({ key, value }) => [key, value]));
+  const [quoted, ratios] = [fields.get("oldestBlock"), fields.get("gasUsedRatio")];
+  const oldest = quoted && asText(quoted).slice(1, -1);
+  if (!isQuantity(oldest) || ratios === undefined) {
+    return false;
+  }
+  return BigInt(oldest) + BigInt([...elements(ratios)].length) <= newest;
+};
 
 /** The method has no form by hash, and its result has no hash. Above the finalized head, it is cached until the next head. */
 export const eth_feeHistory: Method = {
   name,
   retention: "head",
   atPending: "node",
-  answer: async ({ chain, call, context }) => {
+  handle: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");
     return retryOnBranchChange(chain, context, async (at) => {
       const newest = resolveBlock(newestBlock, at.view.heads);
       if (!("number" in newest) || newest.kind === "aboveHead") {
         const pending = newest.kind === "pending" ? at.view.pending?.mode : undefined;
-        const answer = await chain.reads.request(
+        const response = await chain.reads.request(
           { ...createCall(name, values), retention: "never", canonicalParams: "" },
           at,
         );
-        return { ...answer, ...(pending && { pending }) };
+        return { ...response, ...(pending && { pending }) };
       }
       const resolved = values.with(1, formatQuantity(newest.number));
       const request = {
         ...createCall(name, resolved),
         canonicalParams: JSON.stringify([name, resolved]),
         block: newest,
+        isComplete: (body: Uint8Array) => values[0] === NO_BLOCKS || !endsBelow(body, newest.number),
       };
       return chain.reads.request({ ...request, retention: newest.kind === "final" ? "final" : "head" }, at);
     });

@@ -16,5 +16,5 @@ export const blockByNumber: BlockReadSpec = {
   pending: pendingBlock,
 };
 
-/** Contract 4.2: block object with transaction hashes or full transactions, or null. */
+/** Returns a block with transaction hashes or full transactions, or null (docs/service.md, eth_getBlockByNumber). */
 export const eth_getBlockByNumber = blockRead(blockByNumber);

@@ -1,3 +1,4 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import { type LogRange, resolveLogRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Body, PendingBlock, PendingView } from "../core/view.ts";
@@ -17,14 +18,14 @@ export const eth_getLogs: Method = {
   name: "eth_getLogs",
   retention: "logs",
   atPending: "view",
-  answer: async (input) => {
+  handle: async (input) => {
     const [value] = parseParams(input.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
     return answerLogs(input, parseLogQuery(value, input.chain.logLimits));
   },
 };
 
 /** Returns the logs of a parsed query. Installed filters are read by it too. */
-export const answerLogs = (input: MethodInput, query: LogQuery): Promise<RpcResponse> =>
+export const answerLogs = async (input: MethodInput, query: LogQuery): Promise<RpcResponse> =>
   retryOnBranchChange(input.chain, input.context, (context) => answerInView({ ...input, context }, query));
 
 const answerInView = async (input: MethodInput, { filter, blocks }: LogQuery): Promise<RpcResponse> => {
@@ -68,7 +69,7 @@ const resolve = async (
     return { resolved: resolveLogRange(fromBlock, toBlock, options), at: context };
   }
   const resolved = resolveLogRange(fromBlock, toBlock, { heads: latest, maxBlocks });
-  return { resolved, at: { ...context, view: { heads: latest } } };
+  return { resolved, at: deriveContext(context, { view: { heads: latest } }) };
 };
 
 const fromBlock = (block: PendingBlock, filter: LogFilter): RpcResponse => {

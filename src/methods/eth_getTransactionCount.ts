@@ -16,10 +16,10 @@ const read = blockRead({
   pending: pendingNonce,
 });
 
-/** The node's pool may have transactions that were not sent through forebay. If the node fails, its nonce counts as zero. */
-const onNode = async ({ chain, context }: MethodInput, address: string): Promise<RpcResponse | undefined> => {
+/** Reads the node's own pending nonce, which includes transactions that forebay has not seen. Returns undefined if the read fails. */
+const readNodeNonce = async ({ chain, context }: MethodInput, address: string): Promise<RpcResponse | undefined> => {
   const request = { ...createCall(name, [address, "pending"]), retention: "never", canonicalParams: "" } as const;
-  return chain.reads.request(request, context).catch(() => undefined);
+  return Promise.try(() => chain.reads.request(request, context)).catch(() => undefined);
 };
 
 /**
@@ -28,16 +28,16 @@ const onNode = async ({ chain, context }: MethodInput, address: string): Promise
  */
 export const eth_getTransactionCount: Method = {
   ...read,
-  answer: async (input) => {
-    const answer = await read.answer(input);
-    const { pending } = answer;
+  handle: async (input) => {
+    const response = await read.handle(input);
+    const { pending } = response;
     if (pending === undefined) {
-      return answer;
+      return response;
     }
     const { chain } = input;
     const address = readAddress(input.call.params[0], "address");
-    const told = chain.askNodeNonce ? await onNode(input, address) : undefined;
-    const best = told !== undefined && nonceIn(told) > nonceIn(answer) ? told : answer;
+    const ofNode = chain.askNodeNonce ? await readNodeNonce(input, address) : undefined;
+    const best = ofNode !== undefined && nonceIn(ofNode) > nonceIn(response) ? ofNode : response;
     const nonce = nonceIn(best);
     const raised = await chain.advanceNonce(`0x${address.slice(2)}`, nonce);
     return { ...(raised === nonce ? best : viewResponse(formatQuantity(raised))), pending };

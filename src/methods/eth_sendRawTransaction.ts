@@ -14,11 +14,11 @@ export const eth_sendRawTransaction: Method = {
   name,
   retention: "never",
   atPending: "none",
-  answer: async (input: MethodInput): Promise<RpcResponse> => {
+  handle: async (input: MethodInput): Promise<RpcResponse> => {
     const [raw] = parseParams(input.call.params, [required("transaction", readData)]);
     const call = raw === input.call.params[0] ? input.call : createCall(name, [raw]);
-    const answer = await forwarded({ ...input, call });
-    input.chain.accepted(String(raw));
-    return answer;
+    const response = await forwarded({ ...input, call });
+    input.chain.recordSubmitted(String(raw));
+    return response;
   },
 };

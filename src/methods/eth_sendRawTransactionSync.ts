@@ -30,7 +30,7 @@ export const eth_sendRawTransactionSync: Method = {
   name: "eth_sendRawTransactionSync",
   retention: "never",
   atPending: "view",
-  answer: async (input) => {
+  handle: async (input) => {
     const { chain, call, context } = input;
     const [raw, requestedMs] = parseParams(call.params, params);
     const maxMs = Math.max(MIN_TIMEOUT_MS, 2 * chain.heads.blockTimeMs);
@@ -39,7 +39,7 @@ export const eth_sendRawTransactionSync: Method = {
       throw invalidParams(`time out too long, timeout: ${timeoutMs} ms, max: ${maxMs} ms`);
     }
     const sent = await forwarded({ ...input, call: createCall("eth_sendRawTransaction", [raw]), context });
-    chain.accepted(String(raw));
+    chain.recordSubmitted(String(raw));
     const hash: Hash = `0x${hashIn(sent).slice(2)}`;
     return waitForReceipt(input, hash, timeoutMs);
   },
@@ -63,12 +63,12 @@ const readSealedReceipt = async (
   const call = createCall("eth_getTransactionReceipt", [hash]);
   const { signal, clientId, deadlineMs } = context;
   const request = { ...call, retention: "never", canonicalParams: "" } as const;
-  const answer = await chain.reads.request(request, { view, signal, clientId, deadlineMs, bypassCache: true });
-  if (!(answer.body instanceof Uint8Array)) {
+  const response = await chain.reads.request(request, { view, signal, clientId, deadlineMs, bypassCache: true });
+  if (!(response.body instanceof Uint8Array)) {
     return undefined;
   }
-  const receipt: unknown = JSON.parse(decoder.decode(answer.body));
-  return isRecord(receipt) && typeof receipt.blockHash === "string" ? answer : undefined;
+  const receipt: unknown = JSON.parse(decoder.decode(response.body));
+  return isRecord(receipt) && typeof receipt.blockHash === "string" ? response : undefined;
 };
 
 /** Checks the current view and each new one. No other method uses more than one view. */
@@ -85,7 +85,7 @@ const waitForReceipt = (input: MethodInput, hash: Hash, timeoutMs: number): Prom
     }
     head = view.heads.latest.hash;
     readSealedReceipt(input, hash, view).then(
-      (answer) => answer && resolve(answer),
+      (response) => response && resolve(response),
       // The next head repeats the read.
       () => undefined,
     );

@@ -3,7 +3,7 @@ import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
 import { MustForwardError } from "../evm/evmWorkers.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import { elementAt } from "../json/members.ts";
-import { type Call, createCall } from "../jsonrpc/call.ts";
+import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
 import type { RunBase } from "../simulation/simulator.ts";
@@ -26,7 +26,7 @@ export const eth_simulateV1: Method = {
   name: "eth_simulateV1",
   retention: "computed",
   atPending: "view",
-  answer: async (input) => {
+  handle: async (input) => {
     const { chain, call, context } = input;
     const { execution } = chain;
     if (execution === undefined) {
@@ -37,8 +37,8 @@ export const eth_simulateV1: Method = {
       return onNode(input, "its state is the node's");
     }
     try {
-      const answer = execution.simulator.simulate(call.paramsText, base.run, context.signal);
-      return await (base.pending ? withPendingMode(base.pending, answer) : answer);
+      const response = execution.simulator.simulate(paramsTextOf(call), base.run, context.signal);
+      return await (base.pending ? withPendingMode(base.pending, response) : response);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode(input, "cannot be executed here");
@@ -58,9 +58,11 @@ const callOfNode = (call: Call): Call => {
 const onNode = async (input: MethodInput, detail: string): Promise<RpcResponse> => {
   const { pending } = input.context.view;
   const call = callOfNode(input.call);
-  const answering = forwarded({ ...input, call });
-  const answer = await (call.params[1] === "pending" && pending ? withPendingMode(pending.mode, answering) : answering);
-  return { ...answer, status: { fwd: "bypass", detail } };
+  const forwarding = forwarded({ ...input, call });
+  const response = await (call.params[1] === "pending" && pending
+    ? withPendingMode(pending.mode, forwarding)
+    : forwarding);
+  return { ...response, status: { fwd: "bypass", detail } };
 };
 
 interface Base {
@@ -73,15 +75,16 @@ const baseOf = async (
   { chain, call, context }: MethodInput,
   execution: NonNullable<Chain["execution"]>,
 ): Promise<Base | undefined> => {
-  const payload = elementAt(call.paramsText, 0);
+  const paramsText = paramsTextOf(call);
+  const payload = elementAt(paramsText, 0);
   if (payload === undefined) {
     throw invalidParams("missing value for required argument 0: payload");
   }
-  const text = elementAt(call.paramsText, 1);
-  const given: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
-  const block = parseBlockNumberOrTagOrHash(given ?? "latest", "block");
+  const text = elementAt(paramsText, 1);
+  const parameter: unknown = text === undefined ? undefined : JSON.parse(decoder.decode(text));
+  const block = parseBlockNumberOrTagOrHash(parameter ?? "latest", "block");
   const hint: PrefetchHint | undefined =
-    call.paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
+    paramsText.length <= MAX_PREFETCHED_BYTES ? prefetchHintOfPayload(call.params) : undefined;
 
   const { heads, pending } = context.view;
   let resolved = resolveBlock(block, heads);
@@ -102,12 +105,12 @@ const baseOf = async (
     }
     case "final":
     case "recent":
-    case "unknown":
+    case "outsideRing":
     case "hash":
       return { run: await sealedExecutionBase({ chain, context }, execution, resolved, hint) };
     case "aboveHead":
       throw headerNotFound();
-    case "unsaid":
+    case "tagUnavailable":
       return undefined;
   }
 };

@@ -11,7 +11,7 @@ import { headerNotFound } from "./headerNotFound.ts";
 import type { Chain, MethodInput } from "./method.ts";
 import { isRecord } from "./paramSpec.ts";
 
-type Executing = NonNullable<Chain["execution"]>;
+type ChainExecution = NonNullable<Chain["execution"]>;
 
 const decoder = new TextDecoder();
 
@@ -48,7 +48,7 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
 /** Returns the base of an execution on the state after a sealed block. */
 export const sealedExecutionBase = async (
   input: Input,
-  { stateAt }: Executing,
+  { stateAt }: ChainExecution,
   block: BlockReference,
   hint: PrefetchHint | undefined,
 ): Promise<RunBase> => {
@@ -56,7 +56,7 @@ export const sealedExecutionBase = async (
   return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, hint) };
 };
 
-const formatPending = (block: PendingBlock): ParentBlock => ({
+const parentOfPending = (block: PendingBlock): ParentBlock => ({
   number: block.number,
   hash: block.hash,
   timestamp: block.environment.timestamp,
@@ -77,11 +77,11 @@ const formatPending = (block: PendingBlock): ParentBlock => ({
  * Number, timestamp, base fee and prevRandao are those of the pending block.
  */
 export const pendingCallBase = (
-  { stateAt }: Executing,
+  { stateAt }: ChainExecution,
   pending: PendingView,
   newest: PendingBlock,
   hint: PrefetchHint | undefined,
-): RunBase => ({ block: formatPending(newest), source: pendingState(pending, stateAt(pending.base, hint)) });
+): RunBase => ({ block: parentOfPending(newest), source: pendingState(pending, stateAt(pending.base, hint)) });
 
 /**
  * Returns the base of a simulation on the pending block.
@@ -89,7 +89,7 @@ export const pendingCallBase = (
  */
 export const pendingSimulationBase = async (
   input: Input,
-  execution: Executing,
+  execution: ChainExecution,
   { pending, newest }: { readonly pending: PendingView; readonly newest: PendingBlock },
   hint: PrefetchHint | undefined,
 ): Promise<RunBase> => {
@@ -98,6 +98,6 @@ export const pendingSimulationBase = async (
     return base;
   }
   const previous = pending.blocks.at(-2);
-  const parent = previous ? formatPending(previous) : parseParent(await readHeader(input, pending.base));
+  const parent = previous ? parentOfPending(previous) : parseParent(await readHeader(input, pending.base));
   return { ...base, block: parent, firstTimestamp: newest.environment.timestamp };
 };

@@ -2,6 +2,7 @@ import { rejectInvertedRange } from "../core/logRange.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseLogQuery } from "../ethereum/logFilter.ts";
 import { createCall } from "../jsonrpc/call.ts";
+import { retryOnBranchChange } from "./branchRetry.ts";
 import { answerLogs } from "./eth_getLogs.ts";
 import { forwarded, type Method, type MethodInput } from "./method.ts";
 import { formatNodeFilterId, parseNodeFilterId } from "./nodeFilterId.ts";
@@ -16,16 +17,16 @@ const COMPUTED = { retention: "computed", atPending: "none" } as const;
 /** Creates a method that uses a filter. A filter that a node created is read from that node. */
 const usesFilter = (
   name: string,
-  answer: (input: MethodInput, filterId: CanonicalJson) => Promise<RpcResponse>,
+  handle: (input: MethodInput, filterId: CanonicalJson) => Promise<RpcResponse>,
 ): Method => ({
   name,
   ...COMPUTED,
-  answer: async (input) => {
+  handle: async (input) => {
     const { chain, call, context } = input;
     const [filterId = null] = parseParams(call.params, [id]);
     const filter = parseNodeFilterId(filterId);
     if (filter === undefined) {
-      return answer(input, filterId);
+      return handle(input, filterId);
     }
     const request = {
       ...createCall(name, [filter.id]),
@@ -42,7 +43,7 @@ export const filterMethods: readonly Method[] = [
   {
     name: "eth_newFilter",
     ...COMPUTED,
-    answer: async ({ chain, call, context }): Promise<RpcResponse> => {
+    handle: async ({ chain, call, context }): Promise<RpcResponse> => {
       const [filter] = parseParams(call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
       const query = parseLogQuery(filter, chain.logLimits);
       if ("fromBlock" in query.blocks) {
@@ -54,7 +55,7 @@ export const filterMethods: readonly Method[] = [
   {
     name: "eth_newBlockFilter",
     ...COMPUTED,
-    answer: async ({ chain, call, context }) => {
+    handle: async ({ chain, call, context }) => {
       parseParams(call.params, []);
       return viewResponse(await chain.filters.newBlockFilter(context));
     },
@@ -63,17 +64,20 @@ export const filterMethods: readonly Method[] = [
     name: "eth_newPendingTransactionFilter",
     retention: "never",
     atPending: "none",
-    answer: async (input) => {
-      const answer = await forwarded(input);
-      const { body, node } = answer;
+    handle: async (input) => {
+      const response = await forwarded(input);
+      const { body, node } = response;
       const made = body instanceof Uint8Array ? PLAIN_TEXT.exec(Buffer.from(body).toString())?.[1] : undefined;
       if (made === undefined || node === undefined) {
-        return answer;
+        return response;
       }
-      return { ...answer, body: Buffer.from(JSON.stringify(formatNodeFilterId({ node, id: made }))) };
+      return { ...response, body: Buffer.from(JSON.stringify(formatNodeFilterId({ node, id: made }))) };
     },
   },
-  usesFilter("eth_getFilterChanges", ({ chain, context }, filterId) => chain.filters.changes(filterId, context)),
+  // A failed poll has reported nothing, so that it can be repeated in another view.
+  usesFilter("eth_getFilterChanges", async ({ chain, context }, filterId) =>
+    retryOnBranchChange(chain, context, (at) => chain.filters.changes(filterId, at)),
+  ),
   usesFilter("eth_getFilterLogs", async (input, filterId) =>
     answerLogs(input, await input.chain.filters.query(filterId)),
   ),

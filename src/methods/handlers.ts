@@ -20,12 +20,12 @@ export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Hand
   const handlers = new Map(
     table.map((method): [string, Handler<RequestContext, RpcResponse>] => [
       method.name,
-      (call, context) => method.answer({ chain, call, context }),
+      (call, context) => method.handle({ chain, call, context }),
     ]),
   );
   return {
     lookup: (method) => handlers.get(method),
-    forward: async (call, context) => {
+    forward: (call, context) => {
       if (isRefusedMethod(call.method, allowed)) {
         throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${call.method} is not allowed here`);
       }

@@ -1,6 +1,6 @@
 import { NodeError } from "../core/node.ts";
+import { isMissingBlock } from "../core/retryCause.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { isMissingBlock } from "../nodes/errorKind.ts";
 
 /** The error of every state read at an unknown block (docs/answers.md, Blocks and pending). */
 export const headerNotFound = (): RpcError => new RpcError(CODES.SERVER, "header not found");

@@ -1,11 +1,12 @@
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
@@ -17,7 +18,7 @@ export interface Chain {
   /** The cache, in front of request coalescing, in front of the nodes. */
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
-  readonly nodes: RpcSource;
+  readonly nodes: NodeSource;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;
@@ -36,19 +37,19 @@ export interface Chain {
   readonly execution:
     | {
         readonly simulator: Simulator;
-        stateAt(block: BlockId, wish?: PrefetchHint): StateSource;
+        stateAt(block: BlockId, hint?: PrefetchHint): StateSource;
       }
     | undefined;
   /** Whether a simulation on the pending block has the block's number or the next. */
   readonly pendingNumber: "same" | "next";
-  /** The pending nonce is not lower than the node's own. */
+  /** Whether the pending nonce is raised to the node's own (`pending.askNodeNonce`). */
   readonly askNodeNonce: boolean;
   /** Raises `nonce` above the sender's consecutive transactions that a node accepted through any replica. */
   advanceNonce(sender: Address, nonce: bigint): Promise<bigint>;
   /** Called with each new view. */
   subscribe(listener: (change: PendingChange) => void): () => void;
   /** Records that a node accepted this raw transaction. */
-  accepted(raw: string): void;
+  recordSubmitted(raw: string): void;
 }
 
 /** One call, with everything that a method may use. */
@@ -74,15 +75,15 @@ export type RetentionLabel =
   | "computed"
   | "never";
 
-/** What answers at `pending`: the view if there is one, or the node. `none`: the method has no block parameter. */
+/** The source of responses at `pending`: the view if there is one, or the node. `none`: the method has no block parameter. */
 export type PendingBehaviour = "view" | "node" | "none";
 
-/** One entry of the table. */
+/** One entry of the method table. */
 export interface Method {
   readonly name: string;
   readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
-  answer(input: MethodInput): Promise<RpcResponse>;
+  handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 
 /** Forwards a call unchanged. It is never cached, coalesced or retried. */

@@ -23,18 +23,17 @@ export const nodePendingLogs = async (
   heads: Heads,
 ): Promise<readonly Uint8Array[]> => {
   const call = createCall("eth_getLogs", [{ fromBlock: "pending", toBlock: "pending" }]);
-  const answer = await chain.reads
-    .request({ ...call, retention: "never", canonicalParams: canonicalLogFilter(filter) }, context)
-    .catch((error: unknown) => {
-      if (error instanceof NodeError) {
-        return undefined;
-      }
-      throw error;
-    });
-  if (!(answer?.body instanceof Uint8Array)) {
+  const request = { ...call, retention: "never", canonicalParams: canonicalLogFilter(filter) } as const;
+  const response = await Promise.try(() => chain.reads.request(request, context)).catch((error: unknown) => {
+    if (error instanceof NodeError) {
+      return undefined;
+    }
+    throw error;
+  });
+  if (!(response?.body instanceof Uint8Array)) {
     return [];
   }
-  const logs: unknown = JSON.parse(decoder.decode(answer.body));
+  const logs: unknown = JSON.parse(decoder.decode(response.body));
   if (!Array.isArray(logs)) {
     return [];
   }

@@ -1,6 +1,6 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { MustForwardError } from "../evm/evmWorkers.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { PendingRead } from "./blockReadSpec.ts";
@@ -25,7 +25,7 @@ const runPending =
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
     const base = pendingCallBase(chain.execution, pending, newest, prefetchHintOfCall(values));
     try {
-      return await simulator[run](call.paramsText, base, context.signal);
+      return await simulator[run](paramsTextOf(call), base, context.signal);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode();

@@ -5,9 +5,9 @@ import type { PendingMode } from "../core/view.ts";
 const modes = new WeakMap<Error, PendingMode>();
 
 /** Adds the pending mode to a response, or to its error. */
-export const withPendingMode = async (mode: PendingMode, answer: Promise<RpcResponse>): Promise<RpcResponse> => {
+export const withPendingMode = async (mode: PendingMode, response: Promise<RpcResponse>): Promise<RpcResponse> => {
   try {
-    return { ...(await answer), pending: mode };
+    return { ...(await response), pending: mode };
   } catch (error) {
     if (error instanceof Error) {
       modes.set(error, mode);

@@ -18,10 +18,10 @@ export const plainRead = ({ name, params, retention, blockField }: PlainRead): M
   name,
   retention,
   atPending: "none",
-  answer: async ({ chain, call, context }) => {
+  handle: ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const canonicalParams = JSON.stringify([name, values]);
-    const question = { ...createCall(name, values), retention, canonicalParams, ...(blockField && { blockField }) };
-    return retryOnBranchChange(chain, context, (at) => chain.reads.request(question, at));
+    const request = { ...createCall(name, values), retention, canonicalParams, ...(blockField && { blockField }) };
+    return retryOnBranchChange(chain, context, (at) => chain.reads.request(request, at));
   },
 });

@@ -18,10 +18,10 @@ export const receiptsOf =
   ): Promise<Uint8Array | undefined> => {
     const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
     const input = { spec: blockReceipts, values: [hash ?? formatQuantity(number)], position: BLOCK, parameter };
-    const question = requestAtBlock(input, resolveBlock(parameter, context.view.heads));
+    const request = requestAtBlock(input, resolveBlock(parameter, context.view.heads));
     try {
-      const answer = await reads.request(question, context);
-      return answer.body instanceof Uint8Array && !isNull(answer) ? answer.body : undefined;
+      const response = await reads.request(request, context);
+      return response.body instanceof Uint8Array && !isNull(response) ? response.body : undefined;
     } catch {
       context.signal.throwIfAborted();
       return undefined;

@@ -21,7 +21,7 @@ export interface BlockReadInput {
 export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcRequest => {
   switch (block.kind) {
     case "pending":
-    case "unsaid":
+    case "tagUnavailable":
       return { ...withParameter(read), retention: "never", canonicalParams: canonicalParamsOf(read) };
     case "hash":
       return atHash(read);
@@ -31,7 +31,7 @@ export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcR
         retention: "never",
         canonicalParams: canonicalParamsOf(read),
       };
-    case "unknown":
+    case "outsideRing":
       return { ...withBlock(read, formatQuantity(block.number)), ...commonFields(read), retention: "never", block };
     case "final": {
       const { parameter } = read;

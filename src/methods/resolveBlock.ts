@@ -10,12 +10,12 @@ export type ResolvedBlock =
   /** Sealed, above the finalized head, and in the block ring. */
   | { readonly kind: "recent"; readonly number: bigint; readonly hash: Hash }
   /** Sealed, above the finalized head, and below the block ring. */
-  | { readonly kind: "unknown"; readonly number: bigint }
+  | { readonly kind: "outsideRing"; readonly number: bigint }
   | { readonly kind: "aboveHead"; readonly number: bigint }
   /** A hash that is not in the block ring: the block may be old, or on another branch. */
   | { readonly kind: "hash"; readonly hash: Hash }
   /** `safe` or `finalized`, and no node has reported that block. */
-  | { readonly kind: "unsaid"; readonly tag: "safe" | "finalized" };
+  | { readonly kind: "tagUnavailable"; readonly tag: "safe" | "finalized" };
 
 /** Resolves a block parameter in one view, without a request. */
 export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock => {
@@ -35,7 +35,7 @@ export const resolveBlock = (block: BlockParameter, heads: Heads): ResolvedBlock
     case "safe":
     case "finalized": {
       const head = heads[block.tag];
-      return head ? resolveNumber(head.number, heads) : { kind: "unsaid", tag: block.tag };
+      return head ? resolveNumber(head.number, heads) : { kind: "tagUnavailable", tag: block.tag };
     }
   }
 };
@@ -48,7 +48,7 @@ const resolveNumber = (number: bigint, heads: Heads): ResolvedBlock => {
   if (heads.finalized !== undefined && number <= heads.finalized.number) {
     return hash === undefined ? { kind: "final", number } : { kind: "final", number, hash };
   }
-  return hash === undefined ? { kind: "unknown", number } : { kind: "recent", number, hash };
+  return hash === undefined ? { kind: "outsideRing", number } : { kind: "recent", number, hash };
 };
 
 /** Limit of the search for a hash, from the head down: clients usually request recent blocks by hash. */

@@ -35,15 +35,15 @@ export const transactionTrace = (name: string, params: readonly ParamSpec[]): Me
   name,
   retention: "final",
   atPending: "none",
-  answer: async (input): Promise<RpcResponse> => {
+  handle: async (input): Promise<RpcResponse> => {
     const { chain, call, context } = input;
     const values = parseParams(call.params, params);
-    const question = { ...createCall(name, values), canonicalParams: JSON.stringify([name, values]) };
+    const request = { ...createCall(name, values), canonicalParams: JSON.stringify([name, values]) };
     // A node without the transaction's block may still trace it. Such a trace is not cached.
     const number = await readBlockNumber(input, String(values[0])).catch(() => undefined);
     const { finalized } = context.view.heads;
     return number !== undefined && finalized !== undefined && number <= finalized.number
-      ? chain.reads.request({ ...question, retention: "final", block: { number } }, context)
-      : chain.reads.request({ ...question, retention: "never" }, context);
+      ? chain.reads.request({ ...request, retention: "final", block: { number } }, context)
+      : chain.reads.request({ ...request, retention: "never" }, context);
   },
 });

@@ -6,7 +6,7 @@ export const webSocketOnly = (name: string): Method => ({
   name,
   retention: "never",
   atPending: "none",
-  answer: async () => {
+  handle: async () => {
     throw new RpcError(CODES.METHOD_NOT_FOUND, `${name} needs a WebSocket connection`);
   },
 });

@@ -4,7 +4,7 @@ import { readBlock } from "./blockReads.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Whether a node has a block, another block at its number, or none; `unknown` if the read failed. */
-export type BlockPresence = "held" | "replaced" | "lacking" | "unknown";
+export type BlockPresence = "present" | "replaced" | "missing" | "unknown";
 
 /**
  * Creates the function that reads whether a node has a block.
@@ -20,9 +20,9 @@ export const createBlockPresence = (node: UpstreamNode) => {
     waiting.delete(hash);
     const block = await readBlock(node, number, signal);
     if (block === undefined) {
-      return "lacking";
+      return "missing";
     }
-    return block.block.hash === hash ? "held" : "replaced";
+    return block.block.hash === hash ? "present" : "replaced";
   };
 
   const begin = (block: BlockId): Promise<BlockPresence> => {

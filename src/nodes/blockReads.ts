@@ -24,9 +24,11 @@ export const readBlocks = async (
   blocks: readonly (bigint | "safe" | "finalized")[],
   signal: AbortSignal,
 ): Promise<(SealedBlock | undefined)[]> => {
-  const answers = await node.batch(blocks.map(blockCall), reach(signal));
-  return answers.map((answer) =>
-    answer instanceof NodeError || !(answer.body instanceof Uint8Array) ? undefined : readSealedBlock(answer.body),
+  const responses = await node.batch(blocks.map(blockCall), reach(signal));
+  return responses.map((response) =>
+    response instanceof NodeError || !(response.body instanceof Uint8Array)
+      ? undefined
+      : readSealedBlock(response.body),
   );
 };
 

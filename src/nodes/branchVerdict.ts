@@ -20,13 +20,13 @@ export interface BranchFacts {
 export type BranchVerdict = "verified" | "unverified" | "undecided" | "otherBranch" | "missingBlock";
 
 /** Decides whether a response belongs to the view's branch. */
-export const judgeBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
+export const decideBranch = ({ retention, presence, matchesView, isMissing }: BranchFacts): BranchVerdict => {
   const { branchAnchor, boundTo, cachesNull } = RETENTION[retention];
   if (presence === "replaced" || matchesView === false) {
     return "otherBranch";
   }
   // A node without the finalized block is on a branch that begins below it.
-  if (presence === "lacking") {
+  if (presence === "missing") {
     return branchAnchor === "finalized" ? "otherBranch" : "missingBlock";
   }
   // A `null` that can be cached is a response of the view's branch. The pool decides whether it can be right.
@@ -34,6 +34,6 @@ export const judgeBranch = ({ retention, presence, matchesView, isMissing }: Bra
     return "unverified";
   }
   // A node may be several machines: the block of one does not verify the state that another one returned.
-  const isVerified = matchesView ?? (presence === "held" && boundTo === "view");
+  const isVerified = matchesView ?? (presence === "present" && boundTo === "view");
   return isVerified ? "verified" : "undecided";
 };

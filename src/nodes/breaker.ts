@@ -9,12 +9,12 @@ export interface BreakerOptions {
 export interface Breaker {
   /** True if the breaker is closed, or half open without a probe in flight. */
   readonly available: boolean;
-  /** Must be called before a request is sent. If the breaker is half open, the request is the probe. */
-  started(): void;
+  /** Records that a request is sent. If the breaker is half open, the request is the probe. */
+  begin(): void;
   succeeded(): void;
   failed(): void;
-  /** The request ended without a verdict on the node, for example because its client disconnected. */
-  ended(): void;
+  /** Records that a request ended without a result that shows the node's health: its client disconnected. */
+  release(): void;
 }
 
 class CircuitBreaker implements Breaker {
@@ -37,7 +37,7 @@ class CircuitBreaker implements Breaker {
     return this.#openUntilMs === undefined || (this.#isHalfOpen() && !this.#isProbing);
   }
 
-  started(): void {
+  begin(): void {
     this.#isProbing = this.#isHalfOpen();
   }
 
@@ -62,7 +62,7 @@ class CircuitBreaker implements Breaker {
     }
   }
 
-  ended(): void {
+  release(): void {
     this.#isProbing = false;
   }
 

@@ -2,13 +2,14 @@ import { LRUCache } from "lru-cache";
 import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { ZERO_ADDRESS } from "../ethereum/hex.ts";
+import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** Whether one node supports requests by block hash. */
 export interface ByHashSupport {
-  isByHashSupported(question: RpcRequest, context: RequestContext): Promise<boolean>;
+  isByHashSupported(request: RpcRequest, context: RequestContext): Awaitable<boolean>;
   /** Marks a by-hash method as unsupported: the node answers by number, and rejects the request by hash. */
   markUnsupported(method: string): void;
 }
@@ -18,8 +19,8 @@ const UNSUPPORTED_MS = 600_000;
 const MAX_UNSUPPORTED = 100;
 
 /** Every node supports ByHash methods and a log filter's blockHash (EIP-234). Not every node supports EIP-1898. */
-const needsProbe = (question: RpcRequest): boolean =>
-  question.byHash?.method === question.method && question.method !== "eth_getLogs";
+const needsProbe = (request: RpcRequest): boolean =>
+  request.byHash?.method === request.method && request.method !== "eth_getLogs";
 
 /** Whether the error is about the form of the request: the node may support the same request by number. */
 export const isByHashRequest = (error: unknown, { method, byHash }: RpcRequest): boolean => {
@@ -54,12 +55,12 @@ export const createByHashSupport = (node: Pick<UpstreamNode, "send">): ByHashSup
     return isSupported ?? false;
   };
 
-  const isByHashSupported = async (question: RpcRequest, context: RequestContext): Promise<boolean> => {
-    const hash = question.block?.hash;
-    if (!question.byHash || hash === undefined || unsupported.has(question.byHash.method)) {
+  const isByHashSupported = (request: RpcRequest, context: RequestContext): Awaitable<boolean> => {
+    const hash = request.block?.hash;
+    if (!request.byHash || hash === undefined || unsupported.has(request.byHash.method)) {
       return false;
     }
-    if (!needsProbe(question)) {
+    if (!needsProbe(request)) {
       return true;
     }
     if (isSupported === undefined) {

@@ -1,5 +1,6 @@
 import type { NodeError, NodeErrorKind } from "../core/node.ts";
-import { RETRY_RULES, type RetryCause } from "../core/retryPolicy.ts";
+import { retryCause } from "../core/retryCause.ts";
+import { RETRY_RULES } from "../core/retryPolicy.ts";
 
 interface Rule {
   readonly kind: NodeErrorKind;
@@ -14,10 +15,10 @@ interface Rule {
  * Source: docs/reference/providers.md.
  */
 const RULES: readonly Rule[] = [
-  // A contract words its own reason, and a caller a method's name: neither may pass for what the node says of itself.
+  // A revert reason or a method name may contain any text, so that these rules precede those about the node.
   { kind: "revert", codes: [3], message: /^execution reverted/i },
   { kind: "unsupportedMethod", codes: [-32601] },
-  // The OP-stack sequencer's limit is the sender's, not ours: another node would say the same.
+  // The OP-stack sequencer limits the sender of the transaction. Another node would return the same error.
   { kind: "rejected", message: /sender is over rate limit/i },
   { kind: "billing", statuses: [402] },
   {
@@ -67,21 +68,21 @@ const RULES: readonly Rule[] = [
   { kind: "unauthorized", message: /unauthori[sz]ed|invalid api key|forbidden|must be authenticated/i },
 ];
 
-/** Its text may quote what the caller sent, so it says nothing of the node's state. */
+/** The text of this error may quote the client's parameters. Only the kinds below are derived from it. */
 const INVALID_PARAMS = -32602;
-const OF_THE_QUESTION: ReadonlySet<NodeErrorKind> = new Set([
+const KINDS_OF_INVALID_PARAMS: ReadonlySet<NodeErrorKind> = new Set([
   "tooLarge",
   "tagUnsupported",
   "missingData",
   "unauthorized",
 ]);
 
-/** What a node's failure means. `code` is undefined where the node gave no JSON-RPC error; then a bad status is no answer. */
+/** Classifies a node's error. `code` is undefined if the node returned no JSON-RPC error. */
 export const errorKind = (code: number | undefined, message: string, httpStatus: number): NodeErrorKind => {
   const rule = RULES.find(
     ({ kind, codes, statuses, message: pattern }) =>
       ((code !== undefined && codes?.includes(code)) || statuses?.includes(httpStatus) || pattern?.test(message)) &&
-      (code !== INVALID_PARAMS || OF_THE_QUESTION.has(kind)),
+      (code !== INVALID_PARAMS || KINDS_OF_INVALID_PARAMS.has(kind)),
   );
   if (rule) {
     return rule.kind;
@@ -89,31 +90,14 @@ export const errorKind = (code: number | undefined, message: string, httpStatus:
   if (code === undefined || httpStatus >= 500) {
     return httpStatus >= 500 ? "unreachable" : "invalidAnswer";
   }
-  // EIP-1474's "limit exceeded"; from jsonrpsee it says that batches are not supported.
+  // EIP-1474: "limit exceeded". jsonrpsee uses the code for unsupported batches.
   return code === -32005 && !/batch/i.test(message) ? "rateLimited" : "other";
 };
 
 const FAULTS: ReadonlySet<NodeErrorKind> = new Set(["timeout", "unreachable", "invalidAnswer"]);
 
-/** Whether the node is at fault, and not the request: its breaker counts the error. A "timeout" that the node itself reports is not. */
+/** Whether the breaker counts the error, because the node caused it and not the request. A timeout that the node reports does not count. */
 export const isFault = ({ kind, text }: NodeError): boolean => FAULTS.has(kind) && !(kind === "timeout" && text);
-
-/**
- * Whether a message says that the block itself is not there (yet), in contrast to pruned state or history. EIP-1474's
- * "resource not found" is anvil's error for a hash that a reorganisation replaced. It must not count as pruned data.
- */
-export const isMissingBlock = (message: string): boolean =>
-  /header (for hash )?not found|request beyond head block|unknown block|could not find block|block .*not found|resource not found|block ?out ?of ?range/i.test(
-    message,
-  );
-
-/** Returns the row of RETRY_RULES for a node's error. */
-export const retryCause = ({ kind, message }: NodeError): RetryCause => {
-  if (kind !== "missingData") {
-    return kind;
-  }
-  return isMissingBlock(message) ? "missingBlock" : "prunedData";
-};
 
 /** Whether the same request may succeed on another node. */
 export const isRetryable = (error: NodeError): boolean => RETRY_RULES[retryCause(error)].pool !== "never";

@@ -42,7 +42,7 @@ class Race {
   start(attempt: Attempt): void {
     this.#running += 1;
     attempt(this.#signal).then(
-      (answer) => this.#onAnswer(answer),
+      (response) => this.#onResponse(response),
       (error: unknown) => this.#onError(error),
     );
   }
@@ -51,13 +51,13 @@ class Race {
     this.#losers.abort();
   }
 
-  #onAnswer(answer: RpcResponse): void {
+  #onResponse(response: RpcResponse): void {
     this.#running -= 1;
-    if (hasContent(answer)) {
-      this.#result.resolve(answer);
+    if (hasContent(response)) {
+      this.#result.resolve(response);
       return;
     }
-    this.#empty ??= answer;
+    this.#empty ??= response;
     if (this.#running === 0) {
       this.#result.resolve(this.#empty);
     }

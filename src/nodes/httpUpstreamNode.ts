@@ -6,7 +6,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
-import { type IdentityCase, type IdentityFault, IdentityGate } from "./identityGate.ts";
+import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
 import { type Batches, createBatches } from "./nodeBatches.ts";
 import { NodeSender } from "./nodeSender.ts";
 import { ObservedHealth } from "./observedHealth.ts";
@@ -31,7 +31,7 @@ export interface UpstreamNodeOptions extends NodeOptions {
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
   /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */
-  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityCase>;
+  readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityResult>;
   /** Verifies responses. Default: no verification. */
   readonly verifier?: Verifier;
   /** Whether another node can be used. If not, this node is used even while it is suspended. */
@@ -64,7 +64,7 @@ class HttpUpstreamNode implements UpstreamNode {
         concurrency: options.concurrency,
         verifies: verifier !== undefined && verifier.level !== "off",
         health: this.#health,
-        onLost: () => gate.doubt(),
+        onLost: () => gate.requireCheck(),
         onError: (error, method) => wrongAnswers.record(error, method),
       },
       telemetry,
@@ -129,8 +129,12 @@ class HttpUpstreamNode implements UpstreamNode {
     return this.#gate.isOpen && this.#sender.isReady;
   }
 
+  get usable(): boolean {
+    return this.#gate.isOpen && !(this.suspended && (this.#options.hasOther?.() ?? false));
+  }
+
   get available(): boolean {
-    return this.reachable && !(this.suspended && (this.#options.hasOther?.() ?? false));
+    return this.#sender.isReady && this.usable;
   }
 
   recordWrongAnswer(error: UnverifiedError): void {
@@ -146,8 +150,9 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 
-  send(call: Call, reach: Reach): Promise<Uint8Array> {
-    return this.#gate.isOpen ? this.#sender.call(call, reach) : this.#sendConfirmed(call, reach);
+  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
+    const send = (): Promise<Uint8Array> => this.#sender.call(call, reach, isVerified);
+    return this.#gate.isOpen ? send() : this.confirm().then(send);
   }
 
   async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
@@ -176,22 +181,23 @@ class HttpUpstreamNode implements UpstreamNode {
     }
   }
 
-  async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    let response: RpcResponse;
-    try {
-      response = await this.#verified.request(request, context);
-    } catch (error) {
-      this.#recordRejected(error, request.method);
-      throw error;
-    }
-    if (!this.identified) {
-      throw this.#unknownChain();
-    }
-    return response;
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    return this.#verified.request(request, context).then(
+      (response) => {
+        if (!this.identified) {
+          throw this.#unknownChain();
+        }
+        return response;
+      },
+      (error: unknown) => {
+        this.#recordRejected(error, request.method);
+        throw error;
+      },
+    );
   }
 
-  doubt(): void {
-    this.#gate.doubt();
+  requireIdentityCheck(): void {
+    this.#gate.requireCheck();
   }
 
   async confirm(): Promise<void> {
@@ -203,11 +209,6 @@ class HttpUpstreamNode implements UpstreamNode {
   close(): Promise<void> {
     this.#wrongAnswers.close();
     return this.#sender.close();
-  }
-
-  async #sendConfirmed(call: Call, reach: Reach): Promise<Uint8Array> {
-    await this.confirm();
-    return this.#sender.call(call, reach);
   }
 
   /** Counts a response that arrived, and was counted as such, but that is not usable. */

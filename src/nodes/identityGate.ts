@@ -1,48 +1,48 @@
 import type { Hash } from "../ethereum/hex.ts";
 
 /**
- * What a node is to the chain. `reset`: the chain's id, and another genesis block that no other node contradicts (a restarted
- * devnet). `other`: of another chain; the node is suspended. `unknown`: the node did not answer.
+ * Whether a node serves the chain. `same`: it does. `other`: it serves another chain and is suspended. `unknown`: no response.
+ * `reset`: same chain id, but another genesis that no node contradicts, as after the restart of a devnet.
  */
-export type IdentityCase =
+export type IdentityResult =
   | { readonly kind: "same" | "other" | "unknown" }
   | { readonly kind: "reset"; readonly genesis: Hash };
 
-/** Why a node is not used yet. The text never holds the node's URL. */
+/** The reason why a node is not used yet. The text never contains the node's URL. */
 export interface IdentityFault {
   readonly kind: "noAnswer" | "noGenesis" | "wrongChain";
   readonly text: string;
 }
 
-/** Whether one node may be used: it is of the chain, and was not restarted since that was verified. */
+/** Decides whether one node may be used: it serves the chain, and was not restarted since its identity was verified. */
 export class IdentityGate {
-  readonly #verify: (() => Promise<IdentityCase>) | undefined;
-  #isDoubtful = false;
-  #verifying: Promise<IdentityCase> | undefined;
+  readonly #verify: (() => Promise<IdentityResult>) | undefined;
+  #needsCheck = false;
+  #verifying: Promise<IdentityResult> | undefined;
   /** True if the node's chain id and genesis block were read and are the chain's. */
   isIdentified = false;
 
-  /** Without `verify`, `doubt` has no effect. */
-  constructor(verify: (() => Promise<IdentityCase>) | undefined) {
+  /** Without `verify`, `requireCheck` has no effect. */
+  constructor(verify: (() => Promise<IdentityResult>) | undefined) {
     this.#verify = verify;
   }
 
   get isOpen(): boolean {
-    return this.isIdentified && !this.#isDoubtful;
+    return this.isIdentified && !this.#needsCheck;
   }
 
-  /** The node may have been restarted as a node of another chain. */
-  doubt(): void {
-    this.#isDoubtful = this.#verify !== undefined && this.isIdentified;
+  /** Closes the gate until the next verification: the node may have been restarted with another chain. */
+  requireCheck(): void {
+    this.#needsCheck = this.#verify !== undefined && this.isIdentified;
   }
 
-  /** Verifies a node that is in doubt, once for all concurrent calls. Returns whether the node may be used. */
+  /** Verifies the node if a check is required, once for all concurrent calls. Returns whether the node may be used. */
   async open(): Promise<boolean> {
-    if (this.#isDoubtful && this.#verify) {
+    if (this.#needsCheck && this.#verify) {
       this.#verifying ??= this.#verify().finally(() => {
         this.#verifying = undefined;
       });
-      this.#isDoubtful = (await this.#verifying).kind === "unknown";
+      this.#needsCheck = (await this.#verifying).kind === "unknown";
     }
     return this.isOpen;
   }

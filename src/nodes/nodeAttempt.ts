@@ -1,12 +1,12 @@
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import { RETRY_RULES } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { readResponseBlock } from "../verification/responseBlock.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { lacksReceipts } from "./branchCheck.ts";
-import { retryCause } from "./errorKind.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 /** The outcome of one sending that may be repeated: a response, or the error of a missing block. */
@@ -37,11 +37,13 @@ export const attemptOnNode = async (
 ): Promise<NodeAttempt> => {
   const { heads } = context.view;
   try {
-    const received = await node.send(call, context);
     const isChecked = verifier !== undefined && verifier.level !== "off";
+    const received = await node.send(call, context, isChecked);
     const verified = isChecked ? verifier.verify({ node, call, request, context }, received) : received;
     const body = verified instanceof Uint8Array ? verified : await verified;
-    const isMissing = request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads));
+    const isMissing =
+      (request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads))) ||
+      request.isComplete?.(body) === false;
     const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
     return { response: createResponse(node, body, request), isMissing, block };
   } catch (error) {

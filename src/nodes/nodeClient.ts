@@ -1,10 +1,10 @@
 import { Pool } from "undici";
 import { NodeError } from "../core/node.ts";
-import type { Call } from "../jsonrpc/call.ts";
+import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
-import { checkJson, createOutcomes, type Outcomes, parseRetryAfter } from "./outcome.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
+import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
 
 export interface NodeClientOptions {
   readonly name: string;
@@ -20,7 +20,7 @@ export interface NodeClientOptions {
   readonly onLost?: () => void;
 }
 
-interface SendOptions {
+export interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
@@ -28,8 +28,10 @@ interface SendOptions {
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
 export interface NodeClient {
-  /** Returns the UTF-8 JSON text of the result. */
-  call(call: Call, options: SendOptions): Promise<Uint8Array>;
+  /**
+   * Returns the UTF-8 JSON text of the result. `isVerified`: the caller rejects a result that is not one JSON value.
+   */
+  call(call: Call, options: SendOptions, isVerified?: boolean): Promise<Uint8Array>;
   /** Sends several calls in one HTTP request. Returns one outcome per call, in order. Rejects if the node answered no call. */
   batch(calls: readonly Call[], options: SendOptions): Promise<(Uint8Array | NodeError)[]>;
   close(): Promise<void>;
@@ -42,7 +44,7 @@ const SINGLE_ID = 1;
 
 const encode = (call: Call, id: number): Uint8Array[] => [
   Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
-  call.paramsText,
+  paramsTextOf(call),
   Buffer.from("}"),
 ];
 
@@ -69,7 +71,7 @@ class HttpNodeClient implements NodeClient {
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #verifies: boolean;
-  readonly #outcomes: Outcomes;
+  readonly #replies: ReplyReader;
   readonly #pool: Pool;
 
   constructor(options: NodeClientOptions) {
@@ -79,28 +81,32 @@ class HttpNodeClient implements NodeClient {
     this.#path = endpoint.path;
     this.#headers = { ...endpoint.headers, "content-type": "application/json" };
     this.#verifies = verifies;
-    this.#outcomes = createOutcomes({ name: options.name, endpoint, verifies });
+    this.#replies = createReplyReader({ name: options.name, endpoint, verifies });
     this.#pool = createPool(endpoint, options);
   }
 
-  async call(call: Call, send: SendOptions): Promise<Uint8Array> {
-    const http = await this.#post(encode(call, SINGLE_ID), send);
-    const result = this.#outcomes.of(parseNodeResponse(http.body), http, SINGLE_ID);
-    if (result instanceof NodeError) {
-      throw result;
-    }
-    return result;
+  call(call: Call, send: SendOptions, isVerified = false): Promise<Uint8Array> {
+    return this.#post(encode(call, SINGLE_ID), send, (http) => {
+      const result = this.#replies.read(parseNodeResponse(http.body, isVerified), http, SINGLE_ID);
+      if (result instanceof NodeError) {
+        throw result;
+      }
+      return result;
+    });
   }
 
-  async batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
+  batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
     const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
-    const http = await this.#post([...items, Buffer.from("]")], send);
+    return this.#post([...items, Buffer.from("]")], send, (http) => this.#readBatch(calls, http));
+  }
+
+  #readBatch(calls: readonly Call[], http: HttpReply): (Uint8Array | NodeError)[] {
     const responses = parseBatchResponse(http.body);
     if (!responses) {
       throw this.#batchError(http);
     }
     const byId = new Map(responses.map((response) => [response?.id, response]));
-    const outcomes = calls.map((_, index) => this.#outcomes.of(byId.get(`${index}`), http, index));
+    const outcomes = calls.map((_, index) => this.#replies.read(byId.get(`${index}`), http, index));
     const { name } = this.#options;
     return this.#verifies ? outcomes.map((outcome) => checkJson(name, outcome)) : outcomes;
   }
@@ -109,21 +115,29 @@ class HttpNodeClient implements NodeClient {
     return this.#pool.destroy();
   }
 
-  async #post(parts: Uint8Array[], { signal, timeoutMs, traceparent }: SendOptions): Promise<HttpReply> {
-    try {
-      const http = await postJson(this.#pool, {
-        path: this.#path,
-        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
-        body: Buffer.concat(parts),
-        signal,
-        timeoutMs,
-        maxBytes: this.#options.maxResponseBytes,
-      });
-      this.#readRetryAfter(http);
-      return http;
-    } catch (error) {
-      throw this.#postFailure(error);
-    }
+  /** Sends one HTTP request, and applies `read` to its response. */
+  #post<T>(
+    parts: Uint8Array[],
+    { signal, timeoutMs, traceparent }: SendOptions,
+    read: (http: HttpReply) => T,
+  ): Promise<T> {
+    const posted = postJson(this.#pool, {
+      path: this.#path,
+      headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
+      body: Buffer.concat(parts),
+      signal,
+      timeoutMs,
+      maxBytes: this.#options.maxResponseBytes,
+    });
+    return posted.then(
+      (http) => {
+        this.#readRetryAfter(http);
+        return read(http);
+      },
+      (error: unknown) => {
+        throw this.#postFailure(error);
+      },
+    );
   }
 
   #readRetryAfter({ status, retryAfter }: HttpReply): void {
@@ -138,21 +152,21 @@ class HttpNodeClient implements NodeClient {
 
   #postFailure(error: unknown): NodeError {
     if (!(error instanceof PostError)) {
-      return this.#outcomes.noAnswer("unreachable", "no connection");
+      return this.#replies.createError("unreachable", "no connection");
     }
     const { reason, message } = error;
     const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
-    return this.#outcomes.noAnswer(kind, message);
+    return this.#replies.createError(kind, message);
   }
 
   /** A single response to a batch is an error of all its calls, whatever its id. */
   #batchError(http: HttpReply): NodeError {
     const response = parseNodeResponse(http.body);
-    const outcome = this.#outcomes.of(response && { ...response, id: `${SINGLE_ID}` }, http, SINGLE_ID);
+    const outcome = this.#replies.read(response && { ...response, id: `${SINGLE_ID}` }, http, SINGLE_ID);
     if (outcome instanceof NodeError) {
       return outcome;
     }
-    return this.#outcomes.noAnswer("invalidAnswer", "the answer to a batch is no list");
+    return this.#replies.createError("invalidAnswer", "the response to a batch is not a list");
   }
 }
 

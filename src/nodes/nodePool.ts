@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import { deriveContext } from "../core/deriveContext.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { createHedge, type Hedge, type HedgeOptions } from "./hedge.ts";
@@ -20,11 +21,11 @@ export interface NodePoolOptions {
 /** A node that hangs gets half of the time that is left, while another node can still be tried. */
 const halveDeadline = (context: RequestContext): RequestContext => {
   const nowMs = performance.now();
-  return { ...context, deadlineMs: nowMs + (context.deadlineMs - nowMs) / 2 };
+  return deriveContext(context, { deadlineMs: nowMs + (context.deadlineMs - nowMs) / 2 });
 };
 
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
-class NodePool implements RpcSource {
+class NodePool implements NodeSource {
   readonly #nodes: readonly UpstreamNode[];
   readonly #options: NodePoolOptions;
   readonly #hedge: Hedge | undefined;
@@ -41,16 +42,13 @@ class NodePool implements RpcSource {
     return request.write ? this.#write(request, context) : this.#read(request, context);
   }
 
-  async #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+  #write(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const { filterOwner } = request;
     if (filterOwner !== undefined && this.#nodes.every(({ name }) => name !== filterOwner)) {
-      throw new RpcError(CODES.SERVER, "filter not found");
+      return Promise.reject(new RpcError(CODES.SERVER, "filter not found"));
     }
     const [node] = this.#rank(request, context.view);
-    if (!node) {
-      throw unavailable("no node has answered yet");
-    }
-    return node.request(request, context);
+    return node ? node.request(request, context) : Promise.reject(unavailable("no node has responded yet"));
   }
 
   async #read(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
@@ -108,5 +106,5 @@ class NodePool implements RpcSource {
 }
 
 /** Creates the pool of a chain's nodes. */
-export const createNodePool = (nodes: readonly UpstreamNode[], options: NodePoolOptions): RpcSource =>
+export const createNodePool = (nodes: readonly UpstreamNode[], options: NodePoolOptions): NodeSource =>
   new NodePool(nodes, options);

@@ -10,6 +10,9 @@ export type NodeResponse =
 /** Smaller responses are scanned whole. For larger ones that would block the event loop for milliseconds (1.5 ms a MiB). */
 const SCAN_MAX_BYTES = 1024 * 1024;
 
+/** The same limit for a result that is verified afterwards: verification reads it to its end, often in a thread. */
+const VERIFIED_SCAN_MAX_BYTES = 8 * 1024;
+
 const fromMembers = (bytes: Uint8Array): NodeResponse | undefined => {
   let id = "null";
   let result: Uint8Array | undefined;
@@ -67,9 +70,14 @@ const fromEdges = (bytes: Uint8Array): NodeResponse | undefined => {
   return isWhole && OPENERS.has(first) && closes ? { id: "1", result: bytes.subarray(start, end) } : undefined;
 };
 
-/** Parses one response; returns undefined if it is not a JSON-RPC response. */
-export const parseNodeResponse = (bytes: Uint8Array): NodeResponse | undefined =>
-  (bytes.length > SCAN_MAX_BYTES ? fromEdges(bytes) : undefined) ?? fromMembers(bytes);
+/**
+ * Parses one response; returns undefined if it is not a JSON-RPC response.
+ * `isVerified`: the caller rejects a result that is not one JSON value.
+ */
+export const parseNodeResponse = (bytes: Uint8Array, isVerified = false): NodeResponse | undefined => {
+  const maxScanned = isVerified ? VERIFIED_SCAN_MAX_BYTES : SCAN_MAX_BYTES;
+  return (bytes.length > maxScanned ? fromEdges(bytes) : undefined) ?? fromMembers(bytes);
+};
 
 /** Parses the responses of a batch, in the order of the node; returns undefined if the text is not a list. */
 export const parseBatchResponse = (bytes: Uint8Array): (NodeResponse | undefined)[] | undefined =>

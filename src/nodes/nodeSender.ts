@@ -2,11 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NodeError, type Reach } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { isFault } from "./errorKind.ts";
-import { createNodeClient, type NodeClient } from "./nodeClient.ts";
+import { createNodeClient, type NodeClient, type SendOptions } from "./nodeClient.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 
 export interface NodeSenderOptions {
@@ -41,6 +42,10 @@ export class NodeSender {
   readonly #budget: Budget;
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
+  /** Calls by metric label of their method. */
+  readonly #calls = new Map<string, CounterSeries>();
+  readonly #succeeded: CounterSeries;
+  readonly #seconds: HistogramSeries;
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
     const { chain, name, onLost } = options;
@@ -49,6 +54,8 @@ export class NodeSender {
     this.#options = options;
     this.#labels = labels;
     this.#metrics = metrics;
+    this.#succeeded = metrics.upstreamRequests.series({ ...labels, outcome: "ok" });
+    this.#seconds = metrics.upstreamSeconds.series(labels);
     this.#budget = budget;
     this.#client = createNodeClient({
       name,
@@ -75,30 +82,42 @@ export class NodeSender {
     return this.#breaker.available && !this.#budget.paused;
   }
 
-  call(call: Call, reach: Reach): Promise<Uint8Array> {
-    return this.#exchange([call], reach, (timeoutMs) => this.#client.call(call, { ...reach, timeoutMs }));
+  /** See NodeClient for `isVerified`. */
+  call(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
+    return this.#exchange([call], reach, (send) => this.#client.call(call, send, isVerified));
   }
 
   batch(calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> {
-    return this.#exchange(calls, reach, (timeoutMs) => this.#client.batch(calls, { ...reach, timeoutMs }));
+    return this.#exchange(calls, reach, (send) => this.#client.batch(calls, send));
   }
 
   close(): Promise<void> {
     return this.#client.close();
   }
 
-  /** Makes one HTTP request with these calls. */
-  async #exchange<T>(calls: readonly Call[], reach: Reach, run: (timeoutMs: number) => Promise<T>): Promise<T> {
-    const { health, methodLabel, onError } = this.#options;
-    await this.#waitForBudget(calls.length, reach);
-    for (const { method } of calls) {
-      this.#metrics.upstreamCalls.inc({ ...this.#labels, method: methodLabel(method) });
+  /** Makes one HTTP request with these calls, when the budget allows it. */
+  #exchange<T>(calls: readonly Call[], reach: Reach, run: (send: SendOptions) => Promise<T>): Promise<T> {
+    const { delayMs } = this.#budget;
+    if (delayMs > reach.deadlineMs - performance.now()) {
+      return Promise.reject(this.#budgetError(delayMs));
     }
-    this.#breaker.started();
+    const waitMs = this.#budget.take(calls.length);
+    return waitMs <= 0
+      ? this.#send(calls, reach, run)
+      : this.#waitForBudget(waitMs, reach).then(() => this.#send(calls, reach, run));
+  }
+
+  async #send<T>(calls: readonly Call[], reach: Reach, run: (send: SendOptions) => Promise<T>): Promise<T> {
+    const { health, onError } = this.#options;
+    for (const { method } of calls) {
+      this.#countCall(method);
+    }
+    this.#breaker.begin();
     health.recordStart();
     const startedMs = performance.now();
     try {
-      const result = await run(reach.deadlineMs - startedMs);
+      const { signal, traceparent, deadlineMs } = reach;
+      const result = await run({ signal, traceparent, timeoutMs: deadlineMs - startedMs });
       this.#breaker.succeeded();
       this.#recordOutcome(undefined, startedMs);
       return result;
@@ -111,21 +130,28 @@ export class NodeSender {
     }
   }
 
-  /** Rejects at once if the budget allows the calls only after the deadline. */
-  async #waitForBudget(calls: number, { signal, deadlineMs }: Reach): Promise<void> {
+  #countCall(method: string): void {
+    const label = this.#options.methodLabel(method);
+    let calls = this.#calls.get(label);
+    if (calls === undefined) {
+      calls = this.#metrics.upstreamCalls.series({ ...this.#labels, method: label });
+      this.#calls.set(label, calls);
+    }
+    calls.inc();
+  }
+
+  /** The budget allows the calls only after the deadline. */
+  #budgetError(delayMs: number): NodeError {
     const { name } = this.#options;
-    const { delayMs } = this.#budget;
-    if (delayMs > deadlineMs - performance.now()) {
-      throw new NodeError("rateLimited", name, `${name}: its budget of calls is exhausted`, {
-        code: CODES.RATE_LIMITED,
-        status: 429,
-        retryAfterSeconds: Math.ceil(delayMs / 1000),
-      });
-    }
-    const waitMs = this.#budget.take(calls);
-    if (waitMs <= 0) {
-      return;
-    }
+    return new NodeError("rateLimited", name, `${name}: its budget of calls is exhausted`, {
+      code: CODES.RATE_LIMITED,
+      status: 429,
+      retryAfterSeconds: Math.ceil(delayMs / 1000),
+    });
+  }
+
+  async #waitForBudget(waitMs: number, { signal }: Reach): Promise<void> {
+    const { name } = this.#options;
     await sleep(waitMs, undefined, { signal }).catch(() => {
       throw new NodeError("other", name, `${name}: the client has disconnected`);
     });
@@ -133,7 +159,7 @@ export class NodeSender {
 
   #recordFailure(error: unknown, startedMs: number, { signal }: Reach): void {
     if (signal.aborted) {
-      this.#breaker.ended();
+      this.#breaker.release();
       return;
     }
     if (error instanceof NodeError && isFault(error)) {
@@ -147,8 +173,12 @@ export class NodeSender {
   #recordOutcome(error: unknown, startedMs: number): void {
     const durationMs = performance.now() - startedMs;
     const kind = error instanceof NodeError ? error.kind : error === undefined ? "ok" : "other";
-    this.#metrics.upstreamRequests.inc({ ...this.#labels, outcome: kind });
-    this.#metrics.upstreamSeconds.observe(this.#labels, durationMs / 1000);
+    if (kind === "ok") {
+      this.#succeeded.inc();
+    } else {
+      this.#metrics.upstreamRequests.inc({ ...this.#labels, outcome: kind });
+    }
+    this.#seconds.observe(durationMs / 1000);
     this.#options.health.recordOutcome(durationMs, error instanceof NodeError && isFault(error));
     if (kind === "rateLimited") {
       this.#budget.pause(DEFAULT_PAUSE_MS);

@@ -9,15 +9,15 @@ export interface NodeSubscriptionOptions {
   readonly signal: AbortSignal;
   readonly onResult: (result: unknown) => void;
   /** Called when the node has accepted the subscription. */
-  readonly onTaken?: () => void;
+  readonly onAccepted?: () => void;
   /** Called when the node has rejected the subscription. */
-  readonly onRefused?: () => void;
+  readonly onRejected?: () => void;
   readonly onClosed?: () => void;
 }
 
 export interface NodeSubscription {
-  /** Resets the delay before the next reconnect. The caller calls it after a valid result. */
-  restored(): void;
+  /** Resets the delay before the next reconnect. Call it after a valid result. */
+  resetBackoff(): void;
 }
 
 const FIRST_BACKOFF_MS = 1_000;
@@ -104,12 +104,12 @@ class ReconnectingSubscription implements NodeSubscription {
     });
   }
 
-  restored(): void {
+  resetBackoff(): void {
     this.#backoffMs = FIRST_BACKOFF_MS;
   }
 
   #onMessage(message: Message): void {
-    const { onResult, onTaken, onRefused } = this.#options;
+    const { onResult, onAccepted: onTaken, onRejected: onRefused } = this.#options;
     if (message.params?.result !== undefined) {
       onResult(message.params.result);
     } else if (message.error !== undefined) {

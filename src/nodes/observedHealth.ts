@@ -6,7 +6,7 @@ import { createPruneHorizon } from "./pruneHorizon.ts";
 const ANNOUNCED_MS = 10_000;
 const AVERAGE_WEIGHT = 0.1;
 
-/** The facts about one node that the selection between nodes uses: its heads, its prune horizon, latency, faults, load. */
+/** The health of one node, for the selection of nodes: heads, prune horizon, latency, share of faults, load. */
 export class ObservedHealth {
   readonly #horizon = createPruneHorizon();
   #head: BlockId | undefined;

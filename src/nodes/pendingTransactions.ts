@@ -47,11 +47,11 @@ class Channel {
         ...node,
         params: isFull ? ["newPendingTransactions", true] : ["newPendingTransactions"],
         signal: AbortSignal.any([signal, this.#ending.signal]),
-        onTaken: () => {
-          subscription.restored();
+        onAccepted: () => {
+          subscription.resetBackoff();
           resolve();
         },
-        onRefused: () => {
+        onRejected: () => {
           rejectedBy.add(index);
           if (rejectedBy.size === nodes.length) {
             reject(notOffered());

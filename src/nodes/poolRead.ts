@@ -1,10 +1,11 @@
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
+import { retryCause } from "../core/retryCause.ts";
 import type { RetryCause } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
-import { isRetryable, isTransient, retryCause } from "./errorKind.ts";
+import { isRetryable, isTransient } from "./errorKind.ts";
 import { hasBlock, isOnSameBranch, neededBlock } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
@@ -46,7 +47,7 @@ export class PoolRead {
     }
     const [best] = ranked;
     if (!best) {
-      throw unavailable("no node has answered yet");
+      throw unavailable("no node has responded yet");
     }
     return { node: best, next: undefined, isRepeated: true };
   }
@@ -82,7 +83,7 @@ export class PoolRead {
     if (this.#fallback) {
       return this.#fallback;
     }
-    throw this.#lastError ?? unavailable("no node has answered");
+    throw this.#lastError ?? unavailable("no node has responded");
   }
 
   /** Returns why the response is not usable; undefined if it is. */

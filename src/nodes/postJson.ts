@@ -31,7 +31,7 @@ const single = (header: string | string[] | undefined): string | undefined =>
 
 /** Reports only the code of a network error, because its message may contain an address. */
 const networkError = (error: Error): PostError => {
-  const code = "code" in error && typeof error.code === "string" ? error.code : "no answer";
+  const code = "code" in error && typeof error.code === "string" ? error.code : "no response";
   return new PostError(code.includes("TIMEOUT") ? "timeout" : "network", code);
 };
 
@@ -40,7 +40,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal;
   readonly #maxBytes: number;
   readonly #timer: NodeJS.Timeout;
-  readonly #onAbort = (): void => this.#fail(new PostError("aborted", "the client has disconnected"));
+  readonly #onAbort = (): void => this.fail(new PostError("aborted", "the client has disconnected"));
   readonly #response = Promise.withResolvers<HttpReply>();
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
@@ -53,7 +53,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
     this.#signal = signal;
     this.#maxBytes = maxBytes;
     this.#timer = setTimeout(
-      () => this.#fail(new PostError("timeout", `no answer within ${Math.round(timeoutMs)} ms`)),
+      () => this.fail(new PostError("timeout", `no response within ${Math.round(timeoutMs)} ms`)),
       Math.max(0, Math.ceil(timeoutMs)),
     );
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -83,7 +83,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
     if (this.#bytes > this.#maxBytes) {
-      this.#fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
+      this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
       return;
     }
     this.#chunks.push(chunk);
@@ -101,7 +101,8 @@ class ResponseReader implements Dispatcher.DispatchHandler {
     this.#response.reject(networkError(error));
   }
 
-  #fail(error: PostError): void {
+  /** Ends the request with this error. */
+  fail(error: PostError): void {
     this.#failure = error;
     this.#finish();
     this.#response.reject(error);
@@ -115,7 +116,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Sends one POST and returns the whole response. Rejects with `ExchangeError`.
+ * Sends one POST and returns the whole response. Rejects with PostError.
  * It uses undici's `dispatch`, because undici's `request` creates a stream for each response.
  */
 export const postJson = (dispatcher: Dispatcher, options: PostOptions): Promise<HttpReply> => {
@@ -124,6 +125,10 @@ export const postJson = (dispatcher: Dispatcher, options: PostOptions): Promise<
   }
   const reader = new ResponseReader(options);
   const { path, headers, body } = options;
-  dispatcher.dispatch({ path, method: "POST", headers, body }, reader);
+  try {
+    dispatcher.dispatch({ path, method: "POST", headers, body }, reader);
+  } catch {
+    reader.fail(new PostError("network", "no connection"));
+  }
   return reader.response;
 };

@@ -1,108 +1,156 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
-import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { asText } from "../json/asText.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
-interface InFlightRequest {
-  readonly answer: Promise<RpcResponse>;
-  readonly ending: AbortController;
-  readonly deadlineMs: number;
-  waiting: number;
-  isComplete: boolean;
-}
-
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
-const isShared = (question: RpcRequest, context: RequestContext): boolean =>
-  !question.write && RETENTION[question.retention].isCoalesced && !context.bypassCache;
+const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
+  !rpcRequest.write && RETENTION[rpcRequest.retention].isCoalesced && !context.bypassCache;
 
 /**
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
-const keyOf = ({ method, paramsText, block, retention, nullIsError }: RpcRequest, { heads }: View): string => {
+const keyOf = (request: RpcRequest, { heads }: View): string => {
+  const { method, params, paramsText, block, retention, nullIsError } = request;
   const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : block?.hash;
-  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${asText(paramsText)}`;
+  const text = paramsText === undefined ? JSON.stringify(params) : asText(paramsText);
+  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${text}`;
 };
 
-/** Waits for the shared response, up to the deadline of this client. */
-const waitFor = (answer: Promise<RpcResponse>, { signal, deadlineMs }: RequestContext): Promise<RpcResponse> => {
-  const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
-  const onAbort = (): void => reject(signal.reason);
-  const timer = setTimeout(
-    () => reject(upstreamTimeout("no node answered in time")),
-    Math.max(0, Math.ceil(deadlineMs - performance.now())),
-  );
-  signal.addEventListener("abort", onAbort, { once: true });
-  answer.then(resolve, reject);
-  return promise.finally(() => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
-  });
-};
+/** One client that waits for a shared response, up to its own deadline. */
+class Waiter {
+  readonly #response = Promise.withResolvers<RpcResponse>();
+  readonly #signal: AbortSignal;
+  readonly #timer: NodeJS.Timeout;
+  readonly #onLeave: (waiter: Waiter) => void;
+  readonly #onAbort = (): void => this.#leave(this.#signal.reason);
+
+  constructor({ signal, deadlineMs }: RequestContext, onLeave: (waiter: Waiter) => void) {
+    this.#signal = signal;
+    this.#onLeave = onLeave;
+    this.#timer = setTimeout(
+      () => this.#leave(upstreamTimeout("no node answered in time")),
+      Math.max(0, Math.ceil(deadlineMs - performance.now())),
+    );
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  get response(): Promise<RpcResponse> {
+    return this.#response.promise;
+  }
+
+  resolve(response: RpcResponse): void {
+    this.#stop();
+    this.#response.resolve(response);
+  }
+
+  reject(error: unknown): void {
+    this.#stop();
+    this.#response.reject(error);
+  }
+
+  #leave(reason: unknown): void {
+    this.#onLeave(this);
+    this.reject(reason);
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#signal.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/** One request to the source, and the clients that wait for it. It is aborted when the last of them has left. */
+class SharedRequest {
+  /** Of the client that started it. */
+  readonly deadlineMs: number;
+  readonly #ending = new AbortController();
+  readonly #waiting = new Set<Waiter>();
+  readonly #onEnd: (request: SharedRequest) => void;
+
+  /** `onEnd` is called when no further client may wait. */
+  constructor(deadlineMs: number, onEnd: (request: SharedRequest) => void) {
+    this.deadlineMs = deadlineMs;
+    this.#onEnd = onEnd;
+  }
+
+  /** Must be called once. */
+  send(source: NodeSource, rpcRequest: RpcRequest, context: RequestContext): void {
+    source.request(rpcRequest, deriveContext(context, { signal: this.#ending.signal })).then(
+      (response) => this.#end((waiter) => waiter.resolve(response)),
+      (error: unknown) => this.#end((waiter) => waiter.reject(error)),
+    );
+  }
+
+  wait(context: RequestContext): Promise<RpcResponse> {
+    const waiter = new Waiter(context, (leaving) => this.#leave(leaving));
+    this.#waiting.add(waiter);
+    return waiter.response;
+  }
+
+  #end(settle: (waiter: Waiter) => void): void {
+    this.#onEnd(this);
+    this.#waiting.forEach(settle);
+    this.#waiting.clear();
+  }
+
+  #leave(waiter: Waiter): void {
+    this.#waiting.delete(waiter);
+    if (this.#waiting.size === 0) {
+      this.#onEnd(this);
+      this.#ending.abort();
+    }
+  }
+}
 
 /** Coalesces identical reads that are in flight at the same time into one request to the source. */
-export const coalesced = (source: RpcSource): RpcSource => {
-  const inFlight = new Map<string, InFlightRequest>();
+export const coalesced = (source: NodeSource): NodeSource => {
+  const inFlight = new Map<string, SharedRequest>();
 
-  const remove = (key: string, request: InFlightRequest): void => {
-    if (inFlight.get(key) === request) {
-      inFlight.delete(key);
-    }
-  };
-
-  const start = (key: string, question: RpcRequest, context: RequestContext): InFlightRequest => {
-    const ending = new AbortController();
-    const answer = source.request(question, { ...context, signal: ending.signal });
-    const started: InFlightRequest = { answer, ending, deadlineMs: context.deadlineMs, waiting: 0, isComplete: false };
-    inFlight.set(key, started);
-    const complete = (): void => {
-      started.isComplete = true;
-      remove(key, started);
-    };
-    answer.then(complete, complete);
-    return started;
-  };
-
-  const attach = async (key: string, shared: InFlightRequest, context: RequestContext): Promise<RpcResponse> => {
-    shared.waiting += 1;
-    try {
-      return await waitFor(shared.answer, context);
-    } finally {
-      shared.waiting -= 1;
-      if (shared.waiting === 0) {
-        // No further client may attach to a request that is about to be aborted.
-        remove(key, shared);
-        // A complete request needs no abort, which would create an exception with its stack.
-        if (!shared.isComplete) {
-          shared.ending.abort();
-        }
+  const start = (key: string, rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    const started = new SharedRequest(context.deadlineMs, (ended) => {
+      if (inFlight.get(key) === ended) {
+        inFlight.delete(key);
       }
-    }
+    });
+    inFlight.set(key, started);
+    const response = started.wait(context);
+    started.send(source, rpcRequest, context);
+    return response;
   };
 
-  const request = async (question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    if (!isShared(question, context)) {
-      return source.request(question, context);
-    }
-    context.signal.throwIfAborted();
-    const key = keyOf(question, context.view);
-    const shared = inFlight.get(key);
-    if (!shared) {
-      return attach(key, start(key, question, context), context);
-    }
+  const follow = async (
+    shared: SharedRequest,
+    rpcRequest: RpcRequest,
+    context: RequestContext,
+  ): Promise<RpcResponse> => {
     try {
-      const answer = await attach(key, shared, context);
-      return { ...answer, status: { ...answer.status, collapsed: true } };
+      const response = await shared.wait(context);
+      return { ...response, status: { ...response.status, collapsed: true } };
     } catch (error) {
       // The client that started the request had an earlier deadline than this one.
       const tooEarly = error instanceof NodeError && error.kind === "timeout" && shared.deadlineMs < context.deadlineMs;
       if (tooEarly && performance.now() < context.deadlineMs) {
-        return request(question, context);
+        return request(rpcRequest, context);
       }
       throw error;
     }
+  };
+
+  const request = (question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    if (!isShared(question, context)) {
+      return source.request(question, context);
+    }
+    if (context.signal.aborted) {
+      return Promise.reject(context.signal.reason);
+    }
+    const key = keyOf(question, context.view);
+    const shared = inFlight.get(key);
+    return shared === undefined ? start(key, question, context) : follow(shared, question, context);
   };
 
   return { request };

@@ -2,7 +2,7 @@ import type { HeaderFields, RingBlock } from "../core/heads.ts";
 import { isData, isHash, isQuantity, parseData, type Quantity } from "../ethereum/hex.ts";
 import { asText } from "../json/asText.ts";
 
-/** A block as the ring takes it in: what it always keeps, and what it keeps of the newest ones. */
+/** A sealed block for the block ring, which stores `header` for its newest blocks only. */
 export interface SealedBlock {
   readonly block: RingBlock;
   readonly header: HeaderFields | undefined;
@@ -10,14 +10,13 @@ export interface SealedBlock {
 
 const BLOOM_HEX_LENGTH = 2 + 2 * 256;
 
-/** Numbers above cannot be counted with doubles (the ring does); no chain has them. */
+/** Larger numbers are rejected: the ring uses doubles, and no chain has such a block. */
 const MAX_NUMBER = BigInt(Number.MAX_SAFE_INTEGER);
 
 const isCountable = (value: Quantity): boolean => BigInt(value) <= MAX_NUMBER;
 
 /**
- * Parses a block or a header of a node. Returns undefined if it is none: `null`, a pending block without a hash, or a number or
- * time that is impossible.
+ * Parses a node's block or header. Returns undefined for `null`, for a pending block without a hash, and for malformed fields.
  */
 export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
   if (typeof value !== "object" || value === null) {
@@ -44,7 +43,7 @@ export const parseSealedBlock = (value: unknown): SealedBlock | undefined => {
   };
 };
 
-/** The same from the UTF-8 JSON text of a result. */
+/** Parses the UTF-8 JSON text of a block, as `parseSealedBlock` does. Returns undefined if it is not JSON. */
 export const readSealedBlock = (body: Uint8Array): SealedBlock | undefined => {
   try {
     return parseSealedBlock(JSON.parse(asText(body)));

@@ -34,13 +34,16 @@ export interface UpstreamNode extends Node, NodeHealth {
   /** True if only a suspension can prevent requests to the node. */
   readonly reachable: boolean;
   recordWrongAnswer(error: UnverifiedError): void;
-  /** Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError. */
-  send(call: Call, reach: Reach): Promise<Uint8Array>;
+  /**
+   * Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError.
+   * `isVerified`: the caller rejects a result that is not one JSON value, so that a large one need not be scanned.
+   */
+  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array>;
   /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
   probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
-  /** Has the node's identity verified before the next request: it may have been restarted as a node of another chain. */
-  doubt(): void;
-  /** Verifies the node's identity if it is in doubt. Rejects with NodeError if the node must not be used. */
+  /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */
+  requireIdentityCheck(): void;
+  /** Verifies the node's identity if a check is required. Rejects with NodeError if the node must not be used. */
   confirm(): Promise<void>;
   /** Records the newest block that the node reported. */
   announce(head: BlockId): void;

@@ -9,13 +9,17 @@ import { CODES } from "../jsonrpc/rpcError.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import { type BlockPresence, createBlockPresence } from "./blockPresence.ts";
 import { anchorBlock, matchesView } from "./branchCheck.ts";
-import { judgeBranch } from "./branchVerdict.ts";
+import { decideBranch } from "./branchVerdict.ts";
 import { type ByHashSupport, createByHashSupport, isByHashRequest } from "./byHashSupport.ts";
 import { attemptOnNode, type NodeAttempt } from "./nodeAttempt.ts";
 import { hasBlock, isOnSameBranch } from "./nodeSelection.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
 
 type Delays = Iterator<number, undefined>;
+
+/** Whether the response to a request depends on no block that the node may lack. */
+const needsNoBlock = ({ block, isInKnownBlock, retention }: RpcRequest): boolean =>
+  block === undefined && !isInKnownBlock && RETENTION[retention].branchAnchor === undefined;
 
 /**
  * Sends requests to one node so that the response can be verified: by block hash if the node supports it.
@@ -37,20 +41,26 @@ export class VerifiedRequests {
     this.#readPresence = createBlockPresence(node);
   }
 
-  /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch. */
+  /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch, or of a node that lacks the block. */
   async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const delays = RETRY_LIMITS.node.delaysMs.values();
-    const byHash = (await this.#byHashSupport.isByHashSupported(request, context)) ? request.byHash : undefined;
+    const support = this.#byHashSupport.isByHashSupported(request, context);
+    const isSupported = support instanceof Promise ? await support : support;
+    const byHash = isSupported ? request.byHash : undefined;
     const fromHash = byHash && (await this.#tryByHash(byHash, request, context, delays));
     if (fromHash && fromHash !== "unsupported") {
       return fromHash;
     }
-    const { response, error } =
-      byHash && fromHash === undefined
+    const { response, error, isMissing } =
+      needsNoBlock(request) || (byHash && fromHash === undefined)
         ? await this.#attemptByNumber(request, context)
         : await this.#retryMissing(() => this.#attemptByNumber(request, context), context, delays);
     if (response === undefined) {
       throw error;
+    }
+    // The pool and the method decide about `null`. Any other response belongs to another block.
+    if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
+      throw this.#otherBranch(request);
     }
     if (byHash && fromHash === "unsupported") {
       this.#byHashSupport.markUnsupported(byHash.method);
@@ -131,8 +141,12 @@ export class VerifiedRequests {
     const { heads } = context.view;
     const anchor = anchorBlock(this.#node, request, heads);
     // A response from before the node reached the view's branch would look right afterwards.
+    // Nothing in the response can show a branch.
+    if (anchor === undefined && request.blockField === undefined && !request.nullIsError) {
+      return attemptOnNode(this.#sender, request, request, context);
+    }
     const isPresent = anchor === undefined || (hasBlock(this.#node, anchor) && isOnSameBranch(this.#node, heads));
-    const before: BlockPresence = isPresent ? "held" : await this.#readPresence(anchor);
+    const before: BlockPresence = isPresent ? "present" : await this.#readPresence(anchor);
     if (before === "replaced") {
       throw this.#otherBranch(request);
     }
@@ -143,9 +157,9 @@ export class VerifiedRequests {
     }
     const isUndecided = response.block === undefined || RETENTION[request.retention].branchAnchor === "finalized";
     const after = anchor && isUndecided ? await this.#readPresence(anchor) : undefined;
-    const verdict = judgeBranch({
+    const verdict = decideBranch({
       retention: request.retention,
-      presence: after === "held" ? before : after,
+      presence: after === "present" ? before : after,
       matchesView: matchesView(request, response, heads),
       isMissing,
     });

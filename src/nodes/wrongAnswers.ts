@@ -27,7 +27,7 @@ export class WrongAnswers {
 
   /** Records an error that shows a wrong response. Other errors, and an error that was counted before, have no effect. */
   record(error: unknown, method?: string): void {
-    if (!(error instanceof UnverifiedError) || !error.isLie || this.#counted.has(error)) {
+    if (!(error instanceof UnverifiedError) || !error.isCertain || this.#counted.has(error)) {
       return;
     }
     this.#counted.add(error);

@@ -1,4 +1,4 @@
-import type { Data, Hash } from "../ethereum/hex.ts";
+import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import { parseData } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
@@ -6,12 +6,16 @@ import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
 import type { DecodedTransaction, Execution, UnverifiedReason } from "./execution.ts";
 
-/** Returns a transaction's hash, and the sender of a deposit. Invalid bytes have a hash too. */
-const identify = (raw: Data): DecodedTransaction => {
+/** Returns the sender of a transaction if it was recovered before. */
+export type KnownSender = (hash: Hash) => Address | undefined;
+
+/** Returns a transaction's hash, and its sender if it is a deposit or the sender is known. Invalid bytes have a hash too. */
+const identify = (raw: Data, senderOf: KnownSender): DecodedTransaction => {
   const bytes = parseData(raw);
   try {
     const transaction = parseTransaction(bytes);
-    return { hash: transaction.hash, sender: transaction.type === DEPOSIT_TYPE ? transaction.from : undefined };
+    const { hash } = transaction;
+    return { hash, sender: transaction.type === DEPOSIT_TYPE ? transaction.from : senderOf(hash) };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) {
       throw error;
@@ -22,14 +26,15 @@ const identify = (raw: Data): DecodedTransaction => {
 
 /**
  * Decodes a flashblock without executing it, while its execution is late or has failed.
- * The result has no state and no senders. It runs on the main thread.
+ * The result has no state, and only the senders that are known. It runs on the main thread.
  */
 export const decodeOnly = (
   blockTransactions: readonly Data[],
   transactions: readonly Data[],
   unverified: UnverifiedReason,
+  senderOf: KnownSender = () => undefined,
 ): Execution => ({
-  transactions: transactions.map(identify),
+  transactions: transactions.map((raw) => identify(raw, senderOf)),
   transactionsRoot: transactionsRootOf(blockTransactions),
   outcome: undefined,
   unverified,

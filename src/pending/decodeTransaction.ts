@@ -1,3 +1,4 @@
+import type { Address } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { InvalidTransaction } from "../ethereum/transaction.ts";
@@ -13,15 +14,15 @@ export interface Decoded {
   readonly unverified: UnverifiedReason | undefined;
 }
 
-/** Decodes a transaction and recovers its sender. Invalid bytes have only a hash and are `undecodable`. */
-export const decodeTransaction = (raw: Uint8Array, chainId: bigint): Decoded => {
+/** Decodes a transaction and recovers its sender unless it is known. Invalid bytes have only a hash and are `undecodable`. */
+export const decodeTransaction = (raw: Uint8Array, chainId: bigint, known?: Address): Decoded => {
   try {
     const transaction = parseTransaction(raw);
     const { hash } = transaction;
     if (isDeposit(transaction)) {
       return { raw, identity: { hash, sender: transaction.from }, prepared: { transaction }, unverified: undefined };
     }
-    const sender = recoverSender(transaction);
+    const sender = known ?? recoverSender(transaction);
     const isForeign = transaction.chainId !== undefined && transaction.chainId !== chainId;
     if (sender === undefined) {
       return { raw, identity: { hash, sender }, prepared: undefined, unverified: "undecodable" };

@@ -3,6 +3,7 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
+import type { Senders } from "../evm/senderRecovery.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =
@@ -60,6 +61,8 @@ export interface Work {
   readonly environment: PendingEnvironment;
   readonly index: number;
   readonly transactions: readonly Data[];
+  /** Of `transactions`, as far as they are known. */
+  readonly senders?: Senders;
   /** A hint for prefetching, which is not verified. Empty if the feed has none. */
   readonly accessList: readonly Accessed[];
   /** Subblocks: another transaction will end the block and change the fees of these. The state cannot be computed. */

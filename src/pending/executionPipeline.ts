@@ -4,11 +4,13 @@ import type { Flashblock } from "../feed/message.ts";
 import type { BlockMessages } from "../feed/sequenceState.ts";
 import { AppliedChain } from "./appliedChain.ts";
 import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
-import { decodeOnly } from "./decode.ts";
+import { decodeOnly, type KnownSender } from "./decode.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
+  /** Default: no sender is known. */
+  readonly senderOf?: KnownSender | undefined;
   /** Returns the deadline of a message's execution. After it, this message and all later ones are shown without state. */
   readonly lateAfterMs: (message: Flashblock) => number;
   /** Called when the chain changes, because an execution ended or missed its deadline. */
@@ -75,9 +77,13 @@ const createWork = (id: number, before: number | undefined, { block, message }: 
 };
 
 /** Decodes a message that is shown without state. */
-const decodeMessage = ({ block, message }: FeedMessage, unverified: "late" | "failed"): Execution => {
+const decodeMessage = (
+  { block, message }: FeedMessage,
+  unverified: "late" | "failed",
+  senderOf: KnownSender | undefined,
+): Execution => {
   const blockTransactions = block.messages.slice(0, message.index + 1).flatMap(({ diff }) => diff.transactions);
-  return decodeOnly(blockTransactions, message.diff.transactions, unverified);
+  return decodeOnly(blockTransactions, message.diff.transactions, unverified, senderOf);
 };
 
 class MessageQueue implements ExecutionPipeline {
@@ -181,7 +187,7 @@ class MessageQueue implements ExecutionPipeline {
     if (!this.#queue.includes(queued) || queued.execution) {
       return;
     }
-    this.#finish(queued, decodeMessage(queued, "failed"));
+    this.#finish(queued, decodeMessage(queued, "failed", this.#options.senderOf));
     this.#options.onChange();
   }
 
@@ -195,7 +201,7 @@ class MessageQueue implements ExecutionPipeline {
   #expireFrom(late: QueuedMessage): void {
     for (const queued of this.#queue.slice(this.#queue.indexOf(late))) {
       if (!queued.execution) {
-        this.#finish(queued, decodeMessage(queued, "late"));
+        this.#finish(queued, decodeMessage(queued, "late", this.#options.senderOf));
       }
     }
     this.#options.onChange();

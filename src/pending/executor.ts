@@ -3,6 +3,8 @@ import type { StateSource } from "../core/stateReader.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { SenderRecovery, Senders } from "../evm/senderRecovery.ts";
+import { OrderedPosts } from "../workers/orderedPosts.ts";
 import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
 import type { Execution, Executor, Work } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
@@ -13,6 +15,8 @@ export interface ExecutorOptions {
   readonly forks: () => ChainForks;
   /** Addresses, or prefixes of addresses, whose code is native on this chain. */
   readonly nativeContracts: readonly string[];
+  /** Recovers senders beside the executing thread. */
+  readonly senders?: Pick<SenderRecovery, "of" | "add">;
   readonly engine?: EngineKind;
   /** Reads state at a sealed block from nodes. */
   readonly stateAt: (base: BlockId, hint?: PrefetchHint) => StateSource;
@@ -40,10 +44,13 @@ class ThreadExecutor implements Executor {
   readonly #closing = new AbortController();
   #base: BlockId | undefined;
   #thread: WorkerThread<ToExecutor, FromExecutor>;
+  /** The jobs and changes of base for the thread. */
+  #posts: OrderedPosts<ToExecutor>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#thread = this.#start();
+    this.#posts = this.#startPosts();
   }
 
   execute(work: Work): Promise<Execution> {
@@ -52,13 +59,16 @@ class ThreadExecutor implements Executor {
       const { number, timestamp } = work.environment;
       const forks = this.#options.forks();
       const isExecutable = areRulesKnown(forks, timestamp);
-      this.#thread.post({ kind: "run", work, rules: newestRulesAt(forks, number, timestamp), isExecutable });
+      const run = { kind: "run", work, rules: newestRulesAt(forks, number, timestamp), isExecutable } as const;
+      const senders = this.#options.senders?.of(work.transactions) ?? [];
+      const withSenders = (known: Senders): ToExecutor => ({ ...run, work: { ...work, senders: known } });
+      this.#posts.post(senders instanceof Promise ? senders.then(withSenders) : withSenders(senders));
     });
   }
 
   rebase(base: BlockId, through: number | undefined): void {
     this.#base = base;
-    this.#thread.post({ kind: "rebase", base, through });
+    this.#posts.post({ kind: "rebase", base, through });
   }
 
   async close(): Promise<void> {
@@ -78,11 +88,18 @@ class ThreadExecutor implements Executor {
     });
   }
 
+  /** Messages that were posted for a thread before are not sent to this one. */
+  #startPosts(): OrderedPosts<ToExecutor> {
+    const thread = this.#thread;
+    return new OrderedPosts((message) => thread.post(message));
+  }
+
   #replace(error: Error): void {
     this.#options.onFailure(error);
     this.#thread = this.#start();
+    this.#posts = this.#startPosts();
     if (this.#base) {
-      this.#thread.post({ kind: "rebase", base: this.#base, through: undefined });
+      this.#posts.post({ kind: "rebase", base: this.#base, through: undefined });
     }
     for (const { reject } of this.#waiting.values()) {
       reject(new Error(THREAD_ENDED));
@@ -104,6 +121,7 @@ class ThreadExecutor implements Executor {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "done") {
+      this.#options.senders?.add(message.execution.transactions);
       waiting?.resolve(message.execution);
     } else if (message.kind === "void") {
       waiting?.reject(new Error(NO_LONGER_RUN));

@@ -5,6 +5,7 @@ import type { Feed } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { KnownSender } from "./decode.ts";
 import { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
 import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
@@ -30,6 +31,8 @@ export interface PendingOptions {
   readonly ignoresReceiptsRoot: boolean;
   readonly heads: HeadSource;
   readonly executor: Executor;
+  /** Returns a sender that was recovered before. Default: none is known. */
+  readonly senderOf?: KnownSender;
   /** Opens the chain's feeds. Absent if it has none. */
   readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
   /** Returns the parsed result of one call from a node. Rejects if no node answers. */
@@ -102,7 +105,13 @@ const createParts = (options: PendingOptions, onChange: { executed(): void; prob
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
   const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
-  const pipeline = createExecutionPipeline({ executor, lateAfterMs, onChange: onChange.executed, onExecuted });
+  const pipeline = createExecutionPipeline({
+    executor,
+    senderOf: options.senderOf,
+    lateAfterMs,
+    onChange: onChange.executed,
+    onExecuted,
+  });
   const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
   const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
   const decision = new ServingDecision({

@@ -60,7 +60,9 @@ export class PreparedJobs {
     }
     const { base, turns, written, onRetry, isVoid, deadlineMs } = this.#options;
     const engine = this.#options.engine(rules);
-    const decoded = work.transactions.map((raw) => decodeTransaction(parseData(raw), rules.chainId));
+    const decoded = work.transactions.map((raw, at) =>
+      decodeTransaction(parseData(raw), rules.chainId, work.senders?.[at]),
+    );
     const transactions = decoded.flatMap((each) => each.prepared ?? []);
     const rounds = new StateRounds({
       base,

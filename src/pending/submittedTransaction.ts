@@ -3,6 +3,7 @@ import { keccak256 } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
 import { recoverSender } from "../evm/recoverAddress.ts";
+import type { SenderCache } from "../evm/senderCache.ts";
 
 /** A raw transaction that a node accepted. */
 export interface SubmittedTransaction {
@@ -11,8 +12,8 @@ export interface SubmittedTransaction {
   readonly sent: { readonly sender: Address; readonly nonce: bigint } | undefined;
 }
 
-/** Parses a raw transaction. Returns undefined if it is not hex data. */
-export const parseSubmitted = (raw: string): SubmittedTransaction | undefined => {
+/** Parses a raw transaction and caches its sender. Returns undefined if it is not hex data. */
+export const parseSubmitted = (raw: string, senders: SenderCache): SubmittedTransaction | undefined => {
   if (!isData(raw)) {
     return undefined;
   }
@@ -22,8 +23,13 @@ export const parseSubmitted = (raw: string): SubmittedTransaction | undefined =>
     if (transaction.type === DEPOSIT_TYPE) {
       return { hash: transaction.hash, sent: undefined };
     }
-    const sender = recoverSender(transaction);
-    return { hash: transaction.hash, sent: sender && { sender, nonce: transaction.nonce } };
+    const { hash, nonce } = transaction;
+    const sender = senders.get(hash) ?? recoverSender(transaction);
+    if (sender === undefined) {
+      return { hash, sent: undefined };
+    }
+    senders.add(hash, sender);
+    return { hash, sent: { sender, nonce } };
   } catch (error) {
     if (!(error instanceof InvalidTransaction)) {
       throw error;

@@ -24,7 +24,7 @@ export interface ParentBlock {
   readonly unknownFields?: readonly string[];
 }
 
-/** `geth`: geth's rules for headers. `contract`: the rules of docs/service.md, which are those of OP-stack nodes. */
+/** `geth`: geth's rules for headers. `contract`: the rules of OP-stack nodes (docs/reference/simulate.md, Profiles). */
 export type Profile = "contract" | "geth";
 
 /** The header fields that are known before the calls run. */

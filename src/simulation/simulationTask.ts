@@ -1,11 +1,13 @@
 import { evmTask } from "../evm/evmTask.ts";
+import { runRecoverSenders } from "../evm/recoverSendersRun.ts";
 import { runAccessList, runCall, runEstimate } from "./callRuns.ts";
 import { runSimulation } from "./runSimulation.ts";
 
-/** The task of a thread that simulates. */
+/** The task of a thread that simulates, and recovers senders between simulations. */
 export const simulationTask = evmTask({
   simulate: runSimulation,
   call: runCall,
   estimateGas: runEstimate,
   createAccessList: runAccessList,
+  recoverSenders: runRecoverSenders,
 });

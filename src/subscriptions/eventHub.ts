@@ -43,7 +43,7 @@ export interface EventHub {
 
 /** Returns the function that adds to the metric of delivered events of one kind. */
 const countDelivered = (metrics: Metrics, chain: string) => (kind: SubscriptionKind) => {
-  const delivered = metrics.delivered.labels({ chain, kind });
+  const delivered = metrics.delivered.series({ chain, kind });
   return (count: number): void => {
     if (count > 0) {
       delivered.inc(count);

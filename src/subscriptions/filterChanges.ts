@@ -1,3 +1,4 @@
+import { deriveContext } from "../core/deriveContext.ts";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
@@ -67,7 +68,7 @@ const withoutBlock = ({ number }: BlockId, heads: Heads): Heads => ({
 /** Reads a filter's logs of one block by its hash. */
 const readBlockLogs = async (logs: SplitLogs, query: LogQuery, block: BlockId, context: RequestContext) => {
   const view = { heads: withoutBlock(block, context.view.heads) };
-  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, { ...context, view }));
+  return readFilterLogs(await logs.request(query.filter, { blockHash: block.hash }, deriveContext(context, { view })));
 };
 
 /** Reads the changes of polled filters. */
@@ -78,7 +79,7 @@ export class FilterChanges {
     this.#logs = logs;
   }
 
-  /** Reads what a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
+  /** Reads the changes that a filter has not reported yet. Returns `undefined` if another replica answered a poll in the meantime. */
   async read(filter: StoredFilter, context: RequestContext): Promise<FilterChange | undefined> {
     const { id, store, cursor } = filter;
     const { query, last, version } = cursor;

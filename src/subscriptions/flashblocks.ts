@@ -33,7 +33,7 @@ export interface Flashblocks {
   onPending(change: PendingChange): void;
   /** Takes the JSON text of a node's own pending block, or `null`. */
   onNodePending(body: Body): void;
-  /** Sends what was not sent before its block was sealed: in native mode, and after gaps in the feed. */
+  /** Sends transactions of a sealed block that were not sent before: in native mode, and after gaps in the feed. */
   onHead(change: HeadChange): void;
 }
 

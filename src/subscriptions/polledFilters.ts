@@ -26,7 +26,7 @@ export interface Filters {
   newLogFilter(query: LogQuery, context: RequestContext): Promise<Hex>;
   newBlockFilter(context: RequestContext): Promise<Hex>;
   /**
-   * Returns what is new since the last poll. Logs of blocks that are no longer canonical are returned again with
+   * Returns the changes since the last poll. Logs of blocks that are no longer canonical are returned again with
    * `removed: true`. Throws RpcError for an unknown filter, or if its state cannot be read now.
    */
   changes(id: unknown, context: RequestContext): Promise<RpcResponse>;

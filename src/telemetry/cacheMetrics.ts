@@ -1,3 +1,4 @@
+import { REDIS_FAILURES } from "../core/redisFailures.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import { SECONDS } from "./buckets.ts";
 import { CHAIN, type MetricFactory } from "./metricFactory.ts";
@@ -7,20 +8,6 @@ const isCached = (name: string): name is RetentionClass => RETENTION[name as Ret
 const CLASSES = Object.keys(RETENTION).filter(isCached);
 const LOOKUPS = ["memory", "redis", "absent", "miss", "bypass"] as const;
 const AGE_SECONDS = [0.1, 1, 10, 60, 600, 3600, 86_400, 604_800];
-
-const REDIS_FAILURES = [
-  "timeout",
-  "disconnected",
-  "overloaded",
-  "paused",
-  "readonly",
-  "full",
-  "loading",
-  "cluster",
-  "refused",
-  "other",
-  "corrupt",
-] as const;
 
 /** Declares the metrics of the cache, in memory and in Redis. */
 export const cacheMetrics = (metrics: MetricFactory) => {

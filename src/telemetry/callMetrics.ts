@@ -3,13 +3,15 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
 import type { OutcomeLabel } from "./requestMetrics.ts";
+import type { CounterSeries, HistogramSeries } from "./summedSeries.ts";
 import type { Metrics } from "./telemetry.ts";
 
-const outcomeLabel = (error: RpcError | undefined, { signal }: Pick<RequestContext, "signal">): OutcomeLabel => {
+/** Reads the signal only after an error, because the signal is created on first use. */
+const outcomeLabel = (error: RpcError | undefined, context: Pick<RequestContext, "signal">): OutcomeLabel => {
   if (error === undefined) {
     return "ok";
   }
-  if (signal.aborted) {
+  if (context.signal.aborted) {
     return "left";
   }
   if (error.status === 503) {
@@ -36,24 +38,35 @@ const outcomeLabel = (error: RpcError | undefined, { signal }: Pick<RequestConte
   }
 };
 
-/** Creates the metrics of calls: counts and durations. Labels are looked up once. */
+/** The series of one method. */
+class MethodSeries {
+  readonly #seriesOf: (outcome: OutcomeLabel) => CounterSeries;
+  readonly #seconds: HistogramSeries;
+  readonly #ok: CounterSeries;
+
+  constructor(chain: string, method: string, { requests, requestSeconds }: Metrics) {
+    this.#seriesOf = (outcome) => requests.series({ chain, method, outcome });
+    this.#seconds = requestSeconds.series({ chain, method });
+    this.#ok = this.#seriesOf("ok");
+  }
+
+  count(outcome: OutcomeLabel, seconds: number): void {
+    (outcome === "ok" ? this.#ok : this.#seriesOf(outcome)).inc();
+    this.#seconds.observe(seconds);
+  }
+}
+
+/** Creates the metrics of calls: counts and durations. */
 export const createCallMetrics = (chain: string, methodLabel: (method: string) => string, metrics: Metrics) => {
-  const counters = new Map<string, ReturnType<Metrics["requests"]["labels"]>>();
-  const timers = new Map<string, ReturnType<Metrics["requestSeconds"]["labels"]>>();
-  const getOrCreate = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
-    const existing = map.get(key);
-    if (existing !== undefined) {
-      return existing;
-    }
-    const created = create();
-    map.set(key, created);
-    return created;
-  };
+  const methods = new Map<string, MethodSeries>();
   return ({ call, context, error, reply, seconds }: Outcome<Pick<RequestContext, "signal">, RpcResponse>): void => {
     const method = methodLabel(call.method);
-    const outcome = outcomeLabel(error, context);
-    getOrCreate(counters, method + outcome, () => metrics.requests.labels({ chain, method, outcome })).inc();
-    getOrCreate(timers, method, () => metrics.requestSeconds.labels({ chain, method })).observe(seconds);
+    let series = methods.get(method);
+    if (series === undefined) {
+      series = new MethodSeries(chain, method, metrics);
+      methods.set(method, series);
+    }
+    series.count(outcomeLabel(error, context), seconds);
     if (reply?.pending !== undefined) {
       metrics.pendingAnswers.inc({ chain, mode: reply.pending });
     }

@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Histogram, type Registry } from "prom-client";
+import { CounterSeries, HistogramSeries, SeriesOfMetric, SummableHistogram } from "./summedSeries.ts";
 
 const PREFIX = "forebay_";
 
@@ -19,7 +20,8 @@ type ValuesOf<L extends Labels> = {
 /** A counter that accepts only the declared label values. */
 interface LabelledCounter<L extends Labels> extends Pick<Counter, "get"> {
   inc(values: ValuesOf<L>, by?: number): void;
-  labels(values: ValuesOf<L>): Counter.Internal;
+  /** Returns one series, for hot paths: prom-client finds a series by its labels at each increment. */
+  series(values: ValuesOf<L>): CounterSeries;
 }
 
 /** A gauge that accepts only the declared label values. */
@@ -32,7 +34,8 @@ interface LabelledGauge<L extends Labels> extends Pick<Gauge, "get"> {
 /** A histogram that accepts only the declared label values. */
 interface LabelledHistogram<L extends Labels> extends Pick<Histogram, "get"> {
   observe(values: ValuesOf<L>, value: number): void;
-  labels(values: ValuesOf<L>): Histogram.Internal<string>;
+  /** Returns one series, for hot paths: prom-client finds a series by its labels at each observation. */
+  series(values: ValuesOf<L>): HistogramSeries;
 }
 
 /** A part of the process or of a chain that is configured or absent. Without it, its metrics have no series. */
@@ -92,9 +95,14 @@ export class MetricFactory {
   }
 
   counter<const L extends Labels>(name: string, help: string, labels: L): LabelledCounter<L> {
-    const metric = new Counter({ ...this.#describe(name, help), labelNames: Object.keys(labels) });
+    const series = new SeriesOfMetric((values) => new CounterSeries(metric, values));
+    const metric: Counter = new Counter({
+      ...this.#describe(name, help),
+      labelNames: Object.keys(labels),
+      collect: () => series.flush(),
+    });
     this.#declare(labels, (values) => metric.inc(values, 0));
-    return metric;
+    return Object.assign(metric, { series: (values: ValuesOf<L>) => series.get(values) });
   }
 
   /** Declares a counter without labels. */
@@ -103,14 +111,14 @@ export class MetricFactory {
   }
 
   histogram<const L extends Labels>(name: string, help: string, buckets: number[], labels: L): LabelledHistogram<L> {
-    const metric = new Histogram({ ...this.#describe(name, help), labelNames: Object.keys(labels), buckets });
+    const metric = this.#summable(name, help, buckets, Object.keys(labels));
     this.#declare(labels, (values) => metric.zero(values));
     return metric;
   }
 
   /** Declares a histogram without labels. */
-  distribution(name: string, help: string, buckets: number[]): Histogram {
-    return new Histogram({ ...this.#describe(name, help), buckets });
+  distribution(name: string, help: string, buckets: number[]): HistogramSeries {
+    return this.#summable(name, help, buckets, []).series({});
   }
 
   /** Declares a gauge that has no series until it is set. */
@@ -160,6 +168,17 @@ export class MetricFactory {
       const values = Object.entries(labels).map(([label, declared]) => [label, names[label] ?? declared] as const);
       combinations(Object.fromEntries(values)).forEach(begin);
     }
+  }
+
+  #summable(name: string, help: string, buckets: number[], labelNames: string[]) {
+    const series = new SeriesOfMetric((values) => new HistogramSeries(metric, values, buckets));
+    const metric: SummableHistogram = new SummableHistogram({
+      ...this.#describe(name, help),
+      labelNames,
+      buckets,
+      collect: () => series.flush(),
+    });
+    return Object.assign(metric, { series: (values: Readonly<Record<string, LabelValue>>) => series.get(values) });
   }
 
   #describe(name: string, help: string) {

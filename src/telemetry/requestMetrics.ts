@@ -32,7 +32,7 @@ export const requestMetrics = (metrics: MetricFactory) => {
       chain: CHAIN,
       method: METHOD,
     }),
-    // It is collected before the responses, so that counts kept elsewhere are copied first.
+    // It is collected before the responses, so that counts from HttpCounts are copied first.
     inFlight: metrics.level("requests_in_flight", "HTTP requests in flight", () => {
       for (const copyCounts of beforeScrape) {
         copyCounts();

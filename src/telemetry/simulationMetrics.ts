@@ -15,6 +15,10 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
   }),
   simulateFetched: metrics.counter("simulate_fetched_total", "State values fetched from nodes", { chain: CHAIN }),
   simulateSeconds: metrics.histogram("simulate_seconds", "Duration of a run", SECONDS, { chain: CHAIN, kind: KINDS }),
+  enginesCompared: metrics.counter("simulate_compared_total", "Runs executed on both engines by outcome", {
+    chain: CHAIN,
+    outcome: ["same", "different", "skipped", "failed"],
+  }),
   deadlineHits: metrics.counter("simulate_deadline_total", "Runs ended by their deadline", { chain: CHAIN }),
   rulesUnknown: metrics.gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", {
     chain: CHAIN,

@@ -1,8 +1,8 @@
 import { type Check, UnverifiedError } from "../core/node.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { COMPUTED_CHECKS, Evidence } from "./evidence.ts";
-import type { VerifyPool } from "./pool.ts";
 import { createVerifier, type Verifier, type VerifyLevel } from "./verifier.ts";
+import type { VerifyPool } from "./verifyPool.ts";
 
 export interface ChainVerifierOptions {
   readonly chain: string;
@@ -12,11 +12,11 @@ export interface ChainVerifierOptions {
   /** Checks that are known to fail on this chain. */
   readonly off: readonly Check[];
   readonly pool: VerifyPool;
-  /** A node that was doubtful before is now known to have been wrong. */
+  /** Called if an earlier response of a node is now known to be wrong. */
   onWrongAnswer(error: UnverifiedError): void;
 }
 
-/** The verifier of one chain, with its metrics and its log. */
+/** Creates the verifier of one chain, with its metrics and its log. */
 export const createChainVerifier = (options: ChainVerifierOptions, { log, metrics }: Telemetry): Verifier => {
   const { chain, level, nodes, off, pool } = options;
   for (const check of COMPUTED_CHECKS) {

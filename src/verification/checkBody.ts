@@ -2,30 +2,35 @@ import { isUtf8 } from "node:buffer";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipValue, TOO_DEEP } from "../json/skipValue.ts";
+import { checkHeader } from "./checkHeader.ts";
+import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./checkReceipts.ts";
+import { checkRawTransaction, checkTransactionHash, checkTransactions, matchesEmptyRoot } from "./checkTransactions.ts";
 import { type Finding, failed, passed } from "./findings.ts";
-import { checkHeader } from "./header.ts";
 import { type Fields, isFields, isNumber, isSame } from "./jsonFields.ts";
-import { areLogsInBlooms, areLogsOfReceipts } from "./logs.ts";
-import { checkReceipt, checkReceipts, type ReceiptsHeader } from "./receipts.ts";
-import { checkRawTransaction, checkTransactionHash, checkTransactions, fitsTransactionHashes } from "./transactions.ts";
+import { areLogsInBlooms, areLogsOfReceipts } from "./matchLogs.ts";
 
-/** The location that a response must have: the members that the call determines. */
-export interface Place {
+/** The block or index that a call names. Its response must have the same. An absent member is not checked. */
+export interface ExpectedLocation {
   readonly hash?: string;
   readonly number?: bigint;
   /** Index of a transaction in its block. */
   readonly index?: bigint;
 }
 
-/** The checks of one response, as plain data for a thread. `computes`: hashes and roots are checked too. */
-export type Task =
+/** The checks of one response, as plain data for a thread. With `checksHashes`, hashes and roots are computed and compared. */
+export type ResponseChecks =
   | { readonly kind: "json" }
-  | { readonly kind: "block"; readonly place: Place; readonly computes: boolean }
+  | { readonly kind: "block"; readonly location: ExpectedLocation; readonly checksHashes: boolean }
   /** `hash`: the transaction's, if the call contains it. */
-  | { readonly kind: "transaction"; readonly hash?: string; readonly place: Place; readonly computes: boolean }
-  | { readonly kind: "receipt"; readonly hash: string; readonly computes: boolean }
+  | {
+      readonly kind: "transaction";
+      readonly hash?: string;
+      readonly location: ExpectedLocation;
+      readonly checksHashes: boolean;
+    }
+  | { readonly kind: "receipt"; readonly hash: string; readonly checksHashes: boolean }
   | { readonly kind: "raw"; readonly hash: string }
-  | { readonly kind: "receipts"; readonly place: Place; readonly header: ReceiptsHeader | undefined }
+  | { readonly kind: "receipts"; readonly location: ExpectedLocation; readonly header: ReceiptsHeader | undefined }
   | {
       readonly kind: "logs";
       readonly filter: LogFilter;
@@ -61,13 +66,15 @@ const parse = (bytes: Uint8Array): unknown => {
   }
 };
 
-const isLocatedAt = ({ hash, number }: Place, own: { readonly hash: unknown; readonly number: unknown }): boolean =>
-  (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
+const isLocatedAt = (
+  { hash, number }: ExpectedLocation,
+  own: { readonly hash: unknown; readonly number: unknown },
+): boolean => (hash === undefined || isSame(own.hash, hash)) && (number === undefined || isNumber(own.number, number));
 
-const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }): Finding[] => {
-  const isRight = isLocatedAt(place, { hash: block.hash, number: block.number });
-  const findings = [isRight ? passed("block") : failed("block")];
-  if (!computes) {
+const checkBlock = (block: Fields, { location, checksHashes }: ResponseChecks & { kind: "block" }): Finding[] => {
+  const isExpected = isLocatedAt(location, { hash: block.hash, number: block.number });
+  const findings = [isExpected ? passed("block") : failed("block")];
+  if (!checksHashes) {
     return findings;
   }
   findings.push(checkHeader(block));
@@ -75,7 +82,7 @@ const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }
   if (!Array.isArray(transactions)) {
     return findings;
   }
-  if (!fitsTransactionHashes(block)) {
+  if (!matchesEmptyRoot(block)) {
     findings.push(failed("header"));
   } else if (isFields(transactions[0])) {
     findings.push(checkTransactions(block));
@@ -83,29 +90,35 @@ const checkBlock = (block: Fields, { place, computes }: Task & { kind: "block" }
   return findings;
 };
 
-const checkTransaction = (fields: Fields, task: Task & { kind: "transaction" }): Finding[] => {
-  const { hash, place, computes } = task;
-  const isRight =
+const checkTransaction = (fields: Fields, checks: ResponseChecks & { kind: "transaction" }): Finding[] => {
+  const { hash, location, checksHashes } = checks;
+  const isExpected =
     (hash === undefined || isSame(fields.hash, hash)) &&
-    isLocatedAt(place, { hash: fields.blockHash, number: fields.blockNumber }) &&
-    (place.index === undefined || isNumber(fields.transactionIndex, place.index));
-  return [isRight ? passed("transaction") : failed("transaction"), ...(computes ? [checkTransactionHash(fields)] : [])];
+    isLocatedAt(location, { hash: fields.blockHash, number: fields.blockNumber }) &&
+    (location.index === undefined || isNumber(fields.transactionIndex, location.index));
+  return [
+    isExpected ? passed("transaction") : failed("transaction"),
+    ...(checksHashes ? [checkTransactionHash(fields)] : []),
+  ];
 };
 
-const checkReceiptOf = (receipt: Fields, { hash, computes }: Task & { kind: "receipt" }): Finding[] => {
+const checkReceiptOf = (receipt: Fields, { hash, checksHashes }: ResponseChecks & { kind: "receipt" }): Finding[] => {
   if (!isSame(receipt.transactionHash, hash)) {
     return [failed("transaction")];
   }
   // A matching bloom is no evidence for the encoding of receipts, so it is no finding.
-  const isWrong = computes && checkReceipt(receipt).outcome !== "passed";
+  const isWrong = checksHashes && checkReceipt(receipt).outcome !== "passed";
   return [passed("transaction"), ...(isWrong ? [failed("receipts")] : [])];
 };
 
-const checkBlockReceipts = (list: readonly unknown[], { place, header }: Task & { kind: "receipts" }): Finding[] => {
-  const areRight = list.every(
-    (item) => isFields(item) && isLocatedAt(place, { hash: item.blockHash, number: item.blockNumber }),
+const checkBlockReceipts = (
+  list: readonly unknown[],
+  { location, header }: ResponseChecks & { kind: "receipts" },
+): Finding[] => {
+  const areExpected = list.every(
+    (item) => isFields(item) && isLocatedAt(location, { hash: item.blockHash, number: item.blockNumber }),
   );
-  const findings = [areRight ? passed("block") : failed("block")];
+  const findings = [areExpected ? passed("block") : failed("block")];
   if (header === undefined) {
     return findings;
   }
@@ -114,7 +127,10 @@ const checkBlockReceipts = (list: readonly unknown[], { place, header }: Task & 
   return list.length === 0 && finding.outcome === "passed" ? findings : [...findings, finding];
 };
 
-const checkLogs = (list: readonly unknown[], { filter, blooms, receipts }: Task & { kind: "logs" }): Finding[] => {
+const checkLogs = (
+  list: readonly unknown[],
+  { filter, blooms, receipts }: ResponseChecks & { kind: "logs" },
+): Finding[] => {
   const all = receipts === undefined ? undefined : parse(receipts);
   const areRight =
     list.every(isFields) &&
@@ -123,41 +139,44 @@ const checkLogs = (list: readonly unknown[], { filter, blooms, receipts }: Task 
   return [areRight ? passed("logs") : failed("logs")];
 };
 
-const checkObject = (fields: Fields, task: Task & { kind: "block" | "transaction" | "receipt" }): Finding[] => {
-  switch (task.kind) {
+const checkObject = (
+  fields: Fields,
+  checks: ResponseChecks & { kind: "block" | "transaction" | "receipt" },
+): Finding[] => {
+  switch (checks.kind) {
     case "block":
-      return checkBlock(fields, task);
+      return checkBlock(fields, checks);
     case "transaction":
-      return checkTransaction(fields, task);
+      return checkTransaction(fields, checks);
     case "receipt":
-      return checkReceiptOf(fields, task);
+      return checkReceiptOf(fields, checks);
   }
 };
 
-const checkValue = (value: unknown, task: Exclude<Task, { kind: "json" }>): Finding[] => {
-  switch (task.kind) {
+const checkValue = (value: unknown, checks: Exclude<ResponseChecks, { kind: "json" }>): Finding[] => {
+  switch (checks.kind) {
     case "block":
-      return isFields(value) ? checkObject(value, task) : [failed("block")];
+      return isFields(value) ? checkObject(value, checks) : [failed("block")];
     case "transaction":
     case "receipt":
-      return isFields(value) ? checkObject(value, task) : [failed("transaction")];
+      return isFields(value) ? checkObject(value, checks) : [failed("transaction")];
     case "raw":
-      return typeof value === "string" ? [checkRawTransaction(value, task.hash)] : [failed("transaction")];
+      return typeof value === "string" ? [checkRawTransaction(value, checks.hash)] : [failed("transaction")];
     case "receipts":
-      return Array.isArray(value) ? checkBlockReceipts(value, task) : [failed("block")];
+      return Array.isArray(value) ? checkBlockReceipts(value, checks) : [failed("block")];
     case "logs":
-      return Array.isArray(value) ? checkLogs(value, task) : [failed("logs")];
+      return Array.isArray(value) ? checkLogs(value, checks) : [failed("logs")];
   }
 };
 
 /** Returns the findings for a response's JSON text. There are none for `null`. */
-export const checkBody = (body: Uint8Array, task: Task): readonly Finding[] => {
-  if (task.kind === "json") {
+export const checkBody = (body: Uint8Array, checks: ResponseChecks): readonly Finding[] => {
+  if (checks.kind === "json") {
     return [isJson(body) ? passed("json") : failed("json")];
   }
   const value = parse(body);
   if (value === undefined) {
     return [failed("json")];
   }
-  return value === null ? [] : checkValue(value, task);
+  return value === null ? [] : checkValue(value, checks);
 };

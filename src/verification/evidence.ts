@@ -2,16 +2,17 @@ import type { Check } from "../core/node.ts";
 import type { Finding } from "./findings.ts";
 
 /**
- * `right`: served. `lie`: the node is convicted. `doubtful`: another node must be asked. `accepted`: served unverified, because
- * every node of the chain answers so.
+ * The consequence of one check. `verified`: the response is served. `wrong`: the node is suspended.
+ * `unconfirmed`: another node must respond. `accepted`: the response is served unverified, because no node passes the check.
  */
-export type Judgement = "right" | "lie" | "doubtful" | "accepted";
+export type Verdict = "verified" | "wrong" | "unconfirmed" | "accepted";
 
-/** Depend on how a chain encodes, and switch off where its encoding is not the one that is known here. */
+/** Checks that compute a hash or a root. They are switched off on a chain whose encoding forebay does not know. */
 export const COMPUTED_CHECKS: ReadonlySet<Check> = new Set(["header", "transactions", "receipts", "depositReceipts"]);
 
-interface Record {
-  /** A node passed this check: the chain's encoding is the known one, for good. */
+/** The results of one check on all nodes of the chain. */
+interface CheckRecord {
+  /** A node passed this check: forebay knows the chain's encoding. Never reset. */
   isVerified: boolean;
   isOff: boolean;
   readonly failedOn: Set<string>;
@@ -20,10 +21,11 @@ interface Record {
 
 export interface EvidenceOptions {
   readonly nodes: readonly string[];
-  /** The operator knows that these fail. */
+  /** The operator has switched these checks off. */
   readonly off: readonly Check[];
+  /** Called once if a check is switched off, because every node failed it. */
   onOff(check: Check): void;
-  /** Nodes that failed a check before another node passed it for the first time. */
+  /** Called for each node that failed a check before another node passed it for the first time. */
   onWrongAnswer(node: string, check: Check): void;
 }
 
@@ -32,7 +34,7 @@ export interface EvidenceOptions {
  * One node can therefore turn a check off only if it is the only node of the chain.
  */
 export class Evidence {
-  readonly #records = new Map<Check, Record>();
+  readonly #records = new Map<Check, CheckRecord>();
   readonly #options: EvidenceOptions;
 
   constructor(options: EvidenceOptions) {
@@ -46,53 +48,55 @@ export class Evidence {
     return this.#records.get(check)?.isOff ?? false;
   }
 
-  judge({ check, outcome }: Finding, node: string): Judgement {
+  evaluate({ check, outcome }: Finding, node: string): Verdict {
     if (!COMPUTED_CHECKS.has(check)) {
-      return outcome === "passed" ? "right" : "lie";
+      return outcome === "passed" ? "verified" : "wrong";
     }
     const record = this.#record(check);
     if (outcome === "passed") {
       if (!record.isVerified && !record.isOff) {
-        this.#prove(record, check);
+        this.#confirm(record, check);
       }
-      return "right";
+      return "verified";
     }
     if (record.isOff) {
       return "accepted";
     }
-    return outcome === "uncomputable" ? this.#judgeUncomputable(record, node) : this.#judgeFailed(record, check, node);
+    return outcome === "uncomputable"
+      ? this.#evaluateUncomputable(record, node)
+      : this.#evaluateFailed(record, check, node);
   }
 
-  #record(check: Check): Record {
+  #record(check: Check): CheckRecord {
     const record = this.#records.get(check);
     if (record !== undefined) {
       return record;
     }
-    const made = { isVerified: false, isOff: false, failedOn: new Set<string>(), uncomputableOn: new Set<string>() };
-    this.#records.set(check, made);
-    return made;
+    const created = { isVerified: false, isOff: false, failedOn: new Set<string>(), uncomputableOn: new Set<string>() };
+    this.#records.set(check, created);
+    return created;
   }
 
-  #prove(record: Record, check: Check): void {
+  #confirm(record: CheckRecord, check: Check): void {
     record.isVerified = true;
-    for (const liar of record.failedOn) {
-      this.#options.onWrongAnswer(liar, check);
+    for (const node of record.failedOn) {
+      this.#options.onWrongAnswer(node, check);
     }
     record.failedOn.clear();
   }
 
-  #judgeUncomputable({ uncomputableOn }: Record, node: string): Judgement {
+  #evaluateUncomputable({ uncomputableOn }: CheckRecord, node: string): Verdict {
     uncomputableOn.add(node);
-    return uncomputableOn.size >= this.#options.nodes.length ? "accepted" : "doubtful";
+    return uncomputableOn.size >= this.#options.nodes.length ? "accepted" : "unconfirmed";
   }
 
-  #judgeFailed(record: Record, check: Check, node: string): Judgement {
+  #evaluateFailed(record: CheckRecord, check: Check, node: string): Verdict {
     if (record.isVerified) {
-      return "lie";
+      return "wrong";
     }
     record.failedOn.add(node);
     if (record.failedOn.size < this.#options.nodes.length) {
-      return "doubtful";
+      return "unconfirmed";
     }
     record.isOff = true;
     this.#options.onOff(check);

@@ -1,6 +1,6 @@
 import type { Check } from "../core/node.ts";
 
-/** `uncomputable`: the answer has parts whose encoding is not known here. */
+/** The result of one check. `uncomputable`: forebay does not know the encoding of a part of the response. */
 export interface Finding {
   readonly check: Check;
   readonly outcome: "passed" | "failed" | "uncomputable";

@@ -1,17 +1,17 @@
 import { type Data, isData, isQuantity } from "../ethereum/hex.ts";
 
-/** A JSON object of a node's answer. */
+/** A JSON object in a node's response. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 export const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A field does not have the form that its encoding needs. */
+/** A field cannot be encoded, because it does not have the expected type or length. */
 export class MalformedField extends Error {
   override readonly name = "MalformedField";
 }
 
-/** Nodes write a field that an object does not have as null, or leave it out. */
+/** Whether a field is absent. Nodes omit such a field or set it to null. */
 export const isAbsent = (value: unknown): value is undefined | null => value === undefined || value === null;
 
 export const dataOf = (value: unknown): Data => {
@@ -29,7 +29,7 @@ export const bytesOf = (value: unknown, length: number): Data => {
   return data;
 };
 
-/** A hex quantity; some nodes write a number. */
+/** Parses a hex quantity. Some nodes return a JSON number instead. */
 export const numberOf = (value: unknown): bigint => {
   if (isQuantity(value)) {
     return BigInt(value);
@@ -54,7 +54,7 @@ export const fieldsOf = (value: unknown): Fields => {
   return value;
 };
 
-/** Whether two hex values are equal; nodes differ in letter case. */
+/** Whether two hex values are equal, in any letter case. */
 export const isSame = (value: unknown, expected: string): boolean =>
   typeof value === "string" && (value === expected || value.toLowerCase() === expected.toLowerCase());
 

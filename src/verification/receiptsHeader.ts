@@ -1,9 +1,9 @@
+import type { ReceiptsHeader } from "./checkReceipts.ts";
 import { bytesOf, isAbsent, isFields, MalformedField, numberOf } from "./jsonFields.ts";
-import type { ReceiptsHeader } from "./receipts.ts";
 
 const decoder = new TextDecoder();
 
-/** What a block object says of its block's receipts; undefined where it is no block. */
+/** Reads the header fields for the check of receipts from the JSON text of a block; undefined if it is no block. */
 export const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined => {
   const block: unknown = JSON.parse(decoder.decode(body));
   if (!isFields(block)) {
@@ -15,7 +15,7 @@ export const readReceiptsHeader = (body: Uint8Array): ReceiptsHeader | undefined
       number: numberOf(block.number),
       receiptsRoot: bytesOf(block.receiptsRoot, 32),
       logsBloom: bytesOf(block.logsBloom, 256),
-      countsGas: isAbsent(block.blockAccessListHash),
+      sumsGasUsed: isAbsent(block.blockAccessListHash),
     };
   } catch (error) {
     if (error instanceof MalformedField) {

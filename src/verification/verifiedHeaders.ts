@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { BlockId, Heads } from "../core/heads.ts";
 import { checkBody } from "./checkBody.ts";
+import type { ReceiptsHeader } from "./checkReceipts.ts";
 import type { Evidence } from "./evidence.ts";
-import type { ReceiptsHeader } from "./receipts.ts";
 import { readReceiptsHeader } from "./receiptsHeader.ts";
 
 const MAX_HEADERS = 1_024;
 
-/** Headers whose hash was computed, by that hash. */
+/** Caches headers by their hash. Each hash was computed from the header. */
 export class VerifiedHeaders {
   readonly #headers = new LRUCache<string, ReceiptsHeader>({ max: MAX_HEADERS });
   readonly #evidence: Evidence;
@@ -43,7 +43,7 @@ export class VerifiedHeaders {
     }
     const block = Buffer.from(JSON.stringify({ ...fields, hash }));
     // The hash of a header in the ring was not computed. If it is wrong, the header is read from a node.
-    const findings = checkBody(block, { kind: "block", place: { hash, number }, computes: true });
+    const findings = checkBody(block, { kind: "block", location: { hash, number }, checksHashes: true });
     const isVerified = findings.every(({ outcome }) => outcome === "passed");
     return isVerified || this.#evidence.isOff("header") ? this.add(block) : undefined;
   }

@@ -5,14 +5,14 @@ import type { RequestContext, RpcRequest } from "../core/rpcSource.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { type Call, createCall } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import { checkBody, isJson, type Place, type Task } from "./checkBody.ts";
+import { checkBody, type ExpectedLocation, isJson, type ResponseChecks } from "./checkBody.ts";
+import type { ReceiptsHeader } from "./checkReceipts.ts";
+import { checksOfCall } from "./checksOfCall.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Finding } from "./findings.ts";
-import type { Verified, VerifyPool } from "./pool.ts";
-import type { ReceiptsHeader } from "./receipts.ts";
 import { readResponseBlock } from "./responseBlock.ts";
-import { taskOf } from "./tasks.ts";
 import { VerifiedHeaders } from "./verifiedHeaders.ts";
+import type { VerifiedBody, VerifyPool } from "./verifyPool.ts";
 
 export type VerifyLevel = "off" | "cheap" | "full";
 
@@ -35,7 +35,7 @@ export interface VerifierOptions {
   readonly level: VerifyLevel;
   readonly evidence: Evidence;
   readonly pool: VerifyPool;
-  /** A response is served although this check could not be computed. */
+  /** Called if a response is served although this check could not be computed. */
   onUncomputable(check: Check): void;
 }
 
@@ -44,22 +44,22 @@ export interface Verifier {
   /** Returns the bloom in hex of the block whose header has that hash; undefined if the header is not known. */
   bloomOf(block: BlockId, heads: Heads): string | undefined;
   /** Whether the receipts root of block receipts that are served is verified. */
-  provesReceipts(): boolean;
+  verifiesReceipts(): boolean;
   /**
    * Returns the body, which may be in other memory; a plain value if the verification is fast.
    * Throws or rejects with UnverifiedError.
    */
   verify(call: VerifiedCall, body: Uint8Array): Uint8Array | Promise<Uint8Array>;
-  /** Does the same for a task of the caller. */
-  check(node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array>;
+  /** Verifies a body by the given checks. Returns and throws like `verify`. */
+  check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array>;
 }
 
 /** Parsing and hashing of larger responses takes more than about 1 ms, so a thread does it. */
 const MAX_PARSED_BYTES = 24 * 1024;
 /** The same limit for a scan alone. */
 const MAX_SCANNED_BYTES = 128 * 1024;
-/** The check that a response has not passed if the thread failed. */
-const CHECK_OF: Readonly<Record<Task["kind"], Check>> = {
+/** The check that the error names if the thread failed. */
+const CHECK_OF: Readonly<Record<ResponseChecks["kind"], Check>> = {
   json: "json",
   block: "block",
   transaction: "transaction",
@@ -91,7 +91,7 @@ class ResponseVerifier implements Verifier {
     return this.#headers.find(block, heads)?.logsBloom;
   }
 
-  provesReceipts(): boolean {
+  verifiesReceipts(): boolean {
     const needed: readonly Check[] = ["header", "receipts", "depositReceipts"];
     return this.level === "full" && !needed.some((check) => this.#evidence.isOff(check));
   }
@@ -108,64 +108,68 @@ class ResponseVerifier implements Verifier {
     if (level === "full" && call.method === "eth_getBlockReceipts") {
       return this.#verifyReceipts(verifiedCall, body);
     }
-    return this.check(node.name, body, taskOf(call, request, level === "full"));
+    return this.check(node.name, body, checksOfCall(call, request, level === "full"));
   }
 
-  check(node: string, body: Uint8Array, task: Task): Uint8Array | Promise<Uint8Array> {
-    const maxBytes = task.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
-    const bytes = body.byteLength + (task.kind === "logs" ? (task.receipts?.byteLength ?? 0) : 0);
+  check(node: string, body: Uint8Array, checks: ResponseChecks): Uint8Array | Promise<Uint8Array> {
+    const maxBytes = checks.kind === "json" ? MAX_SCANNED_BYTES : MAX_PARSED_BYTES;
+    const bytes = body.byteLength + (checks.kind === "logs" ? (checks.receipts?.byteLength ?? 0) : 0);
     if (bytes > maxBytes) {
-      return this.#checkInThread(node, body, task);
+      return this.#checkInThread(node, body, checks);
     }
-    if (task.kind === "json" && isJson(body)) {
+    if (checks.kind === "json" && isJson(body)) {
       return body;
     }
-    this.#judge(checkBody(body, task), node);
+    this.#requireVerified(checkBody(body, checks), node);
     return body;
   }
 
-  async #checkInThread(node: string, body: Uint8Array, task: Task): Promise<Uint8Array> {
-    let verified: Verified;
+  async #checkInThread(node: string, body: Uint8Array, checks: ResponseChecks): Promise<Uint8Array> {
+    let verified: VerifiedBody;
     try {
-      verified = await this.#pool.check(body, task);
+      verified = await this.#pool.check(body, checks);
     } catch (cause) {
-      throw new UnverifiedError(node, CHECK_OF[task.kind], false, { cause });
+      throw new UnverifiedError(node, CHECK_OF[checks.kind], false, { cause });
     }
-    this.#judge(verified.findings, node);
+    this.#requireVerified(verified.findings, node);
     return verified.body;
   }
 
-  #judge(findings: readonly Finding[], node: string): void {
+  #requireVerified(findings: readonly Finding[], node: string): void {
     for (const finding of findings) {
-      const judgement = this.#evidence.judge(finding, node);
-      if (judgement === "lie" || judgement === "doubtful") {
-        throw new UnverifiedError(node, finding.check, judgement === "lie");
+      const verdict = this.#evidence.evaluate(finding, node);
+      if (verdict === "wrong" || verdict === "unconfirmed") {
+        throw new UnverifiedError(node, finding.check, verdict === "wrong");
       }
-      if (judgement === "accepted") {
+      if (verdict === "accepted") {
         this.#onUncomputable(finding.check);
       }
     }
   }
 
   async #verifyReceipts({ node, call, request, context }: VerifiedCall, body: Uint8Array): Promise<Uint8Array> {
-    const task = taskOf(call, request, true);
-    if (task.kind !== "receipts" || isNull({ body })) {
-      return this.check(node.name, body, task);
+    const checks = checksOfCall(call, request, true);
+    if (checks.kind !== "receipts" || isNull({ body })) {
+      return this.check(node.name, body, checks);
     }
-    const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? task.place.hash;
-    const place = { ...task.place, ...(hash !== undefined && { hash }) };
-    const header = await this.#readHeader(node, place, context);
+    const hash = readResponseBlock(body, "firstBlockHash")?.hash ?? request.block?.hash ?? checks.location.hash;
+    const location = { ...checks.location, ...(hash !== undefined && { hash }) };
+    const header = await this.#readHeader(node, location, context);
     if (header === undefined) {
       const message = `header not found: ${node.name} has receipts alone`;
       throw new NodeError("missingData", node.name, message, { code: CODES.SERVER });
     }
-    return this.check(node.name, body, { ...task, header });
+    return this.check(node.name, body, { ...checks, header });
   }
 
   /** Returns the header that a block's receipts must match; undefined if it is not available. */
-  async #readHeader(node: VerifiedNode, place: Place, context: RequestContext): Promise<ReceiptsHeader | undefined> {
-    const { hash, number } = place;
-    const header = hash === undefined ? undefined : this.#headers.find({ ...place, hash }, context.view.heads);
+  async #readHeader(
+    node: VerifiedNode,
+    location: ExpectedLocation,
+    context: RequestContext,
+  ): Promise<ReceiptsHeader | undefined> {
+    const { hash, number } = location;
+    const header = hash === undefined ? undefined : this.#headers.find({ ...location, hash }, context.view.heads);
     if (header !== undefined) {
       return header;
     }
@@ -177,7 +181,7 @@ class ResponseVerifier implements Verifier {
         ? createCall("eth_getBlockByNumber", [formatQuantity(number ?? 0n), false])
         : createCall("eth_getBlockByHash", [hash, false]);
     const block = await node.send(call, context);
-    return this.#headers.add(await this.check(node.name, block, { kind: "block", place, computes: true }));
+    return this.#headers.add(await this.check(node.name, block, { kind: "block", location, checksHashes: true }));
   }
 }
 

@@ -1,13 +1,13 @@
-import type { Task } from "./checkBody.ts";
+import type { ResponseChecks } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
 
 export interface ToVerifier {
   readonly id: number;
   readonly body: Uint8Array<ArrayBuffer>;
-  readonly task: Task;
+  readonly checks: ResponseChecks;
 }
 
-/** The body comes back where it was moved. */
+/** A thread's result. `body` is the memory that was moved to the thread. */
 export type FromVerifier =
   | {
       readonly kind: "done";

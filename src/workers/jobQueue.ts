@@ -4,8 +4,8 @@ import { WorkerPoolError } from "./workerPoolError.ts";
 export interface PoolJob {
   /** Plain data for the thread. */
   readonly input: unknown;
-  /** An idle thread whose last job had the same affinity is preferred. */
-  readonly affinity: string;
+  /** An idle thread whose last job had the same affinity is preferred. `undefined`: the thread keeps its affinity. */
+  readonly affinity: string | undefined;
   /** Answers a request of the job. If it rejects, the job rejects with the same error. */
   readonly answer: (request: unknown) => Promise<unknown>;
   /** Limits the wait, and then the run. */

@@ -66,6 +66,21 @@ export class WorkerPool {
     return this.#slots.filter(({ isBusy }) => isBusy).length;
   }
 
+  /** Number of threads that would run a job at once. */
+  get idle(): number {
+    return this.#slots.filter(({ isIdle }) => isIdle).length;
+  }
+
+  /** Starts all threads that are missing. */
+  start(): void {
+    if (this.#isClosed) {
+      return;
+    }
+    for (const slot of this.#slots.filter(({ isEmpty }) => isEmpty)) {
+      slot.start();
+    }
+  }
+
   /** Number of jobs that wait for a thread. */
   get waiting(): number {
     return this.#queue.size;

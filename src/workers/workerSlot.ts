@@ -97,7 +97,7 @@ export class WorkerSlot {
       (reason) => this.#stop(reason),
     );
     this.#running = { id, job, endWatch };
-    this.#affinity = job.affinity;
+    this.#affinity = job.affinity ?? this.#affinity;
     this.#thread?.post({ kind: "run", id, input: job.input });
   }
 

@@ -1,54 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createUpstreams, type UpstreamsOptions } from "../../src/app/upstreams.ts";
 import { NodeError } from "../../src/core/node.ts";
-import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import { coalesced } from "../../src/nodes/requestCoalescer.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
-import { silent } from "../support/builders/silent.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
-import { createFakeNode, type FakeNode, type FakeNodeOptions } from "../support/fakes/fakeNode.ts";
-
-const text = ({ body }: RpcResponse): string => (body instanceof Uint8Array ? Buffer.from(body).toString() : "stream");
-
-const start = async (
-  t: { after(fn: () => Promise<void>): void },
-  fakes: readonly FakeNode[],
-  more: Partial<UpstreamsOptions> = {},
-) => {
-  const telemetry = silent();
-  const upstreams = createUpstreams({ chain: "test", nodes: fakes.map(({ url }) => ({ url })), ...more }, telemetry);
-  t.after(async () => {
-    await upstreams.close();
-    await Promise.all(fakes.map((fake) => fake.close()));
-  });
-  await upstreams.ready;
-  return { upstreams, telemetry };
-};
-
-const two = async (options: FakeNodeOptions = {}): Promise<[FakeNode, FakeNode]> => {
-  const chain = options.chain ?? createFakeChain();
-  return [await createFakeNode({ ...options, chain }), await createFakeNode({ ...options, chain })];
-};
-
-const balance = (block: string, more = {}) =>
-  createRequest({ method: "eth_getBalance", params: [`0x${"11".repeat(20)}`, block], ...more });
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { balanceRequest, bodyText, createTwoNodes, startUpstreams } from "./startUpstreams.ts";
 
 test("a call goes to the node with its own params text and comes back as bytes", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
-  const { upstreams } = await start(t, [fake]);
+  const { upstreams } = await startUpstreams(t, [fake]);
   const paramsText = Buffer.from('[ 1.0,  "\\u00e9" ]');
   const answer = await upstreams.request(createRequest({ method: "echo", paramsText }), createContext());
-  assert.equal(text(answer), '[1,"é"]');
+  assert.equal(bodyText(answer), '[1,"é"]');
   assert.equal(answer.node, "node1");
   assert.ok(fake.requests.at(-1)?.body.includes(paramsText.toString()));
 });
 
 test("a node's error keeps its code, message, data and text", async (t) => {
   const fake = await createFakeNode();
-  const { upstreams } = await start(t, [fake]);
+  const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.error = { code: 3, message: "execution reverted: no", data: "0x08c379a0" };
-  await assert.rejects(upstreams.request(balance("latest"), createContext()), (error) => {
+  await assert.rejects(upstreams.request(balanceRequest("latest"), createContext()), (error) => {
     assert.ok(error instanceof NodeError);
     assert.deepEqual(
       [error.kind, error.code, error.message, error.data],
@@ -62,18 +35,18 @@ test("a node's error keeps its code, message, data and text", async (t) => {
 
 test("a read that fails on one node is answered by another", async (t) => {
   for (const answer of ["reset", 503, 429] as const) {
-    const [first, second] = await two();
-    const { upstreams } = await start(t, [first, second]);
+    const [first, second] = await createTwoNodes();
+    const { upstreams } = await startUpstreams(t, [first, second]);
     first.faults.answer = answer;
     for (let read = 0; read < 10; read += 1) {
-      assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
+      assert.equal(bodyText(await upstreams.request(balanceRequest("0x5"), createContext())), '"0x5"');
     }
   }
 });
 
 test("a write is sent once, whatever happens", async (t) => {
-  const [first, second] = await two();
-  const { upstreams } = await start(t, [first, second]);
+  const [first, second] = await createTwoNodes();
+  const { upstreams } = await startUpstreams(t, [first, second]);
   first.faults.answer = 503;
   second.faults.answer = 503;
   const write = createRequest({ method: "eth_sendRawTransaction", params: ["0x01"], write: true, retention: "never" });
@@ -82,8 +55,8 @@ test("a write is sent once, whatever happens", async (t) => {
 });
 
 test("a deterministic error is not asked again", async (t) => {
-  const [first, second] = await two();
-  const { upstreams } = await start(t, [first, second]);
+  const [first, second] = await createTwoNodes();
+  const { upstreams } = await startUpstreams(t, [first, second]);
   first.faults.error = second.faults.error = { code: -32_602, message: "query exceeds max results 20000" };
   await assert.rejects(upstreams.request(createRequest({ method: "eth_getLogs", params: [{}] }), createContext()), {
     kind: "tooLarge",
@@ -92,17 +65,17 @@ test("a deterministic error is not asked again", async (t) => {
 });
 
 test("the breaker opens for a failing node and closes again by itself", async (t) => {
-  const [first, second] = await two();
-  const { upstreams, telemetry } = await start(t, [first, second], { breaker: { failures: 2, openMs: 50 } });
+  const [first, second] = await createTwoNodes();
+  const { upstreams, telemetry } = await startUpstreams(t, [first, second], { breaker: { failures: 2, openMs: 50 } });
   const [node1] = upstreams.nodes;
   first.faults.answer = "reset";
   while (node1?.available) {
-    assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
+    assert.equal(bodyText(await upstreams.request(balanceRequest("0x5"), createContext())), '"0x5"');
     await upstreams.heads.refresh();
   }
   assert.match(await telemetry.registry.metrics(), /forebay_upstream_breaker_open\{chain="test",node="node1"\} 1/);
   const asked = first.count("eth_getBalance");
-  await upstreams.request(balance("0x5"), createContext());
+  await upstreams.request(balanceRequest("0x5"), createContext());
   assert.equal(first.count("eth_getBalance"), asked);
   first.faults.answer = undefined;
   // The polls of its head are the probes.
@@ -116,12 +89,12 @@ test("the breaker opens for a failing node and closes again by itself", async (t
 });
 
 test("Retry-After of a 503 sends reads to another node until then", async (t) => {
-  const [first, second] = await two();
-  const { upstreams } = await start(t, [first, second]);
+  const [first, second] = await createTwoNodes();
+  const { upstreams } = await startUpstreams(t, [first, second]);
   first.faults.answer = second.faults.answer = 503;
   first.faults.retryAfter = 30;
   first.faults.methods = second.faults.methods = ["eth_getBalance"];
-  const read = () => upstreams.request(balance("0x5"), createContext());
+  const read = () => upstreams.request(balanceRequest("0x5"), createContext());
   await assert.rejects(read());
   second.faults.answer = undefined;
   assert.equal((await read()).node, "node2");
@@ -134,14 +107,14 @@ test("Retry-After of a 503 sends reads to another node until then", async (t) =>
 
 test("Retry-After of a 429 is honoured: the node is not asked until then", async (t) => {
   const fake = await createFakeNode();
-  const { upstreams } = await start(t, [fake]);
+  const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.answer = 429;
   fake.faults.retryAfter = 60;
   fake.faults.methods = ["eth_getBalance"];
-  await assert.rejects(upstreams.request(balance("0x5"), createContext()), { status: 429, kind: "rateLimited" });
+  await assert.rejects(upstreams.request(balanceRequest("0x5"), createContext()), { status: 429, kind: "rateLimited" });
   const asked = fake.count("eth_getBalance");
   await assert.rejects(
-    upstreams.request(balance("0x5"), createContext()),
+    upstreams.request(balanceRequest("0x5"), createContext()),
     (error) => error instanceof NodeError && error.status === 429 && (error.retryAfterSeconds ?? 0) > 55,
   );
   assert.equal(asked, 1);
@@ -150,33 +123,33 @@ test("Retry-After of a 429 is honoured: the node is not asked until then", async
 
 test("a caller that leaves, or a deadline, ends the request to the node", async (t) => {
   const fake = await createFakeNode();
-  const { upstreams } = await start(t, [fake]);
+  const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.answer = "hang";
   fake.faults.methods = ["eth_getBalance"];
   const clientId = new AbortController();
   const asked = fake.asked("eth_getBalance");
-  const answer = upstreams.request(balance("0x5"), createContext({ signal: clientId.signal }));
+  const answer = upstreams.request(balanceRequest("0x5"), createContext({ signal: clientId.signal }));
   await asked;
   clientId.abort();
   await assert.rejects(answer);
   const deadlineMs = performance.now() + 20;
-  await assert.rejects(upstreams.request(balance("0x5"), createContext({ deadlineMs })), {
+  await assert.rejects(upstreams.request(balanceRequest("0x5"), createContext({ deadlineMs })), {
     status: 504,
     kind: "timeout",
   });
 });
 
 test("an empty answer of a node that has not got the block is no answer", async (t) => {
-  const [first, second] = await two();
+  const [first, second] = await createTwoNodes();
   first.faults.lag = 5;
-  const { upstreams } = await start(t, [first, second]);
+  const { upstreams } = await startUpstreams(t, [first, second]);
   const question = createRequest({
     method: "eth_getBlockByNumber",
     params: ["0xa", false],
     block: { number: 10n },
     nullIsError: true,
   });
-  assert.notEqual(text(await upstreams.request(question, createContext())), "null");
+  assert.notEqual(bodyText(await upstreams.request(question, createContext())), "null");
   assert.equal((await upstreams.request(question, createContext())).node, "node2");
   const ahead = createRequest({
     method: "eth_getLogs",
@@ -184,7 +157,7 @@ test("an empty answer of a node that has not got the block is no answer", async 
     block: { number: 100n },
   });
   const answer = await upstreams.request(ahead, createContext());
-  assert.deepEqual([text(answer), answer.verified], ["[]", false]);
+  assert.deepEqual([bodyText(answer), answer.verified], ["[]", false]);
   assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 2);
 });
 
@@ -195,7 +168,7 @@ test("a block that is missing though it was announced is asked again on that nod
     chain,
     handlers: { eth_getBlockByHash: () => (missing-- > 0 ? null : chain.latest.json) },
   });
-  const { upstreams } = await start(t, [fake]);
+  const { upstreams } = await startUpstreams(t, [fake]);
   const { number, hash } = chain.latest;
   const question = createRequest({
     method: "eth_getBlockByNumber",
@@ -210,7 +183,7 @@ test("a block that is missing though it was announced is asked again on that nod
   assert.equal(fake.count("eth_getBlockByHash"), 3);
   missing = 100;
   const byNumber = await upstreams.request(question, createContext());
-  assert.ok(text(byNumber).includes(hash), "by its number at last");
+  assert.ok(bodyText(byNumber).includes(hash), "by its number at last");
   assert.equal(byNumber.verified, true, "it holds the hash that was asked for");
 });
 
@@ -218,7 +191,7 @@ test("state is asked by hash where the node can, which is tried once", async (t)
   for (const refusesBlockHash of [false, true]) {
     const fake = await createFakeNode();
     fake.faults.refusesBlockHash = refusesBlockHash;
-    const { upstreams } = await start(t, [fake]);
+    const { upstreams } = await startUpstreams(t, [fake]);
     const { hash, number } = fake.chain.latest;
     const address = `0x${"11".repeat(20)}`;
     const question = createRequest({
@@ -232,7 +205,7 @@ test("state is asked by hash where the node can, which is tried once", async (t)
     });
     for (let read = 0; read < 3; read += 1) {
       const answer = await upstreams.request(question, createContext());
-      assert.equal(text(answer), `"${hash}"`);
+      assert.equal(bodyText(answer), `"${hash}"`);
       assert.equal(answer.verified, refusesBlockHash ? undefined : true);
     }
     assert.equal(fake.count("eth_getBalance"), 1);
@@ -242,21 +215,21 @@ test("state is asked by hash where the node can, which is tried once", async (t)
 
 test("missing data are asked on another node, and remembered", async (t) => {
   const chain = createFakeChain({ height: 200 });
-  const [first, second] = await two({ chain });
-  const { upstreams } = await start(t, [first, second]);
+  const [first, second] = await createTwoNodes({ chain });
+  const { upstreams } = await startUpstreams(t, [first, second]);
   first.faults.error = { code: -32_000, message: "missing trie node 00ab (path ) state 0xcd is not available" };
   first.faults.methods = ["eth_getBalance"];
-  const question = balance("0x5", { block: { number: 5n } });
+  const question = balanceRequest("0x5", { block: { number: 5n } });
   for (let read = 0; read < 5; read += 1) {
-    assert.equal(text(await upstreams.request(question, createContext())), '"0x5"');
+    assert.equal(bodyText(await upstreams.request(question, createContext())), '"0x5"');
   }
   assert.ok(first.count("eth_getBalance") <= 1);
   assert.ok(upstreams.nodes[0]?.oldest === 0n || upstreams.nodes[0]?.oldest === 6n);
 });
 
 test("a filter's poll goes to the node that made it, and to no other", async (t) => {
-  const [first, second] = await two({ handlers: { eth_getFilterChanges: () => [] } });
-  const { upstreams } = await start(t, [first, second]);
+  const [first, second] = await createTwoNodes({ handlers: { eth_getFilterChanges: () => [] } });
+  const { upstreams } = await startUpstreams(t, [first, second]);
   const poll = (filterOwner: string) =>
     upstreams.request(
       createRequest({ method: "eth_getFilterChanges", params: ["0x1"], write: true, retention: "never", filterOwner }),
@@ -271,17 +244,17 @@ test("a filter's poll goes to the node that made it, and to no other", async (t)
 test("a batch is one request, in order, and falls back to single calls", async (t) => {
   for (const refusesBatches of [false, true]) {
     const fake = await createFakeNode();
-    const { upstreams } = await start(t, [fake]);
+    const { upstreams } = await startUpstreams(t, [fake]);
     fake.faults.refusesBatches = refusesBatches;
     const before = fake.requests.length;
     const outcomes = await upstreams.nodes[0]?.batch(
-      [balance("0x1"), createRequest({ method: "eth_nothing" }), balance("0x3")],
+      [balanceRequest("0x1"), createRequest({ method: "eth_nothing" }), balanceRequest("0x3")],
       createContext(),
     );
     const [one, error, three] = outcomes ?? [];
-    assert.ok(one && !(one instanceof NodeError) && text(one) === '"0x1"');
+    assert.ok(one && !(one instanceof NodeError) && bodyText(one) === '"0x1"');
     assert.ok(error instanceof NodeError && error.kind === "unsupportedMethod");
-    assert.ok(three && !(three instanceof NodeError) && text(three) === '"0x3"');
+    assert.ok(three && !(three instanceof NodeError) && bodyText(three) === '"0x3"');
     assert.equal(
       fake.requests.slice(before).filter(({ body }) => body.includes("eth_nothing") && body.startsWith("[")).length,
       1,
@@ -290,128 +263,45 @@ test("a batch is one request, in order, and falls back to single calls", async (
 });
 
 test("a slow node is hedged within the share", async (t) => {
-  const [first, second] = await two();
-  const { upstreams } = await start(t, [first, second], { hedge: { afterMs: 5, maxShare: 0.05 } });
+  const [first, second] = await createTwoNodes();
+  const { upstreams } = await startUpstreams(t, [first, second], { hedge: { afterMs: 5, maxShare: 0.05 } });
   first.faults.methods = second.faults.methods = ["eth_getBalance"];
   for (let read = 0; read < 20; read += 1) {
-    await upstreams.request(balance("0x1"), createContext());
+    await upstreams.request(balanceRequest("0x1"), createContext());
   }
   first.faults.answer = "hang";
   // Whichever node is asked first: the one that answers wins.
   assert.equal(
-    text(await upstreams.request(balance("0x2"), createContext({ deadlineMs: performance.now() + 5_000 }))),
+    bodyText(await upstreams.request(balanceRequest("0x2"), createContext({ deadlineMs: performance.now() + 5_000 }))),
     '"0x2"',
   );
   assert.ok(first.count("eth_getBalance") + second.count("eth_getBalance") <= 22);
 });
 
-test("a node of another chain is suspended at the start, with both ids named", async (t) => {
-  const chain = createFakeChain({ chainId: 1 });
-  const one = await createFakeNode({ chain });
-  const ten = await createFakeNode({ chain: createFakeChain({ chainId: 10 }) });
-  const wrong = Promise.withResolvers<Error>();
-  const { upstreams, telemetry } = await start(t, [one, ten], { chainId: 1, onWrongChain: wrong.resolve });
-  assert.match(
-    (await wrong.promise).message,
-    /"test": is configured with chain id 1, but node "node2" has chain id 10/,
-  );
-  const suspended = () => upstreams.nodes.map(({ identified }) => !identified);
-  assert.deepEqual(suspended(), [false, true]);
-  assert.match(await telemetry.registry.metrics(), /upstream_wrong_chain\{chain="test",node="node2"\} 1/);
-  for (let read = 0; read < 5; read += 1) {
-    assert.equal((await upstreams.request(balance("0x5"), createContext())).node, "node1");
-  }
-});
-
-test("the log names both chain ids, once", async (t) => {
-  const bad = await createFakeNode({ chain: createFakeChain({ chainId: 5 }) });
-  const lines: object[] = [];
-  const telemetry = silent();
-  telemetry.log.error = (line: object) => lines.push(line);
-  const upstreams = createUpstreams({ chain: "test", chainId: 31_337, nodes: [{ url: bad.url }] }, telemetry);
-  t.after(async () => {
-    await upstreams.close();
-    await bad.close();
-  });
-  // The second check is a second later.
-  while (bad.count("eth_chainId") < 2) {
-    await bad.asked("eth_chainId");
-  }
-  assert.equal(lines.length, 1);
-  assert.partialDeepStrictEqual(lines[0], { node: "node1", chainId: "5", expectedChainId: "31337" });
-});
-
-test("without a configured chain id the first answer decides", async (t) => {
-  const [slow, fast] = [await createFakeNode({ chain: createFakeChain({ chainId: 5 }) }), await createFakeNode()];
-  slow.faults.delayMs = 100;
-  const wrong = Promise.withResolvers<Error>();
-  const { upstreams } = await start(t, [slow, fast], { onWrongChain: wrong.resolve });
-  assert.match((await wrong.promise).message, /node "node2" has chain id 31337, but node "node1" has chain id 5/);
-  assert.equal(upstreams.genesis.chainId, 31_337n);
-});
-
-test("a node that is down at the start is used once it is up", async (t) => {
-  const [first, second] = await two();
-  first.faults.answer = 503;
-  const { upstreams } = await start(t, [first, second]);
-  assert.deepEqual(
-    upstreams.nodes.map(({ identified }) => identified),
-    [false, true],
-  );
-  first.faults.answer = undefined;
-  while (!upstreams.nodes[0]?.available) {
-    await first.asked("eth_getBlockByNumber");
-    await new Promise(setImmediate);
-  }
-});
-
-test("a node that dies under load costs no read", async (t) => {
-  const [first, second] = await two();
-  const { upstreams } = await start(t, [first, second]);
-  let reads = 0;
-  const client = async (): Promise<void> => {
-    while (reads < 400) {
-      reads += 1;
-      assert.equal(text(await upstreams.request(balance("0x5"), createContext())), '"0x5"');
-      if (reads === 100) {
-        await first.close();
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: 8 }, client));
-});
-
-test("a node that comes up late and is of another chain is suspended", async (t) => {
-  const [good, bad] = [await createFakeNode(), await createFakeNode({ chain: createFakeChain({ chainId: 5 }) })];
-  bad.faults.answer = 503;
-  const wrong = Promise.withResolvers<Error>();
-  const { upstreams } = await start(t, [good, bad], { onWrongChain: wrong.resolve });
-  bad.faults.answer = undefined;
-  assert.match((await wrong.promise).message, /chain id 31337, but node "node2" has chain id 5/);
-  assert.equal(upstreams.nodes[1]?.available, false);
-});
-
 test("a response over the limit is a clear error, and what is no JSON-RPC too", async (t) => {
   const fake = await createFakeNode({ handlers: { big: () => "x".repeat(20_000) } });
-  const { upstreams } = await start(t, [fake], { maxResponseBytes: 10_000 });
+  const { upstreams } = await startUpstreams(t, [fake], { maxResponseBytes: 10_000 });
   await assert.rejects(upstreams.request(createRequest({ method: "big" }), createContext()), {
     kind: "tooLarge",
     code: -32_003,
     message: "node1: response exceeds the limit of 10000 bytes",
   });
   fake.faults.answer = 200;
-  await assert.rejects(upstreams.request(balance("0x5"), createContext()), { kind: "invalidAnswer", status: 503 });
+  await assert.rejects(upstreams.request(balanceRequest("0x5"), createContext()), {
+    kind: "invalidAnswer",
+    status: 503,
+  });
 });
 
 test("the last asker of a shared read that leaves ends the request to the node", async (t) => {
   const fake = await createFakeNode();
-  const { upstreams } = await start(t, [fake]);
+  const { upstreams } = await startUpstreams(t, [fake]);
   const shared = coalesced(upstreams);
   fake.faults.answer = "hang";
   fake.faults.methods = ["eth_getBalance"];
   const callers = [new AbortController(), new AbortController()];
   const asked = fake.asked("eth_getBalance");
-  const answers = callers.map(({ signal }) => shared.request(balance("0x5"), createContext({ signal })));
+  const answers = callers.map(({ signal }) => shared.request(balanceRequest("0x5"), createContext({ signal })));
   await asked;
   const broken = fake.broken();
   for (const clientId of callers) {
@@ -427,7 +317,7 @@ test("the last asker of a shared read that leaves ends the request to the node",
 
 test("callers that leave while the node's budget makes them wait are no fault of ours", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
-  const { upstreams } = await start(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
+  const { upstreams } = await startUpstreams(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
   const clientId = new AbortController();
   const calls = Array.from({ length: 30 }, () =>
     upstreams.request(createRequest({ method: "echo" }), createContext({ signal: clientId.signal })),

@@ -11,7 +11,7 @@ const start = async (which: "ours" | "bare"): Promise<Server> => {
   return { port, path: "/", pids: [child.pid], end: child.end };
 };
 
-/** What our server costs above node:http itself. */
+/** CPU time of the server above that of node:http. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const ours = await start("ours");
   const bare = await start("bare");

@@ -72,7 +72,7 @@ const accounts = Array.from({ length: SENDERS }, (_, at) =>
   privateKeyToAccount(`0x${(at + 1).toString(16).padStart(64, "0")}`),
 );
 
-/** Both engines in the same state: the contract at one address, all senders rich in ether and tokens. */
+/** Creates the same state for both engines: the contract at one address, and senders with ether and tokens. */
 const TOKEN: Address = `0x${"70".repeat(20)}`;
 
 const freeMessage = (from: Address, to: Address | null, data: Hex): TransactionMessage => ({
@@ -94,7 +94,7 @@ const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
 
 const engine = (await createEngines())(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
 
-/** A state over nothing, which holds all there is. */
+/** Creates an overlay over an empty state. */
 const emptyState = () =>
   engine.createState({
     account: () => undefined,

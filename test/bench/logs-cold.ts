@@ -11,11 +11,11 @@ const MAX_BLOCKS = 2_000;
 const SPANS = 32;
 const SPAN_BLOCKS = 1_920;
 
-/** A cold query over 100,000 blocks against one span after another, and the same query again. */
+/** Compares a cold query over 100,000 blocks with ranges in sequence, and repeats the query. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const rounds = short ? 2 : 7;
   const head = BLOCKS * rounds;
-  // 1,000 logs in each answer.
+  // Each response has 1,000 logs.
   const nodeOptions: LogsNodeOptions = {
     head,
     every: 100,

@@ -10,7 +10,7 @@ const BODIES = {
   block: `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["${BLOCK}",true]}`,
   receipts: `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockReceipts","params":["${BLOCK}"]}`,
 };
-/** One at a time: equal reads that are under way would be shared. */
+/** One request at a time, because equal requests in flight would be coalesced. */
 const CONNECTIONS = 1;
 
 interface Started {
@@ -18,7 +18,7 @@ interface Started {
   readonly port: number;
 }
 
-/** Microseconds of the main thread's CPU time that one request costs. */
+/** CPU time of the main thread for one request, in microseconds. */
 const measure = async ({ child, port }: Started, body: string, times: { warmMs: number; measureMs: number }) => {
   const cpuSeconds = async (): Promise<number> => {
     child.send("cpu");
@@ -42,7 +42,7 @@ const start = async (nodeUrl: string, verify: VerifyServerOptions["verify"]): Pr
   return { child, port: (await child.message()) as number };
 };
 
-/** What full verification costs the main thread, beside `verify: off` in the same run. */
+/** Compares the main thread's CPU time with full verification and with `verify: off`, in the same run. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const node = startChild("verifiedNode.ts");
   const children = [node];

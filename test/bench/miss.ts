@@ -5,11 +5,11 @@ import { hasNginx, startNginx } from "./support/nginx.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, round } from "./support/result.ts";
 
 const CONNECTIONS = 64;
-/** Another address each time, at pending: nothing is cached, and no two requests are coalesced. */
+/** A different address in each request, at pending. No request is cached or coalesced. */
 const BODY =
   '{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x00000000000000000000000000000000{n}","pending"]}';
 
-/** Requests that are never cached, through forebay and through nginx, to a node that answers at once. */
+/** Sends requests that are never cached through forebay and through nginx to a node that answers at once. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   if (!hasNginx()) {
     throw new Error("this bench needs nginx: apt-get install nginx-light");

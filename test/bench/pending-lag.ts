@@ -41,7 +41,7 @@ interface Lags {
   readonly unseen: number;
 }
 
-/** Asks back to back, and notes how long after the bare client each message's hash is in an answer for the first time. */
+/** Sends requests in sequence. Measures when the hash of each message first appears, compared with a bare client. */
 const measure = async (port: number, feedUrl: string, durationMs: number): Promise<Lags> => {
   const parsedAtMs = new Map<string, number>();
   const answeredAtMs = new Map<string, number>();
@@ -89,7 +89,7 @@ const run = async (generation: MetadataGeneration, durationMs: number): Promise<
   }
 };
 
-/** How much later than a bare client of the feed a caller of forebay knows a message, executed. */
+/** Measures how much later than a bare client of the feed a client of forebay sees an executed message. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const durationMs = short ? 5_000 : 30_000;
   const told = await run("a", durationMs);

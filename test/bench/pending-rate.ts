@@ -56,7 +56,7 @@ const environmentOf = (number: number): PendingEnvironment => ({
   extraData: "0x",
 });
 
-/** Six of ten are token transfers, the others plain ones and storage writes; the first block begins with the token's creation. */
+/** Creates transactions: six of ten are token transfers, others transfer ether or write storage. The first creates the token. */
 const makeBlocks = async (count: number): Promise<Block[]> => {
   const [deployer] = accounts;
   if (!deployer) {
@@ -107,7 +107,7 @@ interface Timed {
   readonly gas: bigint;
 }
 
-/** The library's own way, and what each message must say of its block. */
+/** Executes with the library alone, and creates the fields of each message. */
 const runYardstick = async (blocks: readonly Block[], blockField: boolean): Promise<Timed> => {
   const common = new Common({ chain: { ...Mainnet, chainId: CHAIN_ID }, hardfork: Hardfork.Prague });
   const stateManager = new MerkleStateManager({ common, caches: new Caches() });
@@ -171,7 +171,7 @@ const genesis = (_: unknown, { accounts: asked, slots, blockHashes }: StateKeys)
     blockHashes: blockHashes.map((number) => [number, ZERO_HASH]),
   });
 
-/** The work of the executor's thread: from raw bytes to verified receipts and changes, block after block. */
+/** The work of the executor's thread: from raw bytes to verified receipts and changes, for all blocks in order. */
 const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
   const base = { number: 0n, hash: ZERO_HASH };
   const runner = createFlashblockExecutor(
@@ -208,7 +208,7 @@ const runOurs = async (blocks: readonly Block[]): Promise<Timed> => {
 const formatHash = (number: bigint): Hash => `0x${formatQuantity(number).slice(2).padStart(64, "0")}`;
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
-/** Pre-confirmed transactions executed a second, against the library's own way. */
+/** Measures executed transactions a second, compared with the library alone. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const blocks = await makeBlocks(short ? 3 : 10);
   const count = blocks.length * MESSAGES_A_BLOCK * TRANSACTIONS_A_MESSAGE;

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 
-/** `npm run bench -- <name> [--json] [--short]`: measures one claim; the last line printed is its result as JSON. */
+/** `npm run bench -- <name> [--json] [--short]` measures one claim. With `--json`, the last line is the result as JSON. */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { json: { type: "boolean", default: false }, short: { type: "boolean", default: false } },

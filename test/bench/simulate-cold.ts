@@ -11,7 +11,7 @@ const CLAIM = "A proxied token transfer on state that has to be fetched, 20 ms a
 const LATENCY_MS = 20;
 const WARM_UP = 5;
 
-/** Methods that a node may lack, by the name of the case. */
+/** Methods that a node may not support, by the name of the case. */
 const CASES = [
   ["prestateTracer", []],
   ["accessList", ["debug_traceCall"]],
@@ -37,7 +37,7 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
       const rig = createSimulationRig(block, counted.fetch);
       const times: number[] = [];
       for (let run = 0; run < runs + WARM_UP; run++) {
-        // Of a new block nothing is known; the threads are as warm as they are in use.
+        // No state of a new block is cached. The threads are warm, as in production.
         const bypassCache = await mineBlock(anvil);
         const before = counted.roundTrips;
         const start = performance.now();
@@ -64,7 +64,7 @@ const mineBlock = async (anvil: Anvil): Promise<ParentBlock> => {
 
 type Prestate = Readonly<Record<string, { readonly storage?: Readonly<Record<string, string>> }>>;
 
-/** What the transfer reads, as a client without batches fetches it. */
+/** Fetches the state that the transfer reads like a client without batches. */
 const fetchOneByOne = async (anvil: Anvil, block: BlockId, prestate: Prestate): Promise<number> => {
   const { fetch } = countedFetch(anvil, { latencyMs: LATENCY_MS });
   const start = performance.now();

@@ -42,7 +42,7 @@ const compare = async (logs: number, short: boolean) => {
   return { perCpuSecond, perSecond, ratio: median(perCpuSecond("ours")) / median(perCpuSecond("bare")) };
 };
 
-/** Notifications to many subscriptions against a bare broadcast of the same bytes. */
+/** Compares notifications to many subscriptions with a bare broadcast of the same bytes. */
 export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const { perCpuSecond, perSecond, ratio } = await compare(LOGS_A_FLASHBLOCK, short);
   const single = await compare(1, short);
@@ -55,7 +55,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     unreadable: spread(perCpuSecond("bare")) > MAX_SPREAD,
     oursPerSecond: round(perSecond("ours"), 0),
     yardstickPerSecond: round(perSecond("bare"), 0),
-    // One message a connection at a time: nothing that could leave in one system call.
+    // One message at a time on each connection, so that messages do not share a system call.
     ratioOfSingles: round(single.ratio),
   };
 };

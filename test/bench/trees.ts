@@ -26,7 +26,7 @@ const compare = async (trees: readonly Server[], path: Path, { short }: BenchOpt
     throw new Error("two trees are compared");
   }
   const times = { ...path, warmMs: short ? 300 : 500, measureMs: short ? 1_000 : 2_000 };
-  // Not counted: the first seconds are the compiler's.
+  // The first seconds are not counted, because code is being compiled.
   await alternate(ours, theirs, { ...times, measureMs: COMPILE_MS }, 1);
   const results = await alternate(ours, theirs, times, short ? 3 : 9);
   const mine = medianOf(results.ours, "cpuMicroseconds");
@@ -34,7 +34,7 @@ const compare = async (trees: readonly Server[], path: Path, { short }: BenchOpt
   return { mine, other, spread: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) };
 };
 
-/** CPU per request of this checkout and of the one in AGAINST (default: this one, which shows the spread of a tree against itself). */
+/** Compares the CPU per request of this checkout and of the one in AGAINST. The default, this checkout, shows the spread. */
 export const bench = async (options: BenchOptions): Promise<BenchResult> => {
   const against = process.env.AGAINST === undefined ? THIS_TREE : pathToFileURL(`${resolve(process.env.AGAINST)}/`);
   const chain = createFakeChain({ height: HEIGHT, startSeconds: Math.floor(Date.now() / 1_000) - 2 * HEIGHT });

@@ -14,20 +14,20 @@ const HEADS = createHeads({ latest: 1_000_000, finalized: 1_000_000 });
 test("a key begins with format version, chain id and the first 8 bytes of the genesis hash", () => {
   const prefix = createKeyPrefix(8453n, `0xF712aa9241cc2436${"0".repeat(48)}`);
   assert.equal(prefix, "forebay1:8453:f712aa9241cc2436:");
-  const question = createRequest({
+  const request = createRequest({
     retention: "final",
     block: { number: 16n },
     canonicalParams: '["eth_getBlockReceipts"]',
   });
-  assert.equal(requestKey(prefix, question, HEADS), `${prefix}final:16:["eth_getBlockReceipts"]`);
+  assert.equal(requestKey(prefix, request, HEADS), `${prefix}final:16:["eth_getBlockReceipts"]`);
 });
 
-test("a long subject is replaced by its SHA-256", () => {
+test("long canonical params are replaced by their SHA-256", () => {
   const key = requestKey(PREFIX, createRequest({ retention: "byHash", canonicalParams: "x".repeat(1_000) }), HEADS);
   assert.match(key ?? "", /:byHash#[0-9a-f]{64}$/);
 });
 
-/** JSON values with few distinct leaves and names that try to look like structure, so that near misses are common. */
+/** JSON values with few leaves, and with names that contain JSON syntax, so that similar values are common. */
 const name = fc.constantFrom("a", "b", ":", '"', "#", "__proto__", "é", "\ud800", "0");
 const { value: json } = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
@@ -66,7 +66,7 @@ const reversed = (value: unknown): unknown => {
   return copy;
 };
 
-test("canonical texts are equal exactly where the values are", () => {
+test("canonical texts are equal if and only if the values are", () => {
   fc.assert(
     fc.property(json, json, (one, other) => {
       assert.equal(formatCanonical(one) === formatCanonical(other), isSame(one, other));
@@ -75,12 +75,12 @@ test("canonical texts are equal exactly where the values are", () => {
   );
 });
 
-test("the order of object keys does not matter", () => {
+test("canonical texts do not depend on the order of keys", () => {
   fc.assert(fc.property(json, (value) => assert.equal(formatCanonical(reversed(value)), formatCanonical(value))));
   assert.equal(formatCanonical({ b: 1, a: undefined }), '{"b":1}');
 });
 
-test("lists that are sets meet in any order and letter case", () => {
+test("sets in any order and letter case are equal", () => {
   const address = fc.stringMatching(/^0x[0-9a-f]{40}$/);
   fc.assert(
     fc.property(fc.array(address), (list) => {
@@ -90,14 +90,14 @@ test("lists that are sets meet in any order and letter case", () => {
   );
 });
 
-interface Asked {
+interface KeyInput {
   readonly retention: RetentionClass;
   readonly number: bigint;
   readonly fork: number;
   readonly canonicalParams: unknown;
 }
 
-const asked: fc.Arbitrary<Asked> = fc.record({
+const keyInput: fc.Arbitrary<KeyInput> = fc.record({
   retention: fc.constantFrom<RetentionClass>(
     "constant",
     "byHash",
@@ -116,7 +116,7 @@ const asked: fc.Arbitrary<Asked> = fc.record({
   ),
 });
 
-const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRequest =>
+const requestFor = ({ retention, number, fork, canonicalParams }: KeyInput): RpcRequest =>
   createRequest({
     retention,
     block: { number, hash: hashOf(number, fork) },
@@ -124,7 +124,7 @@ const questionFor = ({ retention, number, fork, canonicalParams }: Asked): RpcRe
   });
 
 /** The parts of a request that its key must distinguish: retention class, block and canonical parameters. */
-const identity = ({ retention, number, fork, canonicalParams }: Asked): unknown => {
+const identity = ({ retention, number, fork, canonicalParams }: KeyInput): unknown => {
   if (retention === "final") {
     return [retention, canonicalParams, number];
   }
@@ -133,25 +133,25 @@ const identity = ({ retention, number, fork, canonicalParams }: Asked): unknown 
     : [retention, canonicalParams];
 };
 
-test("equal questions meet and different ones never", () => {
+test("equal requests share a key, and different requests never do", () => {
   fc.assert(
-    fc.property(asked, asked, (one, other) => {
-      const keys = [one, other].map((each) => requestKey(PREFIX, questionFor(each), HEADS));
+    fc.property(keyInput, keyInput, (one, other) => {
+      const keys = [one, other].map((each) => requestKey(PREFIX, requestFor(each), HEADS));
       assert.equal(keys[0] === keys[1], isSame(identity(one), identity(other)));
     }),
     { numRuns: 5_000 },
   );
 });
 
-test("questions that differ in one part never meet", () => {
+test("requests that differ in one part never share a key", () => {
   fc.assert(
     fc.property(
-      asked,
-      asked,
-      fc.constantFrom<keyof Asked>("retention", "number", "fork", "canonicalParams"),
+      keyInput,
+      keyInput,
+      fc.constantFrom<keyof KeyInput>("retention", "number", "fork", "canonicalParams"),
       (one, other, part) => {
         const changed = { ...one, [part]: other[part] };
-        const keys = [one, changed].map((each) => requestKey(PREFIX, questionFor(each), HEADS));
+        const keys = [one, changed].map((each) => requestKey(PREFIX, requestFor(each), HEADS));
         assert.equal(keys[0] === keys[1], isSame(identity(one), identity(changed)));
       },
     ),
@@ -159,7 +159,7 @@ test("questions that differ in one part never meet", () => {
   );
 });
 
-test("chains, and a chain begun anew, never meet", () => {
+test("different chains, and a restarted chain, never share a key", () => {
   const prefixes = [
     createKeyPrefix(1, hashOf(1)),
     createKeyPrefix(11, hashOf(1)),

@@ -30,7 +30,7 @@ const byTransaction = (method = "eth_getTransactionReceipt"): RpcRequest =>
 const textOf = ({ body }: RpcResponse): string =>
   body instanceof Uint8Array ? new TextDecoder().decode(body) : "stream";
 
-for (const [retention, question] of [
+for (const [retention, request] of [
   ["constant", createRequest({ retention: "constant" })],
   ["byHash", createRequest({ retention: "byHash" })],
   ["final", atBlock("final", 50)],
@@ -38,11 +38,11 @@ for (const [retention, question] of [
   ["recentState", atBlock("recentState", 100)],
   ["head", createRequest({ retention: "head" })],
 ] as const) {
-  test(`${retention}: the second question is answered from memory`, async () => {
+  test(`${retention}: the second response is from memory`, async () => {
     const node = countingSource(() => createResponse('"0x1"', { verified: true }));
     const { source } = wrap(node);
-    const first = await source.request(question, createContext({ heads: HEADS }));
-    const second = await source.request(question, createContext({ heads: HEADS }));
+    const first = await source.request(request, createContext({ heads: HEADS }));
+    const second = await source.request(request, createContext({ heads: HEADS }));
     assert.deepEqual(first.status, { fwd: "miss", stored: true });
     assert.deepEqual(second.status, { hit: "memory" });
     assert.equal(textOf(second), '"0x1"');
@@ -50,66 +50,66 @@ for (const [retention, question] of [
   });
 }
 
-const notKept = async (question: RpcRequest, answer: RpcResponse, heads = HEADS): Promise<RpcResponse> => {
-  const node = countingSource(() => answer);
+const assertNotCached = async (request: RpcRequest, response: RpcResponse, heads = HEADS): Promise<RpcResponse> => {
+  const node = countingSource(() => response);
   const { source } = wrap(node);
-  await source.request(question, createContext({ heads }));
-  const second = await source.request(question, createContext({ heads }));
+  await source.request(request, createContext({ heads }));
+  const second = await source.request(request, createContext({ heads }));
   assert.equal(node.requests, 2);
   return second;
 };
 
-test("an unverified answer is not kept as recent", async () => {
-  await notKept(atBlock("recent", 51), createResponse("{}"));
-  await notKept(atBlock("recentState", 51), createResponse("{}", { verified: false }));
+test("an unverified response is not cached as recent", async () => {
+  await assertNotCached(atBlock("recent", 51), createResponse("{}"));
+  await assertNotCached(atBlock("recentState", 51), createResponse("{}", { verified: false }));
 });
 
-test("an answer of a node that did not have the block is not kept, whatever its class", async () => {
-  await notKept(atBlock("final", 1), createResponse('"0x"', { verified: false }));
-  await notKept(createRequest({ retention: "byHash" }), createResponse("[]", { verified: false }));
-  await notKept(byTransaction(), createResponse("null", { verified: false }));
+test("a response of a node without the block is not cached in any class", async () => {
+  await assertNotCached(atBlock("final", 1), createResponse('"0x"', { verified: false }));
+  await assertNotCached(createRequest({ retention: "byHash" }), createResponse("[]", { verified: false }));
+  await assertNotCached(byTransaction(), createResponse("null", { verified: false }));
 });
 
-test("what the ring does not know is not kept as recent", async () => {
-  const question = createRequest({ retention: "recent", block: { number: 51n } });
-  const { status } = await notKept(question, createResponse("{}", { verified: true }));
+test("a block outside the ring is not cached as recent", async () => {
+  const request = createRequest({ retention: "recent", block: { number: 51n } });
+  const { status } = await assertNotCached(request, createResponse("{}", { verified: true }));
   assert.deepEqual(status, { fwd: "bypass" });
 });
 
-test("nothing is final above the finalized head, or where nobody says one", async () => {
-  await notKept(atBlock("final", 51), createResponse("{}", { verified: true }));
-  await notKept(atBlock("final", 1), createResponse("{}", { verified: true }), createHeads({ latest: 100 }));
+test("no response above the finalized head, or without one, is cached as final", async () => {
+  await assertNotCached(atBlock("final", 51), createResponse("{}", { verified: true }));
+  await assertNotCached(atBlock("final", 1), createResponse("{}", { verified: true }), createHeads({ latest: 100 }));
 });
 
-test("a null is not kept, whatever its class", async () => {
-  await notKept(createRequest({ retention: "byHash" }), createResponse("null"));
-  await notKept(atBlock("final", 1), createResponse("null"));
-  await notKept(atBlock("recent", 51), createResponse("null", { verified: true }));
-  await notKept(createRequest({ retention: "head" }), createResponse("null"));
+test("a null is not cached in any class", async () => {
+  await assertNotCached(createRequest({ retention: "byHash" }), createResponse("null"));
+  await assertNotCached(atBlock("final", 1), createResponse("null"));
+  await assertNotCached(atBlock("recent", 51), createResponse("null", { verified: true }));
+  await assertNotCached(createRequest({ retention: "head" }), createResponse("null"));
 });
 
-test("a write is neither kept nor called a miss", async () => {
-  const { status } = await notKept(createRequest({ retention: "never", write: true }), createResponse('"0x1"'));
+test("a write is neither cached nor counted as a miss", async () => {
+  const { status } = await assertNotCached(createRequest({ retention: "never", write: true }), createResponse('"0x1"'));
   assert.deepEqual(status, { fwd: "method" });
 });
 
-test("a stream is passed through", async () => {
+test("a streamed response is returned unchanged", async () => {
   const body = (async function* () {})();
-  const second = await notKept(createRequest({ retention: "byHash" }), { body, status: {} });
+  const second = await assertNotCached(createRequest({ retention: "byHash" }), { body, status: {} });
   assert.equal(second.body, body);
 });
 
-test("an error is passed on and not kept", async () => {
+test("an error is thrown and not cached", async () => {
   const node = countingSource(() => Promise.reject(new Error("no")));
   const { source } = wrap(node);
-  await assert.rejects(source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
-  await assert.rejects(source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
+  await assert.rejects(async () => source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
+  await assert.rejects(async () => source.request(atBlock("final", 1), createContext({ heads: HEADS })), /no/);
   assert.equal(node.requests, 2);
 });
 
-test("fresh reads past the cache, and what it reads is kept", async () => {
-  let answers = 0;
-  const node = countingSource(() => createResponse(String(++answers)));
+test("a read that bypasses the cache stores its response", async () => {
+  let responses = 0;
+  const node = countingSource(() => createResponse(String(++responses)));
   const { source } = wrap(node);
   await source.request(atBlock("final", 1), createContext({ heads: HEADS }));
   const bypassCache = await source.request(atBlock("final", 1), createContext({ heads: HEADS, bypassCache: true }));
@@ -117,7 +117,7 @@ test("fresh reads past the cache, and what it reads is kept", async () => {
   assert.equal(textOf(await source.request(atBlock("final", 1), createContext({ heads: HEADS }))), "2");
 });
 
-test("head: the next head asks again", async () => {
+test("a response of class head is requested again at the next head", async () => {
   const node = countingSource(() => createResponse('"0x1"'));
   const { source } = wrap(node);
   await source.request(createRequest({ retention: "head" }), createContext({ heads: HEADS }));
@@ -125,7 +125,7 @@ test("head: the next head asks again", async () => {
   assert.equal(node.requests, 2);
 });
 
-test("a reorganisation makes a recent answer unreachable, and its return reachable again", async () => {
+test("a reorganisation makes a recent response a miss, and the return of its branch a hit", async () => {
   const node = countingSource(({ block }) => createResponse(JSON.stringify(block?.hash), { verified: true }));
   const { source } = wrap(node);
   for (const fork of [0, 1, 0, 1]) {
@@ -135,29 +135,29 @@ test("a reorganisation makes a recent answer unreachable, and its return reachab
   assert.equal(node.requests, 2);
 });
 
-test("a transaction is kept with its block and hit while that block is canonical", async () => {
+test("a transaction is cached with its block, and is a hit while that block is canonical", async () => {
   const node = countingSource(() => createResponse("{}", { block: blockOf(60) }));
   const { source } = wrap(node);
-  const ask = (heads = HEADS) => source.request(byTransaction(), createContext({ heads }));
-  await ask();
-  const second = await ask();
+  const request = (heads = HEADS) => source.request(byTransaction(), createContext({ heads }));
+  await request();
+  const second = await request();
   assert.deepEqual([second.status.hit, second.block?.number], ["memory", 60n]);
-  const reorganised = await ask(createHeads({ latest: 100, fork: 1, forkedAt: 60 }));
+  const reorganised = await request(createHeads({ latest: 100, fork: 1, forkedAt: 60 }));
   assert.deepEqual(reorganised.status, { fwd: "miss", stored: false });
-  assert.equal((await ask()).status.hit, "memory");
+  assert.equal((await request()).status.hit, "memory");
 });
 
-test("a transaction of a block that is out of the ring's reach is hit only where it was kept as final", async () => {
+test("a transaction of a block outside the ring is a hit only if it was cached as final", async () => {
   const shortRing = createHeads({ latest: 100, finalized: 50, oldest: 90 });
-  const kept = async (number: number) => {
+  const hitOf = async (number: number) => {
     const node = countingSource(() => createResponse("{}", { block: blockOf(number) }));
     const { source } = wrap(node);
     await source.request(byTransaction(), createContext({ heads: shortRing }));
     return (await source.request(byTransaction(), createContext({ heads: shortRing }))).status.hit;
   };
-  assert.equal(await kept(50), "memory");
-  assert.equal(await kept(51), undefined);
-  assert.equal(await kept(101), undefined);
+  assert.equal(await hitOf(50), "memory");
+  assert.equal(await hitOf(51), undefined);
+  assert.equal(await hitOf(101), undefined);
 
   const node = countingSource(() => createResponse("{}", { block: blockOf(60) }));
   const { source } = wrap(node);
@@ -166,35 +166,35 @@ test("a transaction of a block that is out of the ring's reach is hit only where
   assert.equal((await source.request(byTransaction(), later)).status.fwd, "miss");
 });
 
-test("an absent transaction: answered for the same view, at most a second, and not after it was sent", async (t) => {
+test("the null of a transaction is cached for one view, up to a second, until the transaction is submitted", async (t) => {
   let now = 1;
   t.mock.method(performance, "now", () => now);
   const node = countingSource(() => createResponse("null"));
   const { source, absent } = wrap(node);
-  const ask = (heads = HEADS, method?: string) => source.request(byTransaction(method), createContext({ heads }));
-  const asked = async (expected: number) => assert.equal(node.requests, expected);
+  const request = (heads = HEADS, method?: string) => source.request(byTransaction(method), createContext({ heads }));
+  const assertRequests = async (expected: number) => assert.equal(node.requests, expected);
 
-  await ask();
-  assert.deepEqual((await ask()).status, { hit: "memory" });
-  await asked(1);
-  await ask(HEADS, "eth_getTransactionByHash");
-  await asked(2);
+  await request();
+  assert.deepEqual((await request()).status, { hit: "memory" });
+  await assertRequests(1);
+  await request(HEADS, "eth_getTransactionByHash");
+  await assertRequests(2);
   now += 1_001;
-  await ask();
-  await asked(3);
-  await ask(createHeads({ latest: 101 }));
-  await asked(4);
+  await request();
+  await assertRequests(3);
+  await request(createHeads({ latest: 101 }));
+  await assertRequests(4);
 
   absent.expectTransactions([TRANSACTION.toUpperCase().replace("0X", "0x")]);
   assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
-  assert.deepEqual((await ask()).status, { fwd: "miss", stored: false });
-  await ask();
-  await asked(6);
+  assert.deepEqual((await request()).status, { fwd: "miss", stored: false });
+  await request();
+  await assertRequests(6);
   now += 59_000;
   assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
   now += 120_000;
   assert.equal(absent.isExpected(TRANSACTION, HEADS), false);
-  await ask();
-  await ask();
-  await asked(7);
+  await request();
+  await request();
+  await assertRequests(7);
 });

@@ -23,7 +23,7 @@ interface ReplicaOptions {
   readonly genesis?: Hash;
 }
 
-/** One replica: its own memory, the shared Redis. */
+/** Starts one replica, with its own memory and the shared Redis. */
 const startReplica = async (t: TestContext, server: RedisServer, options: ReplicaOptions) => {
   const telemetry = createTelemetry({ level: "silent" });
   const redis = createRedisStore({ url: server.url, timeoutMs: 50, telemetry });
@@ -58,34 +58,34 @@ const numbered = () =>
 const stored = (server: RedisServer, keys: number): Promise<void> =>
   until(async () => (await server.admin.dbsize()) >= keys + 1, `${keys} keys are in Redis`);
 
-test("a new replica with empty memory answers from Redis, then from memory", async (t) => {
+test("a new replica reads from Redis, then from memory", async (t) => {
   const server = await startRedis(t);
   const first = await startReplica(t, server, { source: numbered() });
-  const questions = [
+  const requests = [
     createRequest({ retention: "byHash" }),
     createRequest({ retention: "byTransaction", params: [hashOf(7)] }),
     atFinal(800),
     recent(950),
   ];
-  for (const question of questions) {
-    await first.source.request(question, createContext({ heads: HEADS }));
+  for (const request of requests) {
+    await first.source.request(request, createContext({ heads: HEADS }));
   }
-  await stored(server, questions.length);
+  await stored(server, requests.length);
 
   const node = numbered();
   const second = await startReplica(t, server, { source: node });
   for (const hit of ["redis", "memory"]) {
-    for (const question of questions) {
-      assert.deepEqual((await second.source.request(question, createContext({ heads: HEADS }))).status, { hit });
+    for (const request of requests) {
+      assert.deepEqual((await second.source.request(request, createContext({ heads: HEADS }))).status, { hit });
     }
   }
   assert.equal(node.requests, 0);
 });
 
-test("lifetimes in Redis: seven days for what is final or by hash, an hour for the rest; state stays in memory", async (t) => {
+test("Redis stores final and byHash responses for seven days, others for an hour, and no state", async (t) => {
   const server = await startRedis(t);
   const { source } = await startReplica(t, server, { source: numbered() });
-  const ask = (question: RpcRequest) => source.request(question, createContext({ heads: HEADS }));
+  const ask = (request: RpcRequest) => source.request(request, createContext({ heads: HEADS }));
   await ask(createRequest({ retention: "constant" }));
   await ask(createRequest({ retention: "head" }));
   await ask({ ...recent(950), retention: "recentState" });
@@ -104,7 +104,7 @@ test("lifetimes in Redis: seven days for what is final or by hash, an hour for t
   );
 });
 
-test("replicas on different forks share one Redis and are never told the other's answer", async (t) => {
+test("replicas on different forks share one Redis, and never read a response of the other fork", async (t) => {
   const server = await startRedis(t);
   const forked = createHeads({ latest: 1_000, finalized: 900, fork: 1, forkedAt: 940 });
   const nodeOf = (fork: number) =>
@@ -117,15 +117,15 @@ test("replicas on different forks share one Redis and are never told the other's
   const transaction = createRequest({ retention: "byTransaction", params: [hashOf(7)] });
   for (let round = 0; round < 20; round++) {
     for (const [fork, heads] of [HEADS, forked].entries()) {
-      for (const question of [recent(950, fork), transaction]) {
-        const answer = await replicas[fork]?.source.request(question, createContext({ heads }));
+      for (const request of [recent(950, fork), transaction]) {
+        const answer = await replicas[fork]?.source.request(request, createContext({ heads }));
         assert.equal(answer && textOf(answer), String(fork));
       }
     }
   }
 });
 
-test("a chain begun anew on the same Redis is never served the old one", async (t) => {
+test("a restarted chain never reads the old chain's responses from Redis", async (t) => {
   const server = await startRedis(t);
   const first = await startReplica(t, server, { source: numbered() });
   await first.source.request(atFinal(1), createContext({ heads: HEADS }));
@@ -136,7 +136,7 @@ test("a chain begun anew on the same Redis is never served the old one", async (
   assert.equal(node.requests, 1);
 });
 
-test("concurrent misses of one key look into Redis once", async (t) => {
+test("concurrent misses of one key read Redis once", async (t) => {
   const server = await startRedis(t);
   const { source } = await startReplica(t, server, { source: numbered(), memoryBytes: 0 });
   await server.admin.config("RESETSTAT");
@@ -146,7 +146,7 @@ test("concurrent misses of one key look into Redis once", async (t) => {
   assert.equal(lookUps, "1");
 });
 
-test("the store of segments: memory, Redis, or nothing, in the order of the keys", async (t) => {
+test("the segment store reads memory, then Redis, in the order of the keys", async (t) => {
   const server = await startRedis(t);
   const first = await startReplica(t, server, { source: numbered() });
   first.store.set("logs:a", Buffer.from("[1]"), "final", undefined);
@@ -181,7 +181,7 @@ const FAULTS: Readonly<
 };
 
 for (const [name, fault] of Object.entries(FAULTS)) {
-  test(`under load, Redis ${name}: every answer is right, and hits come back`, async (t) => {
+  test(`under load, Redis ${name}: every response is correct, and hits return`, async (t) => {
     const server = await startRedis(t);
     const { source } = await startReplica(t, server, { source: numbered(), memoryBytes: 0 });
     const round = async (): Promise<number> => {

@@ -16,7 +16,7 @@ const telemetry = createTelemetry({ level: "silent" });
 const FINALIZED = 4;
 const LATEST = 12;
 
-/** Block `number` of a chain that leaves the first one at `since`. */
+/** Returns block `number` of a chain that forks from the first one at `since`. */
 interface Fork {
   readonly fork: number;
   readonly forkedAt: number;
@@ -32,7 +32,7 @@ const forkOf = (at: Fork, number: number): number => (number >= at.forkedAt ? at
 
 interface Step {
   readonly replica: number;
-  /** What the replica's view says, and what the node that is asked says at the same time. */
+  /** The chain of the replica's view, and the chain of the node at the same time. */
   readonly view: Fork;
   readonly node: Fork;
   readonly number: number;
@@ -47,7 +47,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.constantFrom("recent", "recentState", "final", "byTransaction", "head"),
 });
 
-const questionFor = ({ view, number, kind }: Step): RpcRequest => {
+const requestFor = ({ view, number, kind }: Step): RpcRequest => {
   const block = { number: BigInt(number), hash: hashOf(number, forkOf(view, number)) };
   if (kind === "byTransaction") {
     return createRequest({ retention: kind, params: [hashOf(number, 99)] });
@@ -58,14 +58,14 @@ const questionFor = ({ view, number, kind }: Step): RpcRequest => {
   return createRequest({ retention: number <= FINALIZED ? "final" : kind === "final" ? "recent" : kind, block });
 };
 
-/** The block that a node answers a request by number from: its own, whatever the view is. Verified as in `nodes/`. */
-const answerFrom = ({ node, number, kind }: Step, question: RpcRequest): RpcResponse => {
-  const told = blockOf(kind === "head" ? LATEST : number, forkOf(node, kind === "head" ? LATEST : number));
-  const verified = told.hash === question.block?.hash;
-  return createResponse(JSON.stringify(told.hash), { block: told, ...(verified && { verified }) });
+/** Returns the node's own block for a request by number, for any view. Verified as in `nodes/`. */
+const responseFrom = ({ node, number, kind }: Step, request: RpcRequest): RpcResponse => {
+  const nodeBlock = blockOf(kind === "head" ? LATEST : number, forkOf(node, kind === "head" ? LATEST : number));
+  const verified = nodeBlock.hash === request.block?.hash;
+  return createResponse(JSON.stringify(nodeBlock.hash), { block: nodeBlock, ...(verified && { verified }) });
 };
 
-/** Shared by both replicas, and never failing: what it holds may come from either. */
+/** A store that both replicas share, and that never fails. */
 const createSharedMap = (): RedisStore => {
   const entries = new Map<string, CacheEntry>();
   return {
@@ -78,14 +78,14 @@ const createSharedMap = (): RedisStore => {
   };
 };
 
-test("two replicas, nodes on other forks, one Redis: every hit is true of the view of its request", async () => {
+test("with two replicas, nodes on other forks and one Redis, every hit belongs to the view of its request", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
       const redis = createSharedMap();
       let current: Step | undefined;
-      const node = countingSource((question) => {
+      const node = countingSource((request) => {
         assert.ok(current);
-        return answerFrom(current, question);
+        return responseFrom(current, request);
       });
       const replicas = [0, 1].map(() =>
         cached(node, {
@@ -93,14 +93,14 @@ test("two replicas, nodes on other forks, one Redis: every hit is true of the vi
           memory: createMemoryStore({ maxBytes: 64 * 1024, telemetry }),
         }),
       );
-      for (const asked of steps) {
-        current = asked;
-        const question = questionFor(asked);
-        const answer = await replicas[asked.replica]?.request(question, createContext({ heads: headsAt(asked.view) }));
-        if (answer?.status.hit === undefined || asked.kind === "head") {
+      for (const step of steps) {
+        current = step;
+        const request = requestFor(step);
+        const answer = await replicas[step.replica]?.request(request, createContext({ heads: headsAt(step.view) }));
+        if (answer?.status.hit === undefined || step.kind === "head") {
           continue;
         }
-        const expected = hashOf(asked.number, forkOf(asked.view, asked.number));
+        const expected = hashOf(step.number, forkOf(step.view, step.number));
         assert.equal(Buffer.from(answer.body as Uint8Array).toString(), JSON.stringify(expected));
       }
     }),

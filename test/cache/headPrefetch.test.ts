@@ -17,10 +17,10 @@ const requestsOf = ({ latest }: Heads) => {
 
 const changeTo = (latest: number): HeadChange => ({ heads: createHeads({ latest }), from: [], to: [blockOf(latest)] });
 
-/** The parts of block 11 that are prefetched if `asked` was requested at block 10, `agoMs` before. */
+/** Returns the parts of block 11 that are prefetched after requests at block 10, `agoMs` before. */
 const fetchedAfter = (
   t: TestContext,
-  asked: readonly ("receipts" | "block" | "fullBlock")[],
+  requested: readonly ("receipts" | "block" | "fullBlock")[],
   agoMs: number,
 ): string[] => {
   let nowMs = 1_000_000;
@@ -35,8 +35,8 @@ const fetchedAfter = (
   });
   const heads = createHeads({ latest: 10 });
   const warm = prefetched(source, { requestsOf, contextOf: (head) => createContext({ heads: head }), log });
-  for (const name of asked) {
-    warm.request(requestsOf(heads)[name], createContext({ heads })).catch(() => {});
+  for (const name of requested) {
+    Promise.try(() => warm.request(requestsOf(heads)[name], createContext({ heads }))).catch(() => {});
   }
   fetched.length = 0;
   nowMs += agoMs;
@@ -46,13 +46,13 @@ const fetchedAfter = (
   return fetched;
 };
 
-test("a new head's receipts and block are fetched where the newest block was asked in the last 30 s", (t) => {
+test("receipts and block of a new head are prefetched if clients read the newest block in the last 30 s", (t) => {
   assert.deepEqual(fetchedAfter(t, ["receipts"], 29_000), ["receipts", "block"]);
   assert.deepEqual(fetchedAfter(t, ["receipts"], 31_000), []);
   assert.deepEqual(fetchedAfter(t, [], 0), []);
 });
 
-test("the block is fetched in the forms that were asked for", (t) => {
+test("the block is prefetched in the requested forms", (t) => {
   assert.deepEqual(fetchedAfter(t, ["fullBlock"], 0), ["receipts", "full"]);
   assert.deepEqual(fetchedAfter(t, ["block", "fullBlock"], 0), ["receipts", "block", "full"]);
 });

@@ -10,7 +10,7 @@ const createTested = (maxBytes: number) => {
   return { telemetry, memory: createMemoryStore({ maxBytes, telemetry }) };
 };
 
-test("what was used longest ago goes first, and is counted", async () => {
+test("the least recently used entry is evicted first, and counted", async () => {
   const { memory, telemetry } = createTested(20_480);
   const body = new Uint8Array(1_500);
   for (let key = 0; key < 8; key++) {
@@ -26,45 +26,45 @@ test("what was used longest ago goes first, and is counted", async () => {
   assert.equal((await telemetry.metrics.cacheEntries.get()).values[0]?.value, 8);
 });
 
-test("an entry costs its key, its body and what holds them", () => {
+test("the size of an entry includes its key, its body and the overhead", () => {
   const { memory } = createTested(1 << 20);
   memory.set("k".repeat(100), entryOf(new Uint8Array(2_000)));
   assert.equal(memory.bytes, 100 + 2_000 + 1_024);
 });
 
-test("a small part of a large buffer does not keep the buffer", () => {
+test("a small part of a large buffer is copied", () => {
   const { memory } = createTested(1 << 20);
   const slab = new Uint8Array(100_000).fill(7);
   memory.set("small", entryOf(slab.subarray(10, 20)));
-  const kept = memory.get("small");
-  assert.equal(kept?.body.buffer.byteLength, 10);
-  assert.deepEqual(kept.body, new Uint8Array(10).fill(7));
+  const entry = memory.get("small");
+  assert.equal(entry?.body.buffer.byteLength, 10);
+  assert.deepEqual(entry.body, new Uint8Array(10).fill(7));
   const pooled = Buffer.from("pooled");
   memory.set("pooled", entryOf(pooled));
   assert.equal(memory.get("pooled")?.body.buffer.byteLength, 6);
 });
 
-test("a body in an envelope of little more than its size is kept where it is", () => {
+test("a body in a slightly larger envelope is not copied", () => {
   const { memory } = createTested(1 << 20);
   const envelope = new Uint8Array(2_040);
   memory.set("large", entryOf(envelope.subarray(39, 2_039)));
   assert.equal(memory.get("large")?.body.buffer, envelope.buffer);
 });
 
-test("an entry of more than an eighth of the cache is not kept", () => {
+test("an entry above an eighth of the cache is not stored", () => {
   const { memory } = createTested(80_000);
   assert.equal(memory.set("large", entryOf(new Uint8Array(10_000))), false);
   assert.equal(memory.get("large"), undefined);
   assert.equal(memory.set("small", entryOf(new Uint8Array(8_000))), true);
 });
 
-test("a cache of no bytes keeps nothing", () => {
+test("a cache of zero bytes stores no entry", () => {
   const { memory } = createTested(0);
   assert.equal(memory.set("key", entryOf(new Uint8Array(1))), false);
   assert.equal(memory.get("key"), undefined);
 });
 
-test("a newer value replaces the older one", () => {
+test("a new value replaces the old one", () => {
   const { memory } = createTested(1 << 20);
   memory.set("key", entryOf(Uint8Array.of(1)));
   memory.set("key", entryOf(Uint8Array.of(2)));
@@ -72,12 +72,12 @@ test("a newer value replaces the older one", () => {
   assert.equal(memory.entries, 1);
 });
 
-test("the compressed form is made once, and counted", async () => {
+test("the compressed form is created once, and counted", async () => {
   const { memory } = createTested(1 << 20);
   memory.set("key", entryOf(new Uint8Array(2_000)));
   const before = memory.bytes;
-  const kept = memory.get("key");
-  const form = await kept?.deflated?.();
-  assert.equal(await kept?.deflated?.(), form);
+  const entry = memory.get("key");
+  const form = await entry?.deflated?.();
+  assert.equal(await entry?.deflated?.(), form);
   assert.equal(memory.bytes, before + (form?.bytes.byteLength ?? 0));
 });

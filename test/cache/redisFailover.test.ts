@@ -6,10 +6,10 @@ import { until } from "../support/clients/until.ts";
 import { startCluster, startSentinels } from "../support/servers/redis.ts";
 
 const TIMEOUT_MS = 50;
-/** What a loaded machine may add to a timer. */
+/** The possible delay of a timer on a loaded machine. */
 const SLACK_MS = 250;
 const BODY = new TextEncoder().encode('"0x1"');
-/** Of many slots. */
+/** Keys of many slots. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `forebay1:1:00:byHash:{"key":${index}}`);
 
 const open = (t: TestContext, url: string): RedisStore => {
@@ -18,7 +18,7 @@ const open = (t: TestContext, url: string): RedisStore => {
   return redis;
 };
 
-/** Asks for every key, writes what is missing, and says how many were there. No look-up may fail or take long. */
+/** Reads every key, writes missing values, and returns the number of hits. No read may fail or take long. */
 const round = async (redis: RedisStore): Promise<number> => {
   const startMs = performance.now();
   const found = await Promise.all(KEYS.map((key) => redis.get(key)));
@@ -35,7 +35,7 @@ const round = async (redis: RedisStore): Promise<number> => {
 const allHit = (redis: RedisStore, what: string): Promise<void> =>
   until(async () => (await round(redis)) === KEYS.length, what);
 
-test("sentinel: the master is killed under load, and hits come back from the new one", async (t) => {
+test("with Sentinel, hits return from the new master after the old one is killed under load", async (t) => {
   const { url, master, replica } = await startSentinels(t);
   const redis = open(t, url);
   await allHit(redis, "the first master answers");
@@ -47,7 +47,7 @@ test("sentinel: the master is killed under load, and hits come back from the new
   await allHit(redis, "the new master answers");
 });
 
-test("cluster: no command over several slots, a master is killed under load, and hits come back", async (t) => {
+test("with Cluster, no command spans slots, and hits return after a master is killed under load", async (t) => {
   const { url, masters, replica } = await startCluster(t);
   const redis = open(t, url);
   await allHit(redis, "the cluster answers");

@@ -9,7 +9,7 @@ import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
 
 const TIMEOUT_MS = 50;
-/** What a loaded machine may add to a timer. */
+/** The possible delay of a timer on a loaded machine. */
 const SLACK_MS = 200;
 
 const entryOf = (text: string): CacheEntry => ({
@@ -32,21 +32,21 @@ const open = (t: TestContext, url: string, tls?: RedisTls) => {
 
 const textOf = (entry: CacheEntry | undefined): string | undefined => entry && Buffer.from(entry.body).toString();
 
-/** Writes until the value can be read. */
-const works = (redis: ReturnType<typeof open>["redis"], key: string, text = "1"): Promise<void> =>
+/** Writes a value until it can be read. */
+const writeUntilRead = (redis: ReturnType<typeof open>["redis"], key: string, text = "1"): Promise<void> =>
   until(async () => {
     if (textOf(await redis.get(key)) === text) {
       return true;
     }
     redis.set(key, entryOf(text), 60);
     return false;
-  }, `${key} is kept`);
+  }, `${key} is stored`);
 
-test("what is set is got: body, block, finality and time, small and large", async (t) => {
+test("a stored entry is read with body, block, finality and time, small or large", async (t) => {
   const server = await startRedis(t);
   const { redis } = open(t, server.url);
   for (const text of ["{}", `"${"ab".repeat(50_000)}"`]) {
-    await works(redis, "key", text);
+    await writeUntilRead(redis, "key", text);
     const entry = await redis.get("key");
     assert.deepEqual({ ...entry, body: textOf(entry) }, { ...entryOf(text), body: text });
   }
@@ -55,19 +55,19 @@ test("what is set is got: body, block, finality and time, small and large", asyn
   assert.ok((await server.admin.ttl("key")) > 50);
 });
 
-test("over TLS with a password", async (t) => {
+test("a store connects over TLS with a password", async (t) => {
   const server = await startRedis(t, { password: "p@ss:/word", tls: true });
   const { redis, errors } = open(t, server.url, { ca: server.ca ?? "" });
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
   const stranger = open(t, server.url.replace(/:[^:@]+@/, ":wrong@"), { ca: server.ca ?? "" });
   assert.equal(await stranger.redis.get("key"), undefined);
   assert.equal((await errors()).corrupt, undefined);
 });
 
-test("many keys in one turn are one command, and equal ones are asked once", async (t) => {
+test("many keys of one tick are one command, without duplicates", async (t) => {
   const server = await startRedis(t);
   const { redis } = open(t, server.url);
-  await works(redis, "key5");
+  await writeUntilRead(redis, "key5");
   await server.admin.config("RESETSTAT");
   const keys = Array.from({ length: 100 }, (_, index) => `key${index % 50}`);
   const found = await Promise.all(keys.map((key) => redis.get(key)));
@@ -80,10 +80,10 @@ test("many keys in one turn are one command, and equal ones are asked once", asy
   assert.doesNotMatch(stats, /cmdstat_get:/);
 });
 
-test("noise, another type and another key's value under our key are misses", async (t) => {
+test("an invalid value, another type, and another key's value are misses", async (t) => {
   const server = await startRedis(t);
   const { redis, errors } = open(t, server.url);
-  await works(redis, "key", `"${"ab".repeat(5_000)}"`);
+  await writeUntilRead(redis, "key", `"${"ab".repeat(5_000)}"`);
   const value = (await server.admin.getBuffer("key")) ?? Buffer.alloc(0);
 
   const foreign = [Buffer.from("noise"), Buffer.alloc(0), value.subarray(0, -1), Buffer.alloc(100, 1)];
@@ -103,15 +103,15 @@ test("noise, another type and another key's value under our key are misses", asy
   await server.admin.del("key");
   await server.admin.lpush("key", "foreign");
   assert.equal(await redis.get("key"), undefined);
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
 });
 
-test("killed: misses at once, and used again when it is back", async (t) => {
+test("a killed Redis causes misses at once, and is used again after its restart", async (t) => {
   const server = await startRedis(t);
   const { redis, errors, telemetry } = open(t, server.url);
   const warnings = t.mock.method(telemetry.log, "warn");
-  const news = t.mock.method(telemetry.log, "info");
-  await works(redis, "key");
+  const infos = t.mock.method(telemetry.log, "info");
+  await writeUntilRead(redis, "key");
   await server.kill();
   await until(async () => {
     await redis.get("key");
@@ -119,16 +119,16 @@ test("killed: misses at once, and used again when it is back", async (t) => {
   }, "misses are counted");
   assert.equal((await telemetry.metrics.redisUp.get()).values[0]?.value, 0);
   await server.start();
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
   assert.equal((await telemetry.metrics.redisUp.get()).values[0]?.value, 1);
-  assert.equal(warnings.mock.callCount() <= 2, true, "once for get, once for set");
-  assert.equal(news.mock.callCount(), warnings.mock.callCount());
+  assert.equal(warnings.mock.callCount() <= 2, true, "one for get, one for set");
+  assert.equal(infos.mock.callCount(), warnings.mock.callCount());
 });
 
-test("paused: no look-up takes longer than the deadline, and few take so long", async (t) => {
+test("no read of a paused Redis takes longer than the deadline, and few reads wait for it", async (t) => {
   const server = await startRedis(t);
   const { redis, errors } = open(t, server.url);
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
   server.signal("SIGSTOP");
   t.after(() => server.signal("SIGCONT"));
   let slow = 0;
@@ -142,16 +142,16 @@ test("paused: no look-up takes longer than the deadline, and few take so long", 
       slow += 1;
     }
   }
-  assert.ok(slow < 30, `${slow} look-ups waited for the deadline`);
+  assert.ok(slow < 30, `${slow} reads waited for the deadline`);
   assert.ok(((await errors()).timeout ?? 0) > 0);
   server.signal("SIGCONT");
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
 });
 
-test("paused: what waits is bounded", async (t) => {
+test("the number of reads that wait for a paused Redis is limited", async (t) => {
   const server = await startRedis(t);
   const { redis, errors } = open(t, server.url);
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
   server.signal("SIGSTOP");
   t.after(() => server.signal("SIGCONT"));
   const found = await Promise.all(Array.from({ length: 10_000 }, (_, index) => redis.get(`key${index}`)));
@@ -163,10 +163,10 @@ test("paused: what waits is bounded", async (t) => {
   assert.deepEqual([(overloaded ?? 0) >= 10_000 - 4_096, timeout], [true, 4_096]);
 });
 
-test("full: writes fail and are counted, reads go on, and writes come back", async (t) => {
+test("a full Redis rejects writes, which are counted, answers reads, and accepts writes later", async (t) => {
   const server = await startRedis(t, { args: ["--maxmemory-policy", "noeviction"] });
   const { redis, errors } = open(t, server.url);
-  await works(redis, "key");
+  await writeUntilRead(redis, "key");
   // An empty server may be below the limit.
   await server.admin.set("other", Buffer.alloc(2_000_000));
   await server.admin.config("SET", "maxmemory", "1mb");
@@ -176,22 +176,22 @@ test("full: writes fail and are counted, reads go on, and writes come back", asy
   }, "writes are refused");
   assert.equal(textOf(await redis.get("key")), "1");
   await server.admin.config("SET", "maxmemory", "0");
-  await works(redis, "more", "2");
+  await writeUntilRead(redis, "more", "2");
 });
 
-test("a read-only replica answers reads; its refusals are counted", async (t) => {
+test("a read-only replica answers reads, and its rejected writes are counted", async (t) => {
   const master = await startRedis(t, { args: ["--repl-diskless-sync-delay", "0"] });
   const replica = await startRedis(t, { args: ["--replicaof", "127.0.0.1", `${master.port}`] });
   const writer = open(t, master.url);
   const reader = open(t, replica.url);
-  await works(writer.redis, "key");
-  await until(async () => textOf(await reader.redis.get("key")) === "1", "the replica has it");
+  await writeUntilRead(writer.redis, "key");
+  await until(async () => textOf(await reader.redis.get("key")) === "1", "the replica has the value");
   reader.redis.set("key", entryOf("2"), 60);
   await until(async () => (await reader.errors()).readonly === 1, "READONLY is counted");
   assert.equal(textOf(await reader.redis.get("key")), "1");
 });
 
-test("a URL that cannot be right is refused without showing its password", () => {
+test("the error of an invalid URL does not contain its password", () => {
   const telemetry = createTelemetry({ level: "silent" });
   assert.throws(
     () => createRedisStore({ url: "redis://:secret@h1,h2", timeoutMs: TIMEOUT_MS, telemetry }),

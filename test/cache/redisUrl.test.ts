@@ -4,7 +4,7 @@ import { parseRedisUrl } from "../../src/cache/redisUrl.ts";
 
 const single = { kind: "single", hosts: [{ host: "h", port: 6379 }], db: 0, tls: false };
 
-for (const [url, place] of [
+for (const [url, location] of [
   ["redis://h", single],
   ["redis://h:7000/3", { ...single, hosts: [{ host: "h", port: 7000 }], db: 3 }],
   ["rediss://user:p%40ss@h/", { ...single, tls: true, username: "user", password: "p@ss" }],
@@ -37,7 +37,7 @@ for (const [url, place] of [
     },
   ],
 ] as const) {
-  test(url, () => assert.deepEqual(parseRedisUrl(url), place));
+  test(`${url} is accepted`, () => assert.deepEqual(parseRedisUrl(url), location));
 }
 
 for (const url of [
@@ -51,7 +51,7 @@ for (const url of [
   "redis+cluster://h1,h2/1",
   "redis://%zz:secret@h",
 ]) {
-  test(`refused: ${url}`, () => {
+  test(`${url} is rejected`, () => {
     assert.throws(
       () => parseRedisUrl(url),
       (err: Error) => /^Redis URL: /.test(err.message) && !err.message.includes("secret"),

@@ -11,14 +11,14 @@ import { countingSource, createContext, createRequest, createResponse } from "..
 const HASHES = [hashOf(1, 1), hashOf(2, 2), hashOf(3, 3)];
 const find = (value: unknown): Set<string> => scanTransactionHashes(Buffer.from(JSON.stringify(value)));
 
-test("the transactions of a block with hashes, of one with whole transactions, and of receipts", () => {
+test("transaction hashes are read from a block with hashes, with full transactions, and from receipts", () => {
   assert.deepEqual(find({ number: "0x1", transactions: HASHES, uncles: [hashOf(9)] }), new Set(HASHES));
   assert.deepEqual(find({ transactions: HASHES.map((hash) => ({ type: "0x2", hash })) }), new Set(HASHES));
   assert.deepEqual(find(HASHES.map((transactionHash) => ({ transactionHash, logs: [] }))), new Set(HASHES));
   assert.deepEqual(find({ transactions: [] }), new Set());
 });
 
-test("a null is not kept for a transaction that a block held here lists", async () => {
+test("a null is not cached for a transaction that a cached block lists", async () => {
   const telemetry = createTelemetry({ level: "silent" });
   const heads = createHeads({ latest: 10 });
   const absent = createNegativeCache();

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { Agent, request } from "undici";
 import { endWithProcess } from "./endWithProcess.ts";
 
-/** An error that the node answered with. */
+/** An error that the node returned. */
 export class AnvilError extends Error {
   override readonly name = "AnvilError";
   readonly code: number;
@@ -22,10 +22,10 @@ export interface Anvil {
   readonly url: string;
   readonly port: number;
   readonly pid: number | undefined;
-  /** The body of a JSON-RPC request, sent and answered as it is. */
+  /** Sends the body of a JSON-RPC request unchanged, and returns the response unchanged. */
   post(body: string): Promise<string>;
   call(method: string, ...params: readonly unknown[]): Promise<unknown>;
-  /** Calls of one method, side by side; answers in their order. */
+  /** Sends calls of one method in parallel. Returns the results in order. */
   callAll(method: string, params: readonly (readonly unknown[])[]): Promise<unknown[]>;
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ const START_TIMEOUT_MS = 20_000;
 const ANSWER_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 3_000;
 
-/** The platform's own binary: npm's wrapper would be one more process to end. */
+/** The binary of the platform. The wrapper of npm would be one more process to end. */
 const findBinary = (): string => {
   const wrapper = createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json");
   const platform = `${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
@@ -59,7 +59,7 @@ const awaitPort = (child: ChildProcess): Promise<number> =>
         return;
       }
       clearTimeout(timer);
-      // It goes on writing a line a call: read, or it would block.
+      // anvil writes a line for each call. Read them, or it would block.
       child.stdout?.off("data", read).resume();
       child.stderr?.off("data", read).resume();
       resolve(Number(port));
@@ -84,7 +84,7 @@ const stop = async (child: ChildProcess): Promise<void> => {
   clearTimeout(timer);
 };
 
-/** A real node on a free port (or the given one), ended by its pid. */
+/** Starts a real node on `port`, or on a free one. It is ended by its process id. */
 export const startAnvil = async (args: readonly string[], port = 0): Promise<Anvil> => {
   const child = spawn(findBinary(), ["--port", String(port), "--no-request-size-limit", ...args], {
     stdio: ["ignore", "pipe", "pipe"],

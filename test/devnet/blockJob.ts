@@ -26,26 +26,26 @@ export interface JobOptions {
   readonly generation: MetadataGeneration;
 }
 
-/** One block being built: what was handed to the node, and what the feed says of it. */
+/** A block under construction: its transactions on the node, and its messages in the feed. */
 export interface BlockJob {
   readonly number: bigint;
   readonly timestamp: bigint;
-  /** How many messages were built. */
+  /** Number of messages. */
   readonly length: number;
   readonly included: readonly Transaction[];
-  /** Those of them that clients sent. */
+  /** The transactions that clients sent. */
   readonly handed: readonly HeldTransaction[];
   readonly gasLeft: bigint;
-  /** Hands these over, in this order and while there is time, and builds the next message. */
+  /** Sends these transactions to the node in order, within `budgetMs`, and builds the next message. */
   next(held: readonly HeldTransaction[], previous: string, budgetMs: number): Promise<Step>;
-  /** The next message's index is left out; nothing is lost by it. */
+  /** Skips one index. No transaction is lost. */
   skipIndex(): void;
 }
 
 export interface Step {
   readonly message: Flashblock;
   readonly refused: readonly { readonly held: HeldTransaction; readonly reason: string }[];
-  /** There was no time for these. */
+  /** The transactions for which there was no time. */
   readonly left: readonly HeldTransaction[];
 }
 
@@ -54,7 +54,7 @@ const DEPOSIT_RECEIPT_VERSION = 1n;
 const pendingBlock = async (anvil: Anvil): Promise<NodeBlock> =>
   (await anvil.call("eth_getBlockByNumber", "pending", false)) as NodeBlock;
 
-/** Starts the block after the node's newest. */
+/** Starts the next block after the node's newest one. */
 export const startJob = async (anvil: Anvil, options: JobOptions): Promise<BlockJob> => {
   await anvil.call("evm_setNextBlockTimestamp", Number(options.timestamp));
   const first = await pendingBlock(anvil);
@@ -73,10 +73,10 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
   const included: Transaction[] = [];
   const handed: HeldTransaction[] = [];
   const encoded: Uint8Array[] = [];
-  /** The same receipts with the node's own depositNonce, to check them against its receiptsRoot. */
+  /** The receipts with the node's depositNonce, for the comparison with its receiptsRoot. */
   const encodedAsNode: Uint8Array[] = [];
   const balances = new Map<Hex, bigint>();
-  /** Since the last message. Fees go to the miner. */
+  /** Accounts that changed since the last message. The miner gets the fees. */
   let touched = new Set<Address>([first.miner]);
   let length = 0;
   let gasUsed = 0n;
@@ -84,7 +84,7 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
 
   const handOver = (transaction: Transaction) => anvil.call("eth_sendRawTransaction", formatData(transaction.raw));
 
-  /** The first in its block, and to a contract that does nothing: the block's gas is its own. */
+  /** Sends the first transaction of a block, to a contract that does nothing, so that its gas is the gas of the block. */
   const handOverDeposit = async (deposit: Transaction): Promise<Receipt> => {
     const depositNonce = BigInt(String(await anvil.call("eth_getTransactionCount", L1_ATTRIBUTES_SENDER, "pending")));
     await handOver(deposit);
@@ -100,7 +100,7 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
     };
   };
 
-  /** Traces it on top of what the node has, hands it over, and gives the receipt to be. */
+  /** Traces a transaction after those that the node has, sends it to the node, and returns its expected receipt. */
   const handOverSigned = async ({ transaction, sender }: HeldTransaction): Promise<Receipt> => {
     const tracer = { tracer: "callTracer", tracerConfig: { withLog: true } };
     const frame = (await anvil.call(
@@ -132,13 +132,13 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
   const keep = (transaction: Transaction, receipt: Receipt) => {
     included.push(transaction);
     encoded.push(encodeReceipt(receipt));
-    // anvil reads the nonce after the deposit, the specification wants the one before.
+    // anvil returns the nonce after the deposit. The specification requires the nonce before it.
     const asNode =
       receipt.depositNonce === undefined ? receipt : { ...receipt, depositNonce: receipt.depositNonce + 1n };
     encodedAsNode.push(encodeReceipt(asNode));
   };
 
-  /** Only what was touched since the last message is asked for: the node executes the whole block for each balance. */
+  /** Reads the balances that changed since the last message. Others are not read: the node executes the whole block for each one. */
   const updateBalances = async (): Promise<void> => {
     const accounts = [...touched];
     const params = accounts.map((each) => [each, "pending"]);
@@ -187,7 +187,7 @@ export const startJob = async (anvil: Anvil, options: JobOptions): Promise<Block
         receipts.set(deposit.hash, receipt);
       }
       const left = [...held];
-      // The node executes the whole block for each trace: a long block takes fewer a message.
+      // The node executes the whole block for each trace, so that messages of a long block have fewer transactions.
       while (left.length > 0 && performance.now() < endMs) {
         const [each] = left.splice(0, 1);
         if (each === undefined) {

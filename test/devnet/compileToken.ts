@@ -4,7 +4,7 @@ import solc from "solc";
 
 const FILE = "Token.sol";
 
-/** The creation code of Token.sol; Token.ts holds what this gives, since the compiler takes seconds to load. */
+/** Compiles Token.sol. token.ts contains the result, because the compiler takes seconds to load. */
 export const compileToken = (): string => {
   const input = {
     language: "Solidity",

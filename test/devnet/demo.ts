@@ -42,7 +42,7 @@ const ask = async (method: string, params: readonly unknown[]): Promise<unknown>
   return result;
 };
 
-/** What wallets and indexers ask all day. */
+/** The usual calls of wallets and indexers. */
 const [account] = devAccounts;
 const owner = account?.address ?? "";
 const reads: readonly (readonly [string, readonly unknown[]])[] = [
@@ -84,7 +84,7 @@ const telling = setInterval(async () => {
   }
 }, TELL_MS);
 
-/** Each message of the feed, as forebay serves it a moment later. */
+/** A message of the feed, as forebay serves it shortly afterwards. */
 interface Flashblock {
   readonly number: string;
   readonly gasUsed: string;
@@ -111,7 +111,7 @@ socket.addEventListener("message", ({ data }) => {
   }
 });
 
-/** Every transaction pays it: its balance at `pending` moves with each message. */
+/** The account that every transaction pays. Its balance at `pending` changes with each message. */
 const FEE_VAULT = "0x4200000000000000000000000000000000000011";
 
 const curl = (method: string, params: readonly unknown[]) =>

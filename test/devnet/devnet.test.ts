@@ -48,7 +48,7 @@ const FEES = { maxFeePerGas: 20n * 10n ** 9n, maxPriorityFeePerGas: 1n, gas: 500
 const signed = (devnet: Devnet, nonce: number, transaction: { to?: Hex; data?: Hex; value?: bigint } = {}) =>
   alice.signTransaction({ type: "eip1559", chainId: devnet.chainId, nonce, ...FEES, to: bob.address, ...transaction });
 
-/** Header of a block after a message, from the feed alone (docs/reference/flashblocks.md). */
+/** Header of a block after a message, from the feed alone (docs/reference/flashblocks.md, Block hash). */
 const headerAfter = (base: FlashblockBase, message: Flashblock, raws: readonly Uint8Array[]): BlockHeader => ({
   parentHash: base.parent_hash,
   miner: base.fee_recipient,
@@ -70,7 +70,7 @@ const headerAfter = (base: FlashblockBase, message: Flashblock, raws: readonly U
   requestsHash: EMPTY_REQUESTS_HASH,
 });
 
-/** The receipts root that the node's receipts of a sealed block should have had: depositNonce is one less than it says. */
+/** Computes the correct receipts root of a sealed block: depositNonce is one less than the node returns. */
 const rightReceiptsRoot = async (devnet: Devnet, number: Hex): Promise<Hash> => {
   const receipts = (await devnet.rpc("eth_getBlockReceipts", number)) as NodeReceipt[];
   return orderedTrieRoot(
@@ -89,7 +89,7 @@ const rightReceiptsRoot = async (devnet: Devnet, number: Hex): Promise<Hash> => 
   );
 };
 
-/** Holds the messages of one block against each other and against the block that the node sealed. */
+/** Compares the messages of one block with each other and with the sealed block. */
 const assertBlock = async (devnet: Devnet, messages: readonly Flashblock[], sealed: NodeBlock): Promise<void> => {
   const base = messages[0]?.base;
   assert.ok(base);
@@ -138,7 +138,7 @@ test("messages built by hand are the block that is sealed", async () => {
   await sendRaw(devnet, await signed(devnet, 1, { to: token, data: transfer }));
   const second = await devnet.step();
   assert.equal(second.diff.transactions.length, 2);
-  // A gap in nonces waits until it is filled.
+  // A transaction after a gap in nonces waits until the gap is filled.
   await sendRaw(devnet, await signed(devnet, 3, { value: 1n }));
   const third = await devnet.step();
   assert.deepEqual(third.diff.transactions, []);
@@ -176,7 +176,7 @@ for (const encoding of ["text", "brotli", "binary"] as const) {
     await traffic.stop();
     assert.deepEqual([devnet.failures, traffic.errors], [[], []]);
     assert.ok(blocks.some(({ transactions }) => transactions.length > 5));
-    // The first block may have begun before the listener came.
+    // The first block may have begun before the listener was added.
     for (const block of blocks.slice(1)) {
       const ofBlock = heard.filter(({ metadata }) => metadata.block_number === Number(block.number));
       await assertBlock(devnet, ofBlock, block);

@@ -10,50 +10,52 @@ import { createSequencer, type SealedBlock, type SequencerEvents } from "./seque
 
 export interface DevnetOptions {
   readonly chainId?: number;
-  /** 2 s; down to 200 ms. */
+  /** Default 2 s; minimum 200 ms. */
   readonly blockTimeMs?: number;
   readonly flashblockMs?: number;
   readonly encoding?: FeedEncoding;
   readonly generation?: MetadataGeneration;
-  /** With `ethereum` there are no deposits and no L1 fees. */
+  /** `ethereum` has no deposits and no L1 fees. */
   readonly network?: "optimism" | "ethereum";
-  /** The L1-attributes deposit, first in every block. */
+  /** Whether each block begins with an L1-attributes deposit. */
   readonly deposits?: boolean;
   readonly feed?: boolean;
-  /** No timers: the test calls `step` and `sealNow`. */
+  /** Without timers, the test calls `step` and `sealNow`. */
   readonly manual?: boolean;
   readonly gasLimit?: bigint;
+  /** In seconds; the default is now. With it, no block depends on the clock: equal transactions give equal hashes. */
+  readonly genesisTime?: number;
 }
 
 export interface Devnet {
-  /** Where clients send, by HTTP. */
+  /** HTTP URL for clients. */
   readonly url: string;
   readonly anvilUrl: string;
-  /** The node's own WebSocket, for `newHeads`. */
+  /** WebSocket URL of the node, for `newHeads`. */
   readonly anvilWsUrl: string;
-  /** undefined with `feed: false`. */
+  /** URL of the feed; undefined with `feed: false`. */
   readonly feedUrl: string | undefined;
   readonly chainId: number;
   readonly events: EventEmitter<SequencerEvents>;
-  /** What the feed does to the messages to come. */
+  /** Faults of the next messages of the feed. */
   readonly faults: FeedFaults;
-  /** What went wrong in the devnet itself; a test may hold that there is nothing. */
+  /** Errors of the devnet itself. A test can assert that there are none. */
   readonly failures: readonly unknown[];
-  /** A call to the node itself. */
+  /** Sends a call to the node directly. */
   rpc(method: string, ...params: readonly unknown[]): Promise<unknown>;
-  /** Builds and sends the next message; it begins a block where none is being built. */
+  /** Builds and sends the next message. Begins a block if there is none. */
   step(): Promise<Flashblock>;
-  /** Seals exactly what was sent. Where no block was begun, its index 0 is sent first. */
+  /** Seals the block with exactly the transactions of its messages. If no block has begun, sends index 0 first. */
   sealNow(): Promise<SealedBlock>;
-  /** Messages go on, the block does not end. */
+  /** Continues with messages, and does not end the block. */
   pauseSealing(): void;
   resumeSealing(): void;
-  /** Leaves out an index of the block being built; no transaction is lost. `faults.drop` loses a message. */
+  /** Skips an index of the current block. No transaction is lost. `faults.drop` loses a message. */
   skipIndex(): Promise<void>;
-  /** Replaces the newest blocks by empty ones: what was in them vanishes, what was being built is begun again. */
+  /** Replaces the newest blocks by empty ones. Their transactions are lost, and the current block begins again. */
   reorg(depth: number): Promise<void>;
   stopNode(): Promise<void>;
-  /** Starts it again at the same address with the same chain. */
+  /** Starts the node again with the same address and chain. */
   startNode(): Promise<void>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -64,22 +66,22 @@ const DEFAULT_BLOCK_TIME_MS = 2_000;
 const DEFAULT_FLASHBLOCK_MS = 200;
 const DEFAULT_GAS_LIMIT = 60_000_000n;
 
-const anvilArgs = (chainId: number, isOptimism: boolean, gasLimit: bigint): string[] => [
+const anvilArgs = (chainId: number, isOptimism: boolean, options: DevnetOptions): string[] => [
   ...["--chain-id", String(chainId)],
-  ...["--gas-limit", String(gasLimit)],
-  // Fixed, so that a node that is started again has the same genesis.
-  ...["--timestamp", String(Math.floor(Date.now() / 1_000))],
+  ...["--gas-limit", String(options.gasLimit ?? DEFAULT_GAS_LIMIT)],
+  // A fixed value, so that a restarted node has the same genesis.
+  ...["--timestamp", String(options.genesisTime ?? Math.floor(Date.now() / 1_000))],
   "--no-mining",
-  // The default order, by fee, would put a deposit last.
+  // With the default order, by fee, a deposit would be last.
   ...["--order", "fifo"],
   ...(isOptimism ? ["--network", "optimism"] : []),
 ];
 
-/** A sequencer with its feed, on a real node. `close` leaves nothing behind. */
+/** Starts a sequencer with its feed on a real node. `close` ends all its processes. */
 export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
   const chainId = options.chainId ?? DEFAULT_CHAIN_ID;
   const isOptimism = (options.network ?? "optimism") === "optimism";
-  const args = anvilArgs(chainId, isOptimism, options.gasLimit ?? DEFAULT_GAS_LIMIT);
+  const args = anvilArgs(chainId, isOptimism, options);
   const failures: unknown[] = [];
   let anvil: Anvil = await startAnvil(args);
   let savedState: unknown;
@@ -105,6 +107,7 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     generation: options.generation ?? "a",
     deposits: isOptimism && options.deposits !== false,
     manual: options.manual ?? false,
+    followsClock: options.genesisTime === undefined,
     node: () => anvil,
     mempool,
   });

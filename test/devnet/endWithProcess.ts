@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** One set for the process, since a signal comes once for all. */
+/** One set for the whole process, because a signal is delivered once. */
 const living = new Set<ChildProcess>();
 
 const killAll = (): void => {
@@ -11,7 +11,7 @@ const killAll = (): void => {
 };
 
 const onSignal = (signal: NodeJS.Signals): void => {
-  // Whoever else listens ends in order, and the children with it.
+  // Other listeners of the signal end the process in order, and their cleanup ends the children.
   if (process.listenerCount(signal) > 1) {
     return;
   }
@@ -20,7 +20,7 @@ const onSignal = (signal: NodeJS.Signals): void => {
   process.kill(process.pid, signal);
 };
 
-/** A child that must not outlive this process, however that ends (SIGKILL aside). Returns what to call once it has ended. */
+/** Ends a child together with this process (except on SIGKILL). Returns the function to call after the child has ended. */
 export const endWithProcess = (child: ChildProcess): (() => void) => {
   if (living.size === 0) {
     process.on("exit", killAll);

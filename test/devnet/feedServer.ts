@@ -3,19 +3,19 @@ import type { AddressInfo } from "node:net";
 import { WebSocketServer } from "ws";
 import { encodeFrame, type FeedEncoding, type Flashblock } from "./flashblock.ts";
 
-/** What to do with the messages to come, each counted down by one message. */
+/** Faults of the next messages. Each applies to a number of messages. */
 export interface FeedFaults {
-  /** Built and counted, never sent: the listener sees a gap. */
+  /** Does not send the messages, so that a listener sees a gap. */
   drop(messages?: number): void;
-  /** Sent twice. */
+  /** Sends messages twice. */
   repeat(messages?: number): void;
-  /** Sends after a delay; later messages wait too, as on one connection. */
+  /** Sends messages after a delay. Later messages wait too, as on one connection. */
   delay(delayMs: number, messages?: number): void;
-  /** Changed on its way out. */
+  /** Changes the next message. */
   alter(change: (message: Flashblock) => Flashblock): void;
-  /** Sent as it is, to everyone who listens now. */
+  /** Sends a frame unchanged to all current listeners. */
   inject(frame: string | Uint8Array): void;
-  /** Every connection is broken off. */
+  /** Breaks all connections. */
   disconnect(): void;
 }
 

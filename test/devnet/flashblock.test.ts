@@ -23,7 +23,7 @@ const sendRaw = async (devnet: Devnet, raw: Hex): Promise<void> => {
   assert.equal(((await response.json()) as { error?: unknown }).error, undefined);
 };
 
-/** One transaction of every type that a client may send, all by the same sender. */
+/** Creates one transaction of each type that clients may send, from one sender. */
 const sendAllTypes = async (devnet: Devnet): Promise<void> => {
   const { chainId } = devnet;
   const call = { to: bob.address, value: 1n, gas: 100_000n };
@@ -76,7 +76,7 @@ test("balances and receipts of the messages are those of the sealed block, for e
       logs: [],
     });
   }
-  // L1Block's values make the node charge L1 and operator fees.
+  // With the values of L1Block, the node charges L1 and operator fees.
   for (const vault of ["0x420000000000000000000000000000000000001a", "0x420000000000000000000000000000000000001b"]) {
     assert.notEqual(await devnet.rpc("eth_getBalance", vault, "latest"), "0x0", vault);
   }

@@ -2,7 +2,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import { formatQuantity, type Hash, type Hex, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import type { Receipt } from "../../src/ethereum/receipt.ts";
 
-/** Versions of the metadata, as in flashblocks.md 1.3; `i` is Subblocks. */
+/** Versions of the metadata (docs/reference/flashblocks.md, Metadata); `i` is Subblocks. */
 export type MetadataGeneration = "a" | "b" | "c" | "d" | "e" | "f" | "i";
 export type FeedEncoding = "text" | "brotli" | "binary";
 
@@ -40,9 +40,9 @@ export interface Flashblock {
 
 export interface MetadataSource {
   readonly blockNumber: number;
-  /** Of this message's transactions alone. */
+  /** Receipts of this message's transactions only. */
   readonly receipts: ReadonlyMap<Hash, Receipt>;
-  /** Of all accounts touched in the block so far. */
+  /** Balances of all accounts that the block has changed so far. */
   readonly balances: ReadonlyMap<Hex, bigint>;
   /** `<block>-<index>` of the message before. */
   readonly previous: string;
@@ -105,7 +105,7 @@ export const formatMetadata = (generation: MetadataGeneration, source: MetadataS
   }
 };
 
-/** Subblocks promise no hashes and no roots of the state (flashblocks.md 1.9). */
+/** Removes the hashes and state roots, which Subblocks need not contain (docs/reference/flashblocks.md, Subblocks). */
 export const withoutRoots = (diff: FlashblockDiff): FlashblockDiff => ({
   ...diff,
   state_root: ZERO_HASH,
@@ -113,7 +113,7 @@ export const withoutRoots = (diff: FlashblockDiff): FlashblockDiff => ({
   withdrawals_root: ZERO_HASH,
 });
 
-/** A frame as it goes over the WebSocket: a string is a text frame. */
+/** Encodes a WebSocket frame. A string is a text frame. */
 export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string | Uint8Array => {
   const text = JSON.stringify(message);
   if (encoding === "text") {
@@ -123,7 +123,7 @@ export const encodeFrame = (message: Flashblock, encoding: FeedEncoding): string
   if (encoding === "binary") {
     return bytes;
   }
-  // The quality and window of the reference's proxy.
+  // Quality and window of the reference proxy.
   const params = { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 22 };
   return brotliCompressSync(bytes, { params });
 };

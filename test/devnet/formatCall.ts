@@ -1,7 +1,7 @@
 import { type Address, formatData, formatQuantity } from "../../src/ethereum/hex.ts";
 import type { SignedTransaction } from "../../src/ethereum/transaction.ts";
 
-/** What the node is asked to trace: the transaction as a call, on top of all that it has been handed. */
+/** Formats a transaction as a call that the node traces after the transactions that it has. */
 export const formatCall = (transaction: SignedTransaction, sender: Address) => ({
   from: sender,
   ...(transaction.to === null ? {} : { to: transaction.to }),

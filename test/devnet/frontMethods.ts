@@ -1,3 +1,4 @@
+import { on } from "node:events";
 import { formatTransaction } from "../../src/ethereum/formatTransaction.ts";
 import { type Address, formatQuantity, type Hash, isData, isHash, parseData } from "../../src/ethereum/hex.ts";
 import type { Anvil } from "./anvil.ts";
@@ -5,11 +6,10 @@ import { type Mempool, Refused, readSent } from "./mempool.ts";
 import type { FrontMethod } from "./rpcFront.ts";
 import type { Sequencer } from "./sequencer.ts";
 
-/** Would change blocks behind the sequencer's back, or put a transaction past it. */
+/** Methods that would change blocks or add transactions without the sequencer. */
 const REFUSED = [
   "eth_sendTransaction",
   "eth_sendTransactionSync",
-  "eth_sendRawTransactionSync",
   "eth_sendUnsignedTransaction",
   "evm_mine",
   "evm_mine_detailed",
@@ -33,7 +33,7 @@ export interface FrontOptions {
   readonly sequencer: Sequencer;
 }
 
-/** The methods that the devnet answers itself, or looks at before the node does. */
+/** Creates the methods that the devnet answers itself, or processes before the node. */
 export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions): Map<string, FrontMethod> => {
   const send: FrontMethod = async ([raw]) => {
     if (!isData(raw)) {
@@ -47,7 +47,18 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return held.transaction.hash;
   };
 
-  /** The next free nonce counts what is held, as it counts a node's pool. */
+  /** Returns the receipt of the sealed transaction (EIP-7966, without its timeout). */
+  const sendSync: FrontMethod = async (params) => {
+    const hash = (await send(params)) as Hash;
+    for await (const [{ block }] of on(sequencer.events, "sealed")) {
+      if (block.transactions.includes(hash)) {
+        break;
+      }
+    }
+    return node().call("eth_getTransactionReceipt", hash);
+  };
+
+  /** The next free nonce includes waiting transactions, like a node's pool. */
   const count: FrontMethod = async ([address, block]) => {
     if (block !== "pending" || typeof address !== "string") {
       return undefined;
@@ -56,7 +67,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return formatQuantity(mempool.nonceAfter(sender, await sequencer.nextNonce(sender)));
   };
 
-  /** For clients, a held transaction is in the pool. */
+  /** Clients see a waiting transaction as part of the pool. */
   const byHash: FrontMethod = async ([hash]) => {
     const held = isHash(hash) ? mempool.find(hash) : undefined;
     if (held === undefined) {
@@ -66,7 +77,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
     return { ...formatTransaction(held.transaction, place), blockNumber: null, transactionIndex: null };
   };
 
-  /** anvil ends when it is asked for the raw bytes of a deposit, so only what is known to be none goes there. */
+  /** Forwards only requests for transactions that are not deposits: anvil crashes on raw bytes of a deposit. */
   const rawOf = async (transaction: unknown): Promise<unknown> => {
     const found = transaction as { readonly hash: Hash; readonly type: string } | null;
     if (found === null) {
@@ -89,6 +100,7 @@ export const frontMethods = ({ chainId, node, mempool, sequencer }: FrontOptions
 
   return new Map<string, FrontMethod>([
     ["eth_sendRawTransaction", send],
+    ["eth_sendRawTransactionSync", sendSync],
     ["eth_getTransactionCount", count],
     ["eth_getTransactionByHash", byHash],
     ["eth_getRawTransactionByHash", rawBy("eth_getTransactionByHash")],

@@ -8,7 +8,7 @@ export const L1_BLOCK: Address = "0x4200000000000000000000000000000000000015";
 export const L1_ATTRIBUTES_SENDER: Address = "0xdeaddeaddeaddeaddeaddeaddeaddeaddead0001";
 export const SEQUENCER_FEE_VAULT: Address = "0x4200000000000000000000000000000000000011";
 
-/** What L1Block holds all along: this chain's L1 does not move. */
+/** The constant values of L1Block: the L1 of this chain does not advance. */
 const BASE_FEE_SCALAR = 1_368n;
 const BLOB_BASE_FEE_SCALAR = 810_949n;
 const L1_BASE_FEE = 1_000_000_000n;
@@ -31,7 +31,7 @@ const word = (parts: readonly (readonly [at: number, size: number, value: bigint
   return formatData(bytes);
 };
 
-/** Gives L1Block its values, which the node charges L1 and operator fees by. flashblocks.md 3.2. */
+/** Writes the fee parameters into the storage of L1Block (docs/reference/op-stack.md, L1 attributes). */
 export const prepareL1Block = async (anvil: Anvil): Promise<void> => {
   const slots: readonly (readonly [number, Hex])[] = [
     [1, word([[0, 32, L1_BASE_FEE]])],
@@ -42,7 +42,7 @@ export const prepareL1Block = async (anvil: Anvil): Promise<void> => {
   for (const [slot, value] of slots) {
     await anvil.call("anvil_setStorageAt", L1_BLOCK, formatData(bytesOf(BigInt(slot), 32)), value);
   }
-  // With no code the account is empty, and an empty account that is touched goes with its storage (EIP-161). 00 is STOP.
+  // Without code the account is empty, and EIP-161 deletes an empty account and its storage. 00 is STOP.
   await anvil.call("anvil_setCode", L1_BLOCK, "0x00");
 };
 

@@ -10,7 +10,7 @@ export interface HeldTransaction {
   readonly sender: Address;
 }
 
-/** A transaction that is refused, in a node's words. */
+/** A rejected transaction, with the error text of a node. */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly code: number;
@@ -22,13 +22,13 @@ export class Refused extends Error {
 }
 
 export interface Mempool {
-  /** Throws Refused. `next` is the sender's nonce after all that the node has. */
+  /** Adds a transaction. Throws Refused. `next` is the sender's nonce after all transactions of the node. */
   add(held: HeldTransaction, next: bigint): void;
-  /** Handed over in vain: these wait again, before all others. */
+  /** Adds transactions that the node discarded, before all others. */
   putBack(entries: readonly HeldTransaction[]): void;
   find(hash: Hash): HeldTransaction | undefined;
   senders(): Address[];
-  /** The nonce after those held that follow on `next` without a gap. */
+  /** Returns the nonce after the waiting transactions that follow `next` without a gap. */
   nonceAfter(sender: Address, next: bigint): bigint;
   /** Removes and returns the transactions for a block, in order of arrival: no gap in nonces, and up to `gasLeft` gas. */
   take(nonces: Map<Address, bigint>, gasLeft: bigint): HeldTransaction[];
@@ -65,7 +65,7 @@ const recoverSender = (transaction: SignedTransaction): Address => {
 const feeOf = ({ transaction }: HeldTransaction): bigint =>
   transaction.type === 0 || transaction.type === 1 ? transaction.gasPrice : transaction.maxFeePerGas;
 
-/** Transactions that clients sent and the node has not seen yet. */
+/** Transactions from clients that were not sent to the node yet. */
 export const createMempool = (): Mempool => {
   const held = new Map<string, HeldTransaction>();
   const slot = (sender: Address, nonce: bigint) => `${sender}:${nonce}`;

@@ -2,7 +2,7 @@ import type { BlockHeader } from "../../src/ethereum/blockHeader.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import type { LogEntry } from "../../src/ethereum/receipt.ts";
 
-/** A block as anvil gives it, with hashes instead of transactions. */
+/** A block of anvil, with hashes instead of transactions. */
 export interface NodeBlock {
   readonly hash: Hash;
   readonly parentHash: Hash;

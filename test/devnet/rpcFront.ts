@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { Refused } from "./mempool.ts";
 
-/** Answers one method here; `undefined` forwards the call after all. */
+/** Answers one method. The result `undefined` forwards the call. */
 export type FrontMethod = (params: readonly unknown[]) => Promise<unknown>;
 
 export interface RpcFront {
@@ -25,7 +25,7 @@ const readBody = async (request: IncomingMessage): Promise<string> => {
   return Buffer.concat(chunks).toString();
 };
 
-/** What clients talk to: forwards bodies as they are, and answers some methods itself. */
+/** The server for clients. It forwards bodies unchanged, and answers some methods itself. */
 export const createRpcFront = async (
   methods: ReadonlyMap<string, FrontMethod>,
   forward: (body: string) => Promise<string>,
@@ -73,7 +73,7 @@ export const createRpcFront = async (
       const text = await respond(await readBody(request));
       response.writeHead(200, { "content-type": "application/json" }).end(text);
     } catch (error) {
-      // As a proxy before a node that is down would say it.
+      // The error of a proxy in front of a node that is down.
       response.writeHead(502, { "content-type": "text/plain" }).end(String(error));
     }
   };

@@ -17,10 +17,10 @@ export interface SealedBlock {
 export interface SequencerEvents {
   message: [Flashblock];
   sealed: [SealedBlock];
-  /** A transaction that was held and that the node then refused. */
+  /** A waiting transaction that the node rejected. */
   refused: [Hash, string];
   reorg: [number];
-  /** The devnet itself went wrong; it goes on with the next block. Who waits for another event by `once` is told. */
+  /** An error of the devnet itself; it continues with the next block. The error also rejects waits for other events with `once`. */
   error: [unknown];
 }
 
@@ -31,33 +31,35 @@ export interface SequencerOptions {
   readonly generation: MetadataGeneration;
   readonly deposits: boolean;
   readonly manual: boolean;
-  /** The node of this moment: it may be started again. */
+  /** Whether a block that is late has the time of the clock. If not, it has the time at which it was due. */
+  readonly followsClock: boolean;
+  /** Returns the current node, because it can be restarted. */
   readonly node: () => Anvil;
   readonly mempool: Mempool;
 }
 
 export interface Sequencer {
   readonly events: EventEmitter<SequencerEvents>;
-  /** The EIP-2718 bytes of what went into blocks. */
+  /** Returns the EIP-2718 bytes of a transaction in a block. */
   rawOf(hash: Hash): Hex | undefined;
-  /** The sender's nonce after all that the node has, sealed or handed over. */
+  /** Returns the sender's nonce after all transactions that the node has. */
   nextNonce(sender: Address): Promise<bigint>;
   step(): Promise<Flashblock>;
   seal(): Promise<SealedBlock>;
   setSealing(isSealing: boolean): void;
   skipIndex(): Promise<void>;
   reorg(depth: number): Promise<void>;
-  /** Runs with no block being built and none begun meanwhile. */
+  /** Runs `act` between two blocks. No block begins during the run. */
   between<T>(act: () => Promise<T>): Promise<T>;
   setRunning(isRunning: boolean): void;
   close(): Promise<void>;
 }
 
 const MAX_RAWS = 50_000;
-/** Of the time between two messages, what handing over may take. */
+/** Share of the time between two messages for sending transactions to the node. */
 const HANDOVER_SHARE = 0.6;
 
-/** One thing after the other, in the order asked for. */
+/** Runs actions one at a time, in order. */
 const createTurns = () => {
   let last: Promise<unknown> = Promise.resolve();
   return <T>(act: () => Promise<T>): Promise<T> => {
@@ -70,7 +72,7 @@ const createTurns = () => {
 export const latestBlock = async (anvil: Anvil): Promise<NodeBlock> =>
   (await anvil.call("eth_getBlockByNumber", "latest", false)) as NodeBlock;
 
-/** Builds blocks on the node message by message, and seals them, by timers or by hand. */
+/** Builds blocks on the node message by message, and seals them, by timers or by calls of the test. */
 export const createSequencer = (options: SequencerOptions): Sequencer => {
   const { node, mempool, blockTimeMs, flashblockMs } = options;
   const messagesABlock = Math.max(1, Math.round(blockTimeMs / flashblockMs));
@@ -78,7 +80,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
   const closing = new AbortController();
   const turn = createTurns();
   const raws = new Map<Hash, Hex>();
-  /** The nonce after those that the node was handed, by sender. */
+  /** The nonce after the transactions that were sent to the node, by sender. */
   const handedNonces = new Map<Address, bigint>();
   let job: BlockJob | undefined;
   let isSealing = true;
@@ -93,13 +95,13 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     payloads++;
     return startJob(node(), {
       payloadId: `0x03${(BigInt(options.chainId) * 0x1_0000_0000n + BigInt(payloads)).toString(16).padStart(14, "0").slice(-14)}`,
-      timestamp: due > nowSeconds ? due : nowSeconds,
+      timestamp: options.followsClock && nowSeconds > due ? nowSeconds : due,
       deposits: options.deposits,
       generation: options.generation,
     });
   };
 
-  /** Counts what was handed over without asking for `pending`, for which the node would execute the whole block. */
+  /** Counts the sent transactions without a read at `pending`, for which the node would execute the whole block. */
   const nextNonces = async (senders: readonly Address[]): Promise<Map<Address, bigint>> => {
     const params = senders.map((sender) => [sender, "latest"]);
     const counts = await node().callAll("eth_getTransactionCount", params);
@@ -126,7 +128,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
 
   const sendNext = async (): Promise<Flashblock> => {
     job ??= await begin();
-    // Index 0 holds what must be there and no more, unless it is the block's only message.
+    // Index 0 has only the required transactions, unless it is the block's only message.
     const takesUsers = job.length > 0 || (messagesABlock === 1 && !options.manual);
     const held = takesUsers ? await takeHeld(job.gasLeft) : [];
     const budgetMs = options.manual ? Number.POSITIVE_INFINITY : flashblockMs * HANDOVER_SHARE;
@@ -165,7 +167,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     handedNonces.clear();
   };
 
-  /** What the node was handed for an unfinished block goes back to those that wait. */
+  /** Returns the transactions of an unfinished block to the waiting ones. */
   const giveBack = async (): Promise<void> => {
     if (job === undefined) {
       return;
@@ -189,7 +191,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
         return;
       }
       events.emit("error", error);
-      // What made a block fail may be in it: it is not tried again.
+      // One of its transactions may be the cause of the failure, so that they are not retried.
       forget();
       await node()
         .call("anvil_dropAllTransactions")
@@ -201,7 +203,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     let dueMs = performance.now();
     while (!closing.signal.aborted) {
       await turn(tick);
-      // A machine that is too slow for this pace gets a slower one, not a queue.
+      // If the machine is too slow, reduce the pace instead of building a queue.
       dueMs = Math.max(dueMs + flashblockMs, performance.now());
       await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: closing.signal }).catch(() => undefined);
     }
@@ -224,7 +226,7 @@ export const createSequencer = (options: SequencerOptions): Sequencer => {
     skipIndex: () =>
       turn(async () => {
         job ??= await begin();
-        // Index 0 holds what the others build on; without it there is no block.
+        // The other messages build on index 0. Without it there is no block.
         if (job.length === 0) {
           await sendNext();
         }

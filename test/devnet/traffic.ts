@@ -15,7 +15,7 @@ export interface TrafficOptions {
 
 export interface Traffic {
   readonly token: Address;
-  /** How many were accepted so far. */
+  /** Number of accepted transactions. */
   readonly sent: number;
   /** Errors of rejected transactions, newest last. */
   readonly errors: readonly unknown[];
@@ -46,7 +46,7 @@ const ALL_KINDS: readonly TrafficKind[] = [
 /** Creates a contract whose code is a single STOP. */
 const TINY_CREATION: Hex = "0x600160005360016000f3";
 
-/** anvil's own accounts, each with 10,000 ether. */
+/** The accounts of anvil, each with 10,000 ether. */
 export const devAccounts = Array.from({ length: DEV_ACCOUNTS }, (_, addressIndex) =>
   mnemonicToAccount(MNEMONIC, { addressIndex }),
 );
@@ -56,7 +56,7 @@ type DevAccount = (typeof devAccounts)[number];
 const recipientOf = (at: number): Address =>
   `0x${(0xba51n * 2n ** 128n + BigInt(at % 97)).toString(16).padStart(40, "0")}`;
 
-/** Sends what people send, at a steady rate, from all of anvil's accounts in turn. */
+/** Sends typical transactions at a steady rate, from all accounts of anvil in turn. */
 export const startTraffic = async (options: TrafficOptions): Promise<Traffic> => {
   const { url, chainId } = options;
   const kinds = options.kinds ?? ALL_KINDS;
@@ -86,7 +86,7 @@ export const startTraffic = async (options: TrafficOptions): Promise<Traffic> =>
     try {
       await rpc("eth_sendRawTransaction", [raw]);
     } catch (error) {
-      // What the node counts is asked again.
+      // Read the nonce from the node again.
       nonces.delete(account.address);
       throw error;
     }

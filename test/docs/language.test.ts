@@ -7,7 +7,9 @@ import { documentPaths, readRepositoryFile } from "./repositoryFiles.ts";
 const MAX_WORDS = 25;
 
 const SENTENCES = documentPaths().flatMap((path) =>
-  proseOf(readRepositoryFile(path)).flatMap((block) => sentencesOf(block).map((sentence) => ({ path, sentence }))),
+  proseOf(readRepositoryFile(path), { withGenerated: true }).flatMap((block) =>
+    sentencesOf(block).map((sentence) => ({ path, sentence })),
+  ),
 );
 
 const phrasesOf = (sentence: string, phrases: readonly Phrase[]): readonly string[] =>

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { readComments } from "./comments.ts";
 import { documentPaths, ROOT, readRepositoryFile, repositoryFiles } from "./repositoryFiles.ts";
 
-/** Folders whose comments may still cite other texts. */
-const UNCHECKED_FOLDERS = ["src/", "test/"];
 /** The only file that may name a folder outside the repository, and no more often than once. */
 const VECTOR_FOLDER_FILE = "test/vectors/vectorFolder.ts";
 const OUTSIDE_FOLDER = ["shared", ""].join("/");
@@ -81,19 +80,49 @@ test("no file names a folder outside the repository, except the default folder o
   assert.equal(readRepositoryFile(VECTOR_FOLDER_FILE).split(OUTSIDE_FOLDER).length, 2);
 });
 
-test("every Markdown file that a text names is in the repository", () => {
+test("every Markdown file that a text names is in the repository; sources name it by its path", () => {
   const files = repositoryFiles();
-  const missing = files
-    .filter((path) => !UNCHECKED_FOLDERS.some((folder) => path.startsWith(folder)))
+  const missing = files.flatMap((path) =>
+    [
+      ...readRepositoryFile(path)
+        .replaceAll(/https?:\/\/\S+/g, "")
+        .matchAll(/[\w./-]*\w\.md\b/g),
+    ]
+      .map(([name]) => name.replace(/^(?:\.\.?\/)+/, ""))
+      .filter(
+        (name) => !files.some((file) => file === name || (!/^(?:src|test)\//.test(path) && file.endsWith(`/${name}`))),
+      )
+      .map((name) => `${path}: ${name}`),
+  );
+  assert.deepEqual(missing, []);
+});
+
+/** A citation of a section: page, comma, headings, up to the end of the phrase. */
+const CITATION = /(docs\/[\w./-]+\.md), ([^.;:)]+)/g;
+
+/** Texts that a citation may name: headings, and invariants of the architecture page. */
+const sectionsOf = (markdown: string): ReadonlySet<string> =>
+  new Set([
+    ...[...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading),
+    ...[...markdown.matchAll(/^\*\*(\d+)\. /gm)].map(([, number]) => `invariant ${number}`),
+  ]);
+
+test("every section that a comment cites is a heading of that page", () => {
+  let citations = 0;
+  const missing = repositoryFiles()
+    .filter((path) => path.endsWith(".ts") && path !== "test/docs/links.test.ts")
     .flatMap((path) =>
-      [
-        ...readRepositoryFile(path)
-          .replaceAll(/https?:\/\/\S+/g, "")
-          .matchAll(/[\w./-]*\w\.md\b/g),
-      ]
-        .map(([name]) => name.replace(/^(?:\.\.?\/)+/, ""))
-        .filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))
-        .map((name) => `${path}: ${name}`),
+      readComments(readRepositoryFile(path)).flatMap(({ line, text }) =>
+        [...text.replaceAll(/\s+/g, " ").matchAll(CITATION)].flatMap(([, page = "", sections = ""]) => {
+          const known = sectionsOf(readRepositoryFile(page));
+          citations += 1;
+          return sections
+            .split(", ")
+            .filter((section) => !known.has(section.trim()))
+            .map((section) => `${path}:${line}: ${page}, ${section}`);
+        }),
+      ),
     );
   assert.deepEqual(missing, []);
+  assert.ok(citations >= 30, `${citations} citations`);
 });

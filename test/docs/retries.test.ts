@@ -6,14 +6,18 @@ import { longestWaitsMs } from "../../docs/retriesTable.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
 import { RETRY_LIMITS } from "../../src/core/retryPolicy.ts";
-import type { RequestContext, RpcRequest, RpcSource } from "../../src/core/rpcSource.ts";
+import type { NodeSource, RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
 import { createNodePool } from "../../src/nodes/nodePool.ts";
 import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { VerifiedRequests } from "../../src/nodes/verifiedRequests.ts";
+import { ANY, createSplit, range } from "../logs/askLogs.ts";
+import { createFakeChain as createLogChain, fakeAddress, fakeHeads } from "../logs/fakeChain.ts";
+import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext, createRequest } from "../support/builders/request.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
+import { createFakeClock } from "../support/fakes/fakeClock.ts";
 import { createFakeHeads } from "../support/fakes/fakeHeads.ts";
 import { createChainNode } from "../support/servers/chainNode.ts";
 
@@ -112,7 +116,7 @@ const start = ({ outcomes, moves, nodes, attempts, byHash }: Script) => {
     heads: heads.current(),
     deadlineMs: Number.POSITIVE_INFINITY,
   });
-  return { clock, chain, request, context, pool, node: chainNodes[0] as RpcSource };
+  return { clock, chain, request, context, pool, node: chainNodes[0] as NodeSource };
 };
 
 const ignore = () => undefined;
@@ -125,7 +129,7 @@ const sleptMs = async (script: Script): Promise<{ node: number; pool: number; vi
   await pool.pool.request(pool.request, pool.context).catch(ignore);
   const view = start(script);
   const request = (context: RequestContext) => view.pool.request(view.request, context);
-  await retryOnBranchChange(view.chain, view.context, request, view.clock).catch(ignore);
+  await Promise.try(() => retryOnBranchChange(view.chain, view.context, request, view.clock)).catch(ignore);
   return { node: node.clock.sleptMs, pool: pool.clock.sleptMs, view: view.clock.sleptMs };
 };
 
@@ -138,6 +142,37 @@ const one = (outcome: Outcome): Script => ({
 });
 
 const waits = longestWaitsMs(RETRY_LIMITS.pool.defaultAttempts);
+
+const logChain = createLogChain(
+  Array.from({ length: 8 }, () => [{ address: fakeAddress(1), topics: [], data: "0x12" as const }]),
+);
+/** `incomplete`: a range without its last logs, so that their blocks are fetched again. */
+type LogsOutcome = Exclude<Outcome, "null"> | "complete" | "incomplete";
+
+/** Longer than any wait for logs. */
+const LOGS_LIMIT_MS = 10_000;
+
+/** The time of all delays of one range of logs, with the outcomes of all requests in turn. Parallel delays overlap. */
+const sleptForLogsMs = async (outcomes: readonly LogsOutcome[], nodes: number): Promise<number> => {
+  const clock = createFakeClock();
+  const startMs = clock.nowMs();
+  let sent = 0;
+  let outcome: LogsOutcome | undefined;
+  const options = {
+    chain: logChain,
+    onLogs: () => {
+      outcome = outcomes[sent++ % outcomes.length] ?? "complete";
+      return outcome === "complete" || outcome === "incomplete" ? undefined : fail(outcome);
+    },
+    change: (logs: readonly unknown[]) => (outcome === "incomplete" ? logs.slice(0, 1) : logs),
+  };
+  const logNodes = Array.from({ length: nodes }, (_, index) => createFakeLogNode({ ...options, name: `node${index}` }));
+  const context = createContext({ heads: fakeHeads(logChain, { finalized: 1 }) });
+  const logs = createSplit(logNodes, { clock }).request(ANY, range(2, 7), context);
+  const ended = logs.then(clock.nowMs, clock.nowMs);
+  await clock.advance(LOGS_LIMIT_MS);
+  return (await ended) - startMs;
+};
 
 test("the table has the default of the option", () => {
   const option = readOptions().find(({ path }) => path === "chains[].upstream.attempts");
@@ -159,6 +194,28 @@ test("a view waits for heads while the nodes are on another branch", async () =>
   const { delaysMs, maxRefreshMs } = RETRY_LIMITS.view;
   const delays = delaysMs.reduce((total, delayMs) => total + delayMs, 0);
   assert.equal((await sleptMs(one("otherBranch"))).view, (delaysMs.length + 1) * maxRefreshMs + delays);
+});
+
+test("a range of logs waits before each new round over the nodes", async () => {
+  for (const nodes of [1, 3]) {
+    assert.equal(await sleptForLogsMs(["unreachable"], nodes), waits.logs);
+    const failing = Array.from({ length: 100 }, () => "unreachable" as const);
+    assert.equal(await sleptForLogsMs(["incomplete", ...failing], nodes), waits.logs);
+  }
+  assert.equal(await sleptForLogsMs(["otherBranch"], 3), 0);
+});
+
+test("no sequence of outcomes waits longer for a range of logs than the table says", async () => {
+  const outcomes = fc.array(
+    fc.constantFrom<LogsOutcome>(...OUTCOMES.filter((outcome) => outcome !== "null"), "complete", "incomplete"),
+    { minLength: 1, maxLength: 12 },
+  );
+  await fc.assert(
+    fc.asyncProperty(outcomes, fc.integer({ min: 1, max: 4 }), async (each, nodes) => {
+      const sleptMs = await sleptForLogsMs(each, nodes);
+      assert.ok(sleptMs <= waits.logs, `${sleptMs} ms`);
+    }),
+  );
 });
 
 test("no sequence of outcomes waits longer than the table says", async () => {

@@ -53,7 +53,7 @@ const run = async (call: PlainCall): Promise<TransactionResult> => {
             timestamp: block.timestamp,
             coinbase: block.miner,
             gasLimit: block.gasLimit,
-            // Unlike geth it shows the base fee to a call without a price.
+            // Unlike geth, anvil shows the base fee to a call without a price.
             baseFee: block.baseFeePerGas ?? 0n,
             prevRandao: block.mixHash,
             blobBaseFee: 1n,
@@ -87,7 +87,7 @@ interface Trace {
   readonly error?: string;
 }
 
-test(`${CALLS} random calls over ${world.contracts} contracts: success, return data and gas as anvil has them`, async () => {
+test(`${CALLS} random calls over ${world.contracts} contracts: success, return data and gas are those of anvil`, async () => {
   const random = createRandom(SEED);
   const calls = Array.from({ length: CALLS }, () => ({
     ...world.randomCall(random),
@@ -110,14 +110,14 @@ test(`${CALLS} random calls over ${world.contracts} contracts: success, return d
     counts.set(ours.status, (counts.get(ours.status) ?? 0) + 1);
     const isEqual = got.isSuccess === want.isSuccess && got.output === want.output && got.gasUsed === want.gasUsed;
     if (!isEqual) {
-      const told = {
+      const difference = {
         got: { ...got, gasUsed: `${got.gasUsed}`, halt: ours.halt },
         want: { ...want, gasUsed: `${want.gasUsed}`, error: trace.error },
       };
-      differing.push(`${JSON.stringify(call).slice(0, 400)} ${JSON.stringify(told)}`);
+      differing.push(`${JSON.stringify(call).slice(0, 400)} ${JSON.stringify(difference)}`);
     }
   }
   assert.deepEqual(differing, []);
-  // A generator that only makes failing calls would show nothing.
+  // Calls that all fail would verify little.
   assert.ok((counts.get("success") ?? 0) > CALLS / 4, JSON.stringify(Object.fromEntries(counts)));
 });

@@ -20,7 +20,7 @@ const createPool = () => {
   return { pool, run, threads: () => threads };
 };
 
-test("no thread starts before the first run, and one caller at a time needs one thread", async (t) => {
+test("no thread starts before the first run, and sequential runs use one thread", async (t) => {
   const { pool, run, threads } = createPool();
   t.after(() => pool.close());
   assert.equal(threads(), 0);
@@ -30,7 +30,7 @@ test("no thread starts before the first run, and one caller at a time needs one 
   }
 });
 
-test("a run that finds all threads busy starts another, up to the size", async (t) => {
+test("a run starts another thread if all are busy, up to the size of the pool", async (t) => {
   const { pool, run, threads } = createPool();
   t.after(() => pool.close());
   const leaving = new AbortController();
@@ -46,8 +46,8 @@ test("a run that finds all threads busy starts another, up to the size", async (
     many.map((_, at) => at),
   );
   assert.equal(threads(), 3);
-  leaving.abort(new Error("left"));
-  for (const left of hanging) {
-    await assert.rejects(left, /left/);
+  leaving.abort(new Error("aborted"));
+  for (const run of hanging) {
+    await assert.rejects(run, /aborted/);
   }
 });

@@ -10,7 +10,7 @@ const AT: Address = `0x${"aa".repeat(20)}`;
 const NOTHING = new Uint8Array(0);
 
 /** Counts how often the library reads a byte after the executed code. Only its jump analysis does. */
-const watchedCode = (): { readonly code: Uint8Array; readonly reads: () => number } => {
+const createWatchedCode = (): { readonly code: Uint8Array; readonly reads: () => number } => {
   const bytes = Uint8Array.fromHex("6003565b00fe");
   let reads = 0;
   const code = new Proxy(bytes, {
@@ -25,8 +25,8 @@ const watchedCode = (): { readonly code: Uint8Array; readonly reads: () => numbe
   return { code, reads: () => reads };
 };
 
-test("a code is analysed once for each engine, not in every call", async () => {
-  const { code, reads } = watchedCode();
+test("an engine analyses the jumps of a code once, not in every call", async () => {
+  const { code, reads } = createWatchedCode();
   const block = {
     number: 1n,
     timestamp: 1n,
@@ -50,7 +50,7 @@ test("a code is analysed once for each engine, not in every call", async () => {
     assert.equal(status, "success");
   };
   const engine = createMessageEngine(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
-  // The first jump shows where the analysis is made.
+  // The first jump starts the analysis.
   await run(engine);
   await run(engine);
   const before = reads();

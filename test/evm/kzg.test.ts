@@ -9,7 +9,7 @@ const INPUT =
 const part = (from: number, to: number): string => `0x${INPUT.slice(from * 2, to * 2)}`;
 const [hash, z, y, commitment, proof] = [part(0, 32), part(32, 64), part(64, 96), part(96, 144), part(144, 192)];
 
-test("a right proof holds, and one for another value does not", () => {
+test("a valid proof is accepted, and a proof of another value is not", () => {
   const digest = createHash("sha256")
     .update(Uint8Array.fromHex(commitment.slice(2)))
     .digest("hex");
@@ -19,13 +19,13 @@ test("a right proof holds, and one for another value does not", () => {
   assert.equal(verifyKzgProof(commitment, y, y, proof), false);
 });
 
-test("the zero polynomial is zero everywhere", () => {
+test("the zero polynomial evaluates to zero at every point", () => {
   const infinity = `0xc0${"00".repeat(47)}`;
   assert.equal(verifyKzgProof(infinity, z, `0x${"00".repeat(32)}`, infinity), true);
   assert.equal(verifyKzgProof(infinity, z, `0x${"00".repeat(31)}01`, infinity), false);
 });
 
-test("a number outside the field, or bytes that are no point, throw", () => {
+test("numbers outside the field and bytes that are not a point throw", () => {
   assert.throws(() => verifyKzgProof(commitment, `0x${"ff".repeat(32)}`, y, proof), /C_KZG_BADARGS/);
   assert.throws(() => verifyKzgProof(`0x${"11".repeat(48)}`, z, y, proof));
 });

@@ -18,7 +18,7 @@ const keys = (accounts: readonly Address[], slots: readonly (readonly [Address, 
   blockHashes: [],
 });
 
-/** What a node answers, by method; counts its batches. */
+/** A fetch with a response per method, which counts its batches. */
 const fakeFetch = (more: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {}) => {
   const answers: Readonly<Record<string, (params: readonly unknown[]) => unknown>> = {
     eth_getBalance: () => "0x5",
@@ -37,17 +37,17 @@ const fakeFetch = (more: Readonly<Record<string, (params: readonly unknown[]) =>
 };
 const MAX_BYTES = 1_000_000;
 
-test("one batch for all that is not known, asked by the block's hash, and kept", async () => {
-  const asked: unknown[] = [];
+test("missing values are fetched in one batch by the block's hash, and cached", async () => {
+  const blocks: unknown[] = [];
   const note = (answer: unknown) => (params: readonly unknown[]) => {
-    asked.push(params.at(-1));
+    blocks.push(params.at(-1));
     return answer;
   };
   const node = fakeFetch({ eth_getBalance: note("0x5"), eth_getStorageAt: note("0x2a") });
   const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK);
   const wanted = { ...keys([ONE, TWO], [[ONE, SLOT]]), blockHashes: [3n] };
   const values = await source.read(wanted, SIGNAL);
-  assert.deepEqual(asked, Array(3).fill({ blockHash: BLOCK.hash }));
+  assert.deepEqual(blocks, Array(3).fill({ blockHash: BLOCK.hash }));
   assert.equal(values.accounts[0]?.[1]?.balance, 5n);
   assert.equal(values.codes.length, 1);
   assert.deepEqual(values.slots[0]?.[2], Uint8Array.of(42));
@@ -56,14 +56,14 @@ test("one batch for all that is not known, asked by the block's hash, and kept",
   assert.equal(node.batches.length, 1);
 });
 
-test("reads that are in flight are shared", async () => {
+test("reads in flight are shared", async () => {
   const node = fakeFetch();
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   await Promise.all([1, 2, 3].map(() => state.at(BLOCK).read(keys([ONE]), SIGNAL)));
   assert.equal(node.batches.length, 1);
 });
 
-test("an account with nothing is none; a node's error is the reader's, and is not kept", async () => {
+test("an empty account is absent, and a node's error reaches the reader and is not cached", async () => {
   let isDown = true;
   const node = fakeFetch({
     eth_getBalance: () => (isDown ? new RpcError(-32000, "missing trie node") : "0x0"),
@@ -80,7 +80,7 @@ const WISH = { calls: [{ from: ONE, to: TWO }], stateOverrides: undefined };
 const traced = (account: object) => ({ debug_traceCall: () => ({ [TWO]: account }) });
 const PRESTATE = { balance: "0x5", nonce: 1, code: "0x6001", storage: { [SLOT]: `0x${"0".repeat(62)}07` } };
 
-test("what a tracer foresaw comes with the first answer", async () => {
+test("values that a tracer predicted are fetched with the first batch", async () => {
   const node = fakeFetch(traced(PRESTATE));
   const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, WISH);
   const { slots } = await source.read(keys([ONE]), SIGNAL);
@@ -89,7 +89,7 @@ test("what a tracer foresaw comes with the first answer", async () => {
   assert.equal(node.batches.length, 1);
 });
 
-test("a tracer shows overridden accounts as the caller wants them: those are read, never kept from it", async () => {
+test("overridden accounts are read from the node, and their traced values are never cached", async () => {
   const node = fakeFetch(traced({ ...PRESTATE, balance: "0xffff" }));
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   const wish = { ...WISH, stateOverrides: { [TWO.toUpperCase().replace("0X", "0x")]: { balance: "0xffff" } } };
@@ -98,7 +98,7 @@ test("a tracer shows overridden accounts as the caller wants them: those are rea
   assert.equal(accounts[0]?.[1]?.balance, 5n);
 });
 
-test("a tracer that contradicts what was read is not believed", async () => {
+test("a trace that contradicts a value of the node is ignored", async () => {
   const node = fakeFetch(traced({ ...PRESTATE, nonce: 9 }));
   const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, WISH);
   const values = await source.read(keys([TWO]), SIGNAL);
@@ -106,7 +106,7 @@ test("a tracer that contradicts what was read is not believed", async () => {
   assert.deepEqual(values.slots, []);
 });
 
-test("a way of asking ahead that a node refuses is not tried again; one that merely fails is", async () => {
+test("a prefetch method that a node rejects is not used again, and one that fails is", async () => {
   const node = fakeFetch({ eth_createAccessList: () => new RpcError(3, "execution reverted") });
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
   await state.at(BLOCK, WISH).read(keys([ONE]), SIGNAL);

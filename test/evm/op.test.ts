@@ -49,7 +49,7 @@ const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
   ...fields,
 });
 
-testEachEngine("a deposit mints, moves, pays nothing, and uses up the nonce", async (engines) => {
+testEachEngine("a deposit mints and transfers without a fee, and increments the nonce", async (engines) => {
   const engine = engines(rulesOf("isthmus"));
   const state = stateWith(engine, 0n);
   const result = await engine.deposit({ state, block: BLOCK }, deposit({}));
@@ -58,7 +58,7 @@ testEachEngine("a deposit mints, moves, pays nothing, and uses up the nonce", as
   assert.equal(state.balanceOf(COINBASE), 0n);
 });
 
-testEachEngine("a deposit that cannot begin keeps what it minted, and uses all its gas", async (engines) => {
+testEachEngine("a deposit that cannot start mints its value, and uses all its gas", async (engines) => {
   const engine = engines(rulesOf("isthmus"));
   for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
     const state = stateWith(engine, 0n);
@@ -69,7 +69,7 @@ testEachEngine("a deposit that cannot begin keeps what it minted, and uses all i
   }
 });
 
-testEachEngine("a deposit whose code fails is undone, but not its mint", async (engines) => {
+testEachEngine("a deposit whose code fails is reverted, except for its mint", async (engines) => {
   const engine = engines(rulesOf("isthmus"));
   const state = stateWith(engine, 0n);
   state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
@@ -98,36 +98,33 @@ const CALL: TransactionMessage = {
 
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 
-testEachEngine(
-  "a transaction pays L1 and operator fees into their vaults, and the base fee is not burnt",
-  async (engines) => {
-    const engine = engines(rulesOf("jovian"));
-    const ether = 10n ** 18n;
-    const state = stateWith(engine, ether);
-    // L1 base fee; the two scalars; blob base fee; operator fee scalar 2 and constant 5.
-    state.setStorage(L1_BLOCK, slot(1), Uint8Array.fromHex("3b9aca00"));
-    state.setStorage(L1_BLOCK, slot(3), Uint8Array.fromHex(`000003e8000003e8${"00".repeat(8)}`));
-    state.setStorage(L1_BLOCK, slot(7), Uint8Array.of(1));
-    state.setStorage(L1_BLOCK, slot(8), Uint8Array.fromHex("000000020000000000000005"));
-    state.endTransaction(false);
-    const l1 = l1AttributesOf(state);
-    assert.deepEqual(
-      [l1.baseFeeScalar, l1.blobBaseFeeScalar, l1.operatorFeeScalar, l1.operatorFeeConstant],
-      [1_000n, 1_000n, 2n, 5n],
-    );
-    const message: TransactionMessage = { ...CALL, gas: 60_000n, value: 7n };
-    const raw = new Uint8Array(110).fill(7);
-    const fees = opChainFees(engine.rules, l1, raw);
-    await engine.transact({ state, block: BLOCK }, message, { raw });
-    const operator = 21_000n * 2n * 100n + 5n;
-    assert.equal(state.balanceOf(L1_FEE_VAULT), fees.fixed);
-    assert.ok(fees.fixed > 0n);
-    assert.equal(state.balanceOf(OPERATOR_FEE_VAULT), operator);
-    assert.equal(state.balanceOf(BASE_FEE_VAULT), 21_000n * 10n);
-    assert.equal(state.balanceOf(COINBASE), 21_000n);
-    assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - fees.fixed);
-  },
-);
+testEachEngine("a transaction pays L1 fee, operator fee and base fee into their vaults", async (engines) => {
+  const engine = engines(rulesOf("jovian"));
+  const ether = 10n ** 18n;
+  const state = stateWith(engine, ether);
+  // L1 base fee; the two scalars; blob base fee; operator fee scalar 2 and constant 5.
+  state.setStorage(L1_BLOCK, slot(1), Uint8Array.fromHex("3b9aca00"));
+  state.setStorage(L1_BLOCK, slot(3), Uint8Array.fromHex(`000003e8000003e8${"00".repeat(8)}`));
+  state.setStorage(L1_BLOCK, slot(7), Uint8Array.of(1));
+  state.setStorage(L1_BLOCK, slot(8), Uint8Array.fromHex("000000020000000000000005"));
+  state.endTransaction(false);
+  const l1 = l1AttributesOf(state);
+  assert.deepEqual(
+    [l1.baseFeeScalar, l1.blobBaseFeeScalar, l1.operatorFeeScalar, l1.operatorFeeConstant],
+    [1_000n, 1_000n, 2n, 5n],
+  );
+  const message: TransactionMessage = { ...CALL, gas: 60_000n, value: 7n };
+  const raw = new Uint8Array(110).fill(7);
+  const fees = opChainFees(engine.rules, l1, raw);
+  await engine.transact({ state, block: BLOCK }, message, { raw });
+  const operator = 21_000n * 2n * 100n + 5n;
+  assert.equal(state.balanceOf(L1_FEE_VAULT), fees.fixed);
+  assert.ok(fees.fixed > 0n);
+  assert.equal(state.balanceOf(OPERATOR_FEE_VAULT), operator);
+  assert.equal(state.balanceOf(BASE_FEE_VAULT), 21_000n * 10n);
+  assert.equal(state.balanceOf(COINBASE), 21_000n);
+  assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - fees.fixed);
+});
 
 testEachEngine("P256VERIFY is a precompile since Fjord", (engines) => {
   const p256: Address = "0x0000000000000000000000000000000000000100";
@@ -161,7 +158,7 @@ const PAIRING = 0x08;
 /** A pair of points at infinity. */
 const PAIR_BYTES = 192;
 
-testEachEngine("the pairing precompile takes no more bytes than its fork lets it", async (engines) => {
+testEachEngine("the pairing precompile halts above the input size of its fork", async (engines) => {
   const run = async (fork: OpFork, bytes: number) =>
     (await runPrecompile(engines(rulesOf(fork)), PAIRING, bytes)).status;
   assert.equal(await run("granite", PAIR_BYTES * 10), "success");
@@ -176,7 +173,7 @@ testEachEngine("the pairing precompile takes no more bytes than its fork lets it
   }
 });
 
-testEachEngine("Azul and Karst have Osaka's prices", async (engines) => {
+testEachEngine("Azul and Karst have the precompile prices of Osaka", async (engines) => {
   const gasOf = async (fork: OpFork, precompile: number, bytes: number) =>
     (await runPrecompile(engines(rulesOf(fork)), precompile, bytes)).gas;
   const P256_VERIFY = 0x100;
@@ -187,7 +184,7 @@ testEachEngine("Azul and Karst have Osaka's prices", async (engines) => {
   }
 });
 
-testEachEngine("Karst caps the gas of a transaction, but not of a deposit", async (engines) => {
+testEachEngine("Karst limits the gas of a transaction, but not of a deposit", async (engines) => {
   const gas = 16_777_217n;
   const message: TransactionMessage = { ...CALL, gas };
   const [jovian, karst] = [engines(rulesOf("jovian")), engines(rulesOf("karst"))];

@@ -12,7 +12,7 @@ const fetch = (keys: StateKeys) => source.read(keys, new AbortController().signa
 const address = (number: number): Address => `0x${number.toString(16).padStart(40, "0")}`;
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 
-test("a run is repeated until it lacks nothing; what came of guesses is forgotten", async () => {
+test("a run is repeated until no value is missing, and results on guessed values are discarded", async () => {
   const seen: unknown[] = [];
   const { result, rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
     const account = state.account(address(1));
@@ -23,7 +23,7 @@ test("a run is repeated until it lacks nothing; what came of guesses is forgotte
   assert.equal(seen.length, 3);
 });
 
-test("an error on guesses is no error, one on what is known is", async () => {
+test("an error on guessed values is discarded, and one on known values is thrown", async () => {
   await assert.rejects(
     runUntilStateComplete(create(), fetch, async (state) => {
       const guess = state.account(address(1));
@@ -33,7 +33,7 @@ test("an error on guesses is no error, one on what is known is", async () => {
   );
 });
 
-test("a run whose reads depend on each other takes as many rounds as it needs", async () => {
+test("a run whose reads depend on each other has one round per read", async () => {
   const { rounds } = await runUntilStateComplete(create(), fetch, async (state) => {
     let at = 1;
     while (at < 240 && state.account(address(at)) === undefined) {
@@ -43,7 +43,7 @@ test("a run whose reads depend on each other takes as many rounds as it needs", 
   assert.equal(rounds, 239);
 });
 
-test("a run that always lacks more is ended by the number of values", async () => {
+test("a run ends at a limit of fetched values", async () => {
   let next = 0;
   await assert.rejects(
     runUntilStateComplete(create(), fetch, async (state) => {
@@ -55,7 +55,7 @@ test("a run that always lacks more is ended by the number of values", async () =
   );
 });
 
-test("hashes of ancestors are asked for as well", async () => {
+test("hashes of ancestors are fetched too", async () => {
   const { result, rounds } = await runUntilStateComplete(create(), fetch, async (state) => state.blockHash(9n));
   assert.deepEqual([result, rounds], [ZERO_HASH, 1]);
 });

@@ -55,7 +55,7 @@ interface Model {
   readonly slots: readonly number[];
 }
 
-/** The plainest state there is: copied whole at each checkpoint. */
+/** A simple state, which is copied completely at each checkpoint. */
 const createModel = () => {
   let now = new Map<Address, Model>(
     ADDRESSES.map((each) => {
@@ -134,7 +134,7 @@ const applyTo = (state: StateOverlay | ReferenceState, each: Step): void => {
   }
 };
 
-const seen = (state: StateOverlay | ReferenceState): Map<Address, Model> =>
+const valuesOf = (state: StateOverlay | ReferenceState): Map<Address, Model> =>
   new Map(
     ADDRESSES.map((each) => [
       each,
@@ -150,7 +150,7 @@ const seen = (state: StateOverlay | ReferenceState): Map<Address, Model> =>
 const overlay = (state: PlainState) => new StateOverlay(readerOf(state, () => ZERO_HASH));
 
 for (const State of [StateOverlay, ReferenceState]) {
-  test(`${State.name}, any steps and checkpoints: as a state that is copied whole, and its changes give it again`, () => {
+  test(`after any steps and checkpoints, ${State.name} equals a copied state, and its changes create the same state again`, () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const state = new State(readerOf(BEFORE, () => ZERO_HASH));
@@ -161,15 +161,15 @@ for (const State of [StateOverlay, ReferenceState]) {
           }
           applyTo(state, each);
           model.apply(each);
-          assert.deepEqual(seen(state), model.now);
+          assert.deepEqual(valuesOf(state), model.now);
         }
-        assert.deepEqual(seen(overlay(withChanges(BEFORE, state.changes()))), model.now);
+        assert.deepEqual(valuesOf(overlay(withChanges(BEFORE, state.changes()))), model.now);
       }),
     );
   });
 }
 
-test("the original value is that before the transaction, through checkpoints (EIP-2200)", async () => {
+test("the original value of a slot is its value before the transaction, at every checkpoint (EIP-2200)", async () => {
   const [where = "0x"] = ADDRESSES;
   const [slot = "0x"] = SLOTS;
   const state = overlay(BEFORE);
@@ -189,18 +189,18 @@ test("the original value is that before the transaction, through checkpoints (EI
   assert.equal(await original(), "0x02");
 });
 
-test("an empty account that was touched is gone at the end (EIP-161), one that was only looked at is not made", () => {
-  const [, touched = "0x", looked = "0x"] = ADDRESSES;
+test("a touched empty account is deleted at the end (EIP-161), and a read one is not created", () => {
+  const [, touched = "0x", read = "0x"] = ADDRESSES;
   const state = overlay(BEFORE);
   state.addBalance(touched, 0n);
   assert.equal(state.exists(touched), true);
-  state.balanceOf(looked);
+  state.balanceOf(read);
   state.endTransaction(true);
   assert.equal(state.exists(touched), false);
-  assert.equal(state.changes().has(looked), false);
+  assert.equal(state.changes().has(read), false);
 });
 
-test("an account with storage and nothing else stops a creation (EIP-7610)", async () => {
+test("an account with storage alone prevents a creation (EIP-7610)", async () => {
   const [, where = "0x"] = ADDRESSES;
   const account: PlainAccount = {
     nonce: 0n,
@@ -211,6 +211,6 @@ test("an account with storage and nothing else stops a creation (EIP-7610)", asy
   };
   const state = overlay(new Map([[where, account]]));
 
-  const seenBy = await new LibraryState(state).getAccount(new AddressBytes(Uint8Array.fromHex(where.slice(2))));
-  assert.notDeepEqual(seenBy?.storageRoot, KECCAK256_RLP);
+  const libraryAccount = await new LibraryState(state).getAccount(new AddressBytes(Uint8Array.fromHex(where.slice(2))));
+  assert.notDeepEqual(libraryAccount?.storageRoot, KECCAK256_RLP);
 });

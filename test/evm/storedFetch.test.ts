@@ -13,20 +13,20 @@ const CALLS = [
 ];
 
 const create = () => {
-  const kept = new Map<string, Uint8Array>();
+  const stored = new Map<string, Uint8Array>();
   const batches: string[][] = [];
   const fetch = storedFetch({
     fetch: async (calls) => {
       batches.push(calls.map(({ method }) => method));
-      return calls.map(({ method }) => (method === "eth_getStorageAt" ? new Error("down") : `answer of ${method}`));
+      return calls.map(({ method }) => (method === "eth_getStorageAt" ? new Error("down") : `response of ${method}`));
     },
-    store: { get: async (key) => kept.get(key), set: (key, value) => void kept.set(key, value) },
+    store: { get: async (key) => stored.get(key), set: (key, value) => void stored.set(key, value) },
     isFinal: ({ number }) => number <= 10n,
   });
-  return { fetch, batches, kept };
+  return { fetch, batches, stored };
 };
 
-test("values of final blocks are kept, errors and what is no value are not; outcomes stay in order", async () => {
+test("values of final blocks are stored, errors and traces are not, and results are in order", async () => {
   const { fetch, batches } = create();
   const first = await fetch(CALLS, { number: 10n, hash });
   const second = await fetch(CALLS, { number: 10n, hash });
@@ -35,14 +35,14 @@ test("values of final blocks are kept, errors and what is no value are not; outc
     ["eth_getStorageAt", "debug_traceCall"],
   ]);
   assert.deepEqual(second, first);
-  assert.equal(second[0], "answer of eth_getBalance");
+  assert.equal(second[0], "response of eth_getBalance");
   assert.ok(second[1] instanceof Error);
 });
 
-test("of a block that is not final nothing is kept", async () => {
-  const { fetch, batches, kept } = create();
+test("no value of a block that is not final is stored", async () => {
+  const { fetch, batches, stored } = create();
   await fetch(CALLS, { number: 11n, hash });
   await fetch(CALLS, { number: 11n, hash });
   assert.equal(batches[1]?.length, 3);
-  assert.equal(kept.size, 0);
+  assert.equal(stored.size, 0);
 });

@@ -10,7 +10,7 @@ import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { DEPOSIT_TYPE } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { TransactionResult } from "../../src/evm/engine.ts";
+import type { Engine, TransactionResult } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { createKnownState } from "../../src/evm/knownState.ts";
 import { createNodeState } from "../../src/evm/nodeState.ts";
@@ -25,7 +25,7 @@ import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { deploy } from "../support/servers/deployed.ts";
 
 const CHAIN_ID = 31_337;
-/** anvil's first two accounts, and one that it does not know. */
+/** anvil's first two accounts, and an account that does not exist. */
 const sender = privateKeyToAccount("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 const authority = privateKeyToAccount("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
 const stranger = privateKeyToAccount("0x00000000000000000000000000000000000000000000000000000000000000aa");
@@ -43,7 +43,9 @@ const placed = await deploy(anvil, contracts, [
 await placed.send(placed.address("Token"), placed.encode("Token", "mint", [placed.sender, 10n ** 6n]));
 await placed.send(placed.address("Slots"), placed.encode("Slots", "fill", [6n, 9n]));
 
-const engine = (await createEngines())(rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n));
+const rules = rulesAt(fixedForks(BigInt(CHAIN_ID), "prague"), 1n, 1n);
+const engine = (await createEngines())(rules);
+const reference = (await createEngines("reference"))(rules);
 const block = async (number: string) =>
   parseParent((await anvil.call("eth_getBlockByNumber", number, false)) as HeaderFields);
 
@@ -56,12 +58,13 @@ interface Mined {
   readonly blockNumber: Hex;
 }
 
-/** The transaction on the state before its block, and in that block. */
-const replay = async (
-  raw: Hex,
-  before: string,
-  mined: Mined,
-): Promise<{ result: TransactionResult; state: ExecutionState }> => {
+interface Replayed {
+  readonly result: TransactionResult;
+  readonly state: ExecutionState;
+}
+
+/** Executes the transaction in its block, on the state before the block. */
+const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promise<Replayed> => {
   const [parent, own] = [await block(before), await block(mined.blockNumber)];
   const source = createNodeState({ fetch: countedFetch(anvil).fetch, maxBytes: 16 * 1024 * 1024 }).at(parent);
   const known = createKnownState({ codes: new Map(), isNative: () => false });
@@ -73,11 +76,11 @@ const replay = async (
   if (from === undefined) {
     throw new Error("no sender");
   }
-  const settled = await runUntilStateComplete(
+  const completed = await runUntilStateComplete(
     known,
     (keys) => source.read(keys, new AbortController().signal),
     async (reader) => {
-      const state = engine.createState(reader);
+      const state = by.createState(reader);
       const environment = {
         number: own.number,
         timestamp: own.timestamp,
@@ -89,27 +92,33 @@ const replay = async (
         blockHash: () => parent.hash,
       };
       await beginBlock(
-        { engine, state, block: environment },
+        { engine: by, state, block: environment },
         { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot },
       );
-      const result = await engine.transact({ state, block: environment }, messageOf(transaction, from));
-      // Looked at afterwards, so it has to be there.
+      const result = await by.transact({ state, block: environment }, messageOf(transaction, from));
+      // The comparison reads these accounts, so that they must be fetched.
       for (const address of WATCHED) {
         state.codeOf(address);
       }
       return { state, result };
     },
   );
-  return settled.result;
+  return completed.result;
 };
 
-/** Sends it to the node, mines it, and compares what became of it. */
+/** Sends a transaction to the node, mines it, and compares the outcome. */
 const compare = async (raw: Hex): Promise<TransactionResult> => {
   const before = (await anvil.call("eth_blockNumber")) as string;
   const hash = await anvil.call("eth_sendRawTransaction", raw);
   await anvil.call("evm_mine");
   const mined = (await anvil.call("eth_getTransactionReceipt", hash)) as Mined;
-  const { result, state } = await replay(raw, before, mined);
+  await compareWith(await replay(reference, raw, before, mined), mined);
+  const replayed = await replay(engine, raw, before, mined);
+  await compareWith(replayed, mined);
+  return replayed.result;
+};
+
+const compareWith = async ({ result, state }: Replayed, mined: Mined): Promise<void> => {
   assert.equal(result.gasUsed, BigInt(mined.gasUsed));
   assert.equal(result.status === "success", mined.status === "0x1", String(result.halt));
   assert.equal(result.logs.length, mined.logs.length);
@@ -121,7 +130,6 @@ const compare = async (raw: Hex): Promise<TransactionResult> => {
     );
     assert.equal(`0x${state.codeOf(address).toHex()}`, await anvil.call("eth_getCode", address, "latest"));
   }
-  return result;
 };
 
 const nonceOf = async (account: Account): Promise<number> =>
@@ -129,7 +137,7 @@ const nonceOf = async (account: Account): Promise<number> =>
 const FEES = { maxFeePerGas: 3_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 const base = async () => ({ chainId: CHAIN_ID, nonce: await nonceOf(sender), gas: 1_000_000n });
 
-test("legacy, with an access list, with dynamic fees", async () => {
+test("transactions of types 0, 1 and 2 have anvil's outcome", async () => {
   const to = placed.address("Token");
   const data = placed.encode("Token", "transfer", [stranger.address, 3n]);
   await compare(
@@ -149,7 +157,7 @@ test("legacy, with an access list, with dynamic fees", async () => {
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, to, data }));
 });
 
-test("value to an account that is not there, a creation, one that fails, one that runs out of gas", async () => {
+test("a transfer to a new account, a creation and failing calls have anvil's outcome", async () => {
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, to: stranger.address, value: 5n }));
   const code = contracts.get("Hasher")?.bytecode ?? "0x";
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, data: code }));
@@ -162,7 +170,7 @@ test("value to an account that is not there, a creation, one that fails, one tha
   }
 });
 
-test("refunds, and a contract that ends in the transaction that made it", async () => {
+test("refunds and a contract that self-destructs in its first transaction have anvil's outcome", async () => {
   const wipe = placed.encode("Slots", "clear", [6n]);
   const result = await compare(
     await sender.signTransaction({ ...(await base()), ...FEES, to: placed.address("Slots"), data: wipe }),
@@ -174,7 +182,7 @@ test("refunds, and a contract that ends in the transaction that made it", async 
   );
 });
 
-test("much calldata costs its floor (EIP-7623)", async () => {
+test("long calldata costs at least the floor price (EIP-7623)", async () => {
   const data: Hex = `0x${"ff".repeat(3_000)}`;
   const result = await compare(
     await sender.signTransaction({ ...(await base()), ...FEES, to: stranger.address, data }),
@@ -182,7 +190,7 @@ test("much calldata costs its floor (EIP-7623)", async () => {
   assert.equal(result.gasUsed, 21_000n + 3_000n * 4n * 10n);
 });
 
-test("authorizations (EIP-7702): taken on, wrong nonce, another chain, revoked", async () => {
+test("valid, invalid and revoked authorizations have anvil's outcome (EIP-7702)", async () => {
   const sign = async (account: Account, address: Address, nonce: number, chainId = CHAIN_ID) =>
     account.signAuthorization({ address, chainId, nonce });
   const send = async (authorizationList: Awaited<ReturnType<typeof sign>>[], to: Address, data: Hex) =>
@@ -191,7 +199,7 @@ test("authorizations (EIP-7702): taken on, wrong nonce, another chain, revoked",
   const set = placed.encode("Caller", "set", [7n]);
   const nonce = await nonceOf(authority);
   await send([await sign(authority, caller, nonce)], authority.address, set);
-  // The delegated account is called again, by itself as well.
+  // Later transactions call the delegated account again.
   await compare(await sender.signTransaction({ ...(await base()), ...FEES, to: authority.address, data: set }));
   await send([await sign(authority, caller, nonce)], authority.address, set);
   await send([await sign(stranger, caller, 0, 999), await sign(stranger, caller, 0)], stranger.address, set);

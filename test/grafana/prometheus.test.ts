@@ -35,7 +35,7 @@ const markActive = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySe
   }
 };
 
-/** As Grafana fills them in when everything is selected. */
+/** The values of Grafana if everything is selected. */
 const filledIn = (expr: string): string =>
   expr.replaceAll("$__rate_interval", "10s").replaceAll(/\$(chain|instance|node)\b/g, ".*");
 

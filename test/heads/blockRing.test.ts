@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { type BlockRing, createBlockRing, RING_BLOCKS, RING_HEADERS } from "../../src/heads/blockRing.ts";
 import type { SealedBlock } from "../../src/nodes/sealedBlock.ts";
 
-let made = 0;
+let count = 0;
 const block = (number: number): SealedBlock => {
-  made += 1;
-  const hash = `0x${made.toString(16).padStart(64, "0")}` as const;
+  count += 1;
+  const hash = `0x${count.toString(16).padStart(64, "0")}` as const;
   return {
     block: { number: BigInt(number), hash, parentHash: hash, timestamp: 0n, logsBloom: new Uint8Array(0) },
     header: { hash },
@@ -16,7 +16,7 @@ const block = (number: number): SealedBlock => {
 const blocks = (from: number, to: number): SealedBlock[] =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => block(from + index));
 
-/** The same blocks as a plain list. */
+/** Compares a ring with the same blocks in a list. */
 const check = (ring: BlockRing, model: readonly SealedBlock[]): void => {
   const newest = model.length === 0 ? 0n : (model.at(-1)?.block.number ?? 0n);
   assert.equal(ring.length, model.length);
@@ -33,7 +33,7 @@ const check = (ring: BlockRing, model: readonly SealedBlock[]): void => {
 const withoutOld = (entry: SealedBlock, newest: number): SealedBlock =>
   newest - Number(entry.block.number) < RING_HEADERS ? entry : { ...entry, header: undefined };
 
-test("a ring holds what a list would, over appends, reorganisations and fillings", () => {
+test("a ring has the blocks of a list after appends, reorganisations and backfills", () => {
   const step = fc.record({
     kind: fc.constantFrom("append", "reorg", "fill"),
     a: fc.nat(300),
@@ -54,12 +54,12 @@ test("a ring holds what a list would, over appends, reorganisations and fillings
           const depth = kind === "reorg" ? Math.min(a, ring.length - 1) : 0;
           const top = blocks(newest - depth + 1, newest - depth + b);
           const before = model;
-          const held = ring;
-          // What left the newest 256 once does not come back with its header.
-          const kept = model.slice(0, model.length - depth).map((entry) => withoutOld(entry, newest));
-          model = [...kept, ...top].map((entry) => withoutOld(entry, newest - depth + b));
+          const previous = ring;
+          // A header is discarded once its block is not among the newest 256.
+          const remaining = model.slice(0, model.length - depth).map((entry) => withoutOld(entry, newest));
+          model = [...remaining, ...top].map((entry) => withoutOld(entry, newest - depth + b));
           ring = ring.withTop(top);
-          check(held, before);
+          check(previous, before);
         }
         check(ring, model);
       }
@@ -68,7 +68,7 @@ test("a ring holds what a list would, over appends, reorganisations and fillings
   );
 });
 
-test("it holds at most 8,192 blocks", () => {
+test("a ring has up to 8,192 blocks", () => {
   let ring = createBlockRing(blocks(100, 100 + RING_BLOCKS - 2));
   ring = ring.withBottom(blocks(90, 99));
   assert.deepEqual([ring.length, ring.oldest], [RING_BLOCKS, 99n]);

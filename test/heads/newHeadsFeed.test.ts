@@ -5,7 +5,7 @@ import type { HeadChange } from "../../src/core/heads.ts";
 import { silent } from "../support/builders/silent.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 
-test("new heads come over the WebSocket without a call each, and again after it was lost", async (t) => {
+test("new heads arrive over the WebSocket without a call per head, and again after a reconnect", async (t) => {
   const fake = await createFakeNode();
   const { url, wsUrl } = fake;
   const upstreams = createUpstreams({ chain: "test", nodes: [{ url, wsUrl }], blockTimeMs: 60_000 }, silent());
@@ -14,7 +14,7 @@ test("new heads come over the WebSocket without a call each, and again after it 
     await fake.close();
   });
   const { signal } = new AbortController();
-  /** Changes of safe, finalized or the ring's depth may come before. */
+  /** Waits for a change of latest. Changes of safe, finalized or the ring's depth may precede it. */
   const nextBlocks = async (): Promise<HeadChange> => {
     for (;;) {
       const change = await upstreams.heads.next(signal);
@@ -26,7 +26,7 @@ test("new heads come over the WebSocket without a call each, and again after it 
   const subscribed = fake.asked("eth_subscribe");
   await upstreams.ready;
   await subscribed;
-  // A reorganisation is published whole if it does not reach below the ring.
+  // A reorganisation is published completely if it does not reach below the ring.
   while (upstreams.heads.current()?.oldest === fake.chain.latest.number) {
     await upstreams.heads.next(signal);
   }
@@ -38,7 +38,7 @@ test("new heads come over the WebSocket without a call each, and again after it 
     assert.ok(fake.count("eth_getBlockByNumber") - calls <= 2);
     fake.chain.reorg(3, 3);
     const change = await nextBlocks();
-    assert.deepEqual([change.from.length, change.to.length], [3, 3], "a new branch is published whole");
+    assert.deepEqual([change.from.length, change.to.length], [3, 3], "a new branch is published completely");
     assert.equal(change.heads.latest.hash, fake.chain.latest.hash);
     const again = fake.asked("eth_subscribe");
     fake.closeSockets();

@@ -41,6 +41,13 @@ test("drained when the last response and its stream have ended", async () => {
 
 test("a failed request has ended too", async () => {
   const { endpoint, idle } = trackInFlight({ handle: () => Promise.reject(new Error("no")) });
-  await assert.rejects(endpoint.handle(new Uint8Array(), request));
+  await assert.rejects(async () => endpoint.handle(new Uint8Array(), request));
   await idle();
+  const sync = trackInFlight({
+    handle: () => {
+      throw new Error("no");
+    },
+  });
+  assert.throws(() => sync.endpoint.handle(new Uint8Array(), request), /no/);
+  await sync.idle();
 });

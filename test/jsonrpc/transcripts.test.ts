@@ -1,38 +1,39 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Reply } from "../../src/jsonrpc/call.ts";
+import { paramsTextOf, type Reply } from "../../src/jsonrpc/call.ts";
 import { createDispatch } from "../../src/jsonrpc/dispatch.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { readChunks } from "../support/clients/readChunks.ts";
-
-const folder = new URL("../transcripts/jsonrpc/", import.meta.url);
+import { readTranscripts, type TranscriptStep } from "../support/clients/transcript.ts";
 
 const dispatch = createDispatch<undefined, Reply>({
   lookup: () => undefined,
-  /** `fail` fails; anything else is answered with its own params, as their text came. */
-  forward: async ({ method, paramsText }) => {
+  /** `fail` fails. Any other method returns the text of its params unchanged. */
+  forward: async (call) => {
+    const { method } = call;
     if (method === "fail") {
       throw new RpcError(-32000, "failed");
     }
-    return { body: paramsText };
+    return { body: paramsTextOf(call) };
   },
   maxBatch: 100,
   maxResponseBytes: 1_000_000,
   onError: (error) => assert.fail(String(error)),
 });
 
-/** `//` says why, `>>` is a request, the `<<` after it its exact response (empty: none). */
-for (const file of readdirSync(folder).filter((name) => name.endsWith(".io"))) {
-  test(`transcript ${file}`, async () => {
-    const lines = readFileSync(new URL(file, folder), "utf8").split("\n");
-    const requests = lines.filter((line) => line.startsWith(">>")).map((line) => line.slice(3));
-    const responses = lines.filter((line) => line.startsWith("<<")).map((line) => line.slice(3));
-    assert.ok(requests.length > 0);
-    assert.equal(requests.length, responses.length);
-    for (const [index, request] of requests.entries()) {
-      const { chunks } = await dispatch(Buffer.from(request), undefined);
-      assert.equal(await readChunks(chunks), responses[index], request);
+for (const { name, steps } of readTranscripts("jsonrpc")) {
+  test(`transcript ${name}`, async () => {
+    let request = "";
+    for (const step of steps) {
+      if (step.kind === "request") {
+        request = step.text;
+      } else if (step.kind === "response") {
+        const { chunks } = await dispatch(Buffer.from(request), undefined);
+        assert.equal(await readChunks(chunks), step.text, request);
+      }
     }
+    const count = (kind: TranscriptStep["kind"]) => steps.filter((step) => step.kind === kind).length;
+    assert.ok(count("request") > 0);
+    assert.equal(count("request"), count("response"));
   });
 }

@@ -17,7 +17,7 @@ const drain = async (waiting: readonly Promise<Lease | undefined>[]) => {
 };
 
 test("callers take turns, and so do the queries of one caller", async () => {
-  const slots = createFairScheduler({ maxSpans: 1 });
+  const slots = createFairScheduler({ maxRanges: 1 });
   const first = await slots.acquire(asker("busy"), () => node);
   const served: string[] = [];
   const wait = (who: string, { clientId, query, signal } = asker(who)) =>
@@ -40,7 +40,7 @@ test("callers take turns, and so do the queries of one caller", async () => {
 });
 
 test("who leaves gives up its place, and who finds no node is told so", async () => {
-  const slots = createFairScheduler({ maxSpans: 1 });
+  const slots = createFairScheduler({ maxRanges: 1 });
   const first = await slots.acquire(asker("busy"), () => node);
   const leaver = new AbortController();
   const left = slots.acquire({ ...asker("leaver"), signal: leaver.signal }, () => node);
@@ -55,7 +55,7 @@ test("who leaves gives up its place, and who finds no node is told so", async ()
 test("spans in flight stay within what a node and the process allow, and a small query is not starved", async () => {
   const chain = createFakeChain(Array.from({ length: 60_000 }, () => []));
   const slow = createFakeLogNode({ chain, latencyMs: 2 });
-  const split = createSplit([slow], { spansPerNode: () => 4, slots: createFairScheduler({ maxSpans: 3 }) });
+  const split = createSplit([slow], { spansPerNode: () => 4, slots: createFairScheduler({ maxRanges: 3 }) });
   const heads = fakeHeads(chain, { finalized: 59_999, ring: 1 });
   let isWideDone = false;
   const wide = split.request(ANY, range(0, 59_999), createContext({ heads, clientId: "wide" })).then(() => {

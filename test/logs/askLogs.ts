@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { Node } from "../../src/core/node.ts";
 import type { RpcResponse } from "../../src/core/rpcSource.ts";
 import type { LogFilter } from "../../src/ethereum/logFilter.ts";
@@ -13,8 +14,8 @@ export const createSplit = (nodes: readonly Node[], options: Partial<SplitLogsOp
     chain: "test",
     nodes,
     store: createMemoryStore(),
-    slots: createFairScheduler({ maxSpans: 32 }),
-    retryDelayMs: 1,
+    slots: createFairScheduler({ maxRanges: 32 }),
+    clock: { nowMs: () => 0, sleep: () => setImmediate() },
     telemetry: createTelemetry({ level: "silent" }),
     ...options,
   });

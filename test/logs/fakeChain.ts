@@ -23,21 +23,25 @@ const hashOf = (text: string): Hash => `0x${createHash("sha256").update(text).di
 const GENESIS_TIME = 1_700_000_000n;
 const BLOCK_SECONDS = 2n;
 
-/** Blocks 0 to `logs.length - 1`; `fork` gives other hashes for the blocks from `forkAt` on. */
+/** Creates the blocks of `base`, then one per element of `logs`. `fork` changes the hashes of the new blocks. */
 export const createFakeChain = (
   logs: readonly (readonly FakeLog[])[],
   { base = [], fork = "" }: { readonly base?: readonly FakeBlock[]; readonly fork?: string } = {},
 ): FakeBlock[] => {
   const blocks = [...base];
+  // Many blocks of a large chain share one list of logs.
+  const blooms = new Map<readonly FakeLog[], Uint8Array>();
   for (const each of logs) {
     const number = BigInt(blocks.length);
     const parentHash = blocks.at(-1)?.hash ?? hashOf("before genesis");
+    const logsBloom = blooms.get(each) ?? bloomOfLogs(each);
+    blooms.set(each, logsBloom);
     blocks.push({
       number,
       parentHash,
       hash: hashOf(`${parentHash} ${number} ${fork}`),
       timestamp: GENESIS_TIME + number * BLOCK_SECONDS,
-      logsBloom: bloomOfLogs(each),
+      logsBloom,
       logs: each,
     });
   }
@@ -48,7 +52,7 @@ export interface FormatOptions {
   readonly timestamps?: boolean;
 }
 
-/** The logs of one block as a node's answer has them. */
+/** Formats the matching logs of one block as in a node's response. */
 export const formatLogsOf = (block: FakeBlock, filter: LogFilter, { timestamps = true }: FormatOptions = {}) =>
   block.logs.flatMap((log, index) =>
     matchesLog(filter, log)
@@ -67,7 +71,7 @@ export const formatLogsOf = (block: FakeBlock, filter: LogFilter, { timestamps =
       : [],
   );
 
-/** What a plain scan of the chain gives. */
+/** Returns the logs that a plain scan of the chain finds. */
 export const plainScan = (
   chain: readonly FakeBlock[],
   filter: LogFilter,

@@ -10,12 +10,12 @@ export interface LogsRequest {
   readonly to: number;
   readonly filter: LogFilter;
   readonly byHash: boolean;
-  /** Logs that match. */
+  /** Number of matching logs. */
   readonly results: number;
 }
 
 export interface FakeLogNodeOptions {
-  /** Read at every request: a test may swap it (a reorganisation). */
+  /** Read at every request. A test may replace it (a reorganisation). */
   chain: readonly FakeBlock[];
   name?: string;
   latencyMs?: number;
@@ -24,21 +24,24 @@ export interface FakeLogNodeOptions {
   ignoresWildcards?: boolean;
   /** The announced head; the newest block of `chain` by default. */
   head?: number;
-  /** The machine behind the URL knows no block above this. */
+  /** The machine behind the URL has no block above this number. */
   machineHead?: number;
-  /** Blocks below give `[]` and have no receipts. */
+  /** Blocks below this number have no receipts, and `[]` as logs. */
   prunedBelow?: number;
-  /** Throws, or changes the answer's logs, for faults and limits. */
+  /** Returns the error of a request, for faults and limits. */
   onLogs?: (request: LogsRequest) => Error | undefined;
+  /** Returns the logs of the response. */
   change?: (logs: readonly unknown[], request: LogsRequest) => readonly unknown[];
   available?: () => boolean;
-  /** Bodies come in pieces. */
+  /** Suspended or not identified if false. */
+  usable?: () => boolean;
+  /** Responses have bodies of several chunks. */
   streams?: boolean;
 }
 
 export interface FakeLogNode extends Node {
   readonly options: FakeLogNodeOptions;
-  /** Every call that came, by method. */
+  /** All calls in order. */
   readonly calls: { readonly method: string; readonly params: readonly unknown[] }[];
   /** eth_getLogs requests. */
   readonly logsRequests: LogsRequest[];
@@ -47,11 +50,11 @@ export interface FakeLogNode extends Node {
 }
 
 const encoder = new TextEncoder();
-const PIECE_BYTES = 65_536;
+const CHUNK_BYTES = 65_536;
 
-async function* inPieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < body.length; at += PIECE_BYTES) {
-    yield body.subarray(at, at + PIECE_BYTES);
+async function* inChunks(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.length; at += CHUNK_BYTES) {
+    yield body.subarray(at, at + CHUNK_BYTES);
   }
 }
 const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
@@ -59,7 +62,7 @@ const LIMITS = { maxAddresses: 1_000_000, maxTopics: 1_000_000 };
 export const nodeError = (message: string, code = -32000, kind: NodeErrorKind = "other", data?: unknown): NodeError =>
   new NodeError(kind, "fake", message, { code, data });
 
-/** A node that holds a fake chain, with its limits and faults. */
+/** Creates a node with a fake chain, limits and faults. */
 export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
   const calls: FakeLogNode["calls"] = [];
   const logsRequests: LogsRequest[] = [];
@@ -68,7 +71,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
   let mostInFlight = 0;
 
   const machineHead = () => Math.min(options.machineHead ?? Number.POSITIVE_INFINITY, options.chain.length - 1);
-  const known = (number: unknown): FakeBlock | undefined =>
+  const blockAt = (number: unknown): FakeBlock | undefined =>
     typeof number === "string" && Number(number) <= machineHead() ? options.chain[Number(number)] : undefined;
   const byHash = (hash: unknown) => options.chain.slice(0, machineHead() + 1).find((block) => block.hash === hash);
 
@@ -85,8 +88,8 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
   const recordPruned = (block: FakeBlock) => Number(block.number) < (options.prunedBelow ?? 0);
 
   const getLogs = (parameter: unknown): readonly unknown[] => {
-    const { filter: asked, blocks } = parseLogQuery(parameter, LIMITS);
-    const filter = options.ignoresWildcards ? withoutWildcards(asked) : asked;
+    const { filter: requested, blocks } = parseLogQuery(parameter, LIMITS);
+    const filter = options.ignoresWildcards ? withoutWildcards(requested) : requested;
     const wanted =
       "blockHash" in blocks
         ? [byHash(blocks.blockHash)]
@@ -101,7 +104,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       "blockHash" in blocks
         ? { from: Number(wanted[0]?.number), to: Number(wanted[0]?.number) }
         : { from: Number(blocks.fromBlock), to: Number(blocks.toBlock) };
-    const request = { ...range, filter: asked, byHash: "blockHash" in blocks, results: logs.length };
+    const request = { ...range, filter: requested, byHash: "blockHash" in blocks, results: logs.length };
     logsRequests.push(request);
     const error = options.onLogs?.(request);
     if (error !== undefined) {
@@ -115,15 +118,15 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       case "eth_getLogs":
         return getLogs(params[0]);
       case "eth_getBlockByNumber":
-        return formatBlock(known(params[0])) ?? null;
+        return formatBlock(blockAt(params[0])) ?? null;
       case "eth_getBlockByHash":
         return formatBlock(byHash(params[0])) ?? null;
       case "eth_getBlockReceipts": {
-        const block = known(params[0]);
+        const block = blockAt(params[0]);
         return block === undefined || recordPruned(block) ? null : [{ status: "0x1" }];
       }
       default:
-        throw nodeError(`${method} is not here`, -32601, "unsupportedMethod");
+        throw nodeError(`${method} is not supported`, -32601, "unsupportedMethod");
     }
   };
 
@@ -137,7 +140,10 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
       return BigInt(options.head ?? options.chain.length - 1);
     },
     get available() {
-      return options.available?.() ?? true;
+      return (options.usable?.() ?? true) && (options.available?.() ?? true);
+    },
+    get usable() {
+      return options.usable?.() ?? true;
     },
     get oldest() {
       return oldest;
@@ -147,7 +153,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
         oldest = number + 1n;
       }
     },
-    batch: () => Promise.reject(new Error("not asked in batches")),
+    batch: () => Promise.reject(new Error("unexpected batch")),
     request: async ({ method, params }: RpcRequest, { signal }: RequestContext) => {
       calls.push({ method, params });
       const counts = method === "eth_getLogs" ? 1 : 0;
@@ -159,7 +165,7 @@ export const createFakeLogNode = (options: FakeLogNodeOptions): FakeLogNode => {
         }
         signal.throwIfAborted();
         const body = encoder.encode(JSON.stringify(answer(method, params)));
-        return { body: options.streams ? inPieces(body) : body, status: { fwd: "miss" } };
+        return { body: options.streams ? inChunks(body) : body, status: { fwd: "miss" } };
       } finally {
         inFlight -= counts;
       }

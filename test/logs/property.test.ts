@@ -16,11 +16,11 @@ const logs = fc.array(
   fc.record({ address, topics: fc.array(topic, { maxLength: 2 }), data: fc.constantFrom("0x", "0x22") } as const),
   { maxLength: 2 },
 );
-/** Silent stretches are what goes wrong, so a chain is a pattern that repeats with silence in between. */
+/** Faults occur next to blocks without logs. So a chain repeats a pattern of blocks with and without logs. */
 const blockLogs = fc
   .array(fc.tuple(logs, fc.integer({ min: 0, max: 40 })), { minLength: 3, maxLength: 30 })
   .map((pattern) => {
-    const period = pattern.flatMap(([each, silence]) => [each, ...Array.from({ length: silence }, () => [])]);
+    const period = pattern.flatMap(([each, emptyBlocks]) => [each, ...Array.from({ length: emptyBlocks }, () => [])]);
     return Array.from({ length: BLOCKS }, (_, at) => period[at % period.length] ?? []);
   });
 
@@ -33,25 +33,25 @@ const filter: fc.Arbitrary<LogFilter> = fc.record({
 });
 
 const nodeFaults = fc.record({
-  /** The machine behind the URL is so many blocks behind what it announces. */
+  /** Number of blocks between the announced head and the head of the machine behind the URL. */
   lag: fc.constantFrom(0, 0, 0, 3, 40),
-  /** So many blocks at the end of a range are left out. */
+  /** Number of blocks at the end of a range whose logs are missing. */
   leavesOut: fc.constantFrom(0, 0, 0, 4),
   failsEvery: fc.constantFrom(0, 0, 2, 3),
   prunedBelow: fc.constantFrom(0, 0, 100),
   maxBlocks: fc.constantFrom(10_000, 100, 30),
   maxResults: fc.constantFrom(10_000, 20),
   timestamps: fc.boolean(),
-  /** Ignores empty positions at the end of a filter. */
+  /** The node ignores empty positions at the end of a filter. */
   ignoresWildcards: fc.boolean(),
-  /** Takes the other fork after so many requests. */
+  /** Number of requests after which the node switches to the other fork. */
   switchesAfter: fc.constantFrom(1_000_000, 1_000_000, 0, 2, 7),
 });
 
 const query = fc.record({
   filter: fc.nat({ max: 1 }),
   bounds: fc.tuple(fc.nat({ max: BLOCKS - 1 }), fc.nat({ max: BLOCKS - 1 })),
-  /** Which fork the request's view has. */
+  /** Whether the request's view has the other fork. */
   fork: fc.boolean(),
 });
 
@@ -65,9 +65,9 @@ const scenario = fc.record({
   queries: fc.array(query, { minLength: 1, maxLength: 4 }),
 });
 
-test("an answer equals a plain scan of the view's chain, or is an error, never a subset", async () => {
+test("a response equals a plain scan of the view's chain, or is an error, never a subset", async () => {
   let answered = 0;
-  let refused = 0;
+  let rejected = 0;
   await fc.assert(
     fc.asyncProperty(scenario, async ({ blockLogs, forkLogs, filters, finalized, ring, nodes, queries }) => {
       const chain = createFakeChain(blockLogs);
@@ -108,24 +108,24 @@ test("an answer equals a plain scan of the view's chain, or is an error, never a
       const split = createSplit(fakes);
       for (const { filter: which, bounds, fork } of queries) {
         const view: readonly FakeBlock[] = fork ? other : chain;
-        const asked = range(Math.min(...bounds), Math.max(...bounds));
+        const blocks = range(Math.min(...bounds), Math.max(...bounds));
         const context = createContext({ heads: fakeHeads(view, { finalized, ring: ringBlocks }) });
         const wanted = filters[which === 0 ? 0 : 1];
         try {
-          const answer = await readLogs(await split.request(wanted, asked, context));
-          assert.deepEqual(answer, plainScan(view, wanted, asked));
+          const answer = await readLogs(await split.request(wanted, blocks, context));
+          assert.deepEqual(answer, plainScan(view, wanted, blocks));
           answered++;
         } catch (error) {
           if (!(error instanceof RpcError)) {
             throw error;
           }
-          refused++;
+          rejected++;
         }
       }
     }),
     { numRuns: Number(process.env.FOREBAY_RUNS ?? 100) },
   );
-  assert.ok(answered > refused / 4, `${answered} answered, ${refused} refused`);
+  assert.ok(answered > rejected / 4, `${answered} answered, ${rejected} rejected`);
 });
 
 const numberOf = (log: unknown): number =>

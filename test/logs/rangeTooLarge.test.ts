@@ -6,8 +6,8 @@ import { parseTooLarge, type TooLarge } from "../../src/logs/rangeTooLarge.ts";
 const parse = (message: string, code = -32000, data?: unknown): TooLarge | undefined =>
   parseTooLarge(new NodeError("other", "node", message, { code, data }));
 
-/** peers.md 6.2, with the numbers as providers write them. */
-const TOLD: readonly (readonly [string, TooLarge, unknown?])[] = [
+/** Messages of providers (docs/reference/providers.md, Log ranges and results), with numbers in their notation. */
+const MESSAGES: readonly (readonly [string, TooLarge, unknown?])[] = [
   [
     "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x64, 0xc8]",
     { what: "results", range: { from: 100n, to: 200n } },
@@ -70,13 +70,13 @@ const TOLD: readonly (readonly [string, TooLarge, unknown?])[] = [
   ["exceed max topics", { what: "topics" }],
 ];
 
-test("every message of a provider is read with its number and its hint", () => {
-  for (const [message, expected, data] of TOLD) {
+test("the limit and the proposed range are read from every provider's message", () => {
+  for (const [message, expected, data] of MESSAGES) {
     assert.deepEqual(parse(message, -32000, data), expected, message);
   }
 });
 
-test("a range in the error's data is a hint too", () => {
+test("a proposed range is also read from the error's data", () => {
   const data = { from: "0x64", to: "0xC8", limit: 10_000 };
   assert.deepEqual(parse("query returned more than 10000 results", -32005, data), {
     what: "results",
@@ -85,7 +85,7 @@ test("a range in the error's data is a hint too", () => {
   });
 });
 
-test("rates, bills, pruned data and malformed parameters are never too large", () => {
+test("errors of rates, plans, pruned data and invalid parameters do not mean that a range is too large", () => {
   const others = [
     "Too many requests, reason: call rate limit exhausted",
     "daily request count exceeded, request rate limited",

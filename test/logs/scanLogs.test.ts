@@ -16,34 +16,34 @@ const log = (block: number, index: number, more: object = {}) => ({
 });
 const scan = (value: unknown, space?: number) => scanLogs(Buffer.from(JSON.stringify(value, undefined, space)));
 
-test("each log's place is found, whatever else it holds and however it is written", () => {
-  const strange = {
+test("block and index of each log are found with any other fields and any white space", () => {
+  const unusual = {
     note: 'a "quoted" \\ } ] text',
     nested: { list: [{ blockNumber: "0xff" }] },
     flag: null,
     count: -1.5e3,
   };
-  const logs = [log(5, 0, strange), log(5, 1, { blockTimestamp: "0x1", blockTimestampMs: "0x3e8" }), log(300, 7)];
+  const logs = [log(5, 0, unusual), log(5, 1, { blockTimestamp: "0x1", blockTimestampMs: "0x3e8" }), log(300, 7)];
   for (const space of [undefined, 2]) {
-    const found = scan(logs, space);
+    const scanned = scan(logs, space);
     assert.deepEqual(
-      found.map(({ block, index, timed }) => [block, index, timed]),
+      scanned.map(({ block, index, hasTimestamp: timed }) => [block, index, timed]),
       [
         [5, 0, false],
         [5, 1, true],
         [300, 7, false],
       ],
     );
-    assert.deepEqual(JSON.parse(Buffer.from(formatList([joinLogs(found)])).toString()), logs);
+    assert.deepEqual(JSON.parse(Buffer.from(formatList([joinLogs(scanned)])).toString()), logs);
   }
   assert.deepEqual(scan([]), []);
 });
 
-test("what is kept is scanned again, with timestamps filled in and unknown fields as they were", () => {
+test("a cached list is scanned again, with timestamps added and unknown fields unchanged", () => {
   const logs = [log(5, 0), log(5, 1, { blockTimestampMs: "0x3e8" }), log(6, 0, { blockTimestamp: "0x9" })];
-  const kept = joinLogs(scan(logs), new Map([[hash, "0x7"]]));
-  const again = scanLogs(kept);
-  assert.ok(again.every(({ timed }) => timed));
+  const cached = joinLogs(scan(logs), new Map([[hash, "0x7"]]));
+  const again = scanLogs(cached);
+  assert.ok(again.every(({ hasTimestamp: timed }) => timed));
   assert.deepEqual(JSON.parse(Buffer.from(formatList([joinLogs(again)])).toString()), [
     log(5, 0, { blockTimestamp: "0x7" }),
     log(5, 1, { blockTimestampMs: "0x3e8", blockTimestamp: "0x7" }),
@@ -51,7 +51,7 @@ test("what is kept is scanned again, with timestamps filled in and unknown field
   ]);
 });
 
-test("what is no list of sealed logs is refused", () => {
+test("a text that is not a list of sealed logs is rejected", () => {
   const good = JSON.stringify([log(5, 0), log(5, 1)]);
   for (const text of [
     "null",
@@ -74,7 +74,7 @@ test("what is no list of sealed logs is refused", () => {
   assert.throws(() => scan([log(5, 0, { blockNumber: null, blockHash: null })]), SyntaxError);
 });
 
-test("logs are ordered, each once; two blocks of one number contradict each other", () => {
+test("logs are sorted without duplicates, and two hashes of one block number are a contradiction", () => {
   const ordered = orderLogs(scan([log(6, 1), log(5, 10), log(5, 2), log(6, 1)]));
   assert.deepEqual(
     ordered?.map(({ block, index }) => [block, index]),
@@ -87,14 +87,14 @@ test("logs are ordered, each once; two blocks of one number contradict each othe
   assert.equal(orderLogs(scan([log(5, 1), log(5, 2, { blockHash: fakeTopic(2) })])), undefined);
 });
 
-test("a list is the same whether it is sent whole or in pieces", async () => {
+test("a list is the same in one buffer and in chunks", async () => {
   const logs = Array.from({ length: 600 }, (_, at) => log(at, 0));
   const scanned = scan(logs);
   const chunks = [[], scanned.slice(0, 1), scanned.slice(1, 300), [], scanned.slice(300)].map((part) => joinLogs(part));
-  const pieces: Uint8Array[] = [];
-  for await (const piece of streamList(chunks)) {
-    pieces.push(piece);
+  const streamed: Uint8Array[] = [];
+  for await (const chunk of streamList(chunks)) {
+    streamed.push(chunk);
   }
-  assert.deepEqual(JSON.parse(Buffer.concat(pieces).toString()), logs);
-  assert.deepEqual(Buffer.concat(pieces), Buffer.from(formatList(chunks)));
+  assert.deepEqual(JSON.parse(Buffer.concat(streamed).toString()), logs);
+  assert.deepEqual(Buffer.concat(streamed), Buffer.from(formatList(chunks)));
 });

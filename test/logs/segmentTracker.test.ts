@@ -7,10 +7,10 @@ import { createHeads } from "../support/builders/heads.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
 const HEADS = createHeads({ latest: 600n, finalized: 383n });
-const LIMITS = { memoryBlocks: 10_000, spanBlocks: 256 };
+const LIMITS = { memoryBlocks: 10_000, rangeBlocks: 256 };
 const HASH = `0x${"ab".repeat(32)}`;
 
-const answer = (...blocks: readonly number[]) => ({
+const createResponse = (...blocks: readonly number[]) => ({
   logs: scanLogs(
     Buffer.from(
       JSON.stringify(
@@ -23,69 +23,69 @@ const answer = (...blocks: readonly number[]) => ({
   nodes: new Set<string>(),
 });
 
-/** Blocks 0 to 511: four segments, the first three of them final. */
+/** Tracks blocks 0 to 511: four segments, of which the first three are final. */
 const track = (store = createMemoryStore()) => ({
   store,
-  pieces: createSegmentTracker(splitIntoSegments({ from: 0n, to: 511n }, 383n), "filter", HEADS, store),
+  tracker: createSegmentTracker(splitIntoSegments({ from: 0n, to: 511n }, 383n), "filter", HEADS, store),
 });
 
-const states = ({ pieces }: ReturnType<typeof track>) =>
-  [0, 1, 2, 3].map((index) => pieces.stateAt(index)?.kind).join(" ");
+const states = ({ tracker }: ReturnType<typeof track>) =>
+  [0, 1, 2, 3].map((index) => tracker.stateAt(index)?.kind).join(" ");
 
-test("a span is of missing pieces side by side, all final or none, and gives each its own logs", () => {
+test("a fetch range covers adjacent missing segments of one retention class, and each segment gets its own logs", () => {
   const tracked = track();
-  const { pieces, store } = tracked;
-  const span = pieces.claimRange(0, LIMITS);
-  assert.deepEqual([span?.from, span?.to, span?.final], [0n, 255n, true]);
+  const { tracker, store } = tracked;
+  const claimed = tracker.claimRange(0, LIMITS);
+  assert.deepEqual([claimed?.from, claimed?.to, claimed?.final], [0n, 255n, true]);
   assert.equal(states(tracked), "fetching fetching missing missing");
-  assert.equal(pieces.nextMissing(0), 2);
-  assert.equal(pieces.claimRange(2, LIMITS)?.to, 383n, "what is not final is asked for apart");
-  assert.equal(pieces.firstRecent(), 3);
-  span?.complete(answer(5, 130, 131));
+  assert.equal(tracker.nextMissing(0), 2);
+  assert.equal(tracker.claimRange(2, LIMITS)?.to, 383n, "recent segments are fetched separately");
+  assert.equal(tracker.firstRecent(), 3);
+  claimed?.complete(createResponse(5, 130, 131));
   assert.equal(states(tracked), "buffered buffered fetching missing");
   assert.deepEqual(
     [...store.entries.values()].map(({ bytes }) => scanLogs(bytes).map(({ block }) => block)),
     [[5], [130, 131]],
   );
-  assert.ok(pieces.isStored);
+  assert.ok(tracker.isStored);
 });
 
-test("what is held is counted until it is sent or let go; what was let go is looked up again", async () => {
+test("buffered bytes are counted until they are sent or evicted, and an evicted segment is read again", async () => {
   const tracked = track();
-  const { pieces } = tracked;
-  pieces.claimRange(0, LIMITS)?.complete(answer(5, 130, 131));
-  const bytes = pieces.heldBytes;
-  pieces.evictBefore(0);
+  const { tracker } = tracked;
+  tracker.claimRange(0, LIMITS)?.complete(createResponse(5, 130, 131));
+  const bytes = tracker.bufferedBytes;
+  tracker.evictBefore(0);
   assert.equal(states(tracked), "buffered stored missing missing");
-  assert.ok(pieces.heldBytes > 0 && pieces.heldBytes < bytes);
-  await pieces.lookUpAgain(1);
-  assert.equal(pieces.heldBytes, bytes);
+  assert.ok(tracker.bufferedBytes > 0 && tracker.bufferedBytes < bytes);
+  await tracker.lookUpAgain(1);
+  assert.equal(tracker.bufferedBytes, bytes);
   for (const index of [0, 1]) {
-    pieces.sent(index);
+    tracker.markSent(index);
   }
   assert.equal(states(tracked), "sent sent missing missing");
-  assert.equal(pieces.heldBytes, 0);
+  assert.equal(tracker.bufferedBytes, 0);
 });
 
-test("pieces that are in the store are found, and a lost span's are missing again", async () => {
-  const { store, pieces: first } = track();
-  first.claimRange(0, LIMITS)?.complete(answer(5));
+test("segments of the store are found, and those of a failed fetch range are missing again", async () => {
+  const { store, tracker: first } = track();
+  first.claimRange(0, LIMITS)?.complete(createResponse(5));
   const tracked = track(store);
-  await tracked.pieces.lookUp();
+  await tracked.tracker.lookUp();
   assert.equal(states(tracked), "buffered buffered missing missing");
-  assert.equal(tracked.pieces.found.segments, 2);
-  assert.deepEqual([...tracked.pieces.found.from], ["memory"]);
-  const span = tracked.pieces.claimRange(2, LIMITS);
+  assert.equal(tracked.tracker.firstLookup.segments, 2);
+  assert.deepEqual([...tracked.tracker.firstLookup.from], ["memory"]);
+  const claimed = tracked.tracker.claimRange(2, LIMITS);
   assert.equal(states(tracked), "buffered buffered fetching missing");
-  span?.discard();
+  claimed?.discard();
   assert.equal(states(tracked), "buffered buffered missing missing");
 });
 
-test("a segment that is larger than memory goes in parts, which are not kept", () => {
-  const { store, pieces } = track();
-  const span = pieces.claimRange(0, { ...LIMITS, memoryBlocks: 64 });
-  assert.deepEqual([span?.from, span?.to], [0n, 63n]);
-  span?.complete(answer(5));
+test("a segment larger than memory is fetched in parts, which are not stored", () => {
+  const { store, tracker } = track();
+  const claimed = tracker.claimRange(0, { ...LIMITS, memoryBlocks: 64 });
+  assert.deepEqual([claimed?.from, claimed?.to], [0n, 63n]);
+  claimed?.complete(createResponse(5));
   assert.equal(store.entries.size, 0);
-  assert.ok(!pieces.isStored);
+  assert.ok(!tracker.isStored);
 });

@@ -2,18 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createContext } from "../support/builders/request.ts";
 import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
+import { chainOf } from "./chainOf.ts";
 import { createFakeChain, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
 import { createFakeLogNode, nodeError } from "./fakeLogNode.ts";
 import { createMemoryStore } from "./memoryStore.ts";
 
-const chainOf = (blocks: number, every = 3) =>
-  createFakeChain(
-    Array.from({ length: blocks }, (_, at) =>
-      at % every === 0 ? [{ address: fakeAddress(at % 5), topics: [fakeTopic(at % 7)], data: "0x1234" as const }] : [],
-    ),
-  );
-
-test("a range wider than a node takes is fetched in spans of 15 segments, and found the next time", async () => {
+test("a range above a node's limit is fetched in ranges of 15 segments, and then read from memory", async () => {
   const chain = chainOf(10_000);
   const node = createFakeLogNode({ chain });
   const split = createSplit([node]);
@@ -48,22 +42,7 @@ test("only the missing segments are fetched", async () => {
   );
 });
 
-test("a node that told an older head last, being several machines, is waited for", async () => {
-  const chain = chainOf(400);
-  let looked = 0;
-  const node = createFakeLogNode({
-    chain,
-    get head() {
-      return looked++ < 3 ? 398 : 399;
-    },
-  });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
-  const answer = await createSplit([node]).request(ANY, range(390, 399), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(390, 399)));
-  assert.ok(looked > 3);
-});
-
-test("blockTimestamp is filled in where a node leaves it out", async () => {
+test("a missing blockTimestamp is added", async () => {
   const chain = chainOf(1_000);
   const node = createFakeLogNode({ chain, timestamps: false });
   const context = createContext({ heads: fakeHeads(chain, { finalized: 990, ring: 100 }) });
@@ -71,52 +50,7 @@ test("blockTimestamp is filled in where a node leaves it out", async () => {
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 999)));
 });
 
-test("empty positions at the end count, also where a node ignores them, and have a segment of their own", async () => {
-  const topics = [fakeTopic(0), fakeTopic(1), fakeTopic(2), fakeTopic(3)];
-  const chain = createFakeChain(
-    Array.from({ length: 300 }, (_, at) => [
-      { address: fakeAddress(1), topics: topics.slice(0, at % 5), data: "0x22" as const },
-    ]),
-  );
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 200 }) });
-  for (const ignoresWildcards of [false, true]) {
-    const node = createFakeLogNode({ chain, ignoresWildcards });
-    const split = createSplit([node]);
-    for (let positions = 0; positions <= 4; positions++) {
-      const filter = { addresses: [], topics: topics.slice(0, positions).map(() => []) };
-      const answer = await split.request(filter, range(0, 299), context);
-      assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(0, 299)), `${positions} positions`);
-      const asked = node.logsRequests.at(-1)?.filter;
-      assert.deepEqual(asked, filter);
-      const block = chain[7];
-      const ofBlock = await split.request(filter, { blockHash: block?.hash ?? "0x" }, context);
-      assert.deepEqual(await readLogs(ofBlock), plainScan(chain, filter, range(7, 7)));
-    }
-  }
-});
-
-test("recent blocks whose bloom admits logs with too few topics are asked again in one request, not one each", async () => {
-  const transfer = fakeTopic(0);
-  const fungible = { address: fakeAddress(1), topics: [transfer, fakeTopic(1), fakeTopic(2)], data: "0x22" as const };
-  const unique = { ...fungible, topics: [...fungible.topics, fakeTopic(3)] };
-  const chain = createFakeChain(Array.from({ length: 100 }, (_, at) => (at % 50 === 7 ? [unique] : [fungible])));
-  const node = createFakeLogNode({ chain });
-  const filter = { addresses: [], topics: [[transfer], [], [], []] };
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 0 }) });
-  const answer = await createSplit([node]).request(filter, range(1, 99), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(1, 99)));
-  assert.equal(node.logsRequests.length, 2);
-
-  // A node that left the end out the first time has it then.
-  const lagging = createFakeLogNode({
-    chain,
-    change: (logs, { filter: { topics } }) => (topics.length === 4 ? logs.slice(0, 1) : logs),
-  });
-  const complete = await createSplit([lagging]).request(filter, range(1, 99), context);
-  assert.deepEqual(await readLogs(complete), plainScan(chain, filter, range(1, 99)));
-});
-
-test("a recent segment is kept by its last block's hash, and not found after a reorganisation", async () => {
+test("the key of a recent segment has its last block's hash, so that it is a miss after a reorganisation", async () => {
   const before = chainOf(400);
   const after = createFakeChain(
     Array.from({ length: 250 }, () => [{ address: fakeAddress(9), topics: [], data: "0x" as const }]),
@@ -143,43 +77,7 @@ test("a recent segment is kept by its last block's hash, and not found after a r
   assert.deepEqual(await readLogs(answer), plainScan(after, ANY, range(0, 399)));
 });
 
-test("logs of a node on another chain than the view's are never given", async () => {
-  const chain = chainOf(300);
-  const other = createFakeChain(
-    chain.slice(200).map(({ logs }) => logs),
-    { base: chain.slice(0, 200), fork: "other" },
-  );
-  const lost = createFakeLogNode({ chain: other, name: "lost" });
-  const good = createFakeLogNode({ chain, name: "good" });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
-  const answer = await createSplit([lost, good]).request(ANY, range(0, 299), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 299)));
-  await assert.rejects(createSplit([lost]).request(ANY, range(0, 299), context), { code: -32603, status: 503 });
-});
-
-test("silent recent blocks whose bloom admits a log are asked again by hash", async () => {
-  const chain = chainOf(300);
-  const node = createFakeLogNode({
-    chain,
-    change: (logs, { byHash }) => (byHash ? logs : logs.slice(0, Math.floor(logs.length / 2))),
-  });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 99 }) });
-  const answer = await createSplit([node]).request(ANY, range(100, 299), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
-});
-
-test("a node that answers [] below its pruning point is recognised and not asked again", async () => {
-  const chain = chainOf(20_000, 50);
-  const pruned = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
-  const archive = createFakeLogNode({ chain, name: "archive" });
-  const context = createContext({ heads: fakeHeads(chain, { finalized: 19_900 }) });
-  const answer = await createSplit([pruned, archive]).request(ANY, range(1, 12_000), context);
-  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(1, 12_000)));
-  const alone = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
-  await assert.rejects(createSplit([alone]).request(ANY, range(1, 12_000), context), /pruned|No node has/);
-});
-
-test("one block that is too large is halved by addresses, then by topics", async () => {
+test("a block with too many logs is split by address, then by topic", async () => {
   const addresses = Array.from({ length: 8 }, (_, at) => fakeAddress(at));
   const topics = Array.from({ length: 4 }, (_, at) => fakeTopic(at));
   const logs = addresses.flatMap((address) =>
@@ -206,7 +104,7 @@ test("one block that is too large is halved by addresses, then by topics", async
   );
 });
 
-test("an answer over its limit is an error before the first byte and broken after it", async () => {
+test("a response above its limit is an error before the first byte, and is aborted after it", async () => {
   const data = `0x${"ab".repeat(40_000)}` as const;
   const chain = createFakeChain(Array.from({ length: 300 }, () => [{ address: fakeAddress(1), topics: [], data }]));
   const node = createFakeLogNode({ chain });
@@ -220,7 +118,7 @@ test("an answer over its limit is an error before the first byte and broken afte
   assert.deepEqual(await readLogs(whole), plainScan(chain, ANY, range(0, 299)));
 });
 
-test("what was fetched is kept when the whole fails", async () => {
+test("fetched segments are cached if the query fails", async () => {
   const chain = chainOf(6_000);
   const options = { broken: true };
   const node = createFakeLogNode({
@@ -253,7 +151,19 @@ test("logs by block hash: found, empty, unknown", async () => {
   });
 });
 
-test("a span that memory has no room for is made smaller, down to parts of a segment", async () => {
+test("logs by the hash of a block that a reorganisation replaced are returned", async () => {
+  const chain = chainOf(300);
+  const other = createFakeChain(
+    chain.slice(200).map(({ logs }) => logs),
+    { base: chain.slice(0, 200), fork: "other" },
+  );
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
+  const blockHash = other[252]?.hash ?? "0x";
+  const answer = await createSplit([createFakeLogNode({ chain: other })]).request(ANY, { blockHash }, context);
+  assert.deepEqual(await readLogs(answer), plainScan(other, ANY, range(252, 252)));
+});
+
+test("a fetch range that does not fit in memory is split, down to parts of a segment", async () => {
   const data = `0x${"ab".repeat(12_000)}` as const;
   const chain = createFakeChain(Array.from({ length: 1_920 }, () => [{ address: fakeAddress(1), topics: [], data }]));
   const node = createFakeLogNode({ chain, streams: true });
@@ -268,45 +178,45 @@ test("a span that memory has no room for is made smaller, down to parts of a seg
   assert.ok(Math.max(...sizes.slice(1)) <= 128, `${sizes}`);
 });
 
-test("a caller who leaves is not served, and what it had fetched is kept", async () => {
+test("a query ends when its client disconnects, and its fetched segments are cached", async () => {
   const chain = chainOf(8_000);
-  const leaver = new AbortController();
+  const client = new AbortController();
   const node = createFakeLogNode({
     chain,
     latencyMs: 1,
     onLogs: ({ from }) => {
       if (from >= 3_840) {
-        leaver.abort(new Error("left"));
+        client.abort(new Error("disconnected"));
       }
       return undefined;
     },
   });
   const split = createSplit([node], { spansPerNode: () => 1 });
   const heads = fakeHeads(chain, { finalized: 7_999 });
-  const left = createContext({ heads, signal: leaver.signal });
-  await assert.rejects(split.request(ANY, range(0, 7_999), left), { message: "left" });
+  const leaving = createContext({ heads, signal: client.signal });
+  await assert.rejects(split.request(ANY, range(0, 7_999), leaving), { message: "disconnected" });
   const answer = await split.request(ANY, range(0, 7_999), createContext({ heads }));
   assert.equal(answer.status.fwd, "partial");
   assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 7_999)));
 });
 
-test("an answer that takes too long is a timeout", async () => {
+test("a query without an available node times out", async () => {
   const chain = chainOf(500);
   const node = createFakeLogNode({ chain, available: () => false });
   const context = createContext({ heads: fakeHeads(chain, { finalized: 499 }), deadlineMs: performance.now() + 20 });
   await assert.rejects(createSplit([node]).request(ANY, range(0, 499), context), { code: -32603, status: 504 });
 });
 
-test("equal questions at the same time are one request; one who leaves does not end it for the others", async () => {
+test("equal queries at the same time share one request, which continues if one of their clients disconnects", async () => {
   const chain = chainOf(500);
   const node = createFakeLogNode({ chain, latencyMs: 20 });
   const split = createSplit([node]);
   const heads = fakeHeads(chain, { finalized: 300 });
-  const leaver = new AbortController();
-  const first = split.request(ANY, range(490, 499), createContext({ heads, signal: leaver.signal }));
+  const client = new AbortController();
+  const first = split.request(ANY, range(490, 499), createContext({ heads, signal: client.signal }));
   const others = Array.from({ length: 20 }, () => split.request(ANY, range(490, 499), createContext({ heads })));
-  setImmediate(() => leaver.abort(new Error("left")));
-  await assert.rejects(first, { message: "left" });
+  setImmediate(() => client.abort(new Error("disconnected")));
+  await assert.rejects(first, { message: "disconnected" });
   for (const answer of await Promise.all(others)) {
     assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(490, 499)));
   }

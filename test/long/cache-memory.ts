@@ -13,13 +13,13 @@ const MIN_VALUE_BYTES = 60;
 const MAX_VALUE_BYTES = 3_060;
 const KEYS_A_TURN = 200;
 const TURNS_A_SAMPLE = 2_500;
-/** Growth from the second quarter to the last one that is still called flat. */
+/** Growth from the second quarter to the last one that still counts as flat. */
 const MAX_GROWTH = 1.05;
 
 const prefix = createKeyPrefix(8453, hashOf(0));
 const heads = createHeads({ latest: KEYS, finalized: KEYS });
 
-/** Ten million distinct questions through a cache of 256 MiB: what the process holds stays in bounds, and flat. In a shorter run only the limit is looked at. */
+/** Sends ten million distinct requests through a cache of 256 MiB. Memory must stay bounded and flat. A shorter run checks only the limit. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
   const memory = createMemoryStore({ maxBytes: CACHE_BYTES, telemetry: createTelemetry({ level: "silent" }) });
   const samples: number[] = [];

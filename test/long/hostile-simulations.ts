@@ -36,13 +36,13 @@ const block = { ...PARENT, hash: ZERO_HASH, gasLimit: 100_000_000n };
 const TARGET = `0x${"11".repeat(20)}`;
 const word = (value: bigint | number): string => value.toString(16).padStart(64, "0");
 
-/** Copies its calldata into memory and gives it to a precompile until the gas is gone. */
+/** Code that copies its calldata into memory and calls a precompile with it until the gas is used up. */
 const hammer = (precompile: number): string =>
   `365f5f375b5f5f365f61${precompile.toString(16).padStart(4, "0")}5afa50600456`;
 const HASHES = "5b6110005f20505f56";
-/** mstore(msize, 1) for ever. */
+/** Code that repeats mstore(msize, 1) without end. */
 const GROWS = "5b600159525f56";
-/** Calls itself with all the gas it has, for ever. */
+/** Code that calls itself with all its gas without end. */
 const RECURSES = "5b5f5f5f5f5f305af1505f56";
 
 const call = (code: string, input = ""): unknown => [
@@ -84,7 +84,7 @@ const PAYLOADS: readonly (readonly [string, unknown])[] = [
   ["5 MiB of calldata", call("00", "00".repeat(2_600_000))],
 ];
 
-/** Other requests of this process, answered by its main thread. */
+/** Sends other requests to this process, which its main thread answers. */
 const server = createServer((_, response) => response.end("{}"));
 server.listen(0, "127.0.0.1");
 await once(server, "listening");
@@ -125,14 +125,14 @@ const simulate = async (payload: unknown): Promise<string> => {
   }
 };
 
-/** With `seconds` the payloads go on until the time is over, and memory is not looked at. */
+/** With `seconds`, the payloads repeat until the time is over, and memory is not checked. */
 export const long = async ({ seconds = Number.POSITIVE_INFINITY }: { readonly seconds: number | undefined }) => {
   await simulate([{ blockStateCalls: [{}] }]);
   const endMs = performance.now() + seconds * 1_000;
   const all: number[] = [];
   const late: string[] = [];
   const payloads: Record<string, unknown>[] = [];
-  /** The first time round threads and caches grow to what they are; memory is compared from then on. */
+  /** Memory after the first round, in which threads and caches reach their size. Later rounds are compared with it. */
   let before = 0;
   for (const [name, payload] of [...PAYLOADS, ...PAYLOADS]) {
     if (performance.now() > endMs) {

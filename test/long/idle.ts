@@ -6,14 +6,14 @@ import { createService } from "../support/servers/service.ts";
 const BLOCK_MS = 2_000;
 const MAX_CALLS_A_MINUTE = 50;
 
-/** An idle forebay in front of one node on a 2 s chain: how many calls a minute that costs (batch items count singly). */
+/** Counts the calls a minute of an idle forebay to one node of a 2 s chain. Each item of a batch counts. */
 export const long = async ({ seconds = 240 }: { readonly seconds: number | undefined }) => {
   const chain = createFakeChain({ height: 500, startSeconds: Math.floor(Date.now() / 1_000) - 1_000 });
   const node = await createFakeNode({ chain });
   const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: BLOCK_MS });
   const timer = setInterval(() => chain.mine(), BLOCK_MS);
   const total = () => [...node.calls.values()].reduce((sum, count) => sum + count, 0);
-  // The first seconds read the chain's identity and head.
+  // In the first seconds, forebay reads the chain's identity and head.
   await sleep(3_000);
   const before = total();
   const startMs = performance.now();

@@ -9,11 +9,11 @@ const SHAPE = { every: 1, logsPerBlock: 100, latencyMs: 5, maxBlocks: 10_000, ma
 const BLOCKS = LOGS / SHAPE.logsPerBlock;
 const MAX_RESIDENT_GROWTH_BYTES = 300 * 1024 * 1024;
 const SAMPLE_MS = 250;
-/** What a slow reader takes in a second. */
+/** Bytes a second of a slow reader. */
 const SLOW_BYTES_PER_SECOND = 20_000_000;
 const NEEDLE = Buffer.from('"logIndex"');
 
-/** Counts a text in a stream; one that is cut in two by a chunk's end is found with what was left over. */
+/** Counts a text in a stream, also if it is split over two chunks. */
 const createCounter = () => {
   let count = 0;
   let rest = Buffer.alloc(0);
@@ -34,7 +34,7 @@ const createCounter = () => {
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
-/** A million logs in one answer, to a fast and to a slow reader, while others ask for a little. */
+/** Sends a million logs in one response to a fast and to a slow reader, during small requests of others. */
 export const long = async () => {
   const nodeOptions: LogsNodeOptions = { ...SHAPE, head: BLOCKS + 1_000 };
   const node = startChild("logsNode.ts");

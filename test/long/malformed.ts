@@ -18,7 +18,7 @@ const FIXED_YOUNG_GENERATION = ["--min-semi-space-size=16", "--max-semi-space-si
 const residentKilobytes = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? Number.NaN);
 
-/** Malformed requests without end: each gets its exact answer, the process lives, its memory stays flat. */
+/** Sends malformed requests. Each must get its exact response, and memory must stay flat. */
 export const long = async ({ seconds }: LongOptions) => {
   const server = fork(fileURLToPath(new URL("support/malformedServer.ts", import.meta.url)), {
     execArgv: FIXED_YOUNG_GENERATION,
@@ -56,7 +56,7 @@ export const long = async ({ seconds }: LongOptions) => {
   const grown = growth(samples);
   await dispatcher.close();
   server.disconnect();
-  // A short run is still warming up: it shows that everything is answered, not that memory is flat.
+  // A short run only shows that every request is answered, because memory still grows at first.
   const flat = seconds !== undefined || grown <= MAX_GROWTH;
   return {
     name: "malformed",

@@ -7,7 +7,7 @@ const LIMIT_MS = 1_000;
 const ASK_EVERY_MS = 50;
 const BLOCK_TIMES_MS = [2_000, 12_000];
 
-/** One HTTP-only node and clients that ask: how long after the node has a new head it is served. */
+/** Measures the time from a new head on an HTTP-only node until clients get it. */
 const measure = async (blockMs: number, seconds: number): Promise<readonly number[]> => {
   const secondsPerBlock = blockMs / 1_000;
   const height = 100;

@@ -22,10 +22,10 @@ const RATE = 30;
 const WHOLE_SECONDS = 240;
 const MIN_SECONDS = 10;
 const MAX_SHOWN = 20;
-/** Every tenth flashblock, so many calls are asked as well. */
+/** Every tenth flashblock is also compared by calls. */
 const CALLS_EVERY = 10;
 const CALLS = 20;
-/** So many flashblocks may go by uncompared, because the next one came while the node was still answering. */
+/** Allowed share of flashblocks that are not compared, because the next one arrived before the node's response. */
 const MAX_SKIPPED_SHARE = 0.6;
 const ARRIVAL_TIMEOUT_MS = 1_500;
 
@@ -33,11 +33,11 @@ interface Variant {
   readonly name: string;
   readonly devnet: DevnetOptions;
   readonly forks: "isthmus" | "prague";
-  /** Milliseconds that a sealed block is known to us after it is sealed. */
+  /** Delay in milliseconds between the sealing of a block and its arrival. */
   readonly sealedDelayMs?: number;
-  /** Milliseconds that messages come after they were made. */
+  /** Delay in milliseconds between the creation of a message and its arrival. */
   readonly feedDelayMs?: number;
-  /** Of the first of two feeds. */
+  /** Share of messages that the first of two feeds loses. */
   readonly losses?: number;
 }
 
@@ -57,11 +57,11 @@ interface Tally {
   skipped: number;
   unverified: number;
   readonly differences: string[];
-  /** Of a batch of mixed reads at pending. */
+  /** Durations of a batch of mixed reads at pending. */
   readonly readMs: number[];
 }
 
-/** What forebay answers once it holds this message; undefined if it never shows it. */
+/** Reads at pending when forebay has this message; undefined if it never has it. */
 const arrived = async (
   ours: Batch,
   watched: Watched,
@@ -97,12 +97,12 @@ const compare = async (
     arrived(ours, watched, calls, message.diff.block_hash, tally.readMs),
     readNodePending(node, watched, calls),
   ]);
-  // Otherwise the state is the node's own, as it is by now.
+  // Otherwise the state is the node's current one.
   const isOurs = mine?.mode === "live" || mine?.mode === "degraded";
   if (mine && !isOurs) {
     tally.unverified++;
   }
-  // One of the two had gone on to the next message before it was read.
+  // One of the two had the next message before it was read.
   if (!mine || !its || !isOurs || mine.transactions !== its.transactions) {
     tally.skipped++;
     return;
@@ -116,14 +116,14 @@ const compare = async (
   }
 };
 
-/** A feed that brings the devnet's messages later. */
+/** Creates a feed that sends the devnet's messages with a delay. */
 const delayMessages = async (devnet: Devnet, delayMs: number): Promise<FeedServer> => {
   const late = await createFeedServer("text");
   devnet.events.on("message", (message) => setTimeout(() => late.send(message), delayMs));
   return late;
 };
 
-/** A second feed beside the devnet's own, which from now on loses messages. */
+/** Creates a second feed. The devnet's own feed loses messages from now on. */
 const loseMessages = async (devnet: Devnet, share: number): Promise<FeedServer> => {
   const second = await createFeedServer("text");
   devnet.events.on("message", (message) => {
@@ -210,7 +210,7 @@ const quantile = (values: readonly number[], share: number): number =>
 
 const only = process.env.VARIANT;
 
-/** At every flashblock, what `pending` is here against what it is on the node that builds it. */
+/** Compares `pending` of forebay at every flashblock with that of the node that builds the block. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);

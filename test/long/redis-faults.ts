@@ -26,7 +26,7 @@ const percentile = (answers: readonly Asked[], share: number): number => {
   return Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10;
 };
 
-/** Redis alone, faulty under load: failed requests, the p99 before and while it is faulty, and how long hits take to come back. */
+/** Injects faults of Redis under load. Reports failed requests, the p99 before and during each fault, and the time until hits return. */
 export const long = async ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) => {
   const ends: (() => unknown)[] = [];
   const lifespan = { after: (end: () => unknown) => ends.unshift(end) };

@@ -3,13 +3,13 @@ import type { Untrue } from "../support/servers/recordedReplica.ts";
 import { createRandom, type ReorgStep, startReorgRun } from "../support/servers/reorgRun.ts";
 
 const DEFAULT_SECONDS = 300;
-/** `SEED=n` tries other steps. */
+/** `SEED=n` selects other steps. */
 const DEFAULT_SEED = 1;
-/** `LIES=1` adds a third node that lies. */
+/** `LIES=1` adds a third node with wrong responses. */
 const LIES = process.env.LIES === "1" ? HEAD_LIES : [];
 const MAX_DEPTH = 20;
 
-/** Steps by chance until the time is over. */
+/** Yields random steps until the time is over. */
 function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
   const endMs = performance.now() + seconds * 1_000;
   const random = createRandom(seed);
@@ -27,7 +27,7 @@ function* createSteps(seconds: number, seed: number): Generator<ReorgStep> {
 
 const START_CHARACTERS = 80;
 
-/** How often what was wrong in the same way. */
+/** Counts equal kinds of wrong responses. */
 const countKinds = (untrue: readonly Untrue[]): Record<string, number> => {
   const counts: Record<string, number> = {};
   for (const { question, cacheStatus, text, expected } of untrue) {
@@ -38,7 +38,7 @@ const countKinds = (untrue: readonly Untrue[]): Record<string, number> => {
   return counts;
 };
 
-/** Two nodes that reorganise and part, two replicas with one Redis: was every answer true of a view of its time? */
+/** Reorganises and forks two nodes. Checks that every response of two replicas with one Redis was correct in a view of its time. */
 export const long = async ({
   seconds = DEFAULT_SECONDS,
   seed = Number(process.env.SEED ?? DEFAULT_SEED),
@@ -58,6 +58,7 @@ export const long = async ({
       answers: total("answers"),
       hits: total("hits"),
       views: total("views"),
+      slowest: replicas.map(({ slowest }) => slowest),
       untrue: untrue.length,
       kinds: countKinds(untrue),
       examples: untrue.slice(0, 3),

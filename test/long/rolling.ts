@@ -21,7 +21,7 @@ const body = (method: string, params: readonly unknown[]): string =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 const json = { "content-type": "application/json" };
 
-/** Whether a kept-alive connection answers a second request after `idleMs` without one. */
+/** Whether a keep-alive connection answers a second request after `idleMs` without one. */
 const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
   const text = body("eth_chainId", []);
   const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`;
@@ -43,8 +43,8 @@ const reusedAfter = async (port: number, idleMs: number): Promise<boolean> => {
 };
 
 /**
- * Restarts two replicas behind nginx, one after the other, under steady load on kept-alive connections. No request fails.
- * A request of 20 s succeeds on the replica that ends meanwhile. A connection that was idle for 62 s is reused.
+ * Restarts two replicas behind nginx, one after the other, under steady load on keep-alive connections. No request fails.
+ * A request of 20 s succeeds on a replica that is shutting down. A connection that was idle for 62 s is reused.
  */
 export const long = async ({ seconds }: RollingOptions) => {
   if (!hasNginx()) {
@@ -95,7 +95,7 @@ export const long = async ({ seconds }: RollingOptions) => {
 
   const idle = reusedAfter(ports[1] ?? 0, IDLE_MS * share);
   await sleep(STEADY_MS);
-  // Straight to each replica: it is known which one answers the long request while it is stopped.
+  // Connect to each replica directly, so that the stopped replica is the one with the long request.
   const exits: (number | null)[] = [];
   const longRequests: string[] = [];
   const restart = async (index: number): Promise<void> => {
@@ -118,7 +118,7 @@ export const long = async ({ seconds }: RollingOptions) => {
     await sleep(STEADY_MS);
   };
   await restart(0);
-  // The second one is stopped when the idle connection to it has been used again.
+  // Stop the second replica after its idle connection was used again.
   const idleReused = await idle;
   await restart(1);
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 
-/** `npm run long -- <name> [--seconds N]`: one run of minutes; ends with 1 where something did not hold. */
+/** `npm run long -- <name> [--seconds N]` runs for minutes. It exits with 1 if a claim failed. */
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { seconds: { type: "string" } } });
 const [name = ""] = positionals;
 const seconds = values.seconds === undefined ? undefined : Number(values.seconds);

@@ -18,7 +18,7 @@ const random = (): string => randomBytes(6).toString("hex");
 const METHODS = ["eth_blockNumber", "eth_chainId", "eth_getBalance", "eth_getLogs", "admin_peers"] as const;
 const method = (): string => (randomInt(4) === 0 ? pick(METHODS) : `${pick(["eth", "net", "x"])}_${random()}`);
 
-/** A request that nobody foresaw: its method, key, path, verb, address and query are chance. */
+/** Creates a request with random method, key, path, verb, address and query. */
 const chance = (url: string) => {
   const path = pick([
     "/",
@@ -52,7 +52,7 @@ const chance = (url: string) => {
   };
 };
 
-/** Random methods, keys and paths: the number of time series does not grow with them. */
+/** Sends random methods, keys and paths. The number of time series must not grow. */
 export const long = async ({ seconds }: SeriesOptions) => {
   const node = await createFakeNode();
   const service = await createService(
@@ -89,7 +89,7 @@ export const long = async ({ seconds }: SeriesOptions) => {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   };
 
-  // A known name has its series once it was seen.
+  // A known name has a series after its first use.
   await run(WARM_UP);
   const before = await series();
   await run(REQUESTS);

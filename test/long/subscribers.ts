@@ -9,7 +9,7 @@ import {
 } from "./support/subscribersShape.ts";
 
 const MAX_BYTES_A_CONNECTION = 30_000;
-/** A delivery may wait for the next flashblock, not longer: else the server falls behind. */
+/** A delivery may wait for the next flashblock, but not longer. Otherwise the server is too slow. */
 const MAX_P99_MS = FLASHBLOCK_MS;
 const SECONDS = 60;
 
@@ -26,7 +26,7 @@ interface End {
   readonly closed: number;
 }
 
-/** 5,000 connections, 20,000 subscriptions, a flashblock of 20 logs every 200 ms, each log matching 50 of them. */
+/** Opens 5,000 connections with 20,000 subscriptions. Every 200 ms a flashblock has 20 logs, each for 50 subscriptions. */
 export const long = async ({ seconds = SECONDS }: { readonly seconds?: number }) => {
   const server = startChild("../../long/support/subscribersServer.ts");
   try {

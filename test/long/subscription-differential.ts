@@ -15,7 +15,7 @@ const RATE = 30;
 const SECONDS = 120;
 const WARM_MS = 4_000;
 const SETTLE_MS = 3_000;
-/** What an event brings has not come here yet when it is heard of: the next questions reach back to it. */
+/** Blocks that the next requests reach back, because an event may arrive before forebay has its message. */
 const OVERLAP_BLOCKS = 5;
 const LIMITS = { maxAddresses: 1_000, maxTopics: 1_000 };
 
@@ -47,7 +47,7 @@ const some = <T>(values: readonly T[], most: number): T[] =>
     (each) => each !== undefined,
   );
 
-/** Of values that were seen, so that many match a part of what comes. */
+/** Creates a filter from values that were seen, so that many filters match some logs. */
 const randomFilter = (logs: readonly RpcLog[]) => {
   const positions = [0, 1, 2].map((at) =>
     [...new Set(logs.map(({ topics }) => topics[at]))].filter((topic) => topic !== undefined),
@@ -154,7 +154,7 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
   }
 };
 
-/** For random filters: what pendingLogs delivered is what eth_getLogs gave at pending, over all blocks together. */
+/** Compares, for random filters, the logs from pendingLogs with those from eth_getLogs at pending, over all blocks. */
 export const long = async ({ seconds = SECONDS }: { readonly seconds?: number | undefined }) => {
   const variants: Record<string, unknown> = {};
   let passed = true;

@@ -17,7 +17,7 @@ interface Sealed {
   readonly atMs: number;
 }
 
-/** Runs until aborted, once a period, never faster than it can. */
+/** Repeats an action once a period until aborted, one at a time. */
 const every = async (periodMs: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> => {
   let dueMs = performance.now();
   while (!signal.aborted) {
@@ -40,7 +40,7 @@ const createRpc =
   };
 type Rpc = ReturnType<typeof createRpc>;
 
-/** 2 s blocks of ten messages with a feed; then a block every 200 ms, and no feed. */
+/** First 2 s blocks of ten messages with a feed, then a block every 200 ms without a feed. */
 const sequence = async (devnet: Devnet, isFast: () => boolean, signal: AbortSignal): Promise<void> => {
   let messages = 0;
   await every(MESSAGE_MS, signal, async () => {
@@ -62,7 +62,7 @@ const sequence = async (devnet: Devnet, isFast: () => boolean, signal: AbortSign
   });
 };
 
-/** A client that goes on polling pending blocks; what is wrong with an answer is noted. */
+/** A client that polls pending blocks and records wrong responses. */
 const poll = async (rpc: Rpc, sealed: readonly Sealed[], wrong: string[], signal: AbortSignal) => {
   const modes = new Map<string, number>();
   let worstBehindMs = 0;
@@ -75,7 +75,7 @@ const poll = async (rpc: Rpc, sealed: readonly Sealed[], wrong: string[], signal
       return;
     }
     const number = BigInt((result as { number: string }).number);
-    // The first block above the answer that was sealed before it was asked for: since then it was too old.
+    // The first block above the response that was sealed before the request. Since then the response was too old.
     const missed = sealed.find((block) => block.number > number && block.atMs <= askedAtMs);
     const behindMs = missed ? askedAtMs - missed.atMs : 0;
     worstBehindMs = Math.max(worstBehindMs, behindMs);
@@ -86,7 +86,7 @@ const poll = async (rpc: Rpc, sealed: readonly Sealed[], wrong: string[], signal
   return { modes: Object.fromEntries(modes), worstBehindMs: Math.round(worstBehindMs) };
 };
 
-/** A client that takes its next nonce from `pending` each time. */
+/** A client that reads its next nonce at `pending` each time. */
 const submit = async (rpc: Rpc, devnet: Devnet, at: number, wrong: string[], signal: AbortSignal): Promise<number> => {
   const account = devAccounts[at];
   if (!account) {
@@ -114,7 +114,7 @@ const submit = async (rpc: Rpc, devnet: Devnet, at: number, wrong: string[], sig
   return expected;
 };
 
-/** A chain that retires its feed and seals every 200 ms instead, while clients of `pending` go on. */
+/** Switches a chain from a feed to blocks every 200 ms, while clients read `pending`. */
 export const long = async ({ seconds }: { readonly seconds: number | undefined }) => {
   const durationMs = (seconds ?? WHOLE_SECONDS) * 1_000;
   await using devnet = await createDevnet({

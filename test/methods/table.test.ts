@@ -1,305 +1,68 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RpcRequest } from "../../src/core/rpcSource.ts";
-import { createCall } from "../../src/jsonrpc/call.ts";
-import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { isRefusedMethod } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
-import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
-import { createFilters } from "../../src/subscriptions/polledFilters.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
-import { createContext } from "../support/builders/request.ts";
+import { A, a, requestOf } from "./requestOf.ts";
 
-const A = `0x${"Aa".repeat(20)}`;
-const a = A.toLowerCase();
-const heads = createHeads({ latest: 100n, finalized: 50n, oldest: 40n });
-const context = createContext({ heads });
-
-/** The question that a call becomes, and how often heads were refreshed. */
-const ask = async (name: string, params: readonly unknown[], refreshed = heads) => {
-  const method = table.find((entry) => entry.name === name);
-  assert.ok(method, name);
-  const asked: RpcRequest[] = [];
-  let refreshes = 0;
-  const source = {
-    request: async (question: RpcRequest) => {
-      asked.push(question);
-      return { body: Buffer.from("{}"), status: {} };
-    },
-  };
-  const chain = {
-    chainId: 901n,
-    reads: source,
-    nodes: source,
-    accepted: () => {},
-    advanceNonce: async (_sender: string, nonce: bigint) => nonce,
-    askNodeNonce: false,
-    subscribe: () => () => {},
-    execution: undefined,
-    pendingNumber: "same" as const,
-    logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
-    filters: createFilters({
-      logs: { request: async () => ({ body: Buffer.from("[]"), status: {} }) },
-      local: createLocalFilters({ maxPerClient: 9 }),
-    }),
-    logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
-    heads: {
-      blockTimeMs: 2_000,
-      refresh: async () => {
-        refreshes++;
-        return refreshed;
-      },
-    },
-  };
-  await method.answer({ chain, call: createCall(name, params), context });
-  const [question] = asked;
-  assert.ok(question);
-  return { ...question, text: Buffer.from(question.paramsText).toString(), refreshes };
-};
-
-test("names are unique", () => {
+test("method names are unique", () => {
   assert.equal(new Set(table.map(({ name }) => name)).size, table.length);
 });
 
-test("latest becomes a number, asked by hash", async () => {
-  const question = await ask("eth_getBalance", [A, "latest"]);
-  assert.equal(question.retention, "recentState");
-  assert.deepEqual(question.params, [a, "0x64"]);
-  assert.deepEqual(question.byHash?.params, [a, { blockHash: hashOf(100n) }]);
-  assert.deepEqual(question.block, { kind: "recent", number: 100n, hash: hashOf(100n) });
+test("a state read at latest is sent by number and by hash", async () => {
+  const request = await requestOf("eth_getBalance", [A, "latest"]);
+  assert.equal(request.retention, "recentState");
+  assert.deepEqual(request.params, [a, "0x64"]);
+  assert.deepEqual(request.byHash?.params, [a, { blockHash: hashOf(100n) }]);
+  assert.deepEqual(request.block, { kind: "recent", number: 100n, hash: hashOf(100n) });
 });
 
-test("keys that every object inherits are keys like others", async () => {
-  const { text } = await ask("eth_call", [
-    JSON.parse('{"toString":1,"constructor":{"b":1,"a":2},"__proto__":{"x":1}}'),
-  ]);
-  assert.deepEqual(
-    JSON.parse(text),
-    JSON.parse('[{"toString":1,"constructor":{"a":2,"b":1},"__proto__":{"x":1}},"0x64"]'),
-  );
+test("a read at or below finalized is sent by number, and is final", async () => {
+  const request = await requestOf("eth_getBlockByNumber", ["finalized", true]);
+  assert.equal(request.retention, "final");
+  assert.equal(request.text, '["0x32",true]');
+  assert.equal(request.byHash, undefined);
 });
 
-test("an EIP-1898 object may hold null for what it does not say", async () => {
-  for (const block of [
-    { blockHash: null, blockNumber: "0x64" },
-    { blockHash: hashOf(100n), blockNumber: null, requireCanonical: null },
-  ]) {
-    const { byHash } = await ask("eth_getBalance", [A, block]);
-    assert.deepEqual(byHash?.params, [a, { blockHash: hashOf(100n) }]);
-  }
+test("a read of a recent block is sent by its ByHash method", async () => {
+  const request = await requestOf("eth_getBlockByNumber", ["0x60", false]);
+  assert.equal(request.retention, "recent");
+  assert.equal(request.byHash?.method, "eth_getBlockByHash");
+  assert.deepEqual(request.byHash?.params, [hashOf(96n), false]);
 });
 
-test("a missing block parameter, latest, its number with leading zeros, and its hash are one question", async () => {
-  const forms = [
-    [A],
-    [a, "latest"],
-    [A, "0x0064"],
-    [A, { blockNumber: "0x64" }],
-    [a, { blockHash: hashOf(100n) }],
-    [A, null],
-  ];
-  const questions = await Promise.all(forms.map((params) => ask("eth_getTransactionCount", params)));
-  const keys = new Set(
-    questions.map(({ canonicalParams, retention, block }) =>
-      JSON.stringify([canonicalParams, retention, String(block?.number), block?.hash]),
-    ),
-  );
-  assert.equal(keys.size, 1);
-});
-
-test("at or below finalized a number is asked by number and final", async () => {
-  const question = await ask("eth_getBlockByNumber", ["finalized", true]);
-  assert.equal(question.retention, "final");
-  assert.equal(question.text, '["0x32",true]');
-  assert.equal(question.byHash, undefined);
-});
-
-test("a recent block is asked by its ByHash method", async () => {
-  const question = await ask("eth_getBlockByNumber", ["0x60", false]);
-  assert.equal(question.retention, "recent");
-  assert.equal(question.byHash?.method, "eth_getBlockByHash");
-  assert.deepEqual(question.byHash?.params, [hashOf(96n), false]);
-});
-
-test("a number above the head refreshes the heads first", async () => {
-  const above = await ask("eth_getBlockByNumber", ["0x65", false]);
+test("a number above the head refreshes heads first", async () => {
+  const above = await requestOf("eth_getBlockByNumber", ["0x65", false]);
   assert.equal(above.refreshes, 1);
   assert.equal(above.retention, "never");
-  const arrived = await ask("eth_getBlockByNumber", ["0x65", false], createHeads({ latest: 101n, finalized: 50n }));
+  const arrived = await requestOf(
+    "eth_getBlockByNumber",
+    ["0x65", false],
+    createHeads({ latest: 101n, finalized: 50n }),
+  );
   assert.equal(arrived.retention, "recent");
 });
 
-test("state by a hash that the ring does not hold is never kept; a block by it is kept by hash", async () => {
+test("state at a hash outside the block ring is never cached, and a block at such a hash is cached by hash", async () => {
   const hash = `0x${"12".repeat(32)}`;
-  assert.equal((await ask("eth_getBalance", [A, { blockHash: hash }])).retention, "never");
-  assert.equal((await ask("eth_getBlockReceipts", [hash])).retention, "byHash");
-  assert.equal((await ask("eth_getBlockByHash", [hash, false])).retention, "byHash");
+  assert.equal((await requestOf("eth_getBalance", [A, { blockHash: hash }])).retention, "never");
+  assert.equal((await requestOf("eth_getBlockReceipts", [hash])).retention, "byHash");
+  assert.equal((await requestOf("eth_getBlockByHash", [hash, false])).retention, "byHash");
 });
 
-test("requireCanonical is asked of the node", async () => {
-  const question = await ask("eth_getCode", [A, { blockHash: hashOf(90n), requireCanonical: true }]);
-  assert.deepEqual(question.byHash?.params, [a, { blockHash: hashOf(90n), requireCanonical: true }]);
+test("requireCanonical is forwarded to the node", async () => {
+  const request = await requestOf("eth_getCode", [A, { blockHash: hashOf(90n), requireCanonical: true }]);
+  assert.deepEqual(request.byHash?.params, [a, { blockHash: hashOf(90n), requireCanonical: true }]);
 });
 
-test("slots, quantities, call objects and overrides have one form", async () => {
-  assert.equal(
-    (await ask("eth_getStorageAt", [A, "0x01", "latest"])).canonicalParams,
-    (await ask("eth_getStorageAt", [a, "0x1"])).canonicalParams,
-  );
-  const one = await ask("eth_call", [
-    { to: A, data: "0xAB", value: "0x00" },
-    "latest",
-    { [A]: { stateDiff: { "0x1": "0x2" } } },
-  ]);
-  const other = await ask("eth_call", [
-    { value: "0x0", input: "0xab", to: a, from: null },
-    "0x64",
-    { [a]: { stateDiff: { [`0x${"1".padStart(64, "0")}`]: `0x${"2".padStart(64, "0")}` } } },
-  ]);
-  assert.equal(one.canonicalParams, other.canonicalParams);
+test("the fee history of a final block is final, and a newer one is cached until the next head", async () => {
+  assert.equal((await requestOf("eth_feeHistory", [4, "0x20", [1, 2.5]])).retention, "final");
+  const request = await requestOf("eth_feeHistory", ["0x4", "latest"]);
+  assert.equal(request.retention, "head");
+  assert.equal(request.text, '["0x4","0x64",[]]');
 });
 
-test("fee history at a final block is final, above it lives with the head", async () => {
-  assert.equal((await ask("eth_feeHistory", [4, "0x20", [1, 2.5]])).retention, "final");
-  const question = await ask("eth_feeHistory", ["0x4", "latest"]);
-  assert.equal(question.retention, "head");
-  assert.equal(question.text, '["0x4","0x64",[]]');
-});
-
-/** Requests that geth answers alike: each group is one question, sent in the form that every node accepts. */
-const alike: readonly (readonly [string, string, readonly (readonly unknown[])[]])[] = [
-  [
-    "eth_call",
-    `[{"input":"0x22","to":"${a}","value":"0x0"},"0x64"]`,
-    [
-      [{ to: A, input: "0x22", data: "0x11", value: "0x0" }],
-      [{ to: A, input: "0x22", data: "", value: "" }, "unsafe"],
-      [{ to: A.replace("0x", "0X"), input: "0X22", data: null, value: "0X0" }, { blockNumber: "unsafe" }],
-      [{ to: A, data: "0X22", value: "0x00" }, "0X64", null, null],
-    ],
-  ],
-  ["eth_call", `[{"input":"0x"},"0x64"]`, [[{ data: "" }], [{ input: "", data: "0x12" }, "latest"]]],
-  [
-    "eth_feeHistory",
-    '["0x4","0x64",[]]',
-    [
-      [4, "latest", null],
-      ["4", "unsafe"],
-      ["0x4", "0X64", []],
-      ["0X04", "latest", []],
-      ["004", "latest", []],
-    ],
-  ],
-  [
-    "eth_getProof",
-    `["${a}",[],"0x64"]`,
-    [
-      [A, null, "latest"],
-      [a, [], "unsafe"],
-    ],
-  ],
-  [
-    "eth_getBlockByNumber",
-    '["0x64",false]',
-    [
-      ["latest", null],
-      ["unsafe", false],
-      ["0X64", false],
-    ],
-  ],
-  [
-    "eth_getBlockByHash",
-    `["${hashOf(7n)}",false]`,
-    [
-      [hashOf(7n), null],
-      [hashOf(7n).replace("0x", "0X"), false],
-    ],
-  ],
-  [
-    "eth_getTransactionByBlockHashAndIndex",
-    `["${hashOf(7n)}","0x0"]`,
-    [
-      [hashOf(7n), ""],
-      [hashOf(7n), "0X0"],
-    ],
-  ],
-  [
-    "eth_getStorageAt",
-    `["${a}","0x${"1".padStart(64, "0")}","0x64"]`,
-    [
-      [A, "0X1"],
-      [A, "0x01", "unsafe"],
-    ],
-  ],
-];
-
-for (const [name, text, forms] of alike) {
-  for (const params of forms) {
-    test(`${name} ${JSON.stringify(params).slice(0, 120)} is answered as geth answers it`, async () => {
-      const question = await ask(name, params);
-      assert.equal(question.text, text);
-      assert.equal(question.canonicalParams, (await ask(name, forms[0] ?? [])).canonicalParams);
-    });
-  }
-}
-
-test("nodes are sent canonical transactions and block parameters, whatever the client wrote", async () => {
-  assert.equal((await ask("eth_sendRawTransaction", ["0X02AB"])).text, '["0x02ab"]');
-  const payload = { blockStateCalls: [{}] };
-  assert.deepEqual((await ask("eth_simulateV1", [payload, "unsafe"])).params, [payload, "latest"]);
-  assert.deepEqual((await ask("eth_simulateV1", [payload, "0X10"])).params, [payload, "0x10"]);
-  assert.deepEqual((await ask("eth_simulateV1", [payload])).params, [payload]);
-});
-
-const bad: readonly (readonly [string, readonly unknown[], RegExp])[] = [
-  ["eth_getBalance", [], /missing value for required argument 0: address/],
-  ["eth_getBalance", ["0x12"], /invalid address/],
-  ["eth_getBalance", [A, "0xzz"], /invalid block/],
-  ["eth_getBalance", [A, "new"], /invalid block/],
-  ["eth_getBalance", [A, 7], /invalid block/],
-  ["eth_getBalance", [A, "latest", 1], /too many arguments, want at most 2/],
-  ["eth_getBalance", [A, { blockHash: "0x12" }], /invalid block: blockHash/],
-  ["eth_getBlockByNumber", ["0x1"], /required argument 1: fullTransactions/],
-  ["eth_getBlockByNumber", ["0x1", "yes"], /invalid fullTransactions/],
-  ["eth_getBlockByNumber", ["1", true], /invalid block: hex string without 0x prefix/],
-  ["eth_getBlockByNumber", ["0xffffffffffffffffff", true], /larger than int64/],
-  ["eth_getStorageAt", [A, "0xasdf"], /invalid hex in storage key: "0xasdf"/],
-  ["eth_getStorageAt", [A, `0x${"0".repeat(65)}`], /storage key too long/],
-  ["eth_getStorageAt", [A, ""], /invalid position: want a storage slot/],
-  ["eth_getStorageAt", [A, "0x"], /invalid position: want a storage slot/],
-  ["eth_getLogs", [null], /filter: expected an object/],
-  ["eth_call", [{}, "latest", { [A]: {}, [a]: {} }], /the same key twice/],
-  ["eth_call", [{}, "latest", { [A]: { state: { "0x1": "0x2", "0x01": "0x2" } } }], /the same key twice/],
-  ["eth_getTransactionByHash", ["0x1"], /invalid hash/],
-  ["eth_call", ["0x"], /invalid transaction/],
-  ["eth_call", [{ to: "0x1" }], /invalid transaction\.to/],
-  ["eth_call", [{ data: "0x1" }], /invalid transaction\.data/],
-  ["eth_call", [{ value: "0x" }], /invalid transaction\.value/],
-  ["eth_call", [{ to: "" }], /invalid transaction\.to/],
-  ["eth_call", [null], /invalid transaction/],
-  ["eth_getBalance", [A, ""], /invalid block/],
-  ["eth_getBalance", [A, "Unsafe"], /invalid block/],
-  ["eth_feeHistory", ["4.5", "latest", []], /invalid blockCount/],
-  ["eth_feeHistory", [-1, "latest", []], /invalid blockCount/],
-  ["eth_call", [{}, "latest", { "0x1": {} }], /invalid stateOverrides key/],
-  ["eth_feeHistory", ["0x1", "latest", "5"], /invalid rewardPercentiles/],
-  ["eth_feeHistory", ["0x1", "latest", JSON.parse("[1e400]")], /invalid rewardPercentiles\[0\]: number out of range/],
-  ["debug_traceCall", [{}, "latest", { timeouts: [2 ** 53] }], /invalid options.timeouts\[0\]: number out of range/],
-  ["eth_getProof", [A, ["0xq"]], /invalid hex in storage key/],
-];
-
-for (const [name, params, message] of bad) {
-  test(`${name} ${JSON.stringify(params).slice(0, 60)} is refused with -32602`, async () => {
-    await assert.rejects(ask(name, params), (error) => {
-      assert.ok(error instanceof RpcError);
-      assert.equal(error.code, -32602);
-      assert.match(error.message, message);
-      return true;
-    });
-  });
-}
-
-test("management namespaces are refused unless allowed", () => {
+test("management namespaces are rejected unless they are allowed", () => {
   for (const method of [
     "admin_peers",
     "personal_sign",

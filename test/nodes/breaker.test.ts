@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBreaker } from "../../src/nodes/breaker.ts";
 
-test("it opens after failures in a row, lets one probe through after a while, and closes when that goes well", () => {
+test("a breaker opens after consecutive failures, then permits one probe, and closes if the probe succeeds", () => {
   let nowMs = 0;
   const changes: boolean[] = [];
   const breaker = createBreaker({
@@ -12,7 +12,7 @@ test("it opens after failures in a row, lets one probe through after a while, an
     onChange: (open) => changes.push(open),
   });
   const fail = () => {
-    breaker.started();
+    breaker.begin();
     breaker.failed();
   };
   fail();
@@ -24,18 +24,18 @@ test("it opens after failures in a row, lets one probe through after a while, an
   fail();
   assert.equal(breaker.available, false);
   breaker.succeeded();
-  assert.equal(breaker.available, false, "an answer that was on its way says nothing");
+  assert.equal(breaker.available, false, "a response that was in flight does not close it");
   nowMs = 100;
   assert.equal(breaker.available, true);
-  breaker.started();
-  assert.equal(breaker.available, false, "one probe at a time");
+  breaker.begin();
+  assert.equal(breaker.available, false, "only one probe is in flight");
   breaker.failed();
   assert.equal(breaker.available, false);
   nowMs = 200;
-  breaker.started();
-  breaker.ended();
-  assert.equal(breaker.available, true, "a probe whose caller left decided nothing");
-  breaker.started();
+  breaker.begin();
+  breaker.release();
+  assert.equal(breaker.available, true, "a probe that its client cancelled has no outcome");
+  breaker.begin();
   breaker.succeeded();
   assert.equal(breaker.available, true);
   assert.deepEqual(changes, [true, false]);

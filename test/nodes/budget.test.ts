@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBudget } from "../../src/nodes/budget.ts";
 
-test("a second's worth at once, then evenly", () => {
+test("the requests of one second are sent at once, later ones at even intervals", () => {
   let nowMs = 0;
   const budget = createBudget(10, () => nowMs);
   assert.deepEqual(
@@ -15,7 +15,7 @@ test("a second's worth at once, then evenly", () => {
   assert.equal(budget.delayMs, 100);
 });
 
-test("no budget means no waiting; a pause means waiting until it ends", () => {
+test("requests without a budget do not wait, and a pause delays them until it ends", () => {
   let nowMs = 0;
   const budget = createBudget(undefined, () => nowMs);
   assert.equal(budget.take(1_000_000), 0);

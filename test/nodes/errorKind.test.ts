@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeError, type NodeErrorKind } from "../../src/core/node.ts";
-import { errorKind, isMissingBlock, isRetryable } from "../../src/nodes/errorKind.ts";
+import { isMissingBlock } from "../../src/core/retryCause.ts";
+import { errorKind, isRetryable } from "../../src/nodes/errorKind.ts";
 
-/** Texts of peers.md 6.2 and 6.3; code, message, HTTP status. */
+/** Errors of nodes and providers (docs/reference/providers.md): code, message, HTTP status. */
 const CASES: Record<string, readonly [number | undefined, string, number?][]> = {
   tooLarge: [
     [-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit"],
@@ -117,7 +118,7 @@ const CASES: Record<string, readonly [number | undefined, string, number?][]> = 
 };
 
 for (const [kind, cases] of Object.entries(CASES)) {
-  test(`what nodes say is sorted as ${kind}`, () => {
+  test(`errors of nodes have the kind ${kind}`, () => {
     for (const [code, message, status = 200] of cases) {
       assert.equal(errorKind(code, message, status), kind as NodeErrorKind, `${code} ${message}`);
     }
@@ -132,7 +133,7 @@ test("deterministic errors are not retried", () => {
   assert.equal(isRetried("unreachable"), true);
 });
 
-test("a missing block is not pruned data", () => {
+test("the error of a missing block does not mean pruned data", () => {
   assert.equal(isMissingBlock("header not found"), true);
   assert.equal(isMissingBlock("Resource not found"), true);
   assert.equal(isMissingBlock("missing trie node 00ab (path ) state 0x is not available, not found"), false);

@@ -6,15 +6,15 @@ import { WebSocketServer } from "ws";
 import { createPendingTransactions } from "../../src/nodes/pendingTransactions.ts";
 
 /** A node's WebSocket that accepts or rejects the subscription, and sends what the test provides. */
-const createPool = async (context: TestContext, answer: object = { result: "0x1" }) => {
-  const events = new EventEmitter<{ asked: [unknown]; left: [] }>();
+const createPool = async (context: TestContext, response: object = { result: "0x1" }) => {
+  const events = new EventEmitter<{ subscribed: [unknown]; closed: [] }>();
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   server.on("connection", (socket) => {
-    socket.on("close", () => events.emit("left"));
+    socket.on("close", () => events.emit("closed"));
     socket.on("message", (data) => {
       const { id, params } = JSON.parse(String(data));
-      socket.send(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
-      events.emit("asked", params);
+      socket.send(JSON.stringify({ jsonrpc: "2.0", id, ...response }));
+      events.emit("subscribed", params);
     });
   });
   await once(server, "listening");
@@ -28,7 +28,7 @@ const createPool = async (context: TestContext, answer: object = { result: "0x1"
     events,
     server,
     node: { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`, headers: {} },
-    tell: (result: unknown) => {
+    notify: (result: unknown) => {
       const params = { subscription: "0x1", result };
       for (const socket of server.clients) {
         socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
@@ -37,43 +37,43 @@ const createPool = async (context: TestContext, answer: object = { result: "0x1"
   };
 };
 
-const refusal = { error: { code: -32_601, message: "no such subscription" } };
+const rejection = { error: { code: -32_601, message: "no such subscription" } };
 
-/** What a listener hears, and when it has heard so much. */
+/** Collects the notifications of a listener, and waits for a number of them. */
 const createListener = () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const events = new EventEmitter();
   return {
-    heard,
+    received,
     listen: (body: Uint8Array) => {
-      heard.push(Buffer.from(body).toString());
-      events.emit("heard");
+      received.push(Buffer.from(body).toString());
+      events.emit("received");
     },
     atLeast: async (count: number) => {
-      while (heard.length < count) {
-        await once(events, "heard");
+      while (received.length < count) {
+        await once(events, "received");
       }
     },
   };
 };
 
-test("several nodes are one stream: each transaction once, to every listener, by one subscription a node", async (context) => {
+test("the streams of several nodes are merged: every listener gets each transaction once, with one subscription per node", async (context) => {
   const ending = new AbortController();
   context.after(() => ending.abort());
   const [one, two] = [await createPool(context), await createPool(context)];
   const pool = createPendingTransactions({ nodes: [one.node, two.node], signal: ending.signal });
   const [first, second] = [createListener(), createListener()];
-  const both = Promise.all([once(one.events, "asked"), once(two.events, "asked")]);
+  const both = Promise.all([once(one.events, "subscribed"), once(two.events, "subscribed")]);
   const stop = await pool.subscribe(false, first.listen);
   const stopSecond = await pool.subscribe(false, second.listen);
   assert.deepEqual(await both, [[["newPendingTransactions"]], [["newPendingTransactions"]]]);
-  one.tell("0xaa");
+  one.notify("0xaa");
   await first.atLeast(1);
-  two.tell("0xaa");
-  two.tell("0xbb");
+  two.notify("0xaa");
+  two.notify("0xbb");
   await second.atLeast(2);
   assert.deepEqual(
-    [first.heard, second.heard],
+    [first.received, second.received],
     [
       ['"0xaa"', '"0xbb"'],
       ['"0xaa"', '"0xbb"'],
@@ -81,30 +81,30 @@ test("several nodes are one stream: each transaction once, to every listener, by
   );
   assert.deepEqual([one.server.clients.size, two.server.clients.size], [1, 1]);
   stop();
-  const left = Promise.all([once(one.events, "left"), once(two.events, "left")]);
+  const closed = Promise.all([once(one.events, "closed"), once(two.events, "closed")]);
   stopSecond();
-  await left;
+  await closed;
 });
 
-test("whole transactions are asked for as such", async (context) => {
+test("full transactions are requested with the parameter true", async (context) => {
   const ending = new AbortController();
   context.after(() => ending.abort());
   const one = await createPool(context);
-  const asked = once(one.events, "asked");
+  const subscribed = once(one.events, "subscribed");
   const listener = createListener();
   await createPendingTransactions({ nodes: [one.node], signal: ending.signal }).subscribe(true, listener.listen);
-  assert.deepEqual(await asked, [["newPendingTransactions", true]]);
-  one.tell({ hash: "0xaa", value: "0x1" });
-  one.tell({ hash: "0xaa", value: "0x1" });
-  one.tell({ hash: "0xbb", value: "0x2" });
+  assert.deepEqual(await subscribed, [["newPendingTransactions", true]]);
+  one.notify({ hash: "0xaa", value: "0x1" });
+  one.notify({ hash: "0xaa", value: "0x1" });
+  one.notify({ hash: "0xbb", value: "0x2" });
   await listener.atLeast(2);
-  assert.deepEqual(listener.heard, ['{"hash":"0xaa","value":"0x1"}', '{"hash":"0xbb","value":"0x2"}']);
+  assert.deepEqual(listener.received, ['{"hash":"0xaa","value":"0x1"}', '{"hash":"0xbb","value":"0x2"}']);
 });
 
-test("one node that offers it is enough; where none does, the caller hears -32601", async (context) => {
+test("one node with the subscription is sufficient, and without any the client gets -32601", async (context) => {
   const ending = new AbortController();
   context.after(() => ending.abort());
-  const [good, bad] = [await createPool(context), await createPool(context, refusal)];
+  const [good, bad] = [await createPool(context), await createPool(context, rejection)];
   const listener = createListener();
   await createPendingTransactions({ nodes: [bad.node, good.node], signal: ending.signal }).subscribe(
     false,

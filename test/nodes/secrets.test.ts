@@ -12,7 +12,7 @@ const KEY = "k3y0123456789abcdef";
 const PASSWORD = "pa55w0rd";
 const HEADER = "h3ader-s3cret";
 
-test("credentials go to the node and nowhere else: not into logs, errors or metrics", async () => {
+test("credentials are sent to the node only, and occur in no log, error or metric", async () => {
   const fake = await createFakeNode();
   const lines: string[] = [];
   const stream = new PassThrough();
@@ -59,6 +59,6 @@ test("credentials go to the node and nowhere else: not into logs, errors or metr
   await fake.close();
   assert.ok(lines.length > 0);
   for (const secret of [KEY, PASSWORD, HEADER, Buffer.from(`user:${PASSWORD}`).toString("base64")]) {
-    assert.ok(!seen.some((text) => text.includes(secret)), `${secret} was told`);
+    assert.ok(!seen.some((text) => text.includes(secret)), `${secret} was disclosed`);
   }
 });

@@ -15,7 +15,7 @@ import { LOADED } from "../../src/workers/startTask.ts";
 
 const INSTALL = ["install", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
 
-/** Port 9 (discard) answers nobody: nodes that are down at the start are no reason to end (architecture.md, server). */
+/** Nothing listens on port 9 (discard). Unreachable nodes do not end the process (docs/architecture.md, Process lifecycle). */
 const CONFIG = `
 chains:
   - name: down

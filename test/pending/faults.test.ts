@@ -1,41 +1,18 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { type Address, type Hash, parseData } from "../../src/ethereum/hex.ts";
+import { parseData } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { flashblock, hashOf, payloadOf } from "../support/builders/flashblocks.ts";
 import { rootOf } from "../support/fakes/fakeExecutor.ts";
 import { createRig } from "../support/fakes/pendingRig.ts";
+import { assertNotOlder, block, type Rig, raw, sealBlock } from "./sealBlock.ts";
 
-const ALICE: Address = `0x${"aa".repeat(20)}`;
-const raw = (value: number): `0x${string}` => `0x02${value.toString(16).padStart(12, "0")}`;
-const block = (number: bigint, count = 2) =>
-  Array.from({ length: count }, (_, index) =>
-    flashblock(index, { number, transactions: [raw(Number(number) * 100 + index)] }),
-  );
-
-type Rig = ReturnType<typeof createRig>;
-
-/** Pending is never older than the newest sealed block: what is shown lies above it, or is it. */
-const assertNotOlder = (rig: Rig): void => {
-  const { heads, pending } = rig.pending.view();
-  assert.ok(pending);
-  for (const { number } of pending.blocks) {
-    assert.ok(number > heads.latest.number);
-  }
-  assert.equal(pending.base.hash, heads.latest.hash);
-};
-/** One block later the feed is served live again. */
+/** Asserts that the feed is served live with the next block. */
 const assertLive = async (rig: Rig, number: bigint): Promise<void> => {
   await rig.send(...block(number));
   assert.equal(rig.shown(), `${number}-1`);
   assert.equal(rig.view().mode, "live");
-  assertNotOlder(rig);
-};
-/** The node seals its next block, with nothing to say of what is in it. */
-const seal = async (rig: Rig, number: bigint): Promise<void> => {
-  rig.heads.move({ number });
-  await turn();
   assertNotOlder(rig);
 };
 
@@ -55,7 +32,7 @@ test("a gap makes the prefix degraded, and the block after the next sealed block
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
   await rig.send(...block(102n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
 });
 
@@ -63,7 +40,7 @@ test("a block on a wrong parent is not shown, and the next valid block is", asyn
   const rig = createRig(t);
   await rig.send(flashblock(0, { parentHash: hashOf(0xbad) }), flashblock(1));
   assert.equal(rig.shown(), "stale latest");
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   await assertLive(rig, 102n);
 });
 
@@ -74,7 +51,7 @@ test("a replacement payload is shown instead of the first", async (t) => {
   await rig.send(flashblock(0, { payload, transactions: [raw(1)] }));
   assert.equal(rig.shown(), "101-0");
   assert.deepEqual(rig.view().newest?.transactionHashes, [keccak256Hex(parseData(raw(1)))]);
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   await assertLive(rig, 102n);
 });
 
@@ -86,7 +63,7 @@ test("a feed that falls silent on an open socket is stale after three block time
   await rig.pass(1_500);
   assert.equal(rig.shown(), "stale latest");
   rig.answers.set("eth_getBlockByNumber pending", { number: "0x66" });
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   assert.equal(rig.shown(), "stale node");
   assert.equal(rig.view().stateFrom, "node");
   await assertLive(rig, 102n);
@@ -97,13 +74,13 @@ test("a silent feed is stale once the head passes its last block, and live with 
   await rig.send(...block(101n));
   await rig.pass(800);
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "live"]);
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   assert.equal(rig.shown(), "live latest", "the next block begins in a moment");
   await rig.pass(500);
   assert.equal(rig.shown(), "live latest");
   await rig.pass(50);
   assert.equal(rig.shown(), "stale latest");
-  await seal(rig, 102n);
+  await sealBlock(rig, 102n);
   assert.equal(rig.shown(), "stale latest");
   await assertLive(rig, 103n);
 });
@@ -113,13 +90,13 @@ test("a lost index 0 makes its block degraded, counts once, and the next block i
   await rig.send(...block(101n));
   await rig.send(...block(102n, 4).slice(1));
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-1", "degraded"]);
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   assert.equal(rig.shown(), "degraded latest");
   await rig.pass(1_500);
   assert.equal(rig.shown(), "degraded latest");
   await rig.send(...block(103n));
   assert.equal(rig.shown(), "degraded latest");
-  await seal(rig, 102n);
+  await sealBlock(rig, 102n);
   assert.deepEqual([rig.shown(), rig.view().mode], ["103-1", "live"]);
   assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 1 });
 });
@@ -139,7 +116,7 @@ test("after a lost last message the next block is not shown, and the gap is coun
   await rig.send(...block(102n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["101-3", "degraded"]);
   assert.deepEqual(await rig.counted("feedGaps"), {});
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   assert.deepEqual([rig.shown(), rig.view().mode], ["102-1", "live"]);
   assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 1 });
 });
@@ -182,7 +159,7 @@ test("a node behind by more than the depth is degraded when messages are discard
   assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "live"]);
   await rig.send(...block(106n));
   assert.deepEqual([rig.shown(), rig.view().mode], ["105-1", "degraded"]);
-  await seal(rig, 105n);
+  await sealBlock(rig, 105n);
   assert.equal(rig.shown(), "degraded latest");
   await rig.pass(7_000);
   assert.equal(rig.shown(), "stale latest");
@@ -207,7 +184,7 @@ test("a feed that is three blocks behind is stale, and never shown", async (t) =
   for (let number = 98n; number < 104n; number++) {
     await rig.send(...block(number - 3n));
     assert.equal(rig.shown(), "stale latest");
-    await seal(rig, number + 3n);
+    await sealBlock(rig, number + 3n);
     await rig.pass(2_000);
   }
   assert.deepEqual(await rig.counted("feedMessages"), { old: 12 });
@@ -221,7 +198,7 @@ test("a feed of another chain: other numbers, other parents, other chain ids", a
   rig.fake.say("101-0", { unverified: "foreignChain" });
   await rig.send(flashblock(0, { payload: payloadOf(9), transactions: [raw(1)] }));
   assert.deepEqual([rig.view().mode, rig.view().stateFrom], ["unverified", "latest"]);
-  await seal(rig, 101n);
+  await sealBlock(rig, 101n);
   await assertLive(rig, 102n);
 });
 
@@ -234,7 +211,7 @@ test("a restarted node whose heads stop and then jump", async (t) => {
   assert.equal(rig.view().blocks.length, 5, "no more than five blocks above the head");
   await rig.pass(6_000);
   assert.equal(rig.shown(), "stale latest");
-  await seal(rig, 112n);
+  await sealBlock(rig, 112n);
   await assertLive(rig, 113n);
 });
 
@@ -242,7 +219,7 @@ test("after a deep reorganisation the heads go back and the feed starts again", 
   const rig = createRig(t, { head: 100n });
   for (let number = 101n; number <= 110n; number++) {
     await rig.send(...block(number));
-    await seal(rig, number);
+    await sealBlock(rig, number);
   }
   await rig.send(...block(111n));
   rig.heads.move({ number: 95n, hash: hashOf(0x95) });
@@ -262,68 +239,4 @@ test("a minute of messages without a position grows nothing and shows nothing, a
     assertNotOlder(rig);
   }
   await assertLive(rig, 101n);
-});
-
-const accept = async (t: TestContext) => {
-  const rig = createRig(t);
-  const known = new Set<Hash>();
-  const sent = (nonce: bigint): Hash => {
-    const hash = hashOf(0x5e47n + nonce);
-    known.add(hash);
-    rig.answers.set(`eth_getTransactionByHash ${hash}`, {});
-    rig.pending.recordSubmitted(hash, ALICE, nonce);
-    return hash;
-  };
-  const drop = (hash: Hash) => rig.answers.delete(`eth_getTransactionByHash ${hash}`);
-  const sealIn = (hash: Hash, number: bigint) =>
-    rig.answers.set(`eth_getTransactionByHash ${hash}`, { blockNumber: `0x${number.toString(16)}` });
-  return { rig, sent, drop, sealIn };
-};
-
-test("consecutive submitted transactions advance the nonce", async (t) => {
-  const { rig, sent } = await accept(t);
-  sent(5n);
-  sent(6n);
-  sent(8n);
-  assert.equal(rig.view().nonce(ALICE, 5n), 7n);
-  assert.equal(rig.view().nonce(ALICE, 4n), 4n);
-  sent(7n);
-  assert.equal(rig.view().nonce(ALICE, 5n), 9n);
-});
-
-test("the nonce falls back within two blocks after the node drops a submitted transaction", async (t) => {
-  const { rig, sent, drop } = await accept(t);
-  sent(5n);
-  const second = sent(6n);
-  await seal(rig, 101n);
-  assert.equal(rig.view().nonce(ALICE, 5n), 7n);
-  drop(second);
-  await seal(rig, 102n);
-  await seal(rig, 103n);
-  await turn();
-  assert.equal(rig.view().nonce(ALICE, 5n), 6n);
-});
-
-test("a sealed transaction is evicted one block later, and no node is asked for it again", async (t) => {
-  const { rig, sent, sealIn } = await accept(t);
-  const hash = sent(5n);
-  sealIn(hash, 101n);
-  await seal(rig, 101n);
-  assert.equal(rig.view().nonce(ALICE, 5n), 6n);
-  await seal(rig, 102n);
-  await turn();
-  assert.equal(rig.view().nonce(ALICE, 5n), 5n);
-  const questions = () => rig.asked.filter((question) => question === "eth_getTransactionByHash").length;
-  const before = questions();
-  await seal(rig, 103n);
-  await turn();
-  assert.equal(questions(), before);
-});
-
-test("a submitted transaction is evicted after five minutes", async (t) => {
-  const { rig, sent } = await accept(t);
-  sent(5n);
-  await rig.pass(5 * 60_000 + 1_000);
-  await seal(rig, 101n);
-  assert.equal(rig.view().nonce(ALICE, 5n), 5n);
 });

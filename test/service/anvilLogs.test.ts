@@ -19,7 +19,7 @@ let anvil: Anvil;
 let service: Service;
 let emitters: readonly string[];
 
-/** 5,000 blocks and 50,000 logs of three contracts; 100 transactions, spread. */
+/** Mines 5,000 blocks with 50,000 logs of three contracts in 100 transactions. */
 before(async () => {
   anvil = await startAnvil(["--no-mining", "--gas-limit", "300000000", "--chain-id", "31337"]);
   const from = devAccounts[0]?.address ?? "0x";

@@ -27,7 +27,7 @@ const start = async (t: TestContext, handlers: FakeNodeOptions["handlers"] = {},
   return { chain, fakes, ask: (method: string, params: readonly unknown[]) => rpc(service.url, method, params) };
 };
 
-/** What a node says that takes a number here and nothing else. */
+/** Throws the error of a node that accepts only a block number. */
 const numberOnly = (result: unknown, position: number) => (params: readonly unknown[]) => {
   if (typeof params[position] === "object") {
     throw new FakeError(-32_602, `invalid argument ${position}: json: cannot unmarshal object into Go value`);
@@ -40,7 +40,7 @@ test("a node that supports block hashes for some methods only gets the others by
     eth_getBlockReceipts: numberOnly([], 0),
     eth_getProof: numberOnly({ address: ADDRESS }, 2),
     debug_getRawBlock: numberOnly("0xc0", 0),
-    // Its twin by hash is missing.
+    // The equivalent method by hash is missing.
     eth_getHeaderByNumber: () => ({ number: "0x14" }),
   });
   const reads: readonly (readonly [string, readonly unknown[], unknown])[] = [

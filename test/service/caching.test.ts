@@ -28,7 +28,7 @@ after(async () => {
   await chain?.devnet.close();
 });
 
-/** Following the head, which goes on whatever is asked. */
+/** Requests that follow the head. They do not depend on the calls of clients. */
 const FOLLOWING = ["eth_getBlockByNumber"];
 
 const reads = (): number =>

@@ -39,7 +39,7 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   });
   assert.equal(deployed.status, "success");
   assert.ok(deployed.contractAddress);
-  // anvil charges the L1 fee even to a call: reads name an account that can pay.
+  // anvil charges the L1 fee for a call too, so that reads name an account with a balance.
   const token = { address: deployed.contractAddress, abi: erc20Abi } as const;
   const to = "0x00000000000000000000000000000000000000aa";
   const nonce = await client.getTransactionCount({ address: account.address });
@@ -59,7 +59,18 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   assert.equal(await client.getBalance({ address: to, blockNumber: sent.blockNumber }), value);
 });
 
-test("ethers: the same", async () => {
+/** What the node itself says of a transaction that failed. */
+const explain = async (hash: string): Promise<string> => {
+  const calls = [
+    devnet.rpc("eth_getTransactionByHash", hash),
+    devnet.rpc("eth_getTransactionReceipt", hash),
+    devnet.rpc("debug_traceTransaction", hash, { tracer: "callTracer" }),
+  ];
+  const answers = await Promise.all(calls.map((answer) => answer.catch(String)));
+  return JSON.stringify({ answers, failures: devnet.failures.map(String) });
+};
+
+test("ethers: the same", async (t) => {
   const provider = new JsonRpcProvider(service.url, devnet.chainId, { staticNetwork: true, pollingInterval: 50 });
   try {
     const key = `0x${"59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"}`;
@@ -68,7 +79,10 @@ test("ethers: the same", async () => {
     const nonce = await wallet.getNonce();
     const to = "0x00000000000000000000000000000000000000bb";
     const sent = await wallet.sendTransaction({ to, value: parseEtherEthers("2") });
-    const receipt = await sent.wait();
+    const receipt = await sent.wait().catch(async (error: unknown) => {
+      t.diagnostic(await explain(sent.hash));
+      throw error;
+    });
     assert.equal(receipt?.status, 1);
     assert.equal(await provider.getBalance(to), parseEtherEthers("2"));
     assert.equal(await wallet.getNonce(), nonce + 1);

@@ -19,7 +19,7 @@ interface Expression {
   readonly expr: string;
 }
 
-/** As Grafana fills them in when everything is selected. */
+/** The values of Grafana if everything is selected. */
 const panels = (): readonly Expression[] =>
   ROWS.flatMap(({ title: row, panels: list }) =>
     list.flatMap(({ title, queries }) =>
@@ -30,14 +30,14 @@ const panels = (): readonly Expression[] =>
     ),
   );
 
-/** A test has seconds where the rules look at minutes, an hour, and yesterday. */
+/** Shortens the windows of the rules (minutes, an hour, a day) to the seconds of a test. */
 const shortened = (rules: string): string =>
   rules
     .replaceAll(/\[\d+[mh]\]/g, "[10s]")
     .replaceAll(/offset 1d/g, "offset 2s")
     .replaceAll(/for: \d+[smh]/g, "for: 1s");
 
-/** An alert's expression that gives its value whether it fires or not; what it leaves out (`unless`) is not held. */
+/** Returns an alert's expression without its threshold and without `unless`, so that it always has a value. */
 const unfiltered = (expr: string): string =>
   expr
     .replace(/^absent\((.*)\)$/, "$1")
@@ -96,7 +96,7 @@ test("a real Prometheus scrapes a forebay under traffic: data for every panel an
   devnet.faults.disconnect();
   let firing = early;
   await until(async () => {
-    // Each a question of its own, that Redis and then the node is asked.
+    // Distinct requests, which are sent to Redis and then to the node.
     await rpc(service.url, "eth_getBlockByHash", [
       `0x${process.hrtime.bigint().toString(16).padStart(64, "0")}`,
       false,

@@ -28,7 +28,7 @@ after(async () => {
 const isOpen = async (): Promise<boolean> =>
   (await metric(service.opsUrl, "forebay_upstream_breaker_open", 'node="one"')) === 1;
 
-/** Reads until `done`, eight at a time; every one of them must be answered. */
+/** Reads until `done`, eight at a time. Every read must get a response. */
 const readUntil = async (done: () => boolean | Promise<boolean>): Promise<void> => {
   let at = 0;
   while (!(await done())) {

@@ -22,7 +22,7 @@ after(async () => {
 const ask = async (method: string, ...params: readonly unknown[]) =>
   (await rpc(services[0]?.url ?? "", method, params)).body;
 
-/** Seals blocks with some traffic in them: the first message of a block holds none, the second what was sent. */
+/** Seals blocks with traffic. The first message of a block has no transactions of clients, the second has all of them. */
 const traffic = async (transactions: number): Promise<void> => {
   const running = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: 200, kinds: ["token"] });
   token = running.token;
@@ -34,7 +34,7 @@ const traffic = async (transactions: number): Promise<void> => {
   await running.stop();
 };
 
-/** The heads follow by push; a poll that is ahead of it waits for the block. */
+/** Waits until forebay has the block: a poll of the test may be ahead of the push. */
 const headIs = async (number: number): Promise<void> => {
   while (Number((await ask("eth_blockNumber")).result) < number) {
     await ask("eth_getBlockByNumber", `0x${number.toString(16)}`, false);

@@ -46,7 +46,7 @@ const logsOf = ([filter]: readonly unknown[]) => {
 let node: FakeNode;
 let service: Service;
 
-/** A node that builds a pending block of its own, and answers for it. */
+/** Starts a node that builds its own pending block. */
 before(async () => {
   node = await createFakeNode({
     chain,

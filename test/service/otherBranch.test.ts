@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { UnverifiedError } from "../../src/core/node.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
@@ -18,7 +19,7 @@ const blockAt = ({ blocks }: FakeChain, tag: unknown, latest: FakeBlock | undefi
   return (tags[String(tag)] ?? blocks[Number(tag)])?.json ?? null;
 };
 
-/** A forebay whose node is several machines. The machines that answer have left the branch of the one that reports the head. */
+/** Starts a forebay with a node of several machines. One reports the head. The others respond, and are on another branch. */
 const start = async (t: TestContext, refusesBlockHash: boolean) => {
   const chain = createFakeChain({ height: HEIGHT });
   const { latest } = chain;
@@ -73,6 +74,99 @@ for (const refusesBlockHash of [false, true]) {
     assert.equal((await ask("eth_getTransactionReceipt", [HASH])).result, null);
   });
 }
+
+test("a transaction of a block above the served head is returned when the head follows, and is an error before", async (t) => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const { latest } = chain;
+  let isBehind = true;
+  const placed = { blockHash: "", blockNumber: `0x${(HEIGHT + 1).toString(16)}` };
+  const receipt = { transactionHash: HASH, ...placed };
+  const transaction = { hash: HASH, ...placed };
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_getBlockByNumber: ([tag]) => blockAt(chain, tag, isBehind ? latest : chain.latest),
+      eth_getTransactionReceipt: () => receipt,
+      eth_getTransactionByHash: () => transaction,
+      eth_getBlockTransactionCountByHash: () => "0x0",
+    },
+  });
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: 10_000,
+    verify: "cheap",
+    pending: { mode: "node" },
+  });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  await settled(service);
+  chain.mine();
+  receipt.blockHash = chain.latest.hash;
+  transaction.blockHash = chain.latest.hash;
+  const methods = ["eth_getTransactionReceipt", "eth_getTransactionByHash"];
+  const ask = () => Promise.all(methods.map(async (method) => (await rpc(service.url, method, [HASH])).body));
+  for (const { error, result } of await ask()) {
+    assert.deepEqual([error?.code, result], [-32_000, undefined]);
+  }
+  const asked = node.asked("eth_getTransactionReceipt");
+  const answers = ask();
+  await asked;
+  isBehind = false;
+  const results = (await answers).map(({ result }) => result);
+  assert.deepEqual(results, [receipt, transaction]);
+});
+
+test("a fee history that ends below its block is retried, and an error if that does not help", async (t) => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const complete = { oldestBlock: `0x${(HEIGHT - 1).toString(16)}`, baseFeePerGas: ["0x7", "0x7", "0x7"] };
+  let answers = 0;
+  let shortAnswers = 2;
+  const node = await createFakeNode({
+    chain,
+    handlers: {
+      eth_feeHistory: () => ({ ...complete, gasUsedRatio: answers++ < shortAnswers ? [0.5] : [0.5, 0.25] }),
+      eth_getBlockTransactionCountByHash: () => "0x0",
+    },
+  });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  await settled(service);
+  const ask = async (percentiles: readonly number[]) =>
+    (await rpc(service.url, "eth_feeHistory", ["0x2", "latest", percentiles])).body;
+  assert.deepEqual((await ask([])).result, { ...complete, gasUsedRatio: [0.5, 0.25] });
+  shortAnswers = Number.POSITIVE_INFINITY;
+  const { error, result } = await ask([50]);
+  assert.deepEqual([error?.code, result], [-32_000, undefined]);
+});
+
+test("logs do not wait for a suspended node after a reorganisation", async (t) => {
+  const chain = createFakeChain({ height: HEIGHT });
+  const nodes = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));
+  const service = await createService({
+    nodes: nodes.map(({ url }) => ({ url })),
+    blockTimeMs: 10_000,
+    // The hashes of fake blocks cannot be computed.
+    verify: "cheap",
+    upstream: { timeoutMs: 3_000 },
+    pending: { mode: "node" },
+  });
+  t.after(async () => {
+    await service.close();
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  const [suspended] = service.chains[0]?.upstreams.nodes ?? [];
+  assert.ok(suspended);
+  suspended.recordWrongAnswer(new UnverifiedError(suspended.name, "logs", true));
+  assert.ok(suspended.suspended && !suspended.available);
+  chain.reorg(3, 4);
+  const { body } = await rpc(service.url, "eth_getLogs", [{ fromBlock: REORGANISED, toBlock: REORGANISED }]);
+  assert.deepEqual([body.error, body.result], [undefined, []]);
+});
 
 test("a node whose branch forks below the finalized block is ignored for final blocks too", async (t) => {
   const chain = createFakeChain({ height: 41 });

@@ -18,7 +18,7 @@ const startNode = async (t: TestContext, chain: FakeChain): Promise<FakeNode> =>
 
 const wrongNodes = (service: Service): Promise<number> => metric(service.opsUrl, "forebay_upstream_wrong_chain");
 
-/** The node at this address ends, and another one takes its place. */
+/** Replaces the node at this address by another one. */
 const restartAs = (address: LyingNode, node: FakeNode): void => {
   address.target = node.url;
   address.disconnect();
@@ -61,7 +61,7 @@ for (const others of [0, 1]) {
       chainId: 31_337,
       nodes: [address, ...honest].map(({ url }) => ({ url })),
       pending: { mode: "node" },
-      // The fake chain's hashes are made up.
+      // The hashes of the fake chain are not computed.
       verify: "cheap",
     });
     t.after(() => service.close());
@@ -73,7 +73,7 @@ for (const others of [0, 1]) {
         const number = 1 + (asked++ % (HEIGHT - 20));
         const params = [ADDRESS, `0x${asked.toString(16)}`, `0x${number.toString(16)}`];
         const { body } = await rpc(service.url, "eth_getStorageAt", params);
-        // The fake node's storage holds the hash of the block that was read.
+        // The storage value of the fake node is the hash of the block.
         if (others > 0 || body.result !== undefined) {
           assert.equal(body.result, chain.blocks[number]?.hash);
         }

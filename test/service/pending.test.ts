@@ -55,7 +55,7 @@ const result = async <T>(method: string, ...params: readonly unknown[]): Promise
   return body.result as T;
 };
 
-/** The next message, and then the view that holds all its transactions, executed. */
+/** Sends the next message, and waits for the view with all its transactions executed. */
 const step = async (): Promise<Block> => {
   const { diff } = await devnet.step();
   for (;;) {

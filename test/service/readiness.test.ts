@@ -32,7 +32,7 @@ const startNode = async (t: TestContext): Promise<FakeNode> => {
   return node;
 };
 
-/** Not waited for: a chain may never become known. */
+/** Starts a service without waiting for the chains, because a chain may never become known. */
 const start = async (t: TestContext, nodes: Readonly<Record<string, string>>, server: object = {}) => {
   const config = configSchema.parse({
     chains: Object.entries(nodes).map(([name, url]) => ({ name, nodes: [{ url }] })),
@@ -138,6 +138,6 @@ test("an unknown chain returns 404 with the names, and is an error of the config
   });
   assert.deepEqual(
     error?.issues.map(({ path, message }) => [path.join("."), message]),
-    [["server.readiness.1", 'no chain is named "oq", chains are: op']],
+    [["server.readiness.1", 'no chain has the name "oq"; configured chains: op']],
   );
 });

@@ -19,7 +19,7 @@ const REDIS_TIMEOUT_MS = 1_000;
 
 let chain: SealedChain;
 let calls: readonly ChainCall[];
-/** What the node itself answers, in the order of `calls`. */
+/** The results of the node itself, in the order of `calls`. */
 let truth: readonly (string | undefined)[];
 
 before(async () => {
@@ -39,7 +39,7 @@ const open = async (t: TestContext, redis: string, memoryBytes?: number): Promis
   return service;
 };
 
-/** Asks everything once; every answer must be there and be the node's. */
+/** Sends every call once. Each result must equal the node's. */
 const round = async (service: Service): Promise<readonly Asked[]> => {
   const answers = await askAll(service.url, calls);
   for (const [index, { result, text, call }] of answers.entries()) {
@@ -51,7 +51,7 @@ const round = async (service: Service): Promise<readonly Asked[]> => {
 const allHit = (service: Service, layer: string, what: string): Promise<void> =>
   until(async () => (await round(service)).every((answer) => isHit(answer, layer)), what);
 
-/** One replica fills Redis, its own second round is from memory; another one that has nothing in memory finds all in Redis. */
+/** One replica fills Redis, and answers the second round from memory. Another replica reads everything from Redis. */
 const proveShared = async (t: TestContext, redis: string): Promise<void> => {
   const first = await open(t, redis);
   await round(first);

@@ -17,7 +17,7 @@ import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 150;
 const AT_ONCE = 8;
-/** Answers that are given while Redis is as the fault leaves it. */
+/** Number of responses while Redis has the fault. */
 const MEANWHILE = 600;
 
 let chain: SealedChain;

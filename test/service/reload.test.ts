@@ -31,7 +31,7 @@ interface Running {
   readonly lines: readonly Line[];
 }
 
-/** As a user starts it, until it is ready. */
+/** Starts a process like a user, and waits until it is ready. */
 const startBin = async (t: TestContext, file: string): Promise<Running> => {
   const child = spawn(process.execPath, [BIN, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
   t.after(async () => {
@@ -64,7 +64,7 @@ chains:
 ${nodes.map(({ url }, index) => `      - { name: node${"abc"[index]}, url: "${url}${SECRET}?key=${SECRET}", headers: { authorization: "Bearer ${SECRET}" } }`).join("\n")}
 ${more}`;
 
-/** Reads that never stop; every one of them must be answered. */
+/** Reads until it is stopped. Every read must get a response. */
 const startLoad = (url: string) => {
   const failures: unknown[] = [];
   let answered = 0;
@@ -135,7 +135,7 @@ test("no request fails while a reload removes a node, adds one and rejects an in
 
   const other = await createFakeNode({ chain: createFakeChain({ chainId: 77 }) });
   t.after(() => other.close());
-  // Its name is new: nothing of it may stay.
+  // Its name is new, so that no series of the old name may remain.
   writeFileSync(file, configOf([a, other]).replace("nodeb", "stranger"));
   child.kill("SIGHUP");
   await until(async () => (await reloads(opsUrl, "refused")) === 2, "a node of another chain is refused");
@@ -159,7 +159,7 @@ test("a folder mounted as in Kubernetes is watched, ports stay, and /config show
     await node.close();
     rmSync(folder, { recursive: true });
   });
-  /** A new version is a new folder, and one rename of the link `..data` puts all its files in force. */
+  /** Writes a new version as a new folder. One rename of the link `..data` activates all its files. */
   const publish = (version: string, text: string): void => {
     mkdirSync(join(folder, version));
     writeFileSync(join(folder, version, "forebay.yaml"), text);

@@ -9,14 +9,14 @@ import { startRedis } from "../support/servers/redis.ts";
 import type { ChainCall } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
-/** anvil calls final what is 64 below its head. */
+/** anvil finalizes blocks 64 below its head. */
 const BLOCKS = 100;
 const GENESIS_SECONDS = [1_700_000_000, 1_700_000_001];
 
 const live: Anvil[] = [];
 after(() => Promise.all(live.map((node) => node.close())));
 
-/** The chain 901 from one of two genesis blocks, so many blocks high. */
+/** Creates chain 901 with one of two genesis blocks and a number of blocks. */
 const startNode = async (genesis: 0 | 1, blocks: number): Promise<Anvil> => {
   const args = ["--chain-id", "901", "--no-mining", "--timestamp", String(GENESIS_SECONDS[genesis])];
   const node = await startAnvil(args);
@@ -35,7 +35,7 @@ const calls: readonly ChainCall[] = [0, 1, 2, 20, 30, 36, 37, 60, 99].flatMap((n
   ];
 });
 
-/** A node's address, behind which another node can take its place at once. */
+/** An address whose node can be replaced at once. */
 const openAddress = async (t: TestContext, node: Anvil): Promise<CountingProxy> => {
   const address = await createCountingProxy(node.url);
   t.after(() => address.close());
@@ -48,7 +48,7 @@ const open = async (t: TestContext, node: { readonly url: string }, redis: strin
   return service;
 };
 
-/** Of a block that is not there each node has its own words, forebay one. */
+/** Normalizes the error of an unknown block, because each node has its own text. */
 const isSame = (ours: Asked | undefined, nodes: Asked): void => {
   const error = /BlockOutOfRange/.test(nodes.text)
     ? { code: -32_000, message: "header not found" }
@@ -56,7 +56,7 @@ const isSame = (ours: Asked | undefined, nodes: Asked): void => {
   assert.deepEqual(ours?.result ?? JSON.parse(ours?.text ?? "").error, nodes.result ?? error);
 };
 
-/** Every answer is the node's; so are those by the hash of a block of the chain before, which it does not know. */
+/** Asserts that every result equals the node's, also by the hash of a block of the previous chain, which is unknown. */
 const assertServes = async (service: Service, node: Anvil, before: readonly Asked[]): Promise<void> => {
   const gone = before.flatMap(({ result }) => {
     const block = JSON.parse(result ?? "null");

@@ -45,7 +45,7 @@ const startToken = async (t: TestContext) => {
   const { contractAddress: address } = await client.waitForTransactionReceipt({ hash });
   assert.ok(address);
   const to = "0x00000000000000000000000000000000000000aa";
-  /** One block with one event. */
+  /** Mines one block with one event. */
   const transfer = (value: bigint): Promise<Hex> =>
     wallet.writeContract({ address, abi: TOKEN_ABI, functionName: "transfer", args: [to, value] });
   return { node, chain, address, transfer };
@@ -60,7 +60,7 @@ const startReplicas = async (t: TestContext, nodeUrl: string, redis?: string): P
   const replicas = await Promise.all([start(), start()]);
   t.after(() => Promise.all(replicas.map((replica) => replica.close())));
   for (const { url } of replicas) {
-    // 503 before Redis is connected: a filter that is made then is local.
+    // Redis is not connected yet. A filter that is created now would be local.
     await until(async () => (await rpc(url, "eth_getFilterChanges", ["0x1"])).status === 200, "Redis is connected");
   }
   return replicas;
@@ -241,7 +241,7 @@ test("a filter of a node is polled at that node through any replica", async (t) 
     await Promise.all(nodes.map((node) => node.close()));
   });
   for (const [index, busy] of nodes.entries()) {
-    // The node of the filter is the one that is left.
+    // Only the node of the filter remains.
     busy.faults.answer = 503;
     busy.faults.methods = ["eth_newPendingTransactionFilter"];
     let id: unknown;

@@ -9,7 +9,7 @@ import { startRedis } from "../support/servers/redis.ts";
 import { createService } from "../support/servers/service.ts";
 
 const VALUES = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
-/** anvil calls final what is 64 below its head. */
+/** anvil finalizes blocks 64 below its head. */
 const BLOCKS = "0x64";
 
 test("state of a final block is fetched by one replica and reused by another", async (t) => {

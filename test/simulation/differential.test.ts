@@ -32,7 +32,7 @@ interface Result {
   }[];
 }
 
-/** What both give alike: anvil 1.7 has its own headers, and puts a revert's bytes elsewhere. */
+/** The fields that are equal in both: anvil 1.7 has its own headers, and another field for a revert's bytes. */
 const comparable = (results: unknown) =>
   (results as readonly Result[]).map(({ calls }) =>
     calls.map(({ status, gasUsed, returnData, logs }) => ({
@@ -43,7 +43,7 @@ const comparable = (results: unknown) =>
     })),
   );
 
-/** Contracts that show the block itself would show where the two differ in its header. */
+/** Creates calls that do not read the block, because the headers of the two differ. */
 const randomCalls = (random: () => number): PlainCall[] => {
   const calls: PlainCall[] = [];
   while (calls.length < CALLS) {
@@ -55,12 +55,12 @@ const randomCalls = (random: () => number): PlainCall[] => {
   return calls;
 };
 
-test(`${PAYLOADS} random payloads of ${BLOCKS} blocks: each call on what those before left, as anvil has it`, async () => {
+test(`${PAYLOADS} random payloads of ${BLOCKS} blocks: each call runs on the state of earlier calls, with anvil's results`, async () => {
   const random = createRandom(SEED);
   const differing: string[] = [];
   for (let at = 0; at < PAYLOADS; at++) {
     const blockStateCalls = Array.from({ length: BLOCKS }, (_, number) => ({
-      // Said, since the two have different steps.
+      // The two have different default times.
       blockOverrides: { time: `0x${(block.timestamp + BigInt(number + 1) * 5n).toString(16)}` },
       calls: randomCalls(random).map((call) => ({ ...call, gas: GAS })),
     }));
@@ -75,9 +75,9 @@ test(`${PAYLOADS} random payloads of ${BLOCKS} blocks: each call on what those b
         if (JSON.stringify(call) === JSON.stringify(other)) {
           continue;
         }
-        const asked = JSON.stringify(blockStateCalls[blockAt]?.calls[callAt]).slice(0, 300);
+        const request = JSON.stringify(blockStateCalls[blockAt]?.calls[callAt]).slice(0, 300);
         differing.push(
-          `${at} ${blockAt} ${callAt} ${asked} ours ${JSON.stringify(call)} theirs ${JSON.stringify(other)}`,
+          `${at} ${blockAt} ${callAt} ${request} ours ${JSON.stringify(call)} theirs ${JSON.stringify(other)}`,
         );
       }
     }

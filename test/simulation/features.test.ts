@@ -9,10 +9,10 @@ const CODE: Address = `0x${"cc".repeat(20)}`;
 const OTHER: Address = `0x${"dd".repeat(20)}`;
 const ETHER: Address = `0x${"ee".repeat(20)}`;
 const word = (value: bigint | number): Hash => `0x${value.toString(16).padStart(64, "0")}`;
-/** Returns what one opcode pushes. */
-const returning = (opcodes: string) => ({ [CODE]: { code: `0x${opcodes}5f5260205ff3` } });
+/** Code that returns the value that `opcodes` push. */
+const returnsValueOf = (opcodes: string) => ({ [CODE]: { code: `0x${opcodes}5f5260205ff3` } });
 
-test("contracts see the overridden block", async () => {
+test("opcodes read the overridden block", async () => {
   const overrides = {
     blobBaseFee: "0x9",
     prevRandao: word(5),
@@ -21,7 +21,7 @@ test("contracts see the overridden block", async () => {
     baseFeePerGas: "0x3",
   };
   const see = async (opcode: string) =>
-    (await one({ blockOverrides: overrides, stateOverrides: returning(opcode), calls: [{ to: CODE }] })).calls[0]
+    (await one({ blockOverrides: overrides, stateOverrides: returnsValueOf(opcode), calls: [{ to: CODE }] })).calls[0]
       ?.returnData;
   assert.equal(await see("4a"), word(9));
   assert.equal(await see("44"), word(5));
@@ -30,13 +30,13 @@ test("contracts see the overridden block", async () => {
   assert.equal(await see("48"), word(3));
 });
 
-test("withdrawals are credited and stand in the block, the beacon root is where EIP-4788 keeps it", async () => {
+test("withdrawals are credited and listed, and the beacon root is stored as in EIP-4788", async () => {
   const withdrawals = [{ index: "0x1", validatorIndex: "0x2", address: OTHER, amount: "0x3" }];
   const beaconRoot = word(77);
   const [first, second] = await simulate({
     blockStateCalls: [
       { blockOverrides: { withdrawals, beaconRoot } },
-      { stateOverrides: returning(`73${OTHER.slice(2)}31`), calls: [{ to: CODE }] },
+      { stateOverrides: returnsValueOf(`73${OTHER.slice(2)}31`), calls: [{ to: CODE }] },
     ],
   });
   assert.deepEqual(first?.withdrawals, withdrawals);
@@ -44,10 +44,10 @@ test("withdrawals are credited and stand in the block, the beacon root is where 
   assert.equal(second?.calls[0]?.returnData, word(3_000_000_000n));
 });
 
-test("a blob transaction: its hashes are seen, its gas counted", async () => {
+test("code reads the hashes of a blob transaction, and its blob gas is counted", async () => {
   const blobVersionedHashes = [`0x01${"22".repeat(31)}`];
   const block = await one(
-    { stateOverrides: returning("5f49"), calls: [{ from: SENDER, to: CODE, blobVersionedHashes }] },
+    { stateOverrides: returnsValueOf("5f49"), calls: [{ from: SENDER, to: CODE, blobVersionedHashes }] },
     { returnFullTransactions: true },
   );
   assert.equal(block.calls[0]?.returnData, blobVersionedHashes[0]);
@@ -60,7 +60,7 @@ test("a blob transaction: its hashes are seen, its gas counted", async () => {
   });
 });
 
-test("transfers stand among logs in order, and those that fail are dropped", async () => {
+test("traced transfers are listed among the logs in order, without failed ones", async () => {
   // log0; call OTHER with value 1; log0.
   const code = `5f5fa05f5f5f5f600173${OTHER.slice(2)}5af1505f5fa000`;
   const payload = { stateOverrides: { [CODE]: { code: `0x${code}` }, [SENDER]: { balance: "0x9" } } };
@@ -88,14 +88,14 @@ test("transfers stand among logs in order, and those that fail are dropped", asy
   assert.deepEqual(none.calls[0]?.logs, []);
 });
 
-test("a contract that ends gives its balance: a transfer too", async () => {
+test("the balance that a self-destruct moves is a traced transfer", async () => {
   const stateOverrides = { [CODE]: { code: `0x73${OTHER.slice(2)}ff`, balance: "0x64" } };
   const block = await one({ stateOverrides, calls: [{ to: CODE }] }, { traceTransfers: true });
   const [log] = block.calls[0]?.logs ?? [];
   assert.deepEqual([log?.address, log?.data], [ETHER, word(100)]);
 });
 
-test("the request's gas budget: a call gets what is left, and hears why it was too little", async () => {
+test("a call gets the rest of the request's gas, and its error reports an exceeded budget", async () => {
   const loop = { [CODE]: { code: "0x5b5f56" } };
   const [block] = await simulate(
     { blockStateCalls: [{ stateOverrides: loop, calls: [{ to: CODE }] }] },
@@ -108,7 +108,7 @@ test("the request's gas budget: a call gets what is left, and hears why it was t
   });
 });
 
-test("what contradicts itself is refused, in geth's words", async () => {
+test("contradictory payloads are rejected with geth's texts", async () => {
   await assert.rejects(one({ calls: [{ gasPrice: "0x1", maxFeePerGas: "0x1" }] }), {
     message: "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified",
   });
@@ -122,7 +122,7 @@ test("what contradicts itself is refused, in geth's words", async () => {
   await assert.rejects(one({ calls: [{ type: "0x7e" }] }), NotExecutableError);
 });
 
-test("state replaces all storage, stateDiff what it names; block overrides outlive no block, state overrides do", async () => {
+test("state replaces all storage, stateDiff single slots; block overrides apply to one block, state overrides to all later ones", async () => {
   const reads = "6001546002540160005260206000f3";
   const [first, second, third] = await simulate({
     blockStateCalls: [

@@ -13,7 +13,7 @@ const failsWith = (payload: unknown, code: number, message: RegExp) =>
     (error) => error instanceof RpcError && error.code === code && message.test(error.message),
   );
 
-test("what is missing or null has its default; other spellings and names are known", () => {
+test("missing and null fields have defaults, and alternative names are accepted", () => {
   const { blocks, validates } = parse({
     blockStateCalls: [
       null,
@@ -31,7 +31,7 @@ test("what is missing or null has its default; other spellings and names are kno
   assert.equal(blocks[2]?.overrides.time, 32n);
 });
 
-test("input wins over data, addresses lose their case, overrides stand in order of addresses", () => {
+test("input takes precedence over data, addresses become lower case, and overrides are sorted by address", () => {
   const high = `0x${"BB".repeat(20)}`;
   const low = `0x${"0a".repeat(20)}`;
   const { blocks } = parse({
@@ -47,7 +47,7 @@ test("input wins over data, addresses lose their case, overrides stand in order 
   assert.deepEqual(blocks[0]?.calls[0]?.input, Uint8Array.of(1));
 });
 
-test("an empty string is zero or no bytes, and the prefix may be 0X", () => {
+test("an empty string is zero or no bytes, and the prefix 0X is accepted", () => {
   const address = `0X${"0A".repeat(20)}`;
   const { blocks } = parse({
     blockStateCalls: [
@@ -66,7 +66,7 @@ test("an empty string is zero or no bytes, and the prefix may be 0X", () => {
   failsWith({ blockStateCalls: [{ calls: [{ value: "0x" }] }] }, -32602, /value must be/);
 });
 
-test("what is wrong is told with its place", () => {
+test("errors name the path of the invalid field", () => {
   failsWith({}, -32602, /^empty input$/);
   failsWith({ blockStateCalls: [{ calls: [{ value: "12" }] }] }, -32602, /blockStateCalls\[0\]\.calls\[0\]\.value/);
   failsWith({ blockStateCalls: [{ calls: [{ gas: "0x10000000000000000" }] }] }, -32602, /gas must be .* 2\^64/);
@@ -84,7 +84,7 @@ const plan = (overrides: readonly object[], options: Partial<PlanOptions> = {}) 
     { timeStep: 2n, maxBlocks: 256, ...options },
   ).map(({ number, timestamp, isGap }) => [number, timestamp, isGap]);
 
-test("numbers and times follow each other, room is filled", () => {
+test("block numbers and times increase by default, and gaps are filled", () => {
   assert.deepEqual(plan([{}, { number: 13n }, { time: 200n }]), [
     [11n, 102n, false],
     [12n, 104n, true],
@@ -97,7 +97,7 @@ test("numbers and times follow each other, room is filled", () => {
   ]);
 });
 
-test("what is out of order is refused, in geth's words", () => {
+test("blocks out of order are rejected with geth's texts", () => {
   assert.throws(() => plan([{ number: 10n }]), { code: -38020, message: "block numbers must be in order: 10 <= 10" });
   assert.throws(() => plan([{ time: 100n }]), {
     code: -38021,
@@ -106,7 +106,7 @@ test("what is out of order is refused, in geth's words", () => {
   assert.throws(() => plan([{ number: 267n }]), { code: -38026, message: "too many blocks" });
 });
 
-test("the reason of a revert: text, panic, or none", () => {
+test("the reason of a revert is a text, a panic, or absent", () => {
   const word = (value: number) => value.toString(16).padStart(64, "0");
   const bytes = (hex: string) => Uint8Array.fromHex(hex);
   const text = Buffer.from("because").toString("hex").padEnd(64, "0");

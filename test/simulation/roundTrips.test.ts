@@ -17,7 +17,7 @@ const CASES = [
 ] as const;
 
 for (const [name, refused, most] of CASES) {
-  test(`a proxied token transfer, nothing known, ${name}: at most ${most} round trips, then none`, async (context) => {
+  test(`a first simulation of a proxied token transfer ${name} needs up to ${most} round trips, a second none`, async (context) => {
     const counted = countedFetch(anvil, { refused });
     const rig = createSimulationRig(block, counted.fetch);
     try {

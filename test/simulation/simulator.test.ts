@@ -45,13 +45,13 @@ const account = (code: string, balance = 0n): PlainAccount => {
 };
 const STATE = new Map([
   [SENDER, account("", 10n ** 18n)],
-  // sload(7) returned; and a jump to itself.
+  // Returns sload(7). LOOP jumps to itself.
   [READER, account("60075460005260206000f3")],
   [LOOP, account("5b600056")],
 ]);
 
 let states = 0;
-/** Another id each time, so that nothing is remembered from a test before. */
+/** Each base has its own id, so that no test uses cached state of another. */
 const base = (): RunBase & { readonly source: ReturnType<typeof plainSource> } => ({
   block: PARENT,
   source: plainSource(`state${++states}`, STATE),
@@ -62,18 +62,18 @@ const never = new AbortController().signal;
 const read = async (answer: Promise<{ readonly body: unknown }>) =>
   JSON.parse(new TextDecoder().decode((await answer).body as Uint8Array));
 
-test("what a run lacks is fetched in rounds, and known the next time", async () => {
+test("missing state is fetched in rounds, and cached for the next run", async () => {
   const on = base();
   const [block] = await read(simulator.simulate(payload({ from: SENDER, to: READER }), on, never));
   assert.equal(block.calls[0].returnData, `0x${"0".repeat(62)}2a`);
-  // Sender and contract; then the slot that the contract reads.
+  // The first round reads sender and contract, the second the contract's slot.
   assert.equal(on.source.reads.length, 2);
   assert.deepEqual(on.source.reads[1]?.slots.length, 1);
   await read(simulator.simulate(payload({ from: SENDER, to: READER }), on, never));
   assert.equal(on.source.reads.length, 2);
 });
 
-test("the contract's header: time step of the chain, three zero roots, gap blocks left out", async () => {
+test("simulated headers have the chain's time step and three zero roots, and gap blocks are omitted", async () => {
   const calls = [{ from: SENDER, to: READER }];
   const params = text([
     { blockStateCalls: [{ calls }, { blockOverrides: { number: "0x70", timestamp: "0x500" }, calls }] },
@@ -91,7 +91,7 @@ test("the contract's header: time step of the chain, three zero roots, gap block
   }
 });
 
-test("Jovian: blobGasUsed counts each call with the chain's own footprint scalar, 400 where none is set", async () => {
+test("on Jovian, blobGasUsed counts each call with the chain's footprint scalar, 400 by default", async () => {
   const forks = createOpForks(901n, { jovian: 0n });
   const onOp = createSimulator({ ...OPTIONS, forks: () => forks });
   const simulated = async (state: typeof STATE) => {
@@ -106,13 +106,13 @@ test("Jovian: blobGasUsed counts each call with the chain's own footprint scalar
   };
   const operator = Uint8Array.fromHex("008b".padEnd(28, "0"));
   const l1Block = { ...account(""), storage: new Map([[slotAt(8), operator]]) };
-  const told = await simulated(new Map([...STATE, [L1_BLOCK, l1Block]]));
-  assert.deepEqual(told.blobGasUsed, [`0x${(2 * 100 * 139).toString(16)}`, "0x0"]);
-  assert.equal(told.rounds.length, 2, "the scalar is fetched with what the calls need");
+  const configured = await simulated(new Map([...STATE, [L1_BLOCK, l1Block]]));
+  assert.deepEqual(configured.blobGasUsed, [`0x${(2 * 100 * 139).toString(16)}`, "0x0"]);
+  assert.equal(configured.rounds.length, 2, "the scalar is fetched together with the state of the calls");
   assert.deepEqual((await simulated(STATE)).blobGasUsed, [`0x${(2 * 100 * 400).toString(16)}`, "0x0"]);
 });
 
-test("both shapes of an error", async () => {
+test("an error is an object or a string, by configuration", async () => {
   const reverting = "60206000fd";
   const params = text([
     { blockStateCalls: [{ stateOverrides: { [READER]: { code: `0x${reverting}` } }, calls: [{ to: READER }] }] },
@@ -126,7 +126,7 @@ test("both shapes of an error", async () => {
   assert.equal(asString.calls[0].returnData, data);
 });
 
-test("a run that overruns is ended, and the next one is answered", async () => {
+test("a run that exceeds its deadline is ended, and the next run succeeds", async () => {
   const short = createSimulator({ ...OPTIONS, timeoutMs: 200 });
   await assert.rejects(short.simulate(payload({ to: LOOP }), base(), never), {
     code: -32603,
@@ -136,22 +136,22 @@ test("a run that overruns is ended, and the next one is answered", async () => {
   assert.equal(block.calls[0].status, "0x1");
 });
 
-test("beyond those that may wait the caller hears 503", async () => {
+test("a run above the limit of waiting runs fails with 503", async () => {
   const runs = [1, 2, 3, 4].map(() => simulator.simulate(payload({ to: READER }), base(), never));
   const outcomes = await Promise.allSettled(runs);
-  const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
-  assert.equal(refused.length, 1);
-  assert.ok(refused[0] instanceof RpcError && refused[0].status === 503 && refused[0].retryAfterSeconds === 1);
+  const rejected = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+  assert.equal(rejected.length, 1);
+  assert.ok(rejected[0] instanceof RpcError && rejected[0].status === 503 && rejected[0].retryAfterSeconds === 1);
 });
 
-test("a caller who leaves while he waits is answered at once, and his place is another's", async () => {
+test("a waiting run whose client disconnects fails at once, and frees its place in the queue", async () => {
   const leaving = new AbortController();
   const ends = new AbortController();
   const running = simulator.simulate(payload({ to: LOOP }), base(), ends.signal);
   const waiting = simulator.simulate(payload({ to: READER }), base(), never);
-  const left = simulator.simulate(payload({ to: READER }), base(), leaving.signal);
-  leaving.abort(new Error("left"));
-  await assert.rejects(left, /left/);
+  const aborted = simulator.simulate(payload({ to: READER }), base(), leaving.signal);
+  leaving.abort(new Error("disconnected"));
+  await assert.rejects(aborted, /disconnected/);
   const next = simulator.simulate(payload({ to: READER }), base(), never);
   ends.abort(new Error("ended"));
   await assert.rejects(running, /ended/);
@@ -160,24 +160,24 @@ test("a caller who leaves while he waits is answered at once, and his place is a
   }
 });
 
-test("a caller who leaves ends his run", async () => {
+test("a run ends when its client disconnects", async () => {
   const leaving = new AbortController();
   const run = simulator.simulate(payload({ to: LOOP }), base(), leaving.signal);
-  leaving.abort(new Error("left"));
-  await assert.rejects(run, /left/);
+  leaving.abort(new Error("disconnected"));
+  await assert.rejects(run, /disconnected/);
 });
 
-test("what touches native code goes to a node", async () => {
+test("calls of native contracts are forwarded to a node", async () => {
   await assert.rejects(simulator.simulate(payload({ from: SENDER, to: NATIVE }), base(), never), MustForwardError);
 });
 
-test("a node's error about state is the caller's", async () => {
+test("a node's error on a state read reaches the client", async () => {
   const error = new RpcError(-32000, "missing trie node");
   const source = { id: "pruned", read: () => Promise.reject(error) };
   await assert.rejects(simulator.simulate(payload({ to: READER }), { block: PARENT, source }, never), error);
 });
 
-test("eth_call, eth_estimateGas and eth_createAccessList on a given state", async () => {
+test("eth_call, eth_estimateGas and eth_createAccessList run on the base state", async () => {
   const call = text([{ from: SENDER, to: READER }]);
   assert.equal(await read(simulator.call(call, base(), never)), `0x${"0".repeat(62)}2a`);
   const gas = BigInt(await read(simulator.estimateGas(call, base(), never)));

@@ -48,7 +48,7 @@ const abi = parseAbi([
 const receiver = `0x${"7e".repeat(20)}` as const;
 const token = placed.address("Token");
 
-test("simulateBlocks: results, logs, and a decoded revert", async () => {
+test("simulateBlocks returns results, logs, and a decoded revert", async () => {
   const [first, second] = await client.simulateBlocks({
     blocks: [
       {
@@ -73,7 +73,7 @@ test("simulateBlocks: results, logs, and a decoded revert", async () => {
   assert.match(String(second?.calls[0]?.error), /because/);
 });
 
-test("simulateCalls with traceAssetChanges: what the account gains and loses", async () => {
+test("simulateCalls with traceAssetChanges returns the changed balances of the account", async () => {
   const { results, assetChanges } = await client.simulateCalls({
     account: placed.sender,
     traceAssetChanges: true,

@@ -8,7 +8,7 @@ type Response = Readonly<Record<string, unknown>>;
 const isRecord = (value: unknown): value is Response =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The kinds of a value and of what is in it: names of members, and types; of a list, those of its first item. */
+/** Returns the shape of a value: names and types of members; for a list, the shape of its first item. */
 export const shapeOf = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.length === 0 ? [] : [shapeOf(value[0])];
@@ -23,7 +23,7 @@ export const shapeOf = (value: unknown): unknown => {
   return value === null ? "null" : typeof value;
 };
 
-/** Equal as parsed JSON, or excepted by a rule (reported as a diagnostic); `specOnly` compares shapes. */
+/** Asserts that two texts are equal as JSON, or that a rule excepts the difference (a diagnostic). `specOnly` compares shapes. */
 export const compare = (t: TestContext, exchange: Exchange, actual: Response, specOnly: boolean): void => {
   const { response } = exchange;
   assert.deepEqual(actual.id, exchange.request.id, "the id is not echoed");

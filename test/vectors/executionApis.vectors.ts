@@ -21,7 +21,7 @@ const post = async (url: string, body: unknown): Promise<unknown> => {
 const namesFinality = ({ params = [] }: Exchange["request"]): boolean =>
   params.some((value) => value === "safe" || value === "finalized");
 
-/** Every vector through forebay in front of a node that answers from them: alone, then all of one method as a batch. */
+/** Sends every vector through forebay to a node that answers from the vectors: alone, then all of one method as a batch. */
 for (const finalized of [true, false]) {
   const place = finalized ? "final blocks" : "recent blocks";
   let node: VectorNode;
@@ -36,7 +36,7 @@ for (const finalized of [true, false]) {
     await node.close();
   });
 
-  // A node without a finalized block cannot answer for it: those vectors are tried in the other place.
+  // A node without a finalized block cannot answer at that tag. Those vectors run with a finalized block only.
   const asked = vectors.filter(
     ({ exchanges }) => finalized || !exchanges.some(({ request }) => namesFinality(request)),
   );

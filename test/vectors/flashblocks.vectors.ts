@@ -30,7 +30,7 @@ const read = (body: Body | undefined): Record<string, unknown> => {
   return JSON.parse(new TextDecoder().decode(body));
 };
 
-/** The messages as a feed would bring them, each shown with what its metadata says. */
+/** Returns the messages in feed order, each with the fields of its metadata. */
 const play = (messages: readonly Flashblock[], base: BlockId) => {
   const decisions: Decision[] = [];
   let state = emptySequence;
@@ -61,7 +61,7 @@ test("unichain: every prefix has the message's hash and receipts root, the last 
       orderedTrieRoot(receipts.flatMap((receipt) => (receipt ? [encodeReceipt(receipt)] : []))),
       diff.receiptsRoot,
     );
-    // The hash is computed where the feed sends none.
+    // The hash is computed if the feed sends none.
     const silent = {
       ...folded,
       newest: { ...folded.newest, diff: { ...diff, blockHash: `0x${"0".repeat(64)}` as Hash } },

@@ -4,8 +4,8 @@ const isRecord = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * A simulated block's hash follows from its state root, which cannot be known here: every occurrence is replaced by its number.
- * Transaction hashes stay. Of an error the code and the text count.
+ * A simulated block's hash depends on its state root, which forebay does not compute. Each occurrence is replaced by its number.
+ * Transaction hashes are compared. Of an error, only code and text are compared.
  */
 export const maskSimulation = ({ result, error }: Fields): unknown => {
   if (isRecord(error)) {

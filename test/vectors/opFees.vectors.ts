@@ -40,7 +40,7 @@ const attributes = (values: Values): L1Attributes => ({
   daFootprintGasScalar: 400n,
 });
 
-/** What the vector says of L1, of what is kept here. */
+/** Asserts that the L1 attributes have the values of the vector, as far as forebay parses them. */
 const assertAttributes = (l1: L1Attributes, expect: Values): void => {
   for (const [name, value] of Object.entries(l1)) {
     if (expect[name] !== undefined) {
@@ -96,7 +96,7 @@ test("next base fee", () => {
       blobGasUsed: 0n,
       extraData: parseData(String(parent.extraData) as Data),
     };
-    // The vectors' chain begins with 50 and 10, and says zero for both.
+    // The chain of the vectors uses 50 and 10, and has zero for both in extraData.
     const defaults = fork === "jovian" ? { denominator: 50n, elasticity: 10n } : undefined;
     assert.equal(nextBaseFee(fees, rules(fork), defaults), BigInt(next));
   }

@@ -19,7 +19,7 @@ const FIRST_BLOCK = 429;
 const BLOCK_TIME_MS = 1_000;
 const SAMPLE_MS = 20;
 
-/** How many messages are behind a view: 0 is the parent of the first recorded block. */
+/** Number of messages in a view. 0 is the parent of the first recorded block. */
 export const positionOf = (number: bigint | number, index: number): number =>
   (Number(number) - FIRST_BLOCK) * MESSAGES_OF_BLOCK + index + 1;
 const positionOfSealed = (number: bigint): number => positionOf(number, MESSAGES_OF_BLOCK - 1);
@@ -38,7 +38,7 @@ export interface Frame {
   readonly message: Flashblock;
 }
 
-/** Times begin with the first frame. */
+/** Times are relative to the first frame. */
 export const framesOf = (recording: Recording): readonly Frame[] => {
   const startMs = recording.arrivals[0]?.at ?? 0;
   const messages = messagesOf(recording);
@@ -79,7 +79,7 @@ const toFakeBlock = ({ number, hash, timestamp, logsBloom, ...rest }: WitnessBlo
   header: { number, hash, timestamp, logsBloom, ...rest },
 });
 
-/** State of the blocks below, read once for all plays. */
+/** The state of the blocks below, read once for all runs. */
 export const createWitnessFetch = (recording: Recording) => {
   const node = createWitnessNode(recording);
   const state = createNodeState({ fetch: node.fetch, maxBytes: 64 * 1024 * 1024 });
@@ -89,7 +89,7 @@ export const createWitnessFetch = (recording: Recording) => {
   };
 };
 
-/** Plays frames and heads at their times on a clock of its own. Samples the view after each event and every few milliseconds. */
+/** Sends frames and heads at their times on a fake clock. Samples the view after each event and every few milliseconds. */
 export const play = async (
   t: TestContext,
   recording: Recording,
@@ -163,7 +163,7 @@ export interface Account {
   readonly balance: bigint;
 }
 
-/** The accounts that the recorded blocks write, after each message; the writes come from executing them on the witnesses. */
+/** The accounts that the recorded blocks write, after each message, as executed on the witnesses. */
 export type Truth = readonly ReadonlyMap<Address, Account>[];
 
 const readBase = async (
@@ -223,7 +223,7 @@ export const findTruth = async (recording: Recording, fetch: ReturnType<typeof c
   return truth;
 };
 
-/** Of what answers state reads in this view. */
+/** Returns the position of the source that answers state reads in this view. */
 export const statePositionOf = ({ heads, pending }: View): number => {
   assert.ok(pending && pending.stateFrom !== "node");
   const { newest } = pending;
@@ -233,7 +233,7 @@ export const statePositionOf = ({ heads, pending }: View): number => {
   return positionOf(newest.number, newest.index);
 };
 
-/** Every account is as it was after that many messages. */
+/** Asserts that every account has its values after this number of messages. */
 export const assertState = ({ heads, pending }: View, truth: Truth, position: number): void => {
   assert.ok(pending);
   assert.equal(pending.base.hash, heads.latest.hash);

@@ -27,9 +27,9 @@ export interface RealBlocks {
   readonly forks: ChainForks;
   /** The parent of the first executed block. */
   readonly parent: WitnessBlock;
-  /** Ascending: ancestors that the blocks read, the parent, the executed blocks. */
+  /** Ancestors that the blocks read, the parent, and the executed blocks, in ascending order. */
   readonly blocks: readonly WitnessBlock[];
-  /** State after a block, by that block's hash: known for all but the last. */
+  /** The state after each block except the last one, by block hash. */
   readonly states: ReadonlyMap<Hash, WitnessState>;
   /** Feed messages, one text frame each. */
   readonly frames: readonly string[];
@@ -84,7 +84,7 @@ export const readBaseSepolia = (): RealBlocks & { readonly expectedStateRoot: Ha
     nodes: Object.values(witness.State).map(prefixed),
     codes: Object.values(witness.Codes).map(prefixed),
   });
-  // The file lacks two fields of the header, so that the block's own hash is not known.
+  // The file does not have two fields of the header, so that the block's hash is unknown.
   const sealed: WitnessBlock = { ...blockHeader, hash: keccak256Hex(Buffer.from(JSON.stringify(blockHeader))) };
   return {
     forks,
@@ -104,7 +104,7 @@ interface SealedLine {
   readonly witness: {
     readonly state: readonly Data[];
     readonly codes: readonly Data[];
-    /** RLP, ascending; the last one is the parent's. */
+    /** Headers as RLP in ascending order. The last one is the parent's. */
     readonly headers: readonly Data[];
   };
   readonly block: WitnessBlock & { readonly parentHash: Hash };

@@ -25,7 +25,7 @@ const messagesOf = ({ frames }: RealBlocks): readonly Flashblock[] =>
     return parsed.message;
   });
 
-/** `firstId`: works of one executor have ascending ids. */
+/** `firstId`: jobs of one executor have ascending ids. */
 const worksOf = (messages: readonly Flashblock[], firstId = 10): readonly Work[] => {
   let environment: Work["environment"] | undefined;
   return messages.map(({ base, index, diff, accessList }, at): Work => {
@@ -86,10 +86,10 @@ const LATENCY_MS = 20;
 const INTERVAL_MS = 200;
 /** A sealed block arrives some 250 ms after the next block's first message. */
 const SEALED_AFTER_MS = 11 * INTERVAL_MS + 250;
-/** Time to execute this block on known state, on an idle two-core machine, before any code is compiled. */
+/** Time to execute this block on cached state, on an idle two-core machine, before any code is compiled. */
 const USUAL_MS = 450;
 
-/** How much slower this machine is now: intervals and latency are stretched by it, so that only waiting is compared. */
+/** Factor by which this machine is slower now. Intervals and latency are multiplied by it. */
 const measureSlowness = async (t: TestContext, real: RealBlocks): Promise<number> => {
   const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
   await rig.prepare();
@@ -139,7 +139,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
     failures,
     other,
     rebase,
-    /** Traces take the time that they take a node. The thread has loaded afterwards. */
+    /** Computes the traces in advance, and waits until the thread has loaded. */
     prepare: async () => {
       const calls = messagesOf(real)
         .flatMap(({ diff }) => diff.transactions)
@@ -174,7 +174,7 @@ const changesOfAll = (executions: readonly Execution[]): StateChanges =>
 
 type Rig = ReturnType<typeof createRig>;
 
-/** Plays the messages at their times. Returns each one's execution and when it ended, from the first message on. */
+/** Sends the messages at their times. Returns the execution of each one and the time of its end after the first message. */
 const play = async (rig: Rig, works: readonly Work[], intervalMs: number) => {
   const startMs = performance.now();
   return Promise.all(
@@ -215,7 +215,7 @@ for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
     const root = real.states.get(real.parent.hash)?.rootAfter(changesOfAll(played.map(({ execution }) => execution)));
     assert.equal(await root, real.expectedStateRoot);
 
-    // No write set is known of the block that follows: all values are read again, of the same contracts.
+    // The write set of the next block is unknown, so that all values of the same contracts are read again.
     rig.rebase(rig.other);
     const trips = await countTrips(rig, worksOf(messagesOf(real), 100));
     assert.ok(Math.max(...trips) <= 2, `round trips: ${trips}`);
@@ -225,7 +225,7 @@ for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
 
 test("base sepolia 37312300 without tracer or access lists: verified when sealed, the next block is warm", async (t) => {
   const real = readBaseSepolia();
-  // Guessing takes about as long as waiting. Stretched twice as far, it is the number of sequential round trips that decides.
+  // Speculation takes about as long as a round trip. With twice the latency, the number of sequential round trips decides.
   const slowness = 2 * (await measureSlowness(t, real));
   const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [] });
   await rig.prepare();
@@ -246,7 +246,7 @@ test("base sepolia 37312300 without tracer or access lists: verified when sealed
   const before = rig.node.roundTrips;
   const environment = { ...first.environment, number: first.environment.number + 1n, parentHash: sealed.hash };
   const { unverified } = await rig.executor.execute({ ...first, id: 50, before: works.at(-1)?.id, environment });
-  // It ran to its end: only its gas is that of another block.
+  // It was executed completely. Only its gas differs, because it is that of another block.
   assert.equal(unverified, "gas");
   assert.equal(rig.node.roundTrips, before);
 });

@@ -24,14 +24,14 @@ const fetch = createWitnessFetch(recording);
 const frames = framesOf(recording);
 const truth = await findTruth(recording, fetch);
 
-/** Heads come before, shortly after or long after the first message of the next block. */
+/** Heads arrive before, shortly after or long after the first message of the next block. */
 const HEADS_AFTER_MS = [-40, 60, 250] as const;
 
 const read = (body: Body | undefined): unknown => JSON.parse(new TextDecoder().decode(body));
 
 const runPlay = (t: TestContext, options: PlayOptions) => play(t, recording, fetch, options);
 
-/** Nothing goes back, and every value is that of one prefix. */
+/** Asserts that no value goes back, and that all values are of one prefix. */
 const assertForward = (samples: readonly Sample[]): void => {
   let before = 0;
   let last: Sample["view"] | undefined;
@@ -77,7 +77,7 @@ for (const afterMs of HEADS_AFTER_MS) {
       assertForward(samples);
       for (const { atMs, view } of samples) {
         assert.equal(view.pending?.mode, "live", `at ${atMs} ms`);
-        // A message may have to wait for the last one of a block that is sealed by now.
+        // A message may have to wait for the last one of a block that was sealed in the meantime.
         assert.ok(statePositionOf(view) >= newestArrived(frames, heads, atMs - 2 * delayMs), `at ${atMs} ms`);
       }
       const shown = new Set(samples.map(({ view }) => statePositionOf(view)));
@@ -117,11 +117,11 @@ test("the last view of each block equals the sealed block", async (t) => {
   }
 });
 
-/** What the mode has to be, from what has arrived by then. */
+/** Returns the expected mode, from the messages and heads that have arrived. */
 const expectedMode = (lost: Frame, heads: ReadonlyMap<number, number>, atMs: number): PendingMode => {
   const sealedMs = heads.get(lost.number) ?? 0;
   if (lost === frames[0]) {
-    // Joined in the middle: nothing of the feed can be used before its second block.
+    // The connection began in the middle of a block, so that the feed is used from its second block on.
     const next = frames.find(({ number }) => number > lost.number);
     return atMs < Math.max(sealedMs, next?.atMs ?? 0) ? "stale" : "live";
   }

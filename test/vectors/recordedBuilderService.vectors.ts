@@ -15,10 +15,10 @@ import { readRecordedBuilder } from "./realBlocks.ts";
 const recording = readRecordedBuilder();
 const frames = framesOf(recording);
 const NODE_LATENCY_MS = 20;
-/** Of this chain's L1 attributes. */
+/** Fee parameters from the L1 attributes of this chain. */
 const FOOTPRINT_SCALAR = 139;
 
-/** Of the chain's first block nothing matters here but that it is one. */
+/** The first block of the chain. Its fields do not matter. */
 const genesis = (): WitnessBlock => {
   const header = {
     parentHash: ZERO_HASH,
@@ -38,7 +38,7 @@ const genesis = (): WitnessBlock => {
   return { ...formatHeader(header, hash), number: "0x0", hash, size: "0x200", transactions: [], uncles: [] };
 };
 
-/** A node whose state comes from the witnesses, and whose head the test moves. */
+/** Starts a node with the state of the witnesses. The test moves its head. */
 const startNode = async (t: TestContext) => {
   let head = BigInt(recording.parent.number);
   const blocks = [genesis(), ...recording.blocks.map((block) => ({ uncles: [], transactions: [], ...block }))];
@@ -107,7 +107,7 @@ const readPending = async (url: string, watched: readonly Address[]): Promise<Se
   };
 };
 
-/** Messages behind the block with that hash: an empty message repeats the hash of the one before. */
+/** Number of messages up to the block with a hash. An empty message has the hash of the previous one. */
 const positionsOf = ({ blockHash, number }: Seen): readonly number[] => {
   const sealed = recording.blocks.find(({ hash }) => hash === blockHash);
   if (sealed) {
@@ -117,7 +117,7 @@ const positionsOf = ({ blockHash, number }: Seen): readonly number[] => {
   return places.map((frame) => positionOf(frame.number, frame.index));
 };
 
-/** Those whose nonce or balance changes most often. */
+/** Returns the accounts whose nonce or balance changes most often. */
 const busiest = (truth: Truth, count: number): readonly Address[] => {
   const changes = new Map<Address, number>();
   for (const [position, after] of truth.entries()) {
@@ -141,7 +141,7 @@ test("a recorded feed at its recorded times, a node 20 ms away: live throughout,
   t.after(() => feed.close());
   const connected = feed.connected();
   const service = await createService({
-    // Of the first block only the header is recorded, and its transactions do not make its root.
+    // Only the header of the first block is recorded, and its transactions do not match its root.
     verify: "cheap",
     nodes: [{ url: node.url }],
     pending: { mode: "feed", feeds: [feed.url] },
@@ -154,7 +154,7 @@ test("a recorded feed at its recorded times, a node 20 ms away: live throughout,
   const simulated = await rpc(service.url, "eth_simulateV1", [{ blockStateCalls: [{ calls: [call] }] }, "latest"]);
   const [block] = simulated.body.result as readonly { readonly blobGasUsed: string }[];
   assert.equal(Number(block?.blobGasUsed), 100 * FOOTPRINT_SCALAR, simulated.text);
-  // The executing thread starts with the service. The recording begins once it is there.
+  // The executor's thread starts with the service. Send the recording after the thread has started.
   const [first] = frames;
   assert.ok(first);
   feed.send(recording.frames[0] ?? "");

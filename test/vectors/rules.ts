@@ -1,8 +1,8 @@
 import type { Exchange } from "./vectorFolder.ts";
 
 /**
- * Where forebay answers otherwise than go-ethereum, and why. Rules look at request and answer, never at names.
- * What a rule does not excuse is still compared.
+ * Intended differences between forebay and go-ethereum, with reasons. Rules match request and response, never the name of a vector.
+ * All parts that a rule does not except are compared.
  */
 export interface Rule {
   readonly reason: string;

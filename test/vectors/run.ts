@@ -16,7 +16,7 @@ const files = globSync(join(import.meta.dirname, "*.vectors.ts"))
   .filter((file) => file.includes(wanted))
   .sort();
 const totals = { passed: 0, failed: 0, skipped: 0 };
-/** A vector that is tried in several places is excepted once. */
+/** A vector that runs several times counts as one exception. */
 const excepted = new Set<string>();
 
 const stream = run({ files, concurrency: 1, timeout: 15 * 60_000 });

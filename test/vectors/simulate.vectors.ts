@@ -17,7 +17,7 @@ import { vectorFolder } from "./vectorFolder.ts";
 const FOLDER = join(vectorFolder, "execution-apis");
 const MAX_EXCEPTIONS = 5;
 
-/** Answers that differ and are not wrong, each by a rule. */
+/** Differences that are correct, each by a rule. */
 const EXCEPTIONS: readonly { readonly reason: string; holds(exchange: Exchange): boolean }[] = [];
 
 type Block = Record<string, unknown>;
@@ -34,7 +34,7 @@ const answer = async (
   const [, block] = exchange.request.params;
   const number = block === undefined || block === "latest" ? chain.head : BigInt(String(block));
   const parent = chain.block(number);
-  // What the node says where it has no such block.
+  // The error of the node for an unknown block.
   if (parent === undefined) {
     return { error: { code: -32000, message: "header not found" } };
   }
@@ -109,7 +109,7 @@ test("the reference engine answers the same vectors, except those that it leaves
   assert.deepEqual(differing, []);
 });
 
-/** The contract's 2.1 and 2.5. */
+/** The fields of a simulated block (docs/service.md, eth_simulateV1). */
 const FIELDS = [
   ...[
     "number",
@@ -139,12 +139,12 @@ const FIELDS = [
 ];
 const ZERO_ROOTS = ["stateRoot", "withdrawalsRoot", "mixHash"];
 
-/** Contracts see the time; the rest of this test is about what does not follow from it. */
+/** One time step for both profiles, because contracts can read the time. */
 const TIME_STEP = 12n;
 
 /**
- * Headers differ between the profiles, so do hashes. Those of shown blocks are hidden by `hidden`; those of blocks that fill a
- * gap are not shown, and a contract may return them (BLOCKHASH).
+ * Headers and hashes differ between the profiles. `hidden` masks hashes of blocks in the result. A block in a gap is not in the
+ * result, but a contract may return its hash (BLOCKHASH).
  */
 const onlyCalls = (blocks: readonly Block[], hasGaps: boolean): unknown =>
   blocks.map(({ calls }) =>
@@ -193,7 +193,7 @@ test("the same requests in the contract's profile: all fields, zero roots, one r
   assert.deepEqual(differing, []);
 });
 
-/** Hashes of simulated blocks, in any field. */
+/** Collects the hashes of simulated blocks, in any field. */
 const hidden = (blocks: readonly Block[]): Block[] => {
   let text = JSON.stringify(blocks);
   for (const { hash, number } of blocks) {

@@ -9,7 +9,7 @@ import { readVectorChain } from "./vectorChain.ts";
 import { type Request, readVectors, vectorFolder } from "./vectorFolder.ts";
 import { createVectorNode, type VectorNode } from "./vectorNode.ts";
 
-/** eth_simulateV1 through forebay, which executes: the node behind it knows the head's state, and refuses the method itself. */
+/** Sends eth_simulateV1 to forebay, which executes it. The node has the state of the head, and rejects the method. */
 const all = readVectors();
 const vectors = all.filter(({ method }) => method === "eth_simulateV1");
 const chain = readVectorChain();
@@ -28,7 +28,7 @@ const { accounts }: { readonly accounts: Readonly<Record<string, Account>> } = J
 const state = new Map(Object.entries(accounts).map(([address, account]) => [address.toLowerCase(), account]));
 const word = (hex: string): string => `0x${hex.replace(/^0x/, "").padStart(64, "0")}`;
 
-/** State at the head; of older blocks this node has none. */
+/** The state at the head. The node has no state of older blocks. */
 const answerState = ({ method, params = [] }: Request, numberOf: (block: unknown) => number | undefined) => {
   const account = state.get(String(params[0]).toLowerCase());
   const block = method === "eth_getStorageAt" ? params[2] : params[1];

@@ -20,7 +20,7 @@ import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/builders/stateRoot.ts";
 import { vectorFolder } from "./vectorFolder.ts";
 
-/** One case in so many; 1 for all of them. */
+/** Runs every N-th case; 1 for all cases. */
 const SAMPLE = Number(process.env.STATE_TESTS_SAMPLE ?? "1");
 const REFERENCE_SAMPLE = Number(process.env.STATE_TESTS_REFERENCE_SAMPLE ?? "10");
 
@@ -28,8 +28,8 @@ const BLOBS = { target: 3n, max: 6n, updateFraction: 3_338_477n };
 const RULES: Rules = { chainId: 1n, fork: "cancun", blobs: BLOBS };
 
 /**
- * Left out because a case takes seconds, and those of the first line minutes, in the library's interpreter. STATE_TESTS_SLOW=1
- * runs them too; all but those of the first line were seen to be right so.
+ * Excluded because a case takes seconds in the library's interpreter, and those of the first line minutes. STATE_TESTS_SLOW=1
+ * includes them. All except those of the first line have passed that way.
  */
 const SLOW_FILES = [
   ...["loopExp", "loopMul", "performanceTester", "CALLBlake2f_MaxRounds"],
@@ -140,7 +140,7 @@ const apply = (post: Post, { engine, state, block }: ExecutionContext): Promise<
     throw new InvalidTransaction("no sender");
   }
   const message = messageOf(transaction, sender);
-  // Rules of the block, which whoever puts transactions into one holds to.
+  // Rules of the block, which a block builder enforces.
   if (message.gas > block.gasLimit) {
     throw new TransactionError("blockGasLimit", "gas limit reached");
   }
@@ -178,7 +178,7 @@ const parseBlock = (env: StateTest["env"]): BlockEnvironment => ({
   baseFee: BigInt(env.currentBaseFee ?? "0x0"),
   prevRandao: word(env.currentRandom ?? "0x0"),
   blobBaseFee: blobBaseFee(BigInt(env.currentExcessBlobGas ?? "0x0"), BLOBS),
-  // As the tests' own tools have it.
+  // The same as in the tools of the tests.
   blockHash: (number) => keccak256Hex(new TextEncoder().encode(number.toString())),
 });
 

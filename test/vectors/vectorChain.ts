@@ -4,7 +4,7 @@ import { RLP } from "@ethereumjs/rlp";
 import { keccak256 } from "ethers";
 import { readVectors, vectorFolder } from "./vectorFolder.ts";
 
-/** The header fields of a block as eth_getBlockByNumber has them, with its place. */
+/** The header fields of a block in eth_getBlockByNumber, with number and hash. */
 export interface VectorBlock {
   readonly number: number;
   readonly hash: string;
@@ -64,7 +64,7 @@ const parseBlock = (item: unknown): VectorBlock => {
 
 const GENESIS = "debug_getRawHeader/get-genesis.io";
 
-/** The chain file begins with block 1: the header of block 0 is in a vector. */
+/** Reads the header of block 0 from a vector, because the chain file begins with block 1. */
 const readGenesis = (): VectorBlock => {
   const raw = readVectors().find(({ name }) => name === GENESIS)?.exchanges[0]?.response.result;
   if (typeof raw !== "string") {

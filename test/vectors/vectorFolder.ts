@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-/** Public test data beside the project; `VECTORS` names another folder of the same shape. */
+/** Public test data beside the project. `VECTORS` names another folder with the same structure. */
 export const vectorFolder = resolve(process.env.VECTORS ?? join(import.meta.dirname, "../../../shared/vectors"));
 
 export const readVector = (path: string): string => {
@@ -14,7 +14,7 @@ export const readVector = (path: string): string => {
 
 export const readJson = (path: string): unknown => JSON.parse(readVector(path));
 
-/** One JSON value a line. */
+/** Reads one JSON value per line. */
 export const readJsonLines = (path: string): unknown[] =>
   readVector(path)
     .trim()

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkBody, type Task } from "../../src/verification/checkBody.ts";
+import { checkBody, type ResponseChecks } from "../../src/verification/checkBody.ts";
 import type { Finding } from "../../src/verification/findings.ts";
 import { readVectorChain } from "./vectorChain.ts";
 import { type Exchange, readVectors } from "./vectorFolder.ts";
@@ -8,7 +8,8 @@ import { xzText } from "./xzText.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const find = (value: unknown, task: Task): readonly Finding[] => checkBody(Buffer.from(JSON.stringify(value)), task);
+const find = (value: unknown, checks: ResponseChecks): readonly Finding[] =>
+  checkBody(Buffer.from(JSON.stringify(value)), checks);
 
 const areRight = (findings: readonly Finding[], name: string): void => {
   assert.ok(findings.length > 0, name);
@@ -19,7 +20,7 @@ const areRight = (findings: readonly Finding[], name: string): void => {
 
 const headerOf = ({ hash, number, receiptsRoot, logsBloom }: Fields) => ({
   ...{ hash: String(hash), number: BigInt(String(number)), receiptsRoot: String(receiptsRoot) },
-  ...{ logsBloom: String(logsBloom), countsGas: true },
+  ...{ logsBloom: String(logsBloom), sumsGasUsed: true },
 });
 
 const results = (pattern: RegExp): { name: string; request: Exchange["request"]; result: Fields }[] =>
@@ -37,15 +38,15 @@ test("geth: every block has the hash of its header, and full transactions make i
   const blocks = results(/^eth_getBlockBy(Number|Hash)$/);
   assert.ok(blocks.length > 5);
   for (const { name, result } of blocks) {
-    areRight(find(result, { kind: "block", place: {}, computes: true }), name);
+    areRight(find(result, { kind: "block", location: {}, checksHashes: true }), name);
   }
 });
 
 test("geth: every block of the chain file has the hash of its header", () => {
   for (const { number, hash, fields } of readVectorChain()) {
-    const place = { number: BigInt(number), hash };
+    const location = { number: BigInt(number), hash };
     const { transactions: _, ...header } = fields;
-    areRight(find(header, { kind: "block", place, computes: true }), `block ${number}`);
+    areRight(find(header, { kind: "block", location, checksHashes: true }), `block ${number}`);
   }
 });
 
@@ -53,13 +54,13 @@ test("geth: every transaction has the hash of its fields", () => {
   const transactions = results(/^eth_getTransactionBy/);
   assert.ok(transactions.length > 5);
   for (const { name, result } of transactions) {
-    areRight(find(result, { kind: "transaction", place: {}, computes: true }), name);
+    areRight(find(result, { kind: "transaction", location: {}, checksHashes: true }), name);
   }
 });
 
 test("geth: every receipt has the bloom of its logs, and block receipts make their root", () => {
   for (const { name, result } of results(/^eth_getTransactionReceipt$/)) {
-    areRight(find(result, { kind: "receipt", hash: String(result.transactionHash), computes: true }), name);
+    areRight(find(result, { kind: "receipt", hash: String(result.transactionHash), checksHashes: true }), name);
   }
   const chain = readVectorChain();
   const all = results(/^eth_getBlockReceipts$/);
@@ -70,7 +71,7 @@ test("geth: every receipt has the bloom of its logs, and block receipts make the
     if (first === undefined || block === undefined) {
       continue;
     }
-    areRight(find(result, { kind: "receipts", place: {}, header: headerOf(block.fields) }), name);
+    areRight(find(result, { kind: "receipts", location: {}, header: headerOf(block.fields) }), name);
   }
 });
 
@@ -79,7 +80,7 @@ test("a Base builder: blocks with deposits and their receipts are right", () => 
   for (const line of lines) {
     const { block, receipts } = JSON.parse(line) as { block: Fields; receipts: readonly unknown[] };
     const name = `block ${block.number}`;
-    areRight(find(block, { kind: "block", place: {}, computes: true }), name);
-    areRight(find(receipts, { kind: "receipts", place: {}, header: headerOf(block) }), name);
+    areRight(find(block, { kind: "block", location: {}, checksHashes: true }), name);
+    areRight(find(receipts, { kind: "receipts", location: {}, header: headerOf(block) }), name);
   }
 });

@@ -4,7 +4,7 @@ import { formatHeader, hashHeader } from "../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../src/ethereum/bloom.ts";
 import { type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
-import { checkBody, isJson, type Task } from "../../src/verification/checkBody.ts";
+import { checkBody, isJson, type ResponseChecks } from "../../src/verification/checkBody.ts";
 
 const EMPTY_ROOT = orderedTrieRoot([]);
 const header = {
@@ -25,8 +25,8 @@ const cancun = {
 };
 const forks = { header, london, cancun, prague: { ...cancun, requestsHash: `0x${"11".repeat(32)}` as Hash } };
 
-const find = (value: unknown, task: Task) => checkBody(Buffer.from(JSON.stringify(value)), task);
-const BLOCK: Task = { kind: "block", place: {}, computes: true };
+const find = (value: unknown, checks: ResponseChecks) => checkBody(Buffer.from(JSON.stringify(value)), checks);
+const BLOCK: ResponseChecks = { kind: "block", location: {}, checksHashes: true };
 const outcomes = (value: unknown) => find(value, BLOCK).map(({ check, outcome }) => `${check} ${outcome}`);
 
 for (const [name, fields] of Object.entries(forks)) {
@@ -54,8 +54,8 @@ test("an unknown header field makes a wrong hash uncomputable, and leaves a righ
 });
 
 test("a transaction of an unknown type is uncomputable", () => {
-  const task: Task = { kind: "transaction", place: {}, computes: true };
-  assert.deepEqual(find({ type: "0x55", hash: ZERO_HASH }, task).at(-1), {
+  const checks: ResponseChecks = { kind: "transaction", location: {}, checksHashes: true };
+  assert.deepEqual(find({ type: "0x55", hash: ZERO_HASH }, checks).at(-1), {
     check: "transactions",
     outcome: "uncomputable",
   });
@@ -79,18 +79,21 @@ test("JSON is read to its end, at any depth", () => {
   assert.ok(!isJson(Buffer.from([0x22, 0xff, 0x22])));
 });
 
-test("what computes nothing proves no encoding: an empty list of receipts, a receipt's bloom, raw bytes", () => {
+test("what checksHashes nothing proves no encoding: an empty list of receipts, a receipt's bloom, raw bytes", () => {
   const header = {
     hash: ZERO_HASH,
     number: 5n,
     receiptsRoot: EMPTY_ROOT,
     logsBloom: `0x${"00".repeat(256)}`,
-    countsGas: true,
+    sumsGasUsed: true,
   };
-  assert.deepEqual(find([], { kind: "receipts", place: {}, header }), [{ check: "block", outcome: "passed" }]);
-  assert.deepEqual(find([], { kind: "receipts", place: {}, header: { ...header, receiptsRoot: ZERO_HASH } }).at(-1), {
-    check: "receipts",
-    outcome: "failed",
-  });
+  assert.deepEqual(find([], { kind: "receipts", location: {}, header }), [{ check: "block", outcome: "passed" }]);
+  assert.deepEqual(
+    find([], { kind: "receipts", location: {}, header: { ...header, receiptsRoot: ZERO_HASH } }).at(-1),
+    {
+      check: "receipts",
+      outcome: "failed",
+    },
+  );
   assert.deepEqual(find("0x01", { kind: "raw", hash: ZERO_HASH }), [{ check: "transaction", outcome: "failed" }]);
 });

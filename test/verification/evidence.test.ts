@@ -10,61 +10,61 @@ const create = (nodes: readonly string[], off: readonly Check[] = []) => {
     nodes,
     off,
     onOff: (check) => events.push(`off ${check}`),
-    onWrongAnswer: (node, check) => events.push(`convicted ${node} ${check}`),
+    onWrongAnswer: (node, check) => events.push(`wrong ${node} ${check}`),
   });
   return { evidence, events };
 };
 
 test("a check that fails on every node from the start is off", () => {
   const { evidence, events } = create(["one", "two"]);
-  assert.equal(evidence.judge(failed("receipts"), "one"), "doubtful");
-  assert.equal(evidence.judge(failed("receipts"), "one"), "doubtful");
+  assert.equal(evidence.evaluate(failed("receipts"), "one"), "unconfirmed");
+  assert.equal(evidence.evaluate(failed("receipts"), "one"), "unconfirmed");
   assert.deepEqual([evidence.isOff("receipts"), events], [false, []]);
-  assert.equal(evidence.judge(failed("receipts"), "two"), "accepted");
-  assert.equal(evidence.judge(failed("receipts"), "one"), "accepted");
+  assert.equal(evidence.evaluate(failed("receipts"), "two"), "accepted");
+  assert.equal(evidence.evaluate(failed("receipts"), "one"), "accepted");
   assert.deepEqual([evidence.isOff("receipts"), events], [true, ["off receipts"]]);
   assert.equal(evidence.isOff("header"), false);
 });
 
-test("a node that lied first is convicted once another one passes; the check is never off then", () => {
+test("an earlier failure is reported as wrong when another node passes, and the check is never off", () => {
   const { evidence, events } = create(["liar", "honest"]);
-  assert.equal(evidence.judge(failed("header"), "liar"), "doubtful");
-  assert.equal(evidence.judge(passed("header"), "honest"), "right");
-  assert.deepEqual(events, ["convicted liar header"]);
+  assert.equal(evidence.evaluate(failed("header"), "liar"), "unconfirmed");
+  assert.equal(evidence.evaluate(passed("header"), "honest"), "verified");
+  assert.deepEqual(events, ["wrong liar header"]);
   for (const node of ["liar", "honest"]) {
-    assert.equal(evidence.judge(failed("header"), node), "lie");
+    assert.equal(evidence.evaluate(failed("header"), node), "wrong");
   }
   assert.equal(evidence.isOff("header"), false);
 });
 
-test("the only node is convicted where it passed before, and believed where it never did", () => {
+test("a failure of the only node is wrong if the node passed before, and accepted if it never did", () => {
   const { evidence } = create(["only"]);
-  assert.equal(evidence.judge(passed("header"), "only"), "right");
-  assert.equal(evidence.judge(failed("header"), "only"), "lie");
-  assert.equal(evidence.judge(failed("transactions"), "only"), "accepted");
+  assert.equal(evidence.evaluate(passed("header"), "only"), "verified");
+  assert.equal(evidence.evaluate(failed("header"), "only"), "wrong");
+  assert.equal(evidence.evaluate(failed("transactions"), "only"), "accepted");
 });
 
-test("what does not depend on an encoding is a lie at once, and never off", () => {
+test("a failure of a check without computed hashes is wrong at once, and the check is never off", () => {
   const { evidence } = create(["only"]);
   for (const check of ["json", "id", "status", "block", "transaction", "logs"] as const) {
     for (let time = 0; time < 3; time++) {
-      assert.equal(evidence.judge(failed(check), "only"), "lie");
+      assert.equal(evidence.evaluate(failed(check), "only"), "wrong");
     }
   }
 });
 
-test("what cannot be computed is served once every node answers so", () => {
+test("an uncomputable response is accepted once every node returns one", () => {
   const { evidence } = create(["one", "two"]);
-  evidence.judge(passed("header"), "one");
-  assert.equal(evidence.judge(uncomputable("header"), "one"), "doubtful");
-  assert.equal(evidence.judge(uncomputable("header"), "two"), "accepted");
-  assert.equal(evidence.judge(uncomputable("header"), "one"), "accepted");
-  assert.equal(evidence.judge(failed("header"), "one"), "lie");
+  evidence.evaluate(passed("header"), "one");
+  assert.equal(evidence.evaluate(uncomputable("header"), "one"), "unconfirmed");
+  assert.equal(evidence.evaluate(uncomputable("header"), "two"), "accepted");
+  assert.equal(evidence.evaluate(uncomputable("header"), "one"), "accepted");
+  assert.equal(evidence.evaluate(failed("header"), "one"), "wrong");
 });
 
 test("a check that the operator knows to fail is off from the start", () => {
   const { evidence, events } = create(["one", "two"], ["depositReceipts"]);
-  assert.equal(evidence.judge(failed("depositReceipts"), "one"), "accepted");
-  assert.equal(evidence.judge(failed("receipts"), "one"), "doubtful");
+  assert.equal(evidence.evaluate(failed("depositReceipts"), "one"), "accepted");
+  assert.equal(evidence.evaluate(failed("receipts"), "one"), "unconfirmed");
   assert.deepEqual(events, []);
 });

@@ -1,8 +1,8 @@
 import { createServer, type ServerResponse } from "node:http";
 
-/** Up to here the whole answer is cheapest as one string, which node:http sends together with the headers. */
+/** Up to this size, one string is cheapest: node:http sends it together with the headers. */
 const MAX_TEXT_BYTES = 256;
-/** Up to here one copy is cheaper than several writes. */
+/** Up to this size, one copy is cheaper than several writes. */
 const MAX_JOINED_BYTES = 65_536;
 const END = Buffer.from("}");
 
@@ -34,7 +34,7 @@ const asBytes =
     response.end(END);
   };
 
-/** The least that a JSON-RPC server can be on node:http: read, parse, answer with this text of `result`. Its port. */
+/** Starts a minimal JSON-RPC server on node:http: it reads, parses, and returns `result`. Returns its port. */
 export const startBareServer = async (result: string): Promise<number> => {
   const bytes = Buffer.from(result);
   const answer = bytes.length <= MAX_TEXT_BYTES ? asText(result) : asBytes(bytes);

@@ -2,10 +2,10 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** A process of its own that is asked by messages. */
+/** A child process that answers messages. */
 export interface Child {
   readonly pid: number;
-  /** Its next message. */
+  /** Resolves with its next message. */
   message(): Promise<unknown>;
   send(message: object | string): void;
   end(): Promise<void>;

@@ -11,7 +11,7 @@ export interface CachedShape {
   readonly claim: string;
   readonly method: string;
   readonly params: readonly unknown[];
-  /** What the node answers. */
+  /** The responses of the node. */
   readonly handlers: (chain: FakeChain) => NonNullable<FakeNodeOptions["handlers"]>;
   readonly connections: number;
   readonly redisUrl?: string;
@@ -27,7 +27,7 @@ const start = async (options: CachedServerOptions): Promise<{ child: Child; serv
   return { child, server: { port, path: "/", pids: [child.pid], end: child.end }, url: `http://127.0.0.1:${port}` };
 };
 
-/** Asks until it is a hit, and gives the answer. */
+/** Repeats the request until it is a cache hit, and returns the response. */
 const warm = async (url: string, { method, params }: CachedShape): Promise<string> => {
   let result = "";
   await until(async () => {
@@ -38,7 +38,7 @@ const warm = async (url: string, { method, params }: CachedShape): Promise<strin
   return result;
 };
 
-/** Whole forebay against a bare node:http server that sends the same bytes: CPU of one request. */
+/** Compares the CPU time of one request with that of a bare node:http server that sends the same bytes. */
 export const compareCached = async (shape: CachedShape, { short }: BenchOptions): Promise<BenchResult> => {
   const startSeconds = Math.floor(Date.now() / 1_000) - 2 * HEIGHT;
   const chain = createFakeChain({ height: HEIGHT, startSeconds });
@@ -55,7 +55,7 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
       warmMs: short ? 500 : 1_000,
       measureMs: short ? 1_000 : 4_000,
     };
-    // Not counted: the first seconds are the compiler's.
+    // The first seconds are not counted, because code is being compiled.
     await alternate(ours.server, bare.server, { ...load, measureMs: COMPILE_MS }, 1);
     ours.child.send("delay");
     await ours.child.message();
@@ -86,7 +86,7 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
 
 const BLOCK_BYTES = 1_500;
 
-/** A final block, made so many bytes large. */
+/** Creates a final block of this size in bytes. */
 export const oneBlock: Pick<CachedShape, "method" | "params" | "handlers"> = {
   method: "eth_getBlockByNumber",
   params: ["0x10", true],

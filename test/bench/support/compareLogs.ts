@@ -5,7 +5,7 @@ import type { LogsServerOptions } from "./logsServer.ts";
 import { closeReaders, readLogs } from "./readLogs.ts";
 import { type BenchResult, MAX_SPREAD, round } from "./result.ts";
 
-/** Logs from the cache, about so many bytes, against a bare server that sends as many. */
+/** Compares cached logs of about this size with a bare server that sends the same number of bytes. */
 export const compareLogs = async (claim: string, bytes: number, rounds: number): Promise<BenchResult> => {
   const shape = { every: 10, logsPerBlock: 10, latencyMs: 0, maxBlocks: 2_000, maxResults: 10_000 };
   const perBlock = (formatBlockLogs(1_000, { ...shape, head: 0 }).length + 1) / shape.every;

@@ -2,7 +2,7 @@ import { startChild } from "./child.ts";
 import { cpuSeconds } from "./cpuTime.ts";
 import type { Load, LoadResult } from "./load.ts";
 
-/** A server under load: `pids` are the processes whose CPU time is its own. */
+/** A server under load. `pids` are the processes whose CPU time counts. */
 export interface Server {
   readonly port: number;
   readonly path: string;
@@ -25,7 +25,7 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 };
 
-/** Difference of largest and smallest, as a share of the median: above a tenth nothing can be read from a run. */
+/** Difference of largest and smallest, as a share of the median. Above a tenth, a run is not significant. */
 export const spread = (values: readonly number[]): number =>
   (Math.max(...values) - Math.min(...values)) / median(values);
 
@@ -44,7 +44,7 @@ export const measure = async ({ port, path, pids }: Server, shape: LoadShape): P
   }
 };
 
-/** The same load on both, taking turns, the order changed each round: what the machine does meanwhile hits both. */
+/** Loads both servers in turn, in alternating order, so that other load on the machine affects both. */
 export const alternate = async (
   ours: Server,
   yardstick: Server,

@@ -13,7 +13,7 @@ interface EchoReply extends Reply {
 
 const RESULT = '"0x2105"';
 
-/** forebay's server, dispatch and metrics in front of one constant method. */
+/** Starts forebay's server, dispatch and metrics in front of one constant method. */
 const startOurs = async (): Promise<number> => {
   const { metrics, log } = createTelemetry({ level: "error" });
   const reply: EchoReply = { body: Buffer.from(RESULT), status: { hit: "memory" } };

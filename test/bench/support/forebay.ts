@@ -5,16 +5,16 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Server } from "./compareServers.ts";
 
-/** The root of the checkout that this file is in. */
+/** The root of this checkout. */
 export const THIS_TREE = new URL("../../../", import.meta.url);
 
-/** The file that `forebay` runs in a checkout, from its manifest. */
+/** Reads the entry file of `forebay` from a checkout's manifest. */
 const binOf = (tree: URL): string => {
   const manifest: { bin: { forebay: string } } = JSON.parse(readFileSync(new URL("package.json", tree), "utf8"));
   return fileURLToPath(new URL(manifest.bin.forebay, tree));
 };
 
-/** The whole process of a checkout in front of a node, as a user starts it. It prints its URL as a line of JSON. */
+/** Starts the process of a checkout in front of a node, like a user. It prints its URL as a line of JSON. */
 export const startForebay = async (upstreamPort: number, tree: URL = THIS_TREE): Promise<Server> => {
   const file = binOf(tree);
   const args = [file, "--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"];
@@ -28,7 +28,7 @@ export const startForebay = async (upstreamPort: number, tree: URL = THIS_TREE):
         url.resolve(said.listening);
       }
     } catch {
-      // Other lines are for people.
+      // Ignore lines that are not JSON.
     }
   });
   ended.then(([code]) => url.reject(new Error(`forebay ended with ${code} before it printed its URL`)));

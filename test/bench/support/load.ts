@@ -1,10 +1,10 @@
 import { connect, type Socket } from "node:net";
 
-/** What one process sends: fixed requests over raw keep-alive connections, one at a time on each. */
+/** The load of one process: fixed requests over raw keep-alive connections, one at a time on each. */
 export interface Load {
   readonly port: number;
   readonly path: string;
-  /** Request body; every `{n}` in it becomes a counter of eight hex digits, so that all have one length. */
+  /** Request body. Each `{n}` is replaced by a counter of eight hex digits, so that all bodies have one length. */
   readonly body: string;
   readonly connections: number;
   readonly warmMs: number;
@@ -31,12 +31,12 @@ const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
 
 const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
-/** Calls back once a response: its head says how long it is, or its last chunk ends it. */
+/** Calls back once for each response. Its end is known from Content-Length or from the last chunk. */
 const onResponse = (socket: Socket, done: (status: string) => void): void => {
   let missing = 0;
   let head = "";
   let chunked = false;
-  /** The last bytes so far: what ends a response may come in two pieces. */
+  /** The last bytes so far, because the end of a response may be split. */
   let tail = Buffer.alloc(0);
   const isLast = (chunk: Buffer): boolean => {
     tail = Buffer.concat([tail, chunk.subarray(-LAST_CHUNK.length)]).subarray(-LAST_CHUNK.length);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What the fake node of the log benches holds and takes: blocks 0 to `head`, `logsPerBlock` logs in every `every`-th. */
+/** The chain of the fake node of the log benches: blocks 0 to `head`, with `logsPerBlock` logs in every `every`-th one. */
 export interface LogsNodeOptions {
   readonly head: number;
   readonly every: number;
@@ -20,7 +20,7 @@ const formatLog = (block: number, index: number): string =>
   `"transactionIndex":"0x${index.toString(16)}","blockHash":"0x${word(block, "a")}","logIndex":"0x${index.toString(16)}",` +
   `"removed":false,"blockTimestamp":"0x${(1_700_000_000 + block * 2).toString(16)}"}`;
 
-/** The JSON text of one block's logs, joined by commas. */
+/** Formats the logs of one block as JSON text, joined by commas. */
 export const formatBlockLogs = (block: number, { every, logsPerBlock }: LogsNodeOptions): string =>
   block % every === 0 ? Array.from({ length: logsPerBlock }, (_, index) => formatLog(block, index)).join(",") : "";
 

@@ -24,13 +24,14 @@ export interface LogsServerOptions {
 const ERROR_START = '{"jsonrpc":"2.0","id":1,"error"';
 const RESULT_START = '{"jsonrpc":"2.0","id":1,"result":';
 
-/** One node over HTTP, its answers read whole, as the upstream room does. */
+/** Creates one node over HTTP whose responses are read whole, as in nodes/. */
 const createNode = ({ nodePort, head }: LogsServerOptions): Node => {
   const pool = new Pool(`http://127.0.0.1:${nodePort}`, { connections: 64 });
   return {
     name: "node",
     head: BigInt(head),
     available: true,
+    usable: true,
     oldest: 0n,
     recordPruned: () => {},
     batch: async () => [],
@@ -79,14 +80,14 @@ const createHeads = (head: number): Heads => {
   return { latest, safe: latest, finalized: latest, oldest: latest.number, at, header: () => undefined };
 };
 
-/** splitLogs behind node:http: what a whole forebay adds (dispatch, metrics) is measured by other benches. */
+/** Serves splitLogs behind node:http. Other benches measure dispatch and metrics. */
 const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
   const heads = createHeads(options.head);
   const split = splitLogs({
     chain: "bench",
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
-    slots: createFairScheduler({ maxSpans: 32 }),
+    slots: createFairScheduler({ maxRanges: 32 }),
     spansPerNode: () => options.spansPerNode,
     telemetry: createTelemetry({ level: "silent" }),
   });
@@ -127,7 +128,7 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
   return typeof address === "object" && address !== null ? address.port : 0;
 };
 
-/** The yardstick: the same bytes out of one buffer. */
+/** The yardstick: sends the same bytes from one buffer. */
 const startBareServer = async (bytes: number): Promise<number> => {
   const body = Buffer.alloc(bytes, "x");
   const server = createServer(async (request, response) => {

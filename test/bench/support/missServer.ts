@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 
-/** The node behind both proxies: an answer of a balance's size at once, so that the proxies are what is measured. */
+/** The node behind both proxies. It returns a balance at once, so that the bench measures the proxies. */
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8");

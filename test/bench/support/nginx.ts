@@ -52,7 +52,7 @@ const untilListening = async (port: number): Promise<void> => {
 
 export const hasNginx = (): boolean => spawnSync("nginx", ["-v"]).status === 0;
 
-/** nginx as a reverse proxy in front of one port, or of several in turn. */
+/** Starts nginx as a reverse proxy in front of one port, or of several in turn. */
 export const startNginx = async (...upstreamPorts: number[]): Promise<Server> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-nginx-"));
   const port = await freePort();

@@ -1,6 +1,6 @@
 import { createService } from "../../support/servers/service.ts";
 
-/** Forebay in front of a devnet, in a process of its own. */
+/** Starts forebay in front of a devnet, in a separate process. */
 const [url = "", feed = ""] = process.argv.slice(2);
 const service = await createService({
   nodes: [{ url }],

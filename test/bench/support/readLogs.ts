@@ -10,7 +10,7 @@ export interface Read {
 
 const quantity = (value: number): string => `0x${value.toString(16)}`;
 
-/** Asks for the logs of a range and counts the bytes; `onChunk` may look at them, or hold the reader back. */
+/** Requests the logs of a range and counts the bytes. `onChunk` gets each chunk, and can slow the reader down. */
 export const readLogs = async (
   port: number,
   from: number,

@@ -1,17 +1,17 @@
-/** What a bench returns. A larger ratio is better: where the unit is a time, it is the yardstick over ours. */
+/** The result of a bench. A larger ratio is better. If the unit is a time, it is the yardstick's time divided by ours. */
 export interface BenchResult {
   readonly claim: string;
   readonly ratio: number;
   readonly ours: number;
   readonly yardstick: number;
   readonly unit: string;
-  /** The yardstick varied too much for the ratio to say anything. */
+  /** The yardstick varied too much for a significant ratio. */
   readonly unreadable?: boolean;
   readonly [field: string]: string | number | boolean | undefined;
 }
 
 export interface BenchOptions {
-  /** Seconds instead of a minute: shows that the bench runs, not more. */
+  /** Runs for seconds instead of a minute. It shows only that the bench runs. */
   readonly short: boolean;
 }
 

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 
-/** Many WebSocket clients that subscribe to pendingLogs and read; frames are not parsed, so that the server is what is measured. */
+/** Many WebSocket clients that subscribe to pendingLogs and read. They parse no frames, so that the bench measures the server. */
 const [, , port, connections] = process.argv;
 
 const SUBSCRIBE = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["pendingLogs"]}');
-/** A client's frame is masked (RFC 6455 section 5.3); a mask of zeros leaves the text as it is. */
+/** A client's frame, which is masked (RFC 6455, section 5.3). A mask of zeros does not change the text. */
 const FRAME = Buffer.concat([Buffer.from([0x81, 0x80 | SUBSCRIBE.length, 0, 0, 0, 0]), SUBSCRIBE]);
 const HANDSHAKE = [
   "GET / HTTP/1.1",

@@ -8,7 +8,7 @@ import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { createPendingBlock, hashOfName } from "../../support/builders/pendingBlock.ts";
 import { createSubscriptionServer } from "../../support/servers/subscriptionServer.ts";
 
-/** Sends flashblocks of logs to all who have connected, as fast as they read: `ours` by subscriptions, `bare` by a loop over ws. */
+/** Sends flashblocks with logs to all clients, as fast as they read: `ours` by subscriptions, `bare` by a loop over ws. */
 const [, , which, logs] = process.argv;
 
 const LOGS = Number(logs);
@@ -65,7 +65,7 @@ const { server, port, send } = await (which === "ours" ? serveOurs() : serveBare
 const sockets = new Set<Socket>();
 server.on("upgrade", (_, socket: Socket) => sockets.add(socket));
 
-/** One flashblock after the other, each when all have been handed the one before. */
+/** Sends one flashblock after the other. Each waits until all clients got the previous one. */
 const sendFor = async (forMs: number): Promise<number> => {
   const endMs = performance.now() + forMs;
   let messages = 0;

@@ -8,7 +8,7 @@ import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt, formatReceipt } from "../../../src/ethereum/receipt.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
 
-/** A node whose blocks each have 150 transactions with true hashes and roots, and 150 receipts. */
+/** A node whose blocks have 150 transactions with correct hashes and roots, and 150 receipts. */
 const TRANSACTIONS = 150;
 const BLOCKS = 256;
 const INPUT = new Uint8Array(196).fill(0xcd);

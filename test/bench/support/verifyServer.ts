@@ -5,7 +5,7 @@ export interface VerifyServerOptions {
   readonly verify: "off" | "full";
 }
 
-/** Whole forebay without a cache; any later message is answered with the main thread's CPU time so far. */
+/** Starts a complete forebay without a cache. It answers later messages with the main thread's CPU time so far. */
 process.once("message", async ({ nodeUrl, verify }: VerifyServerOptions) => {
   const { url } = await createService(
     { nodes: [{ url: nodeUrl }], verify, pending: { mode: "node" }, blockTimeMs: 60_000 },

@@ -97,7 +97,7 @@ const takeDelays = () => {
   return { deliveries: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(0.9999999) };
 };
 
-/** What each subscription must have seen in the end; waits for what is on its way. */
+/** Waits for notifications in flight, then checks the notifications of each subscription. */
 const missing = async (counts: readonly number[]): Promise<number> => {
   const left = () => seen.filter(({ person, last }) => last !== counts[person]).length;
   for (let tries = 0; left() > 0 && tries < 100; tries++) {

@@ -10,7 +10,7 @@ setFlagsFromString("--expose-gc");
 const collect: () => void = runInNewContext("gc");
 
 const { port, pending, telemetry } = await createSubscriptionServer();
-/** How many logs of each person were sent: each says which it is. */
+/** Number of logs that were sent to each person. Each log contains its number. */
 const counts = Array.from({ length: PERSONS }, () => 0);
 let blocks = 0;
 let next = 0;

@@ -1,12 +1,12 @@
 import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 
-/** 20,000 subscriptions to the transfers of 400 persons: each log matches 50 of them. */
+/** 20,000 subscriptions to the transfers of 400 persons. Each log matches 50 of them. */
 export const CONNECTIONS = 5_000;
 export const SUBSCRIPTIONS_EACH = 4;
 export const PERSONS = 400;
 export const LOGS_A_FLASHBLOCK = 20;
 export const FLASHBLOCK_MS = 200;
-/** One connection in so many reads nothing for seconds at a time. */
+/** One in ten connections pauses its reads for seconds. */
 export const SLOW_EVERY = 10;
 
 export const TOKEN: Address = `0x${"aa".repeat(20)}`;

@@ -19,7 +19,7 @@ export interface PlainCall {
 export interface CallWorld {
   readonly contracts: number;
   randomCall(random: () => number): PlainCall;
-  /** It answers with the block that it runs in. */
+  /** Whether the result of the call contains fields of its block. */
   showsBlock(call: PlainCall): boolean;
 }
 
@@ -51,7 +51,7 @@ export const createCallWorld = async (anvil: Anvil, hardfork: string): Promise<C
     ["Transient", "Transient", none],
     ["Environment", "Environment", none],
   ]);
-  /** Which contract's functions a placed one answers to. */
+  /** The contract whose functions a deployed contract has. */
   const SPEAKS = new Map([
     ["Other", "Token"],
     ["Pausable", "PausableToken"],

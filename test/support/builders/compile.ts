@@ -17,7 +17,7 @@ interface Output {
   >;
 }
 
-/** Loaded when it is needed: the compiler takes longer than most tests. */
+/** Compiles a Solidity file. The compiler is loaded on first use, because that takes longer than most tests. */
 export const compile = (file: string, evmVersion: string): ReadonlyMap<string, Contract> => {
   const solc: { compile(input: string): string } = createRequire(import.meta.url)("solc");
   const input = {

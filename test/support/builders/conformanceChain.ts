@@ -9,7 +9,7 @@ import type { ChainForks } from "../../../src/ethereum/rules.ts";
 import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
 import type { PlainState } from "./stateRoot.ts";
 
-/** The chain that execution-apis' vectors are of: its blocks, and the state at its head. */
+/** The chain of the execution-apis vectors: its blocks, and the state at its head. */
 export interface ConformanceChain {
   readonly forks: ChainForks;
   readonly head: bigint;

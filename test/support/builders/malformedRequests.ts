@@ -1,4 +1,4 @@
-/** A request that a client should not send, and exactly what it gets. */
+/** A malformed request and the exact response. */
 export interface MalformedRequest {
   readonly name: string;
   readonly body: string | Uint8Array;
@@ -7,7 +7,7 @@ export interface MalformedRequest {
   readonly answer: string;
 }
 
-/** Limits that the table is written for. */
+/** The limits that the table assumes. */
 export const MALFORMED_LIMITS = { maxBodyBytes: 100_000, maxBatch: 5 };
 
 const error = (code: number, message: string, id = "null"): string =>

@@ -7,7 +7,7 @@ import { createHeads } from "./heads.ts";
 export interface FakeTransaction {
   readonly name: string;
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hash[] }[];
-  /** Its receipt is not known yet. */
+  /** The receipt is not known yet. */
   readonly isLate?: boolean;
 }
 
@@ -15,7 +15,7 @@ const encoder = new TextEncoder();
 export const hashOfName = (name: string): Hash => formatData(createHash("sha256").update(name).digest());
 const encode = (value: unknown) => encoder.encode(JSON.stringify(value));
 
-/** A block being built, as the pending room shows it, from names of transactions and their logs. */
+/** Creates a pending block of a view from names of transactions and their logs. */
 export const createPendingBlock = (
   number: bigint,
   index: number,
@@ -83,7 +83,7 @@ export const createPendingBlock = (
   };
 };
 
-/** A source of changes that a test makes. */
+/** Creates a source of changes that the test publishes. */
 export const createPendingSource = () => {
   const listeners = new Set<(change: PendingChange) => void>();
   const view: View = { heads: createHeads({ latest: 10n }) };

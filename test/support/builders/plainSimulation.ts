@@ -8,7 +8,7 @@ import { type PlainState, readerOf } from "./stateRoot.ts";
 const engine = await createEngines();
 const EMPTY: PlainState = new Map();
 
-/** On a block of a chain with no accounts. */
+/** The input of a simulation on a chain without accounts. */
 const INPUT: Omit<SimulationInput, "paramsText"> = {
   parent: PARENT,
   forks: fixedForks(1n, "prague"),
@@ -45,7 +45,7 @@ export const simulate = async (
   const text = await runSimulation({ ...INPUT, ...options, paramsText }, { engine, withState: (run) => run(reader) });
   return JSON.parse(new TextDecoder().decode(text));
 };
-/** The only block of a simulation. */
+/** Simulates one block and returns its result. */
 export const simulateOne = async (
   blockStateCalls: object,
   rest: object = {},

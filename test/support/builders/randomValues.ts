@@ -1,6 +1,6 @@
 import type { AbiParameter } from "viem";
 
-/** Numbers in an order that follows from the seed (mulberry32). */
+/** Creates a generator of pseudo-random numbers from a seed (mulberry32). */
 export const createRandom = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {
@@ -19,7 +19,7 @@ export const pick = <T>(random: () => number, values: readonly T[]): T => {
   return value;
 };
 
-/** A value of an ABI type, with a liking for edges. */
+/** Creates a random value of an ABI type. Limits of the type are frequent. */
 export const randomValue = (random: () => number, parameter: AbiParameter, addresses: readonly string[]): unknown => {
   const { type } = parameter;
   if (type.endsWith("[]")) {

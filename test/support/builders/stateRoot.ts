@@ -13,7 +13,7 @@ export interface PlainAccount {
   readonly codeHash: Hash;
   readonly storage: ReadonlyMap<Hash, Uint8Array>;
 }
-/** A whole state, small enough to be held. */
+/** A whole state in memory. */
 export type PlainState = ReadonlyMap<Address, PlainAccount>;
 
 const NOTHING = new Uint8Array(0);
@@ -55,7 +55,7 @@ export const withChanges = (state: PlainState, changes: StateChanges): PlainStat
   return after;
 };
 
-/** The state's root by the library's own trie. */
+/** Computes the state root with the library's trie. */
 export const stateRoot = async (state: PlainState): Promise<Uint8Array> => {
   const trie = await createMPT({ useRootPersistence: false, useNodePruning: false });
   for (const [address, account] of state) {

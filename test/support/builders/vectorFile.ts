@@ -8,7 +8,7 @@ export interface Exchange {
   };
 }
 
-/** A round trip of execution-apis' .io files. */
+/** Reads request and response from an .io file of execution-apis. */
 export const readExchange = (file: string): Exchange => {
   const lines = readFileSync(file, "utf8").split("\n");
   const json = (mark: string) => JSON.parse(lines.find((line) => line.startsWith(mark))?.slice(mark.length) ?? "null");

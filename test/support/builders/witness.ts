@@ -21,11 +21,11 @@ export interface WitnessState {
   readonly root: Hash;
   /** Undefined if the trie proves that there is no account. Throws NotInWitness. */
   account(address: Address): WitnessAccount | undefined;
-  /** Without leading zero bytes. Throws NotInWitness. */
+  /** Returns the value without leading zero bytes. Throws NotInWitness. */
   slot(address: Address, slot: Hash): Uint8Array;
   /** Throws NotInWitness. */
   code(hash: Hash): Uint8Array;
-  /** The root of the state with these changes. */
+  /** Computes the root of the state with these changes. */
   rootAfter(changes: StateChanges): Promise<Hash>;
 }
 

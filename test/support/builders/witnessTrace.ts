@@ -57,7 +57,7 @@ const apply = (tracer: Tracer, state: StateReader, call: TracedCall) => {
   });
 };
 
-/** What geth's prestateTracer reports of a call: the accounts and slots that it read, as they were before. */
+/** Returns the result of geth's prestateTracer for a call: the accounts and slots that it reads, before the call. */
 export const tracePrestate = async (tracer: Tracer, call: TracedCall): Promise<Record<Address, unknown>> => {
   const slots = new Map<Address, Map<Hash, Data>>();
   const recording: StateReader = {
@@ -96,7 +96,7 @@ export const tracePrestate = async (tracer: Tracer, call: TracedCall): Promise<R
   );
 };
 
-/** What eth_createAccessList returns for a call; geth leaves out sender and recipient if no slot of theirs is read. */
+/** Returns the result of eth_createAccessList for a call. Like geth, it omits sender and recipient without slots. */
 export const traceAccessList = async (tracer: Tracer, call: TracedCall): Promise<unknown> => {
   const { accessed = [], gasUsed, status } = await apply(tracer, tracer.state, call);
   const shown = accessed.filter(

@@ -1,7 +1,7 @@
 import type { ChainCall } from "../servers/sealedChain.ts";
 import { resultText, rpc } from "./rpc.ts";
 
-/** What a caller got for one call. */
+/** The response to one call. */
 export interface Asked {
   readonly call: ChainCall;
   readonly httpStatus: number;
@@ -27,7 +27,7 @@ export const ask = async (url: string, call: ChainCall): Promise<Asked> => {
   };
 };
 
-/** Every call once, some at a time, in their order. */
+/** Sends each call once, with limited concurrency. Returns the responses in the order of the calls. */
 export const askAll = async (url: string, calls: readonly ChainCall[]): Promise<Asked[]> => {
   const waiting = calls.entries();
   const answers: Asked[] = [];

@@ -21,10 +21,10 @@ const READS: readonly ((at: string) => ChainCall)[] = [
   (at) => ({ method: "eth_feeHistory", params: ["0x1", at, []] }),
 ];
 
-/** A question whose answer depends on what is canonical. */
+/** A call whose result depends on the canonical chain. */
 export type ViewQuestion =
   | { readonly kind: "head" }
-  /** `read` is an index; without a number it is asked at `latest`. */
+  /** `read` is an index of `READS`. Without a number, the block parameter is `latest`. */
   | { readonly kind: "block"; readonly read: number; readonly number: bigint | undefined }
   | { readonly kind: "logs"; readonly from: bigint; readonly to: bigint }
   | {
@@ -70,31 +70,38 @@ interface RecordedTransaction {
   readonly answers: Readonly<Record<string, string>>;
 }
 
-/** What nodes said of each block while it was theirs, by its hash. */
+/** The correct result in a view whose head is below the block: the client has the number from an earlier view. */
+export const ABOVE_HEAD = "above the head";
+const ABOVE_HEAD_ERRORS = [/^header not found$/, /^block range extends beyond current head block/];
+
+/** Whether an error says that the block is above the head. */
+export const isAboveHeadError = (message: string): boolean => ABOVE_HEAD_ERRORS.some((text) => text.test(message));
+
+/** Results that nodes returned for each block while it was canonical, by block hash. */
 export interface BlockTruth {
-  /** Reads every block of the node that is not known yet; nothing may change that node meanwhile. */
+  /** Reads every new block of the node. The node must not change during the read. */
   record(node: ForkingNode): Promise<void>;
-  /** Transactions of the newest blocks that were recorded, on whatever branch. */
+  /** Transactions of the newest recorded blocks, on all branches. */
   readonly transactions: readonly string[];
-  /** The answer that is true in a view; undefined where the view has no such block. */
+  /** Returns the correct result in a view: ABOVE_HEAD above its head, undefined if the block was not recorded. */
   answer(question: ViewQuestion, heads: Heads): string | undefined;
 }
 
 const MAX_TRANSACTIONS = 60;
 
-/** Below the ring lies what was final when it began. */
+/** Whether a transaction's block is canonical. Blocks below the ring were final when the ring was created. */
 const isCanonical = ({ number, blockHash }: RecordedTransaction, heads: Heads): boolean => {
   const known = heads.at(number);
   return known === undefined ? number < heads.oldest : known.hash === blockHash;
 };
 
-/** forebay adds the time where a node's log has none: compared without, as values. */
+/** Formats logs for comparison, without the timestamp, which forebay adds and nodes may omit. */
 const comparable = (logs: readonly Readonly<Record<string, unknown>>[]): string[] =>
   logs.map(({ blockTimestamp: _, ...log }) => JSON.stringify(Object.entries(log).toSorted()));
 
 export const comparableLogs = (text: string): string => JSON.stringify(comparable(JSON.parse(text)));
 
-/** The fee of the block behind the newest one is foretold until that block is there: not compared. */
+/** Formats a fee history for comparison, without the predicted fee of the next block. */
 export const comparableFees = (text: string): string => {
   const { baseFeePerGas, baseFeePerBlobGas, ...rest } = JSON.parse(text);
   return JSON.stringify({ ...rest, baseFeePerGas: baseFeePerGas.slice(0, -1) });
@@ -161,11 +168,14 @@ export const createBlockTruth = (): BlockTruth => {
         case "head":
           return JSON.stringify(quantity(heads.latest.number));
         case "block":
+          if (question.number !== undefined && question.number > heads.latest.number) {
+            return ABOVE_HEAD;
+          }
           return blocks.get(heads.at(question.number ?? heads.latest.number)?.hash ?? "")?.reads[
             question.read % READS.length
           ];
         case "logs":
-          return question.to > heads.latest.number ? undefined : answerLogs(question.from, question.to, heads);
+          return question.to > heads.latest.number ? ABOVE_HEAD : answerLogs(question.from, question.to, heads);
         case "transaction": {
           const places = byTransaction.get(question.hash) ?? [];
           const place = places.find((each) => isCanonical(each, heads));

@@ -7,7 +7,7 @@ import { devAccounts } from "../../devnet/traffic.ts";
 export type Batch = (calls: readonly (readonly [method: string, ...params: unknown[]])[]) => Promise<Answered>;
 export interface Answered {
   readonly outcomes: readonly Outcome[];
-  /** `x-forebay-pending`, where forebay answered. */
+  /** The header `x-forebay-pending`, if forebay answered. */
   readonly mode: string | undefined;
 }
 export interface Outcome {
@@ -26,7 +26,7 @@ export const createBatch =
     return { mode, outcomes: calls.map((_, id) => byId.get(id) ?? {}) };
   };
 
-/** Of what `pending` is compared: accounts, and slots of one contract. */
+/** The state that is compared at `pending`: accounts, and slots of one contract. */
 export interface Watched {
   readonly accounts: readonly Address[];
   readonly contract: Address;
@@ -39,7 +39,7 @@ const RECIPIENTS = 97;
 const SHOWN_RECIPIENTS = 12;
 const STORED_KEYS = 17;
 const SLOTS = 200;
-/** Priority fees, base fees, L1 fees, operator fees. */
+/** Vaults of priority fees, base fees, L1 fees and operator fees. */
 const VAULTS = ["11", "19", "1a", "1b"].map((last): Address => `0x42${"00".repeat(18)}${last}`);
 
 const lower = (address: string): Address => `0x${address.slice(2).toLowerCase()}`;
@@ -48,7 +48,7 @@ const slotOf = (key: Hash, slot: bigint): Hash =>
   keccak256(encodeAbiParameters([{ type: "bytes32" }, { type: "uint256" }], [key, slot]));
 const owners = devAccounts.map(({ address }) => lower(address));
 
-/** What the devnet's traffic touches: senders, recipients, vaults, and 200 slots of its token. */
+/** Returns the state that the devnet's traffic changes: senders, recipients, vaults, and 200 slots of its token. */
 export const watchTraffic = (token: Address): Watched => {
   const recipients = Array.from({ length: RECIPIENTS }, (_, at) => recipient(at));
   const holders = [...owners, ...recipients].map((address) => slotOf(pad(address), BALANCES_SLOT));
@@ -61,7 +61,7 @@ export const watchTraffic = (token: Address): Watched => {
   };
 };
 
-/** `size` is not among them: anvil leaves the empty list of withdrawals out of it. Roots and hash: anvil's differ with its deposit nonces. */
+/** The compared fields of a block. anvil computes `size` without withdrawals, and roots and hash with other deposit nonces. */
 const BLOCK_FIELDS = [
   "number",
   "parentHash",
@@ -79,19 +79,19 @@ const BLOCK_FIELDS = [
   "excessBlobGas",
 ] as const;
 
-/** `pending` at one moment, in a node's words: what -> value. */
+/** The values at `pending` at one moment, by name, as a node returns them. */
 export interface PendingValues {
   readonly hash: string;
   readonly mode: string | undefined;
   readonly transactions: string;
   readonly values: ReadonlyMap<string, string>;
-  /** Outcomes of the calls that were asked along. */
+  /** Outcomes of the other calls in the same batch. */
   readonly calls: readonly Outcome[];
 }
 
 export type PendingCall = readonly [method: string, ...params: unknown[]];
 
-/** All of it in one batch, so that it is of one view. */
+/** Reads all values in one batch, so that they are from one view. */
 export const readPending = async (
   batch: Batch,
   { accounts, contract, slots }: Watched,
@@ -130,7 +130,7 @@ export const readPending = async (
   };
 };
 
-/** The node's own pending; undefined if it moved while it was read: a node does not answer a batch at one moment. */
+/** Reads the node's own pending block; undefined if it changed during the batch, which a node does not answer atomically. */
 export const readNodePending = async (
   batch: Batch,
   watched: Watched,
@@ -148,7 +148,7 @@ export const readNodePending = async (
 
 const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)] as T;
 
-/** Calls that read, write, create and revert; each asked as eth_call, eth_estimateGas and eth_createAccessList. */
+/** Creates calls that read, write, create and revert, each as eth_call, eth_estimateGas and eth_createAccessList. */
 export const randomCalls = (token: Address, count: number): readonly PendingCall[] =>
   Array.from({ length: count }, (): PendingCall[] => {
     const from = pick(owners);
@@ -176,7 +176,7 @@ const ESTIMATE_TOLERANCE = 0.02;
 const describeOutcome = ({ result, error }: Outcome): string =>
   error ? `error ${error.code} ${JSON.stringify(error.data)}` : JSON.stringify(result);
 
-/** An access list is a set. */
+/** Sorts an access list, because it is a set. */
 const normalList = (result: unknown): string => {
   const { accessList } = result as { accessList: readonly { address: string; storageKeys: readonly string[] }[] };
   const entries = accessList.map(
@@ -185,7 +185,7 @@ const normalList = (result: unknown): string => {
   return JSON.stringify(entries.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 };
 
-/** geth answers eth_createAccessList of a call that fails with the list and the error's text, anvil with the error. */
+/** For eth_createAccessList of a failing call, geth returns the list and the error text, and anvil returns an error. */
 const isFailedList = (ours: Outcome, theirs: Outcome): boolean => {
   const { error } = (ours.result ?? {}) as { readonly error?: unknown };
   return error !== undefined && error === theirs.error?.message;

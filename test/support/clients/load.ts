@@ -2,15 +2,15 @@ import type { ChainCall } from "../servers/sealedChain.ts";
 import { type Asked, ask } from "./askAll.ts";
 
 export interface RunningLoad {
-  /** Answers so far. */
+  /** Number of responses so far. */
   readonly count: number;
-  /** Resolves after so many more answers. */
+  /** Resolves after this number of further responses. */
   more(answers: number): Promise<void>;
-  /** Everything that was answered. Rejects where a request got no answer at all. */
+  /** Stops, and returns all responses. Rejects if a request got no response. */
   stop(): Promise<readonly Asked[]>;
 }
 
-/** The calls again and again, so many at once, until it is stopped. */
+/** Repeats the calls, `atOnce` at a time, until it is stopped. */
 export const startLoad = (url: string, calls: readonly ChainCall[], atOnce: number): RunningLoad => {
   const answers: Asked[] = [];
   const waiting = new Set<() => void>();

@@ -1,4 +1,4 @@
-/** A log as a subscription or eth_getLogs gives it, whichever library has read it. */
+/** A log from a subscription or from eth_getLogs, read by any client library. */
 export interface BookedLog {
   readonly blockNumber: string | number | bigint | null;
   readonly transactionHash: string | null;
@@ -9,7 +9,7 @@ export interface BookedLog {
 /** The result of a subscription's events: logs that were sent and not removed. */
 export interface LogBook {
   readonly keys: ReadonlySet<string>;
-  /** Sent twice, or removed before it was sent. */
+  /** Logs that were sent twice, or removed before they were sent. */
   readonly faults: readonly string[];
   readonly taken: number;
   add(log: BookedLog): void;
@@ -45,6 +45,6 @@ export const createLogBook = (): LogBook => {
   };
 };
 
-/** Keys of those in blocks at and above `from`. */
+/** Returns the keys of logs in blocks at and above `from`. */
 export const keysFrom = (keys: Iterable<string>, from: number): readonly string[] =>
   [...keys].filter((key) => Number(key.split(":", 1)[0]) >= from).sort();

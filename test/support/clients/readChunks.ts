@@ -1,6 +1,6 @@
 import type { Chunk } from "../../../src/jsonrpc/formatResponse.ts";
 
-/** The whole text of a response that is given in chunks. */
+/** Reads all chunks of a response as text. */
 export const readChunks = async (chunks: readonly Chunk[]): Promise<string> => {
   const parts: Uint8Array[] = [];
   for (const chunk of chunks) {

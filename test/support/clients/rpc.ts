@@ -1,4 +1,4 @@
-/** One JSON-RPC answer with its text, for tests that compare bytes. */
+/** One JSON-RPC response with its text, for tests that compare bytes. */
 export interface RpcAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -16,14 +16,14 @@ export const rpc = async (url: string, method: string, params: readonly unknown[
   return { status: response.status, headers: response.headers, text, body: text === "" ? {} : JSON.parse(text) };
 };
 
-/** The text of `result`, cut out of an envelope whose result is its last or only other member. */
+/** Cuts the text of `result` out of an envelope in which it is the last member. */
 export const resultText = (text: string): string => {
   const start = text.indexOf('"result":') + '"result":'.length;
   const end = text.endsWith(',"id":1}') ? text.length - ',"id":1}'.length : text.length - 1;
   return text.slice(start, end).trim();
 };
 
-/** A value of one metric out of /metrics; 0 where it has not been counted. */
+/** Reads the value of one metric from /metrics; 0 if it has no series. */
 export const metric = async (opsUrl: string, name: string, ...labels: readonly string[]): Promise<number> => {
   const text = await (await fetch(`${opsUrl}/metrics`)).text();
   return text

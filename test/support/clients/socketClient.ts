@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { WebSocket } from "ws";
 
-/** A notification's or an answer's JSON. */
+/** The JSON value of a notification or of a response. */
 export interface SocketMessage {
   readonly id?: unknown;
   readonly result?: unknown;
@@ -14,11 +14,11 @@ export interface SocketClient {
   readonly socket: WebSocket;
   readonly events: EventEmitter;
   call(method: string, ...params: readonly unknown[]): Promise<SocketMessage>;
-  /** The subscription's results so far; rejects where it is refused. */
+  /** Returns the list to which the subscription's results are appended. Rejects if the subscription is rejected. */
   subscribe(...params: readonly unknown[]): Promise<unknown[]>;
   /** Resolves once the list has `length` entries. */
   atLeast(list: readonly unknown[], length: number): Promise<void>;
-  /** Sends text as it is; the next message that comes. */
+  /** Sends text unchanged. Resolves with the next message. */
   raw(text: string): Promise<string>;
   closed(): Promise<{ readonly code: number; readonly reason: string }>;
   close(): Promise<void>;

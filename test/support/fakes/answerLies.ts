@@ -5,7 +5,7 @@ import type { Lie } from "./lyingNode.ts";
 export interface AnswerLie {
   readonly lie: Lie;
   readonly call: ChainCall;
-  /** The check that finds it: the label of the metric. */
+  /** The check that fails, as the label of the metric. */
   readonly check: string;
 }
 
@@ -18,7 +18,7 @@ const asFields = (value: unknown): Fields => value as Fields;
 const asList = (value: unknown): readonly Fields[] => value as readonly Fields[];
 const onFirst = (list: readonly Fields[], change: Change): unknown[] =>
   list.map((item, index) => (index === 0 ? change(item) : item));
-/** The last hex digit of a field is another one. */
+/** Changes the last hex digit of a value. */
 const flipped = (value: unknown): string => {
   const text = String(value);
   return text.slice(0, -1) + (text.endsWith("1") ? "2" : "1");
@@ -26,7 +26,7 @@ const flipped = (value: unknown): string => {
 const flip =
   (field: string): Change =>
   (fields) => ({ ...fields, [field]: flipped(fields[field]) });
-/** The first receipt that has logs, changed in its first log. */
+/** Changes the first log of the first receipt that has logs. */
 const withLog = (receipts: readonly Fields[], change: Change): unknown[] => {
   const at = receipts.findIndex(({ logs }) => asList(logs).length > 0);
   return receipts.map((receipt, index) =>
@@ -47,7 +47,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
   });
   const logsOf = (filter: Fields): ChainCall => ({ method: "eth_getLogs", params: [filter] });
 
-  /** Heads, and blocks that are read to prove other answers, are asked without transactions. */
+  /** Whether the lie applies to a call. Reads of heads and of headers for verification have no transactions and stay correct. */
   const concerns = (methods: readonly string[], params: readonly unknown[], call: ChainCall): boolean =>
     !methods.includes("eth_getBlockByNumber") ||
     (params[1] === call.params[1] && [call.params[0], final.hash, recent.hash].includes(params[0]));
@@ -68,7 +68,7 @@ export const answerLies = (chain: SealedChain, transferTopic: string): readonly 
   });
   const one = (name: string, call: ChainCall, check: string, change: Change): AnswerLie =>
     block(name, call, check, change, [call.method]);
-  /** The answer to another question in place of this one. */
+  /** Returns the response to another call instead. */
   const instead = (
     name: string,
     call: ChainCall,

@@ -5,7 +5,7 @@ import type { Anvil } from "../../devnet/anvil.ts";
 
 export interface CountedFetch {
   readonly fetch: StateFetch;
-  /** Requests, however many calls each carried. */
+  /** Number of HTTP requests, with any number of calls each. */
   readonly roundTrips: number;
   readonly calls: number;
 }

@@ -18,7 +18,7 @@ const ringBlock = (header: HeaderFields): RingBlock => {
   return { number: BigInt(number), hash, parentHash, timestamp: BigInt(timestamp), logsBloom: parseData(logsBloom) };
 };
 
-/** Heads of a node that a test advances: it polls only on request. */
+/** Creates heads that read the node only when the test requests it. */
 export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
   const listeners = new Set<(change: HeadChange) => void>();
   let ring: readonly { readonly block: RingBlock; readonly header: HeaderFields }[] = [];
@@ -53,7 +53,7 @@ export const createNodeHeads = async (ask: Ask, blockTimeMs: number) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    /** Takes over the node's newest blocks. */
+    /** Reads the node's newest blocks. */
     look: async (): Promise<void> => {
       const to = [await read("latest")];
       const parentOf = (hash: string) => ring.find(({ block }) => block.hash === hash);
@@ -85,7 +85,7 @@ export interface DevnetPendingOptions extends Partial<PendingOptions> {
   readonly feedUrls?: readonly string[];
 }
 
-/** The pending room on a devnet: its feed, its node, and an executor of its own. */
+/** Creates pending views on a devnet: its feed, its node, and a separate executor. */
 export const createDevnetPending = async (
   devnet: Devnet,
   options: DevnetPendingOptions,

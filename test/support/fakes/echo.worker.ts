@@ -1,10 +1,13 @@
 import { evmTask } from "../../../src/evm/evmTask.ts";
 import { startTask } from "../../../src/workers/startTask.ts";
 
-/** A run that returns its input, and one that does not end. */
+let runs = 0;
+
+/** `echo` returns its input. `hang` does not end, and `once` ends only the first time in each thread. */
 await startTask(
   evmTask({
     echo: async (input: unknown) => input,
+    once: () => (runs++ === 0 ? Promise.resolve() : new Promise(() => {})),
     hang: () => new Promise(() => {}),
   }),
 );

@@ -5,7 +5,7 @@ export interface FakeBlock {
   readonly hash: `0x${string}`;
   readonly parentHash: `0x${string}`;
   readonly timestamp: bigint;
-  /** As a node's eth_getBlockByNumber gives it. */
+  /** The result of eth_getBlockByNumber. */
   readonly json: Readonly<Record<string, unknown>>;
 }
 
@@ -27,7 +27,7 @@ export interface FakeChain {
   mine(count?: number): void;
   /** Drops the newest `depth` blocks and mines `count` others in their place. */
   reorg(depth: number, count: number): void;
-  /** Drops the newest blocks, as a node does that is set back to a snapshot. */
+  /** Removes the newest blocks, as when a node is reset to a snapshot. */
   rewind(height: number): void;
   onBlocks(listener: (blocks: readonly FakeBlock[]) => void): () => void;
 }

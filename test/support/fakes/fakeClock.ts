@@ -1,7 +1,7 @@
 import type { Clock } from "../../../src/core/clock.ts";
 
 export interface FakeClock extends Clock {
-  /** Lets so much time pass, waking sleepers in their order; what they start is let run in between. */
+  /** Advances the time and wakes sleepers in order. After each one, pending promises run. */
   advance(byMs: number): Promise<void>;
 }
 
@@ -11,7 +11,7 @@ const settle = async (): Promise<void> => {
   }
 };
 
-/** Time that passes only when the test advances it. */
+/** Creates a clock that only the test advances. */
 export const createFakeClock = (): FakeClock => {
   let nowMs = 1_000_000;
   const sleepers = new Set<{ readonly dueMs: number; readonly wake: () => void }>();

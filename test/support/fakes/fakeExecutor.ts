@@ -13,7 +13,7 @@ export interface FakeRun {
   readonly unverified?: Execution["unverified"];
 }
 
-/** Runs nothing: each message gives what the test says of it, at once or when the test lets it go. */
+/** Creates an executor that executes nothing. Each message has the result that the test defines, at once or on release. */
 export const createFakeExecutor = () => {
   const works: Work[] = [];
   const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
@@ -60,9 +60,9 @@ export const createFakeExecutor = () => {
     executor,
     works,
     rebased,
-    /** What running the message `<block>-<index>` gives. */
+    /** Defines the result of the message `<block>-<index>`. */
     say: (id: string, fake: FakeRun) => runs.set(id, fake),
-    /** From now on nothing ends; returns what lets all go on. */
+    /** Delays all results from now on. Returns the function that releases them. */
     hold: () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       gate = promise;

@@ -6,7 +6,7 @@ export interface FakeFeed {
   readonly url: string;
   /** Resolves with the next connection. */
   connected(): Promise<WebSocket>;
-  /** How many connections there were so far. */
+  /** Number of connections so far. */
   readonly connections: number;
   send(frame: object | string | Uint8Array): void;
   disconnect(): void;

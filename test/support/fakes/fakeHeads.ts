@@ -9,7 +9,7 @@ export interface FakeBlock {
   readonly header?: HeaderFields;
 }
 
-/** Heads that go where a test sends them. Block N has hash N, unless the test provides one, and a time two seconds after its parent. */
+/** Creates heads that the test moves. Block N has hash N, unless the test provides one, and a time two seconds after its parent. */
 export const createFakeHeads = (first: bigint) => {
   const listeners = new Set<(change: HeadChange) => void>();
   const headers = new Map<string, HeaderFields>();
@@ -51,7 +51,7 @@ export const createFakeHeads = (first: bigint) => {
       native.push(value);
     },
     current: () => current,
-    /** How often it was asked to look. */
+    /** Number of refreshes. */
     get looks() {
       return looks;
     },
@@ -63,7 +63,7 @@ export const createFakeHeads = (first: bigint) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    /** The next heads: these blocks replace what is at and above the first of them. */
+    /** Publishes the next heads: these blocks replace all blocks at and above the first of them. */
     move: (...blocks: readonly FakeBlock[]) => {
       const [lowest] = blocks;
       if (!lowest) {

@@ -4,9 +4,9 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { createFakeChain, type FakeBlock, type FakeChain } from "./fakeChain.ts";
 
 export interface FakeNodeOptions {
-  /** Default: a chain of its own with ten blocks. */
+  /** Default: a new chain with ten blocks. */
   readonly chain?: FakeChain;
-  /** Answers of methods that the fake does not know, or answers otherwise; may throw a FakeError. */
+  /** Replaces or adds the results of methods. A handler may throw a FakeError. */
   readonly handlers?: Readonly<Record<string, (params: readonly unknown[]) => unknown>>;
 }
 
@@ -20,7 +20,7 @@ export interface Faults {
   error?: { code: number; message: string; data?: unknown } | undefined;
   /** Blocks behind the chain's end. */
   lag?: number | undefined;
-  /** Like a node that was restarted and syncs: its newest block has this number. */
+  /** The number of its newest block, as of a node that synchronises after a restart. */
   height?: number | undefined;
   refusesBlockHash?: boolean | undefined;
   refusesBatches?: boolean | undefined;
@@ -43,9 +43,9 @@ export interface FakeNode {
     readonly body: string;
   }[];
   count(...methods: string[]): number;
-  /** Resolves when a request for the method has come (one that comes after this call). */
+  /** Resolves when the next request for the method arrives. */
   asked(method: string): Promise<void>;
-  /** Resolves when a request is broken off by its sender before it was answered. */
+  /** Resolves when a client aborts a request before its response. */
   broken(): Promise<void>;
   closeSockets(): void;
   close(): Promise<void>;

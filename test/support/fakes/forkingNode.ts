@@ -9,7 +9,7 @@ const CHAIN_ID = 901;
 const GENESIS_SECONDS = 1_700_000_000;
 const SECONDS_PER_BLOCK = 2;
 const BASE_FEE = 1_000_000_000n;
-/** anvil calls final what is 64 below its head: no reorganisation here reaches down there. */
+/** anvil finalizes blocks 64 below its head. No reorganisation of these tests is that deep. */
 const FIRST_BLOCKS = 100;
 const SENDER = mnemonicToAccount("test test test test test test test test test test test junk");
 
@@ -26,14 +26,14 @@ interface NodeBlock {
   readonly transactions: readonly Hex[];
 }
 
-/** A real node whose chain a test writes: equal blocks on two of them have equal hashes. */
+/** A real node whose blocks the test mines. Equal blocks on two such nodes have equal hashes. */
 export interface ForkingNode {
   readonly anvil: Anvil;
   readonly url: string;
   latest(): Promise<NodeBlock>;
-  /** One block with two transactions; `variant` makes it differ from another at its place. */
+  /** Mines a block with two transactions. Blocks of one number with different `variant` differ. */
   mine(variant: number): Promise<void>;
-  /** The newest blocks are replaced by as many empty ones. */
+  /** Replaces the newest blocks by the same number of empty ones. */
   reorg(depth: number): Promise<void>;
   /** Leaves its own branch for that of `other`, block by block. */
   follow(other: ForkingNode): Promise<void>;
@@ -115,7 +115,7 @@ const createNode = (anvil: Anvil, { url, change }: AtomicNode): ForkingNode => {
   };
 };
 
-/** Two nodes of one chain with equal blocks, ended with the test. */
+/** Starts two nodes with equal blocks. They end with the test. */
 export const startForkingNodes = async (t: Lifespan): Promise<readonly [ForkingNode, ForkingNode]> => {
   const args = ["--chain-id", `${CHAIN_ID}`, "--no-mining", "--timestamp", `${GENESIS_SECONDS}`, "--order", "fifo"];
   const start = async () => {
@@ -125,7 +125,7 @@ export const startForkingNodes = async (t: Lifespan): Promise<readonly [ForkingN
     t.after(() => gate.close());
     const node = createNode(anvil, gate);
     await node.mine(0);
-    // Without it the clock's seconds that pass meanwhile are in the blocks.
+    // Without a fixed interval, timestamps would depend on the clock.
     await anvil.call("anvil_setBlockTimestampInterval", SECONDS_PER_BLOCK);
     await anvil.call("anvil_mine", `0x${FIRST_BLOCKS.toString(16)}`);
     await anvil.call("anvil_removeBlockTimestampInterval");

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 
-/** Stands in front of a node: `answer` is given each request's body, and gives the text of its response; 502 where it rejects. */
+/** A server in front of a node. `answer` maps the body of a request to the text of its response; 502 if it rejects. */
 export interface Front {
   readonly url: string;
   close(): Promise<void>;

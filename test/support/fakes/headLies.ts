@@ -6,7 +6,7 @@ type Block = Readonly<Record<string, unknown>>;
 const quantity = (value: bigint): string => `0x${value.toString(16)}`;
 const inventedHash = (number: bigint): string => `0x${createHash("sha256").update(`invented:${number}`).digest("hex")}`;
 
-/** A block that no chain has; invented blocks are linked to each other. */
+/** Creates a block that no chain has. Invented blocks are linked to each other. */
 const invent = (template: Block, number: bigint): Block => ({
   ...template,
   number: quantity(number),
@@ -21,7 +21,7 @@ const asBlock = (value: unknown): Block => (typeof value === "object" && value !
 /** The newest block of the honest node, also if the call was for another one. */
 const LATEST = ["latest", false] as const;
 
-/** Reports a head with this number, and answers for so many invented blocks below it. */
+/** Reports a head with this number, and returns `below` invented blocks below it. */
 export const headAt = (name: string, number: bigint, below = 1n): Lie => ({
   name,
   methods: [BLOCK, "eth_blockNumber"],
@@ -38,7 +38,7 @@ export const headAt = (name: string, number: bigint, below = 1n): Lie => ({
   },
 });
 
-/** Reports a head so many blocks above the honest one, and invented blocks down to the honest head. */
+/** Reports a head `blocks` above the honest one, and invented blocks down to the honest head. */
 export const headAhead = (name: string, blocks: bigint): Lie => ({
   name,
   methods: [BLOCK],

@@ -1,7 +1,7 @@
 import type { Devnet } from "../../devnet/devnet.ts";
 import { type Front, startFront } from "./front.ts";
 
-/** A node that lags: its `latest` is the devnet's of `delayMs` ago. It forwards all other requests. */
+/** Creates a lagging node: its `latest` is that of the devnet `delayMs` ago. It forwards all other requests. */
 export const createHeldNode = async (devnet: Devnet, delayMs: number): Promise<Front> => {
   let told = BigInt(String(await devnet.rpc("eth_blockNumber")));
   const timers = new Set<NodeJS.Timeout>();

@@ -15,16 +15,16 @@ export type LieResponse = Readonly<Record<string, unknown>>;
 /** Sends a call to the honest node and returns the result; throws on an error. */
 export type AskTruth = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** The HTTP response as it is sent. */
+/** The HTTP response before it is sent. */
 export interface LieHttp {
   readonly status: number;
   readonly text: string;
 }
 
-/** How a node lies. Every function returns its first argument if it does not lie there. */
+/** Wrong responses of a node. A function that changes nothing returns its first argument. */
 export interface Lie {
   readonly name: string;
-  /** Methods that it concerns; all by default. */
+  /** Methods whose responses are changed; all by default. */
   readonly methods?: readonly string[];
   /** Changes the result of one call. */
   readonly result?: (result: unknown, call: LieCall, truth: AskTruth) => unknown;
@@ -36,15 +36,15 @@ export interface Lie {
 
 export interface LyingNode {
   readonly url: string;
-  /** The honest node behind it; can be replaced. */
+  /** The honest node that answers; can be replaced. */
   target: string;
-  /** What it lies about; can be replaced. Empty: it is honest. Lies apply in their order. */
+  /** The wrong responses; can be replaced. Applied in order. With an empty list the node is honest. */
   lies: readonly Lie[];
   /** Calls and HTTP responses that a lie has changed, by the name of the lie. */
   readonly lied: ReadonlyMap<string, number>;
   /** Calls by method; batch items count singly. */
   readonly calls: ReadonlyMap<string, number>;
-  /** Closes all connections, as a node does that is restarted. */
+  /** Closes all connections, like a node that restarts. */
   disconnect(): void;
   close(): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { EMPTY_CODE_HASH } from "../../../src/evm/overlayEntry.ts";
 
 export type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** Calls to a node, those of one turn in one batch. */
+/** Creates a function that calls a node. Calls of one turn of the event loop are one batch. */
 export const createAsk = (url: string): Ask => {
   let batch: {
     method: string;
@@ -50,7 +50,7 @@ const stripped = (value: Uint8Array): Uint8Array => {
   return start < 0 ? new Uint8Array(0) : value.subarray(start);
 };
 
-/** State at a sealed block, straight from a node. */
+/** Creates a source of the state at a sealed block, read from a node without a cache. */
 export const nodeState = (ask: Ask, { hash }: BlockId): StateSource => {
   const at = { blockHash: hash };
   return {

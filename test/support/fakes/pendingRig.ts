@@ -12,7 +12,7 @@ export interface RigOptions extends Partial<Omit<PendingOptions, "heads" | "exec
   readonly hasFeed?: boolean;
 }
 
-/** The pending room, on a clock that the test moves, between fake heads, a fake executor and messages that the test sends. */
+/** Creates pending views with a fake clock, fake heads and a fake executor. The test sends the messages. */
 export const createRig = (t: TestContext, options: RigOptions = {}) => {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   let nowMs = 1_000;
@@ -64,12 +64,12 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     asked,
     answers,
     view,
-    /** `101-3`, or the mode where nothing is pending. */
+    /** Returns block and index of the view, such as `101-3`, or the mode if no block is pending. */
     shown: () => {
       const { newest, mode, blocksFrom } = view();
       return newest ? `${newest.number}-${newest.index}` : `${mode} ${blocksFrom}`;
     },
-    /** Lets so much time pass. */
+    /** Advances the time. */
     pass: async (ms: number) => {
       for (let left = ms; left > 0; left -= 50) {
         nowMs += Math.min(left, 50);
@@ -77,7 +77,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       }
       await turn();
     },
-    /** Sends messages and lets what they start come to its end. */
+    /** Sends messages, and resolves when their effects are complete. */
     send: async (...messages: readonly Flashblock[]) => {
       for (const message of messages) {
         deliver(message);

@@ -6,7 +6,7 @@ export interface CountedSource extends StateSource {
   readonly reads: readonly StateKeys[];
 }
 
-/** A whole state as whoever waits for it sees it; counts how often it is asked. */
+/** Creates an asynchronous source of a whole state, which counts its reads. */
 export const plainSource = (id: string, state: PlainState): CountedSource => {
   const reader = readerOf(state, () => ZERO_HASH);
   const reads: StateKeys[] = [];

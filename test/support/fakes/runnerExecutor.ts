@@ -13,7 +13,7 @@ export interface RunnerExecutorOptions {
   readonly delayMs: number;
 }
 
-/** Executes in this thread, so that a test can wait until nothing is left to run before it lets time pass. */
+/** Creates an executor in this thread, so that a test can wait for all jobs before it advances the time. */
 export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOptions) => {
   const runner = createFlashblockExecutor(
     { fetch, engine: engines, codes: new Map(), isNative: () => false },

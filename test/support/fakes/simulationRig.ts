@@ -9,13 +9,13 @@ import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
 
 export interface SimulationRig {
-  /** The answer's JSON value. */
+  /** Returns the JSON value of the result. */
   simulate(params: readonly unknown[], on?: ParentBlock): Promise<unknown>;
   call(params: readonly unknown[]): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** What simulations of tests are limited to. */
+/** The limits of simulations in tests. */
 export const SIMULATOR_OPTIONS = {
   profile: "contract",
   errorShape: "object",
@@ -28,7 +28,7 @@ export const SIMULATOR_OPTIONS = {
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** A simulator on a development chain's block, with one worker and nothing known. */
+/** Creates a simulator on a block of a development chain, with one worker and no cached state. */
 export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): SimulationRig => {
   const nodeState = createNodeState({ fetch, maxBytes: MAX_BYTES });
   const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });

@@ -2,15 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
 import { type Front, startFront } from "./front.ts";
 
-/** A method that takes its time. */
+/** The slow method. */
 export const SLOW_METHOD = "slow_read";
 
 export interface SlowFront extends Front {
-  /** Resolves when the slow method is asked next. */
+  /** Resolves at the next call of the slow method. */
   asked(): Promise<void>;
 }
 
-/** In front of a node: hands everything on, but for one method that it answers itself, late. */
+/** Creates a server in front of a node. It forwards all methods except one, which it answers late. */
 export const createSlowFront = async (nodeUrl: string, delayMs: number): Promise<SlowFront> => {
   let waiting: (() => void)[] = [];
   const front = await startFront(async (body) => {

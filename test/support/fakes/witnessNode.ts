@@ -19,7 +19,7 @@ import { NotInWitness, type WitnessState } from "../builders/witness.ts";
 import { type TracedCall, type Tracer, traceAccessList, tracePrestate } from "../builders/witnessTrace.ts";
 import type { Ask } from "./nodeState.ts";
 
-/** A sealed block as the execution API returns it, or its header alone. */
+/** A sealed block of the execution API, or only its header. */
 export type WitnessBlock = Readonly<Record<string, unknown>> & { readonly number: Data; readonly hash: Hash };
 
 type Tracing = "debug_traceCall" | "eth_createAccessList";
@@ -28,31 +28,31 @@ export interface WitnessNodeOptions {
   readonly forks: ChainForks;
   /** Ascending, linked. The last one is the head; `setHead` changes it. */
   readonly blocks: readonly WitnessBlock[];
-  /** State after a block, by that block's hash. */
+  /** The state after each block, by block hash. */
   readonly states: ReadonlyMap<Hash, WitnessState>;
-  /** A round trip takes this long. Default 0. */
+  /** Duration of a round trip. Default 0. */
   readonly latencyMs?: number;
-  /** Methods beside the state reads that the node has. Default: none. */
+  /** Tracing methods of the node. Default: none. */
   readonly tracers?: readonly Tracing[];
-  /** Methods that are missing here, or are answered otherwise. */
+  /** Replaces or adds the results of methods. */
   readonly handlers?: Readonly<Record<string, (params: readonly unknown[]) => unknown>>;
 }
 
-/** A stand-in for a node whose state comes from execution witnesses. */
+/** A fake node whose state is from execution witnesses. */
 export interface WitnessNode {
-  /** One call, in a round trip of its own. Rejects with RpcError. */
+  /** Sends one call in a separate round trip. Rejects with RpcError. */
   readonly ask: Ask;
-  /** Several calls in one round trip. */
+  /** Sends several calls in one round trip. */
   readonly fetch: StateFetch;
   /** Batches and HTTP requests since the start. */
   readonly roundTrips: number;
   /** The calls of each round trip, by method. */
   readonly trips: readonly ReadonlyMap<string, number>[];
-  /** Reads that no witness covers. They were answered as nothing. */
+  /** Number of reads that no witness covers. Their result is an empty value. */
   readonly unknownReads: number;
   latencyMs: number;
   setHead(number: bigint): void;
-  /** Traces these calls now, so that computing them takes no time later: a node does it natively. */
+  /** Traces these calls in advance, so that the computation takes no time later. A real node is faster. */
   prepare(block: Hash, calls: readonly TracedCall[]): Promise<void>;
   /** Starts an HTTP server on a free port. */
   listen(): Promise<string>;
@@ -86,7 +86,7 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
     return blocks.find((block) => BigInt(block.number) === number && number <= head);
   };
 
-  /** A key that the next block did not touch has the same value after it: later witnesses may cover it. */
+  /** Reads a key. If the next block did not change the key, its witness may contain the value too. */
   const read = <T>(parameter: unknown, read: (state: WitnessState) => T): T | undefined => {
     const block = blockOf(parameter);
     if (block === undefined || !states.has(block.hash)) {
@@ -180,7 +180,7 @@ export const createWitnessNode = (options: WitnessNodeOptions): WitnessNode => {
     }
   };
 
-  /** Computing an answer takes time here, but none of the node that is stood in for. */
+  /** Subtracts the time of the computation from the latency, because a real node needs little. */
   const roundTrip = async (calls: readonly Pick<Request, "method" | "params">[]): Promise<unknown[]> => {
     const counts = new Map<string, number>();
     for (const { method } of calls) {

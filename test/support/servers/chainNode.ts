@@ -4,7 +4,7 @@ import type { UpstreamNode } from "../../../src/nodes/upstreamNode.ts";
 import type { FakeBlock, FakeChain } from "../fakes/fakeChain.ts";
 
 export interface ChainNode extends UpstreamNode {
-  /** Calls in all; batch items count singly. */
+  /** Number of calls; each item of a batch counts. */
   calls: number;
   /** The chain that it answers from; can be replaced. */
   chain: FakeChain;
@@ -17,7 +17,7 @@ export interface ChainNode extends UpstreamNode {
 
 const encoder = new TextEncoder();
 
-/** A node without a network: answers eth_getBlockByNumber from a fake chain at once. For tests with a clock of their own. */
+/** Creates a node without a network, for tests with a fake clock. It answers eth_getBlockByNumber from a fake chain at once. */
 export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
   let head: BlockId | undefined;
   const top = (): number => Math.max(0, node.height ?? node.chain.blocks.length - 1 - node.lag);
@@ -36,6 +36,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     height: undefined,
     down: false,
     available: true,
+    usable: true,
     identified: true,
     fault: undefined,
     suspended: false,
@@ -70,7 +71,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
       return encoder.encode(JSON.stringify(block(tag)?.json ?? null));
     },
     probe: (calls, reach) => node.batch(calls, reach),
-    doubt: () => undefined,
+    requireIdentityCheck: () => undefined,
     confirm: async () => undefined,
     batch: (calls, reach) =>
       Promise.all(

@@ -1,4 +1,4 @@
-/** A browser that starts fast as root and asks nobody but the page's own server. */
+/** Flags of a browser that starts as root, and sends requests only to the server of the page. */
 export const CHROMIUM_FLAGS = [
   "--no-sandbox",
   "--disable-gpu",

@@ -4,12 +4,12 @@ import type { Contract } from "../builders/compile.ts";
 
 const GAS = "0x989680";
 
-/** Contracts on a development node, put there by its first account. */
+/** Contracts that the first account of a development node deployed. */
 export interface Deployed {
   readonly sender: Address;
   address(name: string): Address;
   abi(name: string): Abi;
-  /** The contract of another name at this address, e.g. behind a proxy. */
+  /** Encodes a call of the contract `name`, for example behind a proxy. */
   encode(name: string, functionName: string, args: readonly unknown[]): Hex;
   send(to: Address, data: Hex, value?: bigint): Promise<void>;
 }
@@ -19,7 +19,7 @@ interface Receipt {
   readonly status: Hex;
 }
 
-/** `plan`: name, contract and arguments, which may name contracts before it. */
+/** Deploys contracts in order. `plan` has name, contract and arguments, which may name earlier contracts. */
 export const deploy = async (
   anvil: Anvil,
   contracts: ReadonlyMap<string, Contract>,
@@ -43,7 +43,7 @@ export const deploy = async (
   };
   const mine = async (transaction: object): Promise<Receipt> => {
     const hash = await anvil.call("eth_sendTransaction", { from: sender, gas: GAS, ...transaction });
-    // Answers once the block is there; the node mines on its own some time after the transaction came.
+    // Wait for the block: the node mines some time after it received the transaction.
     await anvil.call("evm_mine");
     const receipt = (await anvil.call("eth_getTransactionReceipt", hash)) as Receipt;
     if (receipt.status !== "0x1") {

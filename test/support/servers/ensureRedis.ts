@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-/** The tests run a real Redis. Where there is none it is installed if that is possible, else the line to run is printed. */
+/** Names of the server. The tests need a real Redis: it is installed if possible, else the command to run is printed. */
 const SERVERS = ["redis-server", "valkey-server"];
 const INSTALL = "apt-get update && apt-get install -y --no-install-recommends redis-server";
 

@@ -12,7 +12,7 @@ export interface EndpointOptions {
   readonly maxResponseBytes?: number;
 }
 
-/** An endpoint of the real dispatch over a few methods; others are answered with their name. */
+/** Creates an endpoint of the real dispatch with a few methods. Any other method returns its name. */
 export const createTestEndpoint = ({
   methods,
   maxBatch = 1_000,
@@ -34,7 +34,7 @@ export const createTestEndpoint = ({
   };
 };
 
-/** A real server on a free port. */
+/** Starts a real server on a free port. */
 export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpServerOptions> = {}) => {
   const { metrics, registry } = createTelemetry({ level: "silent" });
   const errors: unknown[] = [];

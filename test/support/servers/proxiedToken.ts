@@ -12,7 +12,7 @@ export interface ProxiedToken {
   readonly call: { readonly from: Hex; readonly to: Hex; readonly data: Hex };
 }
 
-/** A token behind a proxy, and a transfer of it. */
+/** Deploys a token behind a proxy, and creates a transfer of it. */
 export const deployProxiedToken = async (anvil: Anvil): Promise<ProxiedToken> => {
   const contracts = compile(join(import.meta.dirname, "../../evm/Contracts.sol"), "prague");
   const placed = await deploy(anvil, contracts, [

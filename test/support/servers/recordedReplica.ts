@@ -1,6 +1,14 @@
 import type { Heads } from "../../../src/core/heads.ts";
 import { ask } from "../clients/askAll.ts";
-import { type BlockTruth, callOf, comparableFees, comparableLogs, type ViewQuestion } from "../clients/blockTruth.ts";
+import {
+  ABOVE_HEAD,
+  type BlockTruth,
+  callOf,
+  comparableFees,
+  comparableLogs,
+  isAboveHeadError,
+  type ViewQuestion,
+} from "../clients/blockTruth.ts";
 import type { Service } from "./service.ts";
 
 interface HeldView {
@@ -17,27 +25,43 @@ interface RecordedAnswer {
   readonly cacheStatus: string;
 }
 
-/** An answer that was true of no view that the replica held while it was asked. */
+/** A response that is correct in no view that the replica had during the request. */
 export interface Untrue {
   readonly question: string;
   readonly cacheStatus: string;
   readonly text: string;
   readonly expected: readonly (string | undefined)[];
+  readonly tookMs: number;
+  /** The heads of the views that the replica held while it was asked. */
+  readonly heads: readonly string[];
 }
 
-/** One forebay, every view that it held, and every answer that it gave. */
+/** One forebay with all its views and responses. */
 export interface RecordedReplica {
   readonly latest: Heads["latest"];
   readonly answers: number;
   readonly hits: number;
   readonly views: number;
+  /** The answer that took longest. */
+  readonly slowest: { readonly method: string; readonly tookMs: number };
   ask(question: ViewQuestion): Promise<void>;
-  /** The answers since the last check that no view makes true. */
+  /** Returns the responses since the last check that are correct in no view. */
   check(truth: BlockTruth): readonly Untrue[];
 }
 
 /** Longer than any request takes. */
 const KEPT_MS = 60_000;
+/** Characters of a hash that tell blocks apart. */
+const HASH_START = 10;
+
+/** Returns the result in the form of BlockTruth. Undefined for an error that no view makes true. */
+const comparableAnswer = ({ question, result, text }: RecordedAnswer): string | undefined => {
+  if (result === undefined) {
+    const { error }: { error?: { message: string } } = JSON.parse(text);
+    return error !== undefined && isAboveHeadError(error.message) ? ABOVE_HEAD : undefined;
+  }
+  return comparable(question, result);
+};
 
 const comparable = (question: ViewQuestion, result: string): string => {
   if (question.kind === "logs") {
@@ -55,6 +79,7 @@ export const recordReplica = (service: Service): RecordedReplica => {
   let views: HeldView[] = [{ fromMs: performance.now(), heads: first }];
   let answers: RecordedAnswer[] = [];
   let [count, hits, viewCount] = [0, 0, 1];
+  let slowest = { method: "", tookMs: 0 };
   heads.subscribe((change) => {
     views.push({ fromMs: performance.now(), heads: change.heads });
     viewCount++;
@@ -79,28 +104,41 @@ export const recordReplica = (service: Service): RecordedReplica => {
     get views() {
       return viewCount;
     },
+    get slowest() {
+      return slowest;
+    },
     ask: async (question) => {
+      const call = callOf(question);
       const startMs = performance.now();
-      const { result, text, cacheStatus } = await ask(service.url, callOf(question));
-      answers.push({ question, startMs, endMs: performance.now(), result, text, cacheStatus });
+      const { result, text, cacheStatus } = await ask(service.url, call);
+      const endMs = performance.now();
+      answers.push({ question, startMs, endMs, result, text, cacheStatus });
       count++;
+      const tookMs = Math.round(endMs - startMs);
+      if (tookMs > slowest.tookMs) {
+        slowest = { method: call.method, tookMs };
+      }
       if (cacheStatus.startsWith("forebay; hit")) {
         hits++;
       }
     },
     check: (truth) => {
       const untrue = answers.flatMap((answer): Untrue[] => {
-        const { question, result, text, cacheStatus } = answer;
-        const given = result === undefined ? undefined : comparable(question, result);
-        const expected = heldWhile(answer).map((view) => truth.answer(question, view));
-        if (given !== undefined && expected.includes(given)) {
+        const { question, text, cacheStatus } = answer;
+        const given = comparableAnswer(answer);
+        const held = heldWhile(answer);
+        const expected = held.map((view) => truth.answer(question, view));
+        const isAboveHead = answer.result === "null" && expected.includes(ABOVE_HEAD);
+        if (isAboveHead || (given !== undefined && expected.includes(given))) {
           return [];
         }
         const { method, params } = callOf(question);
-        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected }];
+        const tookMs = Math.round(answer.endMs - answer.startMs);
+        const heads = held.map(({ latest }) => `${latest.number} ${latest.hash.slice(0, HASH_START)}`);
+        return [{ question: `${method} ${JSON.stringify(params)}`, cacheStatus, text, expected, tookMs, heads }];
       });
       answers = [];
-      // Those who are still waiting began in views of the last seconds.
+      // Requests in flight began in views of the last seconds.
       const keptFromMs = performance.now() - KEPT_MS;
       views = views.filter((_, index) => (views[index + 1]?.fromMs ?? Infinity) >= keptFromMs);
       return untrue;

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { until } from "../clients/until.ts";
 
-/** What ends with a test (its context), or with a bench. */
+/** Ends resources with a test (its context) or with a bench. */
 export interface Lifespan {
   after(end: () => unknown): void;
 }
@@ -19,7 +19,7 @@ export interface RedisServerOptions {
   readonly tls?: boolean;
   /** Lines of redis.conf as arguments, e.g. `--maxmemory 5mb`. */
   readonly args?: readonly string[];
-  /** A sentinel's configuration file: it is then no server of keys. */
+  /** Configuration file of a sentinel. The server has no keys then. */
   readonly sentinelFile?: string;
 }
 
@@ -28,12 +28,12 @@ export interface RedisServer {
   readonly url: string;
   /** PEM of the throw-away authority, with `tls`. */
   readonly ca: string | undefined;
-  /** A connection of the test's own. */
+  /** A connection for the test. */
   readonly admin: Redis;
   signal(name: NodeJS.Signals): void;
-  /** Ends it at once, as a crash does. */
+  /** Ends the server at once, like a crash. */
   kill(): Promise<void>;
-  /** On the same port. */
+  /** Starts the server again on the same port. */
   start(): Promise<void>;
 }
 
@@ -87,7 +87,7 @@ const end = async (child: ChildProcess): Promise<void> => {
   await exited;
 };
 
-/** A real server on a free port, ended with the test. */
+/** Starts a real server on a free port. It ends with the test. */
 export const startRedis = async (t: Lifespan, options: RedisServerOptions = {}): Promise<RedisServer> => {
   const directory = await createDirectory(t);
   const ca = options.tls === true ? await createCertificate(directory) : undefined;
@@ -149,7 +149,7 @@ export interface RedisSentinels {
 
 const MASTER_NAME = "forebay";
 
-/** A master, a replica and three sentinels that agree by two. */
+/** Starts a master, a replica and three sentinels with a quorum of two. */
 export const startSentinels = async (t: Lifespan): Promise<RedisSentinels> => {
   const args = ["--repl-diskless-sync-delay", "0"];
   const master = await startRedis(t, { args });
@@ -181,11 +181,11 @@ const startSentinel = async (t: Lifespan, masterPort: number): Promise<RedisServ
 export interface RedisCluster {
   readonly url: string;
   readonly masters: readonly RedisServer[];
-  /** Of the first master. */
+  /** The replica of the first master. */
   readonly replica: RedisServer;
 }
 
-/** Three masters that share the slots, and a replica of the first one. */
+/** Starts three masters that share the slots, and a replica of the first one. */
 export const startCluster = async (t: Lifespan): Promise<RedisCluster> => {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"];
   const start = () => startRedis(t, { args: [...args, "--cluster-replica-validity-factor", "0"] });

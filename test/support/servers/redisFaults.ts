@@ -8,7 +8,7 @@ export interface RedisFault {
   end(server: RedisServer): Promise<void>;
 }
 
-/** What takes the place of a value, made of it and of another key's value; undefined for something that is no string. */
+/** Replacements of a value, created from it and from another key's value. Undefined replaces it by a value that is not a string. */
 const NOISE: readonly ((value: Buffer, other: Buffer) => Buffer | string | undefined)[] = [
   () => randomBytes(200),
   () => "",
@@ -50,7 +50,7 @@ export const redisFaults: readonly RedisFault[] = [
     name: "full",
     begin: async ({ admin }) => {
       await admin.flushall();
-      // By others: nothing more is taken from now on.
+      // Writes of other clients: Redis accepts no more of them from now on.
       await admin.set("other", randomBytes(2_000_000));
       await admin.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb");
     },

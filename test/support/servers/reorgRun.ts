@@ -7,7 +7,7 @@ import { type RecordedReplica, recordReplica, type Untrue } from "./recordedRepl
 import { type Lifespan, startRedis } from "./redis.ts";
 import { createService } from "./service.ts";
 
-/** What happens to the chain. A fork: the two nodes write their own branches, then the shorter one's follows the other. */
+/** A change of the chain. In a fork, the two nodes mine different branches, then the one with the shorter branch follows the other. */
 export type ReorgStep =
   | { readonly kind: "mine"; readonly blocks: number }
   | { readonly kind: "reorg"; readonly depth: number }
@@ -23,7 +23,7 @@ const ASKERS_A_REPLICA = 6;
 /** Interval at which the third node changes its fault; sometimes it has none. */
 const LIE_MS = 700;
 const BLOCK_MS = 250;
-/** Below the head, how far questions and reorganisations reach. */
+/** Maximum depth of calls and reorganisations below the head. */
 const MAX_DEPTH = 20;
 
 /** Mulberry32: the same numbers for the same seed. */
@@ -67,7 +67,7 @@ const createQuestions = (truth: BlockTruth, random: (below: number) => number) =
   };
 };
 
-/** A third node in front of an honest one, with one fault after the other. */
+/** Starts a third node in front of an honest one. It has one fault after the other. */
 const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed: number): Promise<LyingNode> => {
   const liar = await startLyingNode(t, target);
   const random = createRandom(seed);
@@ -79,7 +79,7 @@ const startLiar = async (t: Lifespan, target: string, lies: readonly Lie[], seed
   return liar;
 };
 
-/** Two nodes, and a third one that lies if there are lies; two replicas of forebay with memory and one Redis, and askers. */
+/** Starts two nodes, a third one with wrong responses if there are `lies`, two replicas of forebay with one Redis, and clients. */
 export const startReorgRun = async (t: Lifespan, seed: number, lies: readonly Lie[] = []): Promise<ReorgRun> => {
   const [one, other] = await startForkingNodes(t);
   const redis = await startRedis(t);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** One process of forebay as it is deployed. */
+/** One process of forebay, started as in production. */
 export interface Replica {
   readonly pid: number;
   /** Resolves with its exit code. */
@@ -14,7 +14,7 @@ export interface Replica {
 
 const BIN = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
 
-/** Resolves when it is ready to be sent requests. */
+/** Starts a process. Resolves when it is ready for requests. */
 export const startReplica = async (nodeUrl: string, port: number, opsPort: number): Promise<Replica> => {
   const args = [BIN, "--upstream", nodeUrl, "--port", String(port), "--ops-port", String(opsPort)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });

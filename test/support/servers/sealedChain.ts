@@ -19,7 +19,7 @@ export interface SealedChain {
 
 const BUSY_BLOCKS = 8;
 const TRANSACTIONS_A_BLOCK = 4;
-/** anvil calls final what is 64 below its head. */
+/** anvil finalizes blocks 64 below its head. */
 const EMPTY_BLOCKS = 140;
 
 export const createSealedChain = async (): Promise<SealedChain> => {
@@ -113,12 +113,12 @@ const ONCE: readonly ChainCall[] = [
   ["eth_getBlockByNumber", "finalized", false],
   ["eth_getBlockByNumber", "safe", false],
   ["eth_getBlockByNumber", "earliest", true],
-  // Segments that are whole: the unfinished one at the head is fetched each time.
+  // Whole segments only: the unfinished segment at the head is fetched each time.
   ["eth_getLogs", { fromBlock: "0x0", toBlock: "0x7f" }],
   ["eth_getLogs", { fromBlock: "0x1", toBlock: "0x40" }],
 ].map(([method, ...params]) => ({ method: String(method), params }));
 
-/** Distinct questions whose answers may all be kept, of many methods, by final and by recent number; at least `count`. */
+/** Creates `count` or more distinct calls of many methods, by final and by recent number. All responses can be cached. */
 export const questionsOf = ({ final, recent, accounts, token }: SealedChain, count: number): ChainCall[] => {
   const distinct = new Map<string, ChainCall>();
   const add = (call: ChainCall) => distinct.set(JSON.stringify(call), call);
@@ -151,7 +151,7 @@ const OF_THE_HEAD =
 const OF_THE_STATE =
   /^eth_(getBalance|getTransactionCount|getCode|getStorage|getProof|getAccount|call|estimateGas|createAccessList)/;
 
-/** Those of `questionsOf` whose answers replicas share: state is shared where it is final. */
+/** Creates the calls of `questionsOf` whose responses replicas share. State is shared only if it is final. */
 export const sharedQuestionsOf = (chain: SealedChain, count: number): ChainCall[] => {
   const recent = new Set(chain.recent.map(({ number }) => number));
   return questionsOf(chain, 2 * count)

@@ -5,7 +5,7 @@ import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetr
 
 type Input = z.input<typeof configSchema>;
 
-/** A whole forebay in this process, on free ports. */
+/** A complete forebay in this process, on free ports. */
 export interface Service {
   readonly url: string;
   readonly opsUrl: string;
@@ -16,7 +16,7 @@ export interface Service {
 
 export type ServiceChain = Omit<Input["chains"][number], "name"> & { readonly name?: string };
 
-/** As createService, but settles before the chains are known; `ready` settles once they are. */
+/** Starts a service like createService, but resolves before the chains are known. `ready` resolves when they are. */
 export const startService = async (
   chains: ServiceChain | readonly ServiceChain[],
   rest: Omit<Input, "chains"> = {},
@@ -37,7 +37,7 @@ export const startService = async (
   return { url, opsUrl, ready, telemetry, chains: forebay.chains, close: () => forebay.close() };
 };
 
-/** Settles once every chain has its genesis and a first head. `chains` is one chain or several. */
+/** Starts a service. Resolves when every chain has its genesis and a first head. `chains` is one chain or several. */
 export const createService = async (...args: Parameters<typeof startService>): Promise<Service> => {
   const service = await startService(...args);
   await service.ready;

@@ -17,7 +17,7 @@ export interface SubscriptionServer {
   readonly pending: ReturnType<typeof createPendingSource>;
 }
 
-/** WebSockets and subscriptions alone, with a pending room in the caller's hand and no node: for benches and long runs. */
+/** Creates WebSockets and subscriptions without a node, for benches and long runs. The caller publishes the pending views. */
 export const createSubscriptionServer = async (): Promise<SubscriptionServer> => {
   const pending = createPendingSource();
   const heads = createHeads({ latest: 10n });
@@ -56,7 +56,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   });
   const server = createServer();
   server.on("upgrade", (request, socket, head) =>
-    webSockets.accept(request, socket, head, (body, { subscriber, onAnswered, signal, clientId }) =>
+    webSockets.accept(request, socket, head, async (body, { subscriber, onAnswered, signal, clientId }) =>
       dispatch(body, { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId }),
     ),
   );

@@ -1,4 +1,4 @@
-// Of two members with one name the last wins, with escapes or without; unknown members are ignored.
+// If a name occurs twice, the last value is used, with escapes or without. Unknown members are ignored.
 >> {"jsonrpc":"1.0","jsonrpc":"2.0","id":1,"id":2,"method":"fail","method":"m","params":[1],"params":[2]}
 << {"jsonrpc":"2.0","id":2,"result":[2]}
 >> {"jsonrpc":"2.0","id":1,"m\u0065thod":"fail","params":[1]}

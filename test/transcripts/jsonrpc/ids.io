@@ -1,4 +1,4 @@
-// An id comes back byte for byte: as a large number (erpc/erpc#1092), a fraction, with its escapes, or null.
+// The response has the id byte for byte: a large number (erpc/erpc#1092), a fraction, a string with escapes, or null.
 >> {"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"m","params":[1]}
 << {"jsonrpc":"2.0","id":123456789012345678901234567890,"result":[1]}
 >> {"jsonrpc":"2.0","id":1.50,"method":"m","params":[1]}

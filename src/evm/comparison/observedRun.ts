@@ -1,0 +1,93 @@
+import type { StateReader, StateValues } from "../../core/stateReader.ts";
+import { formatData, type Hash } from "../../ethereum/hex.ts";
+import { keccak256Hex } from "../../ethereum/keccak.ts";
+import type { Rules } from "../../ethereum/rules.ts";
+import type { Engines } from "../createEngines.ts";
+import type { DepositResult, Engine, TransactionContext, TransactionResult } from "../engine.ts";
+import type { ExecutionState } from "../executionState.ts";
+import type { TransactionMessage } from "../transactionMessage.ts";
+import { RecordedReads } from "./recordedReads.ts";
+
+/** The outcome of one call of an engine's method. */
+export type StepOutcome =
+  | { readonly kind: "result"; readonly result: TransactionResult | DepositResult | Uint8Array }
+  | { readonly kind: "error"; readonly error: unknown };
+
+export interface ObservedStep {
+  readonly outcome: StepOutcome;
+  /** Hashes of the codes that the step read, that of its recipient first. */
+  readonly codes: readonly Hash[];
+}
+
+/** Passes a run on to engines, and records what each of them did and read. */
+export class ObservedRun {
+  readonly #engines: Engines;
+  #reads = new RecordedReads();
+  #steps: ObservedStep[] = [];
+  #states: ExecutionState[] = [];
+
+  constructor(engines: Engines) {
+    this.#engines = engines;
+  }
+
+  get steps(): readonly ObservedStep[] {
+    return this.#steps;
+  }
+
+  /** The states that were created, in order. */
+  get states(): readonly ExecutionState[] {
+    return this.#states;
+  }
+
+  get reads(): StateValues {
+    return this.#reads.values();
+  }
+
+  /** Starts again: a run is repeated until its state is complete. Returns the reader for the run. */
+  begin(reader: StateReader): StateReader {
+    this.#steps = [];
+    this.#states = [];
+    this.#reads = new RecordedReads();
+    return this.#reads.reader(reader);
+  }
+
+  engine(rules: Rules): Engine {
+    const engine = this.#engines(rules);
+    return {
+      rules,
+      precompiles: engine.precompiles,
+      isActive: (eip) => engine.isActive(eip),
+      createState: (reader) => {
+        const state = engine.createState(reader);
+        this.#states.push(state);
+        return state;
+      },
+      transact: (context, message, options) =>
+        this.#observe(entryOf(context, message), () => engine.transact(context, message, options)),
+      deposit: (context, deposit) => this.#observe(undefined, () => engine.deposit(context, deposit)),
+      systemCall: (context, to, data) => this.#observe(undefined, () => engine.systemCall(context, to, data)),
+    };
+  }
+
+  async #observe<T extends TransactionResult | Uint8Array>(entry: Hash | undefined, run: () => Promise<T>): Promise<T> {
+    this.#reads.beginStep();
+    const codes = () => [...new Set([...(entry === undefined ? [] : [entry]), ...this.#reads.stepCodes()])];
+    try {
+      const result = await run();
+      this.#steps.push({ outcome: { kind: "result", result }, codes: codes() });
+      return result;
+    } catch (error) {
+      this.#steps.push({ outcome: { kind: "error", error }, codes: codes() });
+      throw error;
+    }
+  }
+}
+
+/** Returns the hash of the code that a transaction runs first; `undefined` if its recipient has no code. */
+export const entryOf = ({ state }: TransactionContext, { to, input }: TransactionMessage): Hash | undefined => {
+  if (to === null) {
+    return keccak256Hex(input);
+  }
+  const account = state.codeOf(to).length > 0 ? state.accountOf(to) : undefined;
+  return account && formatData(account.codeHash);
+};

@@ -1,0 +1,121 @@
+import { bloomOfLogs, createBloom, orBloom } from "../ethereum/bloom.ts";
+import { formatData, parseData } from "../ethereum/hex.ts";
+import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { encodeReceipt, type LogEntry, type Receipt } from "../ethereum/receipt.ts";
+import { isDeposit } from "./checkTransactions.ts";
+import { failIfMalformed } from "./failIfMalformed.ts";
+import { type Finding, failed, passed, uncomputable } from "./findings.ts";
+import {
+  bytesOf,
+  dataOf,
+  type Fields,
+  fieldsOf,
+  isAbsent,
+  isFields,
+  isNumber,
+  isSame,
+  listOf,
+  numberOf,
+} from "./jsonFields.ts";
+
+/** The fields of a block's header that its receipts must match. Plain data, sent to a thread. */
+export interface ReceiptsHeader {
+  readonly hash: string;
+  readonly number: bigint;
+  readonly receiptsRoot: string;
+  readonly logsBloom: string;
+  /** Whether `cumulativeGasUsed` is the sum of `gasUsed`. Since EIP-7778 it is not. */
+  readonly sumsGasUsed: boolean;
+}
+
+const DEPOSIT = "0x7e";
+const KNOWN_TYPES: ReadonlySet<bigint> = new Set([0n, 1n, 2n, 3n, 4n, 0x7en]);
+
+const lower = <T extends string>(value: T): T => value.toLowerCase() as T;
+
+const logOf = (value: unknown): LogEntry => {
+  const { address, topics, data } = fieldsOf(value);
+  return {
+    address: lower(bytesOf(address, 20)),
+    topics: listOf(topics).map((topic) => lower(bytesOf(topic, 32))),
+    data: dataOf(data),
+  };
+};
+
+const statusOf = ({ status, root }: Fields): Receipt["status"] =>
+  isAbsent(status) ? bytesOf(root, 32) : numberOf(status) === 1n;
+
+/** Parses the fields of a receipt that its encoding needs. Throws MalformedField. */
+const parseReceipt = (fields: Fields): Receipt => ({
+  type: isAbsent(fields.type) ? 0 : Number(numberOf(fields.type)),
+  status: statusOf(fields),
+  cumulativeGasUsed: numberOf(fields.cumulativeGasUsed),
+  logs: listOf(fields.logs).map(logOf),
+  logsBloom: parseData(bytesOf(fields.logsBloom, 256)),
+  // Before Canyon, the receipts root does not cover the nonce in the receipt of a deposit.
+  ...(isDeposit(fields) &&
+    !isAbsent(fields.depositReceiptVersion) && {
+      depositNonce: numberOf(fields.depositNonce),
+      depositReceiptVersion: numberOf(fields.depositReceiptVersion),
+    }),
+});
+
+/** Whether the logs of a receipt have its block and transaction, and consecutive indexes from `firstLogIndex`. */
+const haveExpectedLocation = (fields: Fields, firstLogIndex: bigint): boolean =>
+  listOf(fields.logs).every((item, at) => {
+    const log = fieldsOf(item);
+    return (
+      isSame(log.blockHash, dataOf(fields.blockHash)) &&
+      isNumber(log.blockNumber, numberOf(fields.blockNumber)) &&
+      isSame(log.transactionHash, dataOf(fields.transactionHash)) &&
+      isNumber(log.transactionIndex, numberOf(fields.transactionIndex)) &&
+      isNumber(log.logIndex, firstLogIndex + BigInt(at))
+    );
+  });
+
+const isBloomOf = (bloom: Uint8Array, { logs }: Receipt): boolean => Buffer.from(bloomOfLogs(logs)).equals(bloom);
+
+/** Checks one receipt: its bloom, and the block, transaction and index of its logs. */
+export const checkReceipt = (fields: Fields): Finding =>
+  failIfMalformed("receipts", () => {
+    const receipt = parseReceipt(fields);
+    const [first] = listOf(fields.logs);
+    const firstLogIndex = first === undefined ? 0n : numberOf(fieldsOf(first).logIndex);
+    const isExpected = isBloomOf(receipt.logsBloom, receipt) && haveExpectedLocation(fields, firstLogIndex);
+    return isExpected ? passed("receipts") : failed("receipts");
+  });
+
+/** Checks a block's receipts: receiptsRoot, bloom, and the block, transaction and index of each receipt and log. */
+export const checkReceipts = (list: readonly unknown[], header: ReceiptsHeader): Finding => {
+  const hasDeposits = list.some((item) => isFields(item) && item.type === DEPOSIT);
+  const check = hasDeposits ? "depositReceipts" : "receipts";
+  return failIfMalformed(check, () => {
+    const encoded: Uint8Array[] = [];
+    const bloom = createBloom();
+    let logIndex = 0n;
+    let gasUsed = 0n;
+    for (const [index, item] of list.entries()) {
+      const fields = fieldsOf(item);
+      if (!isAbsent(fields.type) && !KNOWN_TYPES.has(numberOf(fields.type))) {
+        return uncomputable(check);
+      }
+      const receipt = parseReceipt(fields);
+      gasUsed += numberOf(fields.gasUsed);
+      const hasLocation =
+        isSame(fields.blockHash, header.hash) &&
+        isNumber(fields.blockNumber, header.number) &&
+        isNumber(fields.transactionIndex, BigInt(index)) &&
+        (!header.sumsGasUsed || receipt.cumulativeGasUsed === gasUsed) &&
+        haveExpectedLocation(fields, logIndex);
+      if (!hasLocation || !isBloomOf(receipt.logsBloom, receipt)) {
+        return failed(check);
+      }
+      logIndex += BigInt(receipt.logs.length);
+      orBloom(bloom, receipt.logsBloom);
+      encoded.push(encodeReceipt(receipt));
+    }
+    const isExpected =
+      isSame(header.receiptsRoot, orderedTrieRoot(encoded)) && isSame(header.logsBloom, formatData(bloom));
+    return isExpected ? passed(check) : failed(check);
+  });
+};

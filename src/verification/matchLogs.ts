@@ -1,0 +1,56 @@
+import { bloomContains } from "../ethereum/bloom.ts";
+import { isAddress, isHash } from "../ethereum/hex.ts";
+import { type LogFilter, matchesLog } from "../ethereum/logFilter.ts";
+import { bytesOf, dataOf, type Fields, fieldsOf, isSame, listOf, MalformedField, numberOf } from "./jsonFields.ts";
+
+const MEMBERS = ["blockHash", "transactionHash", "data"];
+const NUMBERS = ["blockNumber", "transactionIndex", "logIndex"];
+
+const isEqual = (log: Fields, expected: Fields): boolean => {
+  const topics = listOf(log.topics);
+  const expectedTopics = listOf(expected.topics);
+  return (
+    isSame(log.address, bytesOf(expected.address, 20)) &&
+    topics.length === expectedTopics.length &&
+    topics.every((topic, at) => isSame(topic, dataOf(expectedTopics[at]))) &&
+    MEMBERS.every((name) => isSame(log[name], dataOf(expected[name]))) &&
+    NUMBERS.every((name) => numberOf(log[name]) === numberOf(expected[name]))
+  );
+};
+
+const matchesFilter = (log: Fields, filter: LogFilter): boolean =>
+  matchesLog(filter, {
+    address: dataOf(log.address).toLowerCase(),
+    topics: listOf(log.topics).map((topic) => dataOf(topic).toLowerCase()),
+  });
+
+/** Whether `logs` are exactly those logs of a block's verified receipts that match the filter. */
+export const areLogsOfReceipts = (
+  logs: readonly unknown[],
+  receipts: readonly unknown[],
+  filter: LogFilter,
+): boolean => {
+  try {
+    const expected = receipts
+      .flatMap((receipt) => listOf(fieldsOf(receipt).logs).map(fieldsOf))
+      .filter((log) => matchesFilter(log, filter));
+    return logs.length === expected.length && expected.every((log, at) => isEqual(fieldsOf(logs[at]), log));
+  } catch (error) {
+    if (error instanceof MalformedField) {
+      return false;
+    }
+    throw error;
+  }
+};
+
+/** Whether each log is in the bloom of its block. Logs of blocks without a known bloom are not checked. */
+export const areLogsInBlooms = (logs: readonly unknown[], blooms: ReadonlyMap<string, Uint8Array>): boolean =>
+  logs.every((item) => {
+    const { blockHash, address, topics } = fieldsOf(item);
+    const bloom = blooms.get(String(blockHash));
+    if (bloom === undefined) {
+      return true;
+    }
+    const words = [address, ...(Array.isArray(topics) ? topics : [undefined])];
+    return words.every((word) => (isAddress(word) || isHash(word)) && bloomContains(bloom, word));
+  });

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StateReader, StateValues } from "../../src/core/stateReader.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { type Address, type Hash, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { createOpForks } from "../../src/ethereum/opForks.ts";
+import type { ChainForks } from "../../src/ethereum/rules.ts";
+import { type Comparison, compareEngines, type EngineDifference } from "../../src/evm/comparison/compareEngines.ts";
+import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
+import { createKnownState } from "../../src/evm/knownState.ts";
+import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
+import { type CallInput, runCall } from "../../src/simulation/callRuns.ts";
+import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
+import { type Fault, faultyEngines } from "../support/builders/faultyEngines.ts";
+import { PARENT } from "../support/builders/parentBlock.ts";
+import { type PlainAccount, readerOf } from "../support/builders/stateRoot.ts";
+import { plainSource } from "../support/fakes/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+
+const SENDER: Address = `0x${"aa".repeat(20)}`;
+const CALLED: Address = `0x${"bb".repeat(20)}`;
+const CALLER: Address = `0x${"cc".repeat(20)}`;
+const SLOT: Hash = `0x${"0".repeat(63)}1`;
+
+const account = (code: string, balance = 0n): PlainAccount => {
+  const bytes = Uint8Array.fromHex(code);
+  return {
+    nonce: 1n,
+    balance,
+    code: bytes,
+    codeHash: keccak256Hex(bytes),
+    storage: new Map([[SLOT, Uint8Array.of(9)]]),
+  };
+};
+/** CALLED stores 5 in slot 1, logs nothing and stops. CALLER calls it and returns 32 bytes of zeros. */
+const STATE = new Map([
+  [SENDER, account("", 10n ** 18n)],
+  [CALLED, account("600560015560006000a000")],
+  [CALLER, account(`60006000600060006000${`73${CALLED.slice(2)}`}5af15060206000f3`)],
+]);
+const CODES = [CALLER, CALLED].map((address) => STATE.get(address)?.codeHash);
+
+const FORKS = fixedForks(1n, "prague");
+const simulationInput = (forks: ChainForks, rest: object = {}): SimulationInput => ({
+  ...SIMULATOR_OPTIONS,
+  paramsText: new TextEncoder().encode(
+    JSON.stringify([{ blockStateCalls: [{ calls: [{ from: SENDER, to: CALLER }] }], ...rest }]),
+  ),
+  parent: PARENT,
+  forks,
+  profile: "geth",
+  timeStep: 12n,
+});
+
+const [ours, reference] = [await createEngines("auto"), await createEngines("reference")];
+
+/** Runs on a state that has to be fetched, as in a thread. */
+const compare = (engines: Engines, input = simulationInput(FORKS)): Promise<Comparison> => {
+  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  const source = plainSource("state", STATE);
+  return compareEngines(
+    { name: "simulate", stateId: "state", input },
+    {
+      run: (host) => runSimulation(input, host),
+      withState: async (run) =>
+        (await runUntilStateComplete(known, (keys) => source.read(keys, new AbortController().signal), run)).result,
+      ours: engines,
+      reference,
+    },
+  );
+};
+
+const differenceOf = async (engines: Engines): Promise<EngineDifference> => {
+  const comparison = await compare(engines);
+  assert.ok(comparison.outcome === "different", comparison.outcome);
+  return comparison.difference;
+};
+
+test("a run without a difference is the same", async () => {
+  assert.deepEqual(await compare(ours), { outcome: "same" });
+});
+
+const FAULTS: readonly (readonly [string, Fault])[] = [
+  ["status", (result) => ({ ...result, status: "revert" })],
+  ["output", (result) => ({ ...result, returnData: Uint8Array.of(1) })],
+  ["gas", (result) => ({ ...result, gasUsed: result.gasUsed + 1n })],
+  ["gasBeforeRefund", (result) => ({ ...result, maxUsedGas: result.maxUsedGas + 1n })],
+  ["logs", (result) => ({ ...result, logs: [] })],
+  [
+    `slot ${CALLED} ${SLOT}`,
+    (result, { state }) => {
+      state.setStorage(CALLED, SLOT, Uint8Array.of(6));
+      state.endTransaction(true);
+      return result;
+    },
+  ],
+  [
+    `account ${SENDER}`,
+    (result, { state }) => {
+      state.addBalance(SENDER, 1n);
+      state.endTransaction(true);
+      return result;
+    },
+  ],
+];
+
+for (const [field, fault] of FAULTS) {
+  test(`a difference of ${field} is found, with the codes that ran`, async () => {
+    const difference = await differenceOf(faultyEngines(ours, fault));
+    assert.equal(difference.field, field);
+    assert.notEqual(difference.ours, difference.reference);
+    assert.deepEqual(new Set(difference.codes), new Set(CODES));
+  });
+}
+
+test("an error of one engine is a difference", async () => {
+  const faulty = faultyEngines(ours, () => {
+    throw new RangeError("out of bounds");
+  });
+  const difference = await differenceOf(faulty);
+  assert.deepEqual([difference.ours, difference.field], ["RangeError: out of bounds", "error"]);
+});
+
+test("the payload reproduces the difference without a node", async () => {
+  const faulty = faultyEngines(ours, (result) => ({ ...result, gasUsed: result.gasUsed + 1n }));
+  const { payload, ours: gas } = await differenceOf(faulty);
+  const { input, state }: { input: SimulationInput; state: StateValues } = JSON.parse(payload, (_, value) => {
+    const { $bigint, $bytes } = value ?? {};
+    return $bigint === undefined ? ($bytes === undefined ? value : parseData($bytes)) : BigInt($bigint);
+  });
+  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  // JSON has no undefined in a list.
+  known.add({ ...state, accounts: state.accounts.map(([address, found]) => [address, found ?? undefined]) });
+  const repeated = await compareEngines(
+    { name: "simulate", stateId: "state", input },
+    {
+      run: (host) => runSimulation(input, host),
+      withState: async (run) => (await runUntilStateComplete(known, () => assert.fail("state is missing"), run)).result,
+      ours: faulty,
+      reference,
+    },
+  );
+  assert.ok(repeated.outcome === "different");
+  assert.deepEqual([repeated.difference.field, repeated.difference.ours], ["gas", gas]);
+});
+
+test("a run that the reference leaves to a node is skipped", async () => {
+  assert.deepEqual(await compare(ours, simulationInput(createOpForks(10n, { jovian: 0n }))), { outcome: "skipped" });
+  const traced = simulationInput(FORKS, { traceTransfers: true });
+  assert.deepEqual(await compare(ours, traced), { outcome: "skipped" });
+});
+
+test("a run whose state cannot be completed is not compared, because its steps are guesses", async () => {
+  const faulty = faultyEngines(ours, (result) => ({ ...result, gasUsed: 1n }));
+  const input = simulationInput(FORKS);
+  const known = createKnownState({ codes: new Map(), isNative: () => false });
+  const comparison = await compareEngines(
+    { name: "simulate", stateId: "state", input },
+    {
+      run: (host) => runSimulation(input, host),
+      withState: async (run) =>
+        (await runUntilStateComplete(known, () => Promise.reject(new Error("no node")), run)).result,
+      ours: faulty,
+      reference,
+    },
+  );
+  assert.deepEqual(comparison, { outcome: "skipped" });
+});
+
+test("a call that reverts on both engines is the same", async () => {
+  const reverting = new Map([...STATE, [CALLER, account("60006000fd")]]);
+  const input: CallInput = {
+    paramsText: new TextEncoder().encode(JSON.stringify([{ from: SENDER, to: CALLER }, "latest"])),
+    block: PARENT,
+    forks: FORKS,
+    gasCap: 50_000_000n,
+  };
+  const reader: StateReader = readerOf(reverting, () => ZERO_HASH);
+  const comparison = await compareEngines(
+    { name: "call", stateId: "state", input },
+    { run: (host) => runCall(input, host), withState: (run) => run(reader), ours, reference },
+  );
+  assert.deepEqual(comparison, { outcome: "same" });
+});

@@ -1,0 +1,64 @@
+import type { TestContext } from "node:test";
+import type { HeadChange } from "../../src/core/heads.ts";
+import type { Finality } from "../../src/heads/canonicalChain.ts";
+import { ChainIdentity } from "../../src/heads/chainIdentity.ts";
+import { createHeadTracker } from "../../src/heads/headTracker.ts";
+import { silent } from "../support/builders/silent.ts";
+import { createFakeChain, type FakeChain, type FakeChainOptions } from "../support/fakes/fakeChain.ts";
+import { createFakeClock } from "../support/fakes/fakeClock.ts";
+import { type ChainNode, createChainNode } from "../support/servers/chainNode.ts";
+
+export interface Setup extends FakeChainOptions {
+  readonly nodes?: number;
+  readonly finality?: Finality;
+  /** The first node's chain when it is first read. */
+  readonly firstChain?: FakeChain;
+}
+
+export const trackHeads = async (
+  t: TestContext,
+  { nodes = 1, finality = "node", firstChain, ...chainOptions }: Setup = {},
+) => {
+  const clock = createFakeClock();
+  const telemetry = silent();
+  const chain = createFakeChain(chainOptions);
+  const ending = new AbortController();
+  t.after(() => ending.abort());
+  const { signal } = ending;
+  const all = Array.from({ length: nodes }, (_, index) => createChainNode(`node${index + 1}`, chain));
+  const identity = new ChainIdentity({
+    ...{ chain: "test", chainId: undefined, nodes: all, telemetry, signal },
+    onIdentified: () => undefined,
+  });
+  const heads = createHeadTracker({ chain: "test", finality, clock, identity }, telemetry, signal);
+  const changes: HeadChange[] = [];
+  heads.subscribe((change) => changes.push(change));
+  const [node] = all as [ChainNode];
+  for (const node of all) {
+    await identity.verify(node);
+    node.calls = 0;
+    heads.follow(node);
+  }
+  node.chain = firstChain ?? chain;
+  await clock.advance(0);
+  return { clock, telemetry, chain, identity, heads, changes, node, nodes: all };
+};
+
+/** Advances fake time by `totalMs`, with a block every `blockMs`. Calls `each` every `stepMs`. */
+export const mineFor = async (
+  { clock, chain }: { clock: ReturnType<typeof createFakeClock>; chain: FakeChain },
+  totalMs: number,
+  blockMs: number,
+  each: () => void = () => undefined,
+  stepMs = 100,
+) => {
+  for (let elapsedMs = stepMs; elapsedMs <= totalMs; elapsedMs += stepMs) {
+    await clock.advance(stepMs);
+    if (elapsedMs % blockMs === 0) {
+      chain.mine();
+    }
+    each();
+  }
+};
+
+export const hashesOf = (blocks: readonly { hash: string }[]) => blocks.map(({ hash }) => hash);

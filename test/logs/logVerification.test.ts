@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createContext } from "../support/builders/request.ts";
+import { ANY, createSplit, range, readLogs } from "./askLogs.ts";
+import { chainOf } from "./chainOf.ts";
+import { createFakeChain, fakeAddress, fakeHeads, fakeTopic, plainScan } from "./fakeChain.ts";
+import { createFakeLogNode } from "./fakeLogNode.ts";
+
+test("a node of several machines that last reported an older head gets time to catch up", async () => {
+  const chain = chainOf(400);
+  let reads = 0;
+  const node = createFakeLogNode({
+    chain,
+    get head() {
+      return reads++ < 3 ? 398 : 399;
+    },
+  });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
+  const answer = await createSplit([node]).request(ANY, range(390, 399), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(390, 399)));
+  assert.ok(reads > 3);
+});
+
+test("empty positions at the end of a filter count, even if a node ignores them, and have their own segments", async () => {
+  const topics = [fakeTopic(0), fakeTopic(1), fakeTopic(2), fakeTopic(3)];
+  const chain = createFakeChain(
+    Array.from({ length: 300 }, (_, at) => [
+      { address: fakeAddress(1), topics: topics.slice(0, at % 5), data: "0x22" as const },
+    ]),
+  );
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 200 }) });
+  for (const ignoresWildcards of [false, true]) {
+    const node = createFakeLogNode({ chain, ignoresWildcards });
+    const split = createSplit([node]);
+    for (let positions = 0; positions <= 4; positions++) {
+      const filter = { addresses: [], topics: topics.slice(0, positions).map(() => []) };
+      const answer = await split.request(filter, range(0, 299), context);
+      assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(0, 299)), `${positions} positions`);
+      assert.deepEqual(node.logsRequests.at(-1)?.filter, filter);
+      const block = chain[7];
+      const ofBlock = await split.request(filter, { blockHash: block?.hash ?? "0x" }, context);
+      assert.deepEqual(await readLogs(ofBlock), plainScan(chain, filter, range(7, 7)));
+    }
+  }
+});
+
+test("recent blocks whose bloom matches, but whose logs have too few topics, share one second request", async () => {
+  const transfer = fakeTopic(0);
+  const fungible = { address: fakeAddress(1), topics: [transfer, fakeTopic(1), fakeTopic(2)], data: "0x22" as const };
+  const unique = { ...fungible, topics: [...fungible.topics, fakeTopic(3)] };
+  const chain = createFakeChain(Array.from({ length: 100 }, (_, at) => (at % 50 === 7 ? [unique] : [fungible])));
+  const node = createFakeLogNode({ chain });
+  const filter = { addresses: [], topics: [[transfer], [], [], []] };
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 0 }) });
+  const answer = await createSplit([node]).request(filter, range(1, 99), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, filter, range(1, 99)));
+  assert.equal(node.logsRequests.length, 2);
+
+  // The first response of this node lacks logs at the end of the range.
+  const lagging = createFakeLogNode({
+    chain,
+    change: (logs, { filter: { topics } }) => (topics.length === 4 ? logs.slice(0, 1) : logs),
+  });
+  const complete = await createSplit([lagging]).request(filter, range(1, 99), context);
+  assert.deepEqual(await readLogs(complete), plainScan(chain, filter, range(1, 99)));
+});
+
+test("logs of a node on another branch than the view's are never returned", async () => {
+  const chain = chainOf(300);
+  const other = createFakeChain(
+    chain.slice(200).map(({ logs }) => logs),
+    { base: chain.slice(0, 200), fork: "other" },
+  );
+  const lost = createFakeLogNode({ chain: other, name: "lost" });
+  const good = createFakeLogNode({ chain, name: "good" });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 100 }) });
+  const answer = await createSplit([lost, good]).request(ANY, range(0, 299), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(0, 299)));
+  await assert.rejects(createSplit([lost]).request(ANY, range(0, 299), context), { code: -32603, status: 503 });
+});
+
+test("recent blocks with a matching bloom and no log are requested again by hash", async () => {
+  const chain = chainOf(300);
+  const node = createFakeLogNode({
+    chain,
+    change: (logs, { byHash }) => (byHash ? logs : logs.slice(0, Math.floor(logs.length / 2))),
+  });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 99 }) });
+  const answer = await createSplit([node]).request(ANY, range(100, 299), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(100, 299)));
+});
+
+test("a node that returns [] for pruned blocks is detected, and gets no further request for them", async () => {
+  const chain = chainOf(20_000, 50);
+  const pruned = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
+  const archive = createFakeLogNode({ chain, name: "archive" });
+  const context = createContext({ heads: fakeHeads(chain, { finalized: 19_900 }) });
+  const answer = await createSplit([pruned, archive]).request(ANY, range(1, 12_000), context);
+  assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(1, 12_000)));
+  const alone = createFakeLogNode({ chain, name: "pruned", prunedBelow: 15_000 });
+  await assert.rejects(createSplit([alone]).request(ANY, range(1, 12_000), context), /pruned|No node has/);
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
+import type { View } from "../../src/core/view.ts";
+import { createCall, paramsTextOf } from "../../src/jsonrpc/call.ts";
+import type { Chain } from "../../src/methods/method.ts";
+import { table } from "../../src/methods/table.ts";
+import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
+import { createFilters } from "../../src/subscriptions/polledFilters.ts";
+import { createHeads } from "../support/builders/heads.ts";
+import { createContext } from "../support/builders/request.ts";
+
+export const A = `0x${"Aa".repeat(20)}`;
+
+export const a = A.toLowerCase();
+
+export const heads = createHeads({ latest: 100n, finalized: 50n, oldest: 40n });
+
+export const context = createContext({ heads });
+
+const NO_LOGS: Chain["logs"] = { request: async () => ({ body: Buffer.from("[]"), status: {} }) };
+
+interface MethodChain {
+  readonly reads: Chain["nodes"];
+  readonly logs?: Chain["logs"];
+  readonly refresh?: Chain["heads"]["refresh"];
+}
+
+/** Creates the chain of a method call. All requests except those of logs go to `reads`. */
+export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () => heads }: MethodChain): Chain => ({
+  chainId: 901n,
+  reads,
+  nodes: reads,
+  recordSubmitted: () => {},
+  advanceNonce: async (_sender: string, nonce: bigint) => nonce,
+  askNodeNonce: false,
+  subscribe: () => () => {},
+  execution: undefined,
+  pendingNumber: "same",
+  logs,
+  filters: createFilters({ logs, local: createLocalFilters({ maxPerClient: 9 }) }),
+  logLimits: { maxAddresses: 9, maxTopics: 9, maxBlocks: 9 },
+  heads: { blockTimeMs: 2_000, refresh },
+});
+
+/** Calls a method of the table. */
+export const callMethod = async (
+  chain: Chain,
+  name: string,
+  params: readonly unknown[],
+  view: View = context.view,
+): Promise<RpcResponse> => {
+  const method = table.find((entry) => entry.name === name);
+  assert.ok(method, name);
+  return method.handle({ chain, call: createCall(name, params), context: { ...context, view } });
+};
+
+/** Returns the request that a call becomes, and how often it refreshed heads. */
+export const requestOf = async (name: string, params: readonly unknown[], refreshed = heads) => {
+  const requests: RpcRequest[] = [];
+  let refreshes = 0;
+  const reads = {
+    request: async (request: RpcRequest) => {
+      requests.push(request);
+      return { body: Buffer.from("{}"), status: {} };
+    },
+  };
+  const refresh = async () => {
+    refreshes++;
+    return refreshed;
+  };
+  await callMethod(createMethodChain({ reads, refresh }), name, params);
+  const [request] = requests;
+  assert.ok(request);
+  return { ...request, text: Buffer.from(paramsTextOf(request)).toString(), refreshes };
+};

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { setImmediate as turn } from "node:timers/promises";
+import { flashblock } from "../support/builders/flashblocks.ts";
+import type { createRig } from "../support/fakes/pendingRig.ts";
+
+export const raw = (value: number): `0x${string}` => `0x02${value.toString(16).padStart(12, "0")}`;
+
+export const block = (number: bigint, count = 2) =>
+  Array.from({ length: count }, (_, index) =>
+    flashblock(index, { number, transactions: [raw(Number(number) * 100 + index)] }),
+  );
+
+export type Rig = ReturnType<typeof createRig>;
+
+/** Asserts that pending is not older than the newest sealed block: its blocks are above it, and its base is that block. */
+export const assertNotOlder = (rig: Rig): void => {
+  const { heads, pending } = rig.pending.view();
+  assert.ok(pending);
+  for (const { number } of pending.blocks) {
+    assert.ok(number > heads.latest.number);
+  }
+  assert.equal(pending.base.hash, heads.latest.hash);
+};
+
+/** Lets the node seal its next block. The block's content is unknown. */
+export const sealBlock = async (rig: Rig, number: bigint): Promise<void> => {
+  rig.heads.move({ number });
+  await turn();
+  assertNotOlder(rig);
+};

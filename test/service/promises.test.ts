@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { createHook } from "node:async_hooks";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { median } from "../bench/support/compareServers.ts";
+import { createService } from "../support/servers/service.ts";
+
+const HASH = `0x${"11".repeat(32)}`;
+const BLOCK = {
+  number: "0x64",
+  hash: HASH,
+  parentHash: `0x${"22".repeat(32)}`,
+  timestamp: "0x6553f100",
+  logsBloom: `0x${"00".repeat(256)}`,
+  transactions: [],
+};
+const ROUNDS = 31;
+/** node:http sets two timers per request on a connection: its idle time while a request is open, and while none is. */
+const TIMERS_OF_NODE_HTTP = 2;
+
+/** A node without promises, so that the counts are those of forebay. */
+const startNode = (t: TestContext): Promise<string> => {
+  const answerOne = ({ id, method }: { readonly id: unknown; readonly method: string }): unknown => {
+    const results: Readonly<Record<string, unknown>> = { eth_chainId: "0x1", eth_getBlockByNumber: BLOCK };
+    return { jsonrpc: "2.0", id, result: results[method] ?? "0x1" };
+  };
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (chunk) => {
+      body += chunk;
+    });
+    request.on("end", () => {
+      const asked = JSON.parse(body);
+      const text = JSON.stringify(Array.isArray(asked) ? asked.map(answerOne) : answerOne(asked));
+      response.writeHead(200, { "Content-Type": "application/json", "Content-Length": text.length }).end(text);
+    });
+  });
+  server.keepAliveTimeout = 0;
+  t.after(() => server.close());
+  return new Promise((resolve) =>
+    server.listen(0, "127.0.0.1", () => resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)),
+  );
+};
+
+interface Created {
+  readonly promises: number;
+  readonly timers: number;
+  readonly abortControllers: number;
+}
+
+/** Calls `done` with what was created from the request to its response. */
+const measureOne = (socket: Socket, body: string, done: (created: Created, text: string) => void): void => {
+  const created = { promises: 0, timers: 0, abortControllers: 0 };
+  const hook = createHook({
+    init: (_, type) => {
+      if (type === "PROMISE") {
+        created.promises++;
+      } else if (type === "Timeout") {
+        created.timers++;
+      }
+    },
+  });
+  const { AbortController: Original } = globalThis;
+  globalThis.AbortController = class extends Original {
+    constructor() {
+      super();
+      created.abortControllers++;
+    }
+  };
+  socket.once("data", (data) => {
+    hook.disable();
+    globalThis.AbortController = Original;
+    done(created, data.toString());
+  });
+  hook.enable();
+  socket.write(
+    `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+};
+
+/** The medians over many requests, one at a time: background tasks create promises too. */
+const measure = async (url: string, bodyOf: (n: number) => string, status: RegExp): Promise<Created> => {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  await new Promise((resolve) => socket.once("connect", resolve));
+  const all: Created[] = [];
+  for (let n = 0; n < ROUNDS; n++) {
+    await new Promise<void>((resolve) => {
+      setImmediate(() =>
+        measureOne(socket, bodyOf(n), (created, text) => {
+          all.push(created);
+          if (n > 0) {
+            assert.match(text, status);
+          }
+          resolve();
+        }),
+      );
+    });
+  }
+  socket.destroy();
+  const of = (name: keyof Created) => median(all.map((created) => created[name]));
+  return { promises: of("promises"), timers: of("timers"), abortControllers: of("abortControllers") };
+};
+
+const request = (method: string, params: readonly unknown[]): string =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+
+const start = async (t: TestContext) => {
+  const node = await startNode(t);
+  const service = await createService({ nodes: [{ url: node }], pending: { mode: "node" }, blockTimeMs: 60_000 });
+  t.after(() => service.close());
+  return service;
+};
+
+test("a cache hit creates at most three promises, and no timer or AbortController of its own", async (t) => {
+  const { url } = await start(t);
+  const one = request("eth_getBlockByNumber", ["0x64", false]);
+  const hit = /cache-status: forebay; hit/i;
+  const single = await measure(url, () => one, hit);
+  assert.ok(single.promises <= 3, `${single.promises} promises`);
+  assert.ok(single.timers <= TIMERS_OF_NODE_HTTP, `${single.timers} timers`);
+  assert.equal(single.abortControllers, 0);
+  const batch = await measure(url, () => `[${Array(20).fill(one).join()}]`, hit);
+  assert.ok(batch.promises <= 3, `${batch.promises} promises of a batch`);
+  t.diagnostic(JSON.stringify({ single, batch }));
+});
+
+test("a miss creates few promises, timers and AbortControllers", async (t) => {
+  const { url } = await start(t);
+  const call = (n: number) =>
+    request("eth_call", [{ to: `0x${n.toString(16).padStart(40, "0")}`, data: "0x01" }, "latest"]);
+  const read = await measure(url, call, /cache-status: forebay; fwd=miss/i);
+  const forwarded = await measure(url, () => request("net_peerCount", []), /cache-status: forebay; fwd=method/i);
+  t.diagnostic(JSON.stringify({ read, forwarded }));
+});

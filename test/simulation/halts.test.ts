@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Address } from "../../src/ethereum/hex.ts";
+import { createOpForks } from "../../src/ethereum/opForks.ts";
+import { bytes, CODE, forkOf, haltOf, runCode, simulateCall, word } from "./simulateCall.ts";
+
+test("exceptional halts have geth's texts", async () => {
+  assert.equal(await runCode("600756"), "invalid jump destination");
+  assert.equal(await runCode("6001600757"), "invalid jump destination");
+  assert.equal(await runCode(`7f${"ff".repeat(32)}56`), "invalid jump destination");
+  assert.equal(await runCode("01"), "stack underflow (0 <=> 2)");
+  assert.equal(await runCode("5b5f600056"), "stack limit reached 1024 (1023)");
+  assert.equal(await runCode("5b600056"), "out of gas");
+  // RETURNDATACOPY beyond the return data.
+  assert.equal(await runCode("60015f5f3e"), "return data out of bounds");
+});
+
+test("a memory size above geth's limit is a gas overflow", async () => {
+  const max = `7f${"ff".repeat(32)}`;
+  const above64Bits = "680fffffffffffffffff";
+  const below64Bits = "67ffffffffffffffff";
+  for (const [code, message] of [
+    // Offsets of MLOAD, KECCAK256, LOG0, RETURN and CALL's arguments.
+    [`${max}51`, "gas uint64 overflow"],
+    [`6001${max}20`, "gas uint64 overflow"],
+    [`${above64Bits}5fa0`, "gas uint64 overflow"],
+    [`6001${below64Bits}f3`, "gas uint64 overflow"],
+    [`5f5f${max}5f5f5f5af1`, "gas uint64 overflow"],
+    [`65ffffffffffff51`, "out of gas: gas uint64 overflow"],
+    [`5f${max}a0`, "success"],
+    [`6401ffffffff51`, "out of gas"],
+  ] as const) {
+    if (message === "success") {
+      const { status } = await simulateCall({ to: CODE }, { [CODE]: { code: `0x${code}` } });
+      assert.equal(status, "0x1", code);
+    } else {
+      assert.equal(await runCode(code), message, code);
+    }
+  }
+});
+
+test("code that cannot be stored has an error of its own", async () => {
+  // Returns 0x400 zero bytes, which cost 204,800 to store; the same, beginning with 0xef.
+  assert.equal(await haltOf({ input: "0x6104005ff3", gas: "0x10000" }), "contract creation code storage out of gas");
+  assert.equal(
+    await haltOf({ input: "0x60ef5f536104005ff3", gas: "0x10000" }),
+    "invalid code: must not begin with 0xef",
+  );
+  assert.equal(await haltOf({ input: "0x60ef5f5360015ff3" }), "invalid code: must not begin with 0xef");
+  assert.equal(await haltOf({ input: "0x6160015ff3", gas: "0x1000000" }), "max code size exceeded");
+});
+
+test("undefined opcodes have geth's names", async () => {
+  for (const [opcode, name] of [
+    ["0c", "opcode 0xc not defined"],
+    ["ef", "opcode 0xef not defined"],
+    ["fe", "INVALID"],
+    ["1e", "CLZ"],
+    ["4b", "SLOTNUM"],
+    ["e6", "DUPN"],
+    ["fb", "EXTSTATICCALL"],
+  ]) {
+    assert.equal(await runCode(opcode ?? ""), `invalid opcode: ${name}`);
+  }
+  assert.equal(await runCode("5f", forkOf("paris")), "invalid opcode: PUSH0");
+});
+
+const precompile = (number: number): Address => `0x${number.toString(16).padStart(40, "0")}`;
+
+const NOT_ON_BLS = `${word(0).slice(2)}${word(1).slice(2)}${word(0).slice(2)}${word(1).slice(2)}`;
+
+/** Points of the curves that are not in the groups of prime order. */
+const fields = (...values: readonly bigint[]): string =>
+  values.map((value) => value.toString(16).padStart(128, "0")).join("");
+
+const G1_OUTSIDE = fields(
+  0x4n,
+  0xa989badd40d6212b33cffc3f3763e9bc760f988c9926b26da9dd85e928483446346b8ed00e1de5d5ea93e354abe706cn,
+);
+
+const G2_OUTSIDE = fields(
+  0x2n,
+  0x0n,
+  0x18c6b864ae17dc9da64203ffefb966306425a7bc6aeb7c75247438372716284a4173830420cd476ba1a365b95bfcec38n,
+  0x172e93db764a8400a7d5071b6b6f5de0da2f0f4a063119abca014006b7c40a2cfe291a1924e65db0d6d0fcfbf3bf3d5cn,
+);
+
+test("precompiles halt with geth's texts", async () => {
+  const refuse = (number: number, input: string, options = forkOf("osaka")) =>
+    haltOf({ to: precompile(number), input: `0x${input}` }, {}, options);
+  const point = `${word(1).slice(2)}${word(1).slice(2)}`;
+  const outside = `${bytes(32, "ff")}${word(1).slice(2)}`;
+  for (const [number, input, message] of [
+    [
+      0x05,
+      `${word(1025).slice(2)}${word(1).slice(2)}${word(1).slice(2)}`,
+      "one or more of base/exponent/modulus length exceeded 1024 bytes",
+    ],
+    [0x05, bytes(96, "ff"), "out of gas"],
+    [0x06, point, "point is not on curve"],
+    [0x06, outside, "invalid fp.Element encoding"],
+    [0x07, point, "point is not on curve"],
+    [0x08, bytes(191), "bad elliptic curve pairing size"],
+    [0x08, `${point}${bytes(128)}`, "point is not on curve"],
+    [0x09, bytes(212), "invalid input length"],
+    [0x09, `${bytes(212)}02`, "invalid final flag"],
+    [0x0a, bytes(191), "invalid input length"],
+    [0x0a, bytes(192), "mismatched versioned hash"],
+    [0x0b, bytes(255), "invalid input length"],
+    [0x0b, `01${bytes(255)}`, "invalid field element top bytes"],
+    [0x0b, `${bytes(16)}${bytes(48, "ff")}${bytes(192)}`, "invalid fp.Element encoding"],
+    [0x0b, `${NOT_ON_BLS}${bytes(128)}`, "invalid point: not on curve"],
+    [0x0c, "", "invalid input length"],
+    [0x0c, `${G1_OUTSIDE}${bytes(32)}`, "g1 point is not on correct subgroup"],
+    [0x0e, `${G2_OUTSIDE}${bytes(32)}`, "g2 point is not on correct subgroup"],
+    [0x0f, `${bytes(128)}${G2_OUTSIDE}`, "g2 point is not on correct subgroup"],
+    [0x0e, bytes(287), "invalid input length"],
+    [0x0f, bytes(383), "invalid input length"],
+    [0x10, bytes(64, "ff"), "invalid field element top bytes"],
+  ] as const) {
+    assert.equal(await refuse(number, input), message, `precompile ${number}: ${message}`);
+  }
+  const karst = { forks: createOpForks(10n, { jovian: 0n, karst: 0n }) };
+  assert.equal(await refuse(0x08, bytes(57_600 + 192), karst), "bad elliptic curve pairing input size");
+});

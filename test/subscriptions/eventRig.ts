@@ -1,0 +1,173 @@
+import { setImmediate as turn } from "node:timers/promises";
+import type { HeadChange, Heads, RingBlock } from "../../src/core/heads.ts";
+import type { PendingExtension } from "../../src/core/view.ts";
+import { type Address, formatQuantity, type Hash } from "../../src/ethereum/hex.ts";
+import { createCall } from "../../src/jsonrpc/call.ts";
+import { unavailable } from "../../src/jsonrpc/rpcError.ts";
+import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
+import { createSubscriptions } from "../../src/subscriptions/subscriptions.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { createHeads } from "../support/builders/heads.ts";
+import { createPendingSource, type FakeTransaction, hashOfName } from "../support/builders/pendingBlock.ts";
+
+export const TOKEN: Address = `0x${"aa".repeat(20)}`;
+
+export const OTHER: Address = `0x${"bb".repeat(20)}`;
+
+export const topic = (at: number): Hash => `0x${at.toString(16).padStart(64, "0")}`;
+
+export const bloom = new Uint8Array(256).fill(255);
+
+export const transaction = (name: string, address = TOKEN, topics: readonly Hash[] = []): FakeTransaction => ({
+  name,
+  logs: [{ address, topics }],
+});
+
+/** Subscriptions of one chain, with heads, view and node in the test's hand. */
+export const createRig = () => {
+  const listeners = new Set<(change: HeadChange) => void>();
+  const pending = createPendingSource();
+  /** Results by method and first parameter's hash. */
+  const results = new Map<string, unknown>();
+  const asked: string[] = [];
+  const telemetry = createTelemetry({ level: "silent" });
+  let heads: Heads = createHeads({ latest: 10n });
+  let failures = 0;
+  const read = async (method: string, [first]: readonly unknown[]) => {
+    const key = `${method} ${typeof first === "object" && first !== null && "blockHash" in first ? first.blockHash : first}`;
+    asked.push(key);
+    if (failures > 0) {
+      failures--;
+      throw unavailable("the node is down");
+    }
+    return Buffer.from(JSON.stringify(results.get(key) ?? []));
+  };
+  const subscriptions = createSubscriptions({
+    chain: "chain",
+    heads: {
+      current: () => heads,
+      markActive: () => {},
+      subscribe: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    pending,
+    pool: { subscribe: () => Promise.reject(unavailable("none")) },
+    read,
+    nodePending: { isServing: () => true, read },
+    limits: { maxAddresses: 10, maxTopics: 10 },
+    maxSubscriptions: 10,
+    telemetry,
+  });
+  const closed: string[] = [];
+  const waiting = new Set<() => void>();
+  const messages: { params: { subscription: string; result: unknown } }[] = [];
+  const subscriber: Subscriber = {
+    subscriptions: new Map(),
+    isOpen: true,
+    notify: (fragments) => {
+      messages.push(JSON.parse(Buffer.concat(fragments).toString()));
+      for (const listener of waiting) {
+        listener();
+      }
+    },
+    close: (code, reason) => closed.push(`${code} ${reason}`),
+  };
+
+  return {
+    pending,
+    results,
+    asked,
+    closed,
+    /** Resolves when so many messages were sent. */
+    told: (count: number) =>
+      new Promise<void>((resolve) => {
+        const look = () => messages.length >= count && resolve();
+        waiting.add(look);
+        look();
+      }),
+    fail: (count: number) => {
+      failures = count;
+    },
+    subscribe: async (...params: readonly unknown[]) => {
+      const begin: (() => void)[] = [];
+      const context = {
+        view: { heads },
+        signal: new AbortController().signal,
+        deadlineMs: 0,
+        clientId: "",
+        bypassCache: false,
+        subscriber,
+        onAnswered: (then: () => void) => begin.push(then),
+      };
+      const reply = await subscriptions.lookup("eth_subscribe")?.(createCall("eth_subscribe", params), context);
+      const id = reply?.body instanceof Uint8Array ? JSON.parse(Buffer.from(reply.body).toString()) : "";
+      for (const then of begin) {
+        then();
+      }
+      return () =>
+        messages.filter(({ params: { subscription } }) => subscription === id).map(({ params: { result } }) => result);
+    },
+    /** A new head; `from` is how many blocks it replaces. */
+    head: async (latest: bigint, { fork = 0, from = 0, missed = 0n } = {}) => {
+      const before = heads;
+      const replaced: RingBlock[] = [];
+      for (let at = before.latest.number - BigInt(from) + 1n; from > 0 && at <= before.latest.number; at++) {
+        const block = before.at(at);
+        if (block) {
+          replaced.push(block);
+        }
+      }
+      const first = (replaced[0]?.number ?? before.latest.number + 1n) + missed;
+      const next = createHeads({ latest, fork, forkedAt: fork === 0 ? latest + 1n : first });
+      const at = (number: bigint) => {
+        const block = next.at(number);
+        return block && { ...block, logsBloom: bloom };
+      };
+      heads = {
+        ...next,
+        latest: at(latest) ?? next.latest,
+        at,
+        header: (number) => ({ number: formatQuantity(number) }),
+      };
+      const to: RingBlock[] = [];
+      for (let number = first; number <= latest; number++) {
+        const block = heads.at(number);
+        if (block) {
+          to.push(block);
+        }
+      }
+      for (const listener of listeners) {
+        listener({ heads, from: replaced, to });
+      }
+      await turn();
+    },
+    close: subscriptions.close,
+  };
+};
+
+export const rpcLog = (number: bigint, blockHash: Hash, name: string, logIndex: number, address = TOKEN) => ({
+  address,
+  topics: [],
+  data: "0x",
+  blockNumber: formatQuantity(number),
+  blockHash,
+  transactionHash: hashOfName(name),
+  transactionIndex: "0x0",
+  logIndex: formatQuantity(logIndex),
+  removed: false,
+});
+
+export const names = (results: readonly unknown[]) =>
+  results.map((result) => {
+    const { transactionHash, removed } = result as { transactionHash: Hash; removed: boolean };
+    const name = ["one", "two", "three", "four"].find((each) => hashOfName(each) === transactionHash);
+    return `${removed ? "-" : ""}${name}`;
+  });
+
+export const extension = (
+  block: PendingExtension["block"],
+  fromTransaction: number,
+  brings: PendingExtension["brings"] = "transactions",
+): PendingExtension => ({ block, fromTransaction, toTransaction: block.transactionHashes.length, brings });
