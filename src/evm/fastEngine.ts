@@ -4,6 +4,7 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../ethereum/transaction.ts";
 import { CONSENSUS_CHECKS, checkTransaction } from "./checkTransaction.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "./engine.ts";
+import type { EngineOptions } from "./engineKind.ts";
 import type { ExecutionState } from "./executionState.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
@@ -180,7 +181,10 @@ const haltOf = (result: ModuleResult, input: RejectedInput): string =>
     : formatModuleHalt(result, input);
 
 /** Returns a function that makes engines. Their states share the instances of the modules. */
-export const createFastEngines =
-  (instances: FastInstances = new FastInstances()): ((rules: Rules) => Engine) =>
-  (rules) =>
-    new FastEngine(rules, instances);
+export const createFastEngines = ({ isLate, module }: EngineOptions): ((rules: Rules) => Engine) => {
+  const instances = new FastInstances(isLate);
+  if (module !== undefined) {
+    instances.prepare(module);
+  }
+  return (rules) => new FastEngine(rules, instances);
+};
