@@ -40,7 +40,7 @@ const formatLimits = (): string[] => {
   const waits = longestWaitsMs(attempts);
   const rounds = view.maxViews + view.delaysMs.length;
   return [
-    "| Who | How often | Delays | Longest total wait |",
+    "| Policy | How often | Delays | Longest total wait |",
     "|---|---|---|---|",
     `| node | ${node.delaysMs.length} retries on one node | ${list(node.delaysMs)} | ${waits.node} ms |`,
     `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms |`,

@@ -8,7 +8,7 @@ export interface Query {
 
 export interface Panel {
   readonly title: string;
-  /** What the reader learns, and what to do when it looks wrong. */
+  /** The meaning of the panel, and the action if its values are unusual. */
   readonly description: string;
   readonly unit: Unit;
   readonly queries: readonly Query[];

@@ -8,7 +8,7 @@ const rule = z.strictObject({
   annotations: z.strictObject({ summary: z.string(), description: z.string() }),
 });
 
-/** What a file of Prometheus rules must be here. */
+/** The schema of the file of Prometheus rules. */
 export const rulesFile = z.strictObject({
   groups: z.array(z.strictObject({ name: z.string(), rules: z.array(rule) })),
 });

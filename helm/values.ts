@@ -4,14 +4,14 @@ import { configSchema } from "../src/config/schema.ts";
 const text = z.string();
 const texts = z.record(text, text);
 const positive = z.number().int().positive();
-/** What Kubernetes itself defines and checks. */
+/** Values that Kubernetes defines and checks. */
 const kubernetes = z.record(text, z.unknown());
 
 /** Values of the chart. Helm adds `global` to those of every chart. */
 export const valuesSchema = z.strictObject({
   global: kubernetes.optional(),
   config: configSchema,
-  secrets: texts.describe("Environment variables, kept in a Secret of this chart"),
+  secrets: texts.describe("Environment variables, stored in a Secret of this chart"),
   existingSecrets: z.array(text).describe("Secrets whose keys become environment variables"),
   redis: z.strictObject({ url: text, existingSecret: z.strictObject({ name: text, key: text }) }),
   image: z.strictObject({ repository: text, tag: text, pullPolicy: z.enum(["Always", "IfNotPresent", "Never"]) }),

@@ -60,7 +60,7 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
     view: "newView",
   },
   otherBranch: {
-    meaning: "the response belongs to another branch than the view, or to a block above it",
+    meaning: "the node is behind the view, or the response belongs to another branch or to a block above the view",
     node: "never",
     pool: "otherNode",
     logs: "otherNode",

@@ -5,7 +5,7 @@ import type { MessagePlace } from "./evmMessage.ts";
 import { endTransaction, runTransaction } from "./runTransaction.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
-/** What a chain charges the sender besides gas, and the account that receives the base fee. */
+/** The fees that a chain charges the sender besides gas, and the account that receives the base fee. */
 export interface ChainFees {
   /** Known before the transaction runs, e.g. the OP stack's L1 data fee. */
   readonly fixed: bigint;

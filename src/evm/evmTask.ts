@@ -28,7 +28,7 @@ export interface WorkerContext {
   withState<T>(run: (state: StateReader) => Promise<T>): Promise<T>;
 }
 
-/** What a thread can run, by name. Input and output are plain data. */
+/** The functions that a thread can run, by name. Input and output are plain data. */
 export type EvmRuns = Readonly<Record<string, (input: never, context: WorkerContext) => Promise<unknown>>>;
 
 /** Caches the state that runs of this thread have read. */

@@ -82,7 +82,7 @@ export class FastEngine implements Engine {
     return result.status === "halt" ? NOTHING : result.returnData;
   }
 
-  /** What the chain charges besides gas. */
+  /** Returns the fee that the chain charges besides gas. */
   #chainCost(state: ExecutionState, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
     if (raw === undefined || this.rules.op === undefined) {
       return 0n;

@@ -40,7 +40,7 @@ export interface ModuleExports {
   precompiles(spec: number): number;
 }
 
-/** What the module reads from while a state is selected. */
+/** The state that the module reads while it is selected. */
 export interface StateSource {
   readonly id: number;
   readonly reader: StateReader;

@@ -33,7 +33,7 @@ export interface FastRequest {
   readonly gasPrice: bigint;
   readonly value: bigint;
   readonly input: Uint8Array;
-  /** What the sender pays before the run. The OP stack's fees are not part of it. */
+  /** The amount that the sender pays before the run, without the fees of the OP stack. */
   readonly charge: bigint;
   readonly mint: bigint;
   readonly raw: Uint8Array;

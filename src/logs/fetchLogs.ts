@@ -15,7 +15,7 @@ import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { parseTooLarge } from "./rangeTooLarge.ts";
 import { readLogs } from "./readLogs.ts";
-import { type CountBytes, type FetchContext, invalidAnswer, requestLogs } from "./requestLogs.ts";
+import { type CountBytes, type FetchContext, invalidAnswer, otherBranch, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 import { dropShortLogs, withoutEmptyTail } from "./topicCount.ts";
 import { createVerifyLogs, type LogVerification, type VerifyLogs, wrongLogs } from "./verifyLogs.ts";
@@ -48,8 +48,6 @@ export interface FetchLogsOptions {
 
 /** A node's error for pruned data. Other missing data may appear later. */
 const PRUNED = /prun|histor|archive|missing trie|no longer/i;
-
-const noNode = ({ from, to }: FetchRange): RpcError => unavailable(`No node has the logs of blocks ${from} to ${to}`);
 
 const mergeParts = (parts: readonly Fetched[]): Fetched => {
   const logs = orderLogs(parts.flatMap((part) => part.logs));
@@ -121,7 +119,7 @@ class RangeFetcher {
       }
       const delayMs = failed.startRound(() => this.#isExpected(range));
       if (delayMs === undefined) {
-        throw failed.mainError ?? noNode(range);
+        throw failed.mainError ?? this.#noNode(range);
       }
       await clock.sleep(delayMs, owner.signal);
       owner.signal.throwIfAborted();
@@ -134,6 +132,13 @@ class RangeFetcher {
    */
   #isExpected(range: FetchRange): boolean {
     return range.node === undefined && this.#options.nodes.some(({ usable, oldest }) => usable && oldest <= range.from);
+  }
+
+  /** A node that is behind will have the view's blocks: the view retries that as it retries another branch. */
+  #noNode(range: FetchRange): RpcError {
+    const message = `No node has the logs of blocks ${range.from} to ${range.to}`;
+    const behind = this.#isExpected(range) ? this.#options.nodes.find(({ usable }) => usable) : undefined;
+    return behind === undefined ? unavailable(message) : otherBranch(behind, message);
   }
 
   async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<Fetched> {

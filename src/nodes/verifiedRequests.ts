@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
+import type { BlockId } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { NodeError } from "../core/node.ts";
 import { RETENTION } from "../core/retention.ts";
@@ -137,14 +138,22 @@ export class VerifiedRequests {
   }
 
   /** Sends the request by number, or without a block. The response is of the node's own branch, which is then verified. */
-  async #attemptByNumber(request: RpcRequest, context: RequestContext): Promise<NodeAttempt> {
-    const { heads } = context.view;
-    const anchor = anchorBlock(this.#node, request, heads);
-    // A response from before the node reached the view's branch would look right afterwards.
+  #attemptByNumber(request: RpcRequest, context: RequestContext): Promise<NodeAttempt> {
+    const anchor = anchorBlock(this.#node, request, context.view.heads);
     // Nothing in the response can show a branch.
     if (anchor === undefined && request.blockField === undefined && !request.nullIsError) {
       return attemptOnNode(this.#sender, request, request, context);
     }
+    return this.#attemptAtAnchor(anchor, request, context);
+  }
+
+  async #attemptAtAnchor(
+    anchor: BlockId | undefined,
+    request: RpcRequest,
+    context: RequestContext,
+  ): Promise<NodeAttempt> {
+    const { heads } = context.view;
+    // A response from before the node reached the view's branch would look right afterwards.
     const isPresent = anchor === undefined || (hasBlock(this.#node, anchor) && isOnSameBranch(this.#node, heads));
     const before: BlockPresence = isPresent ? "present" : await this.#readPresence(anchor);
     if (before === "replaced") {

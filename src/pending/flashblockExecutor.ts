@@ -28,7 +28,7 @@ export interface FlashblockExecutorOptions extends BaseStateOptions {
   readonly deadlineMs?: (work: Work) => number | undefined;
 }
 
-/** Where one job executes: its ancestors and their layers, newest first. */
+/** The state on which one job executes: its ancestors and their layers, newest first. */
 interface Position {
   readonly ancestors: readonly ExecutedFlashblock[];
   readonly layers: readonly Layer[];

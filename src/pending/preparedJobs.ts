@@ -91,7 +91,7 @@ export class PreparedJobs {
     this.#jobs.delete(id);
   }
 
-  /** Waits for state of the running job. Meanwhile the expected jobs find out which state they will read. */
+  /** Waits for state of the running job. During the wait, the expected jobs determine the state that they will read. */
   async wait(rounds: Promise<void>): Promise<void> {
     this.#waiting++;
     for (const { work, rules } of this.#expected.values()) {

@@ -4,7 +4,7 @@ import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.
 import { createMissingState, type MissingState } from "../evm/missingState.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
-import { callOfPrepared, senderOf } from "./preparedCall.ts";
+import { callOfPrepared, createdBy, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Turns } from "./turns.ts";
@@ -87,7 +87,7 @@ export class Speculation {
       if (!prepared || performance.now() > untilMs) {
         continue;
       }
-      const earlier = this.#rounds.has(position) ? undefined : this.#options.readSets.of(prepared.transaction);
+      const earlier = this.#rounds.has(position) ? undefined : this.#expected(prepared);
       const missing = await this.#explore(position, prepared, isUrgent);
       if (!missing) {
         continue;
@@ -104,6 +104,14 @@ export class Speculation {
     }
     this.#guessed += keys.size;
     return { keys: keys.keys(), hint, hinted };
+  }
+
+  /** The keys that the transaction will probably read. */
+  #expected(prepared: Prepared): StateKeys | undefined {
+    const created = createdBy(prepared);
+    return created === undefined
+      ? this.#options.readSets.of(prepared.transaction)
+      : { accounts: [created], slots: [], blockHashes: [] };
   }
 
   /** Transactions before `from` have run, and are closed here. */

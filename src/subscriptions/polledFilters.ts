@@ -49,7 +49,7 @@ class PolledFilters implements Filters {
   readonly #options: FiltersOptions;
   readonly #replica: string;
   readonly #changes: FilterChanges;
-  /** Polls of one filter run one at a time, because each starts where the one before ended. */
+  /** Polls of one filter run one at a time, because each starts at the end of the previous one. */
   readonly #inOrder = createKeyedQueue();
 
   constructor(options: FiltersOptions) {

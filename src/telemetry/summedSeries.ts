@@ -2,7 +2,7 @@ import { type Counter, Histogram } from "prom-client";
 
 type LabelValues = Readonly<Record<string, string | number>>;
 
-/** What prom-client stores for one series of a histogram. */
+/** The fields that prom-client stores for one series of a histogram. */
 interface StoredSeries {
   readonly labels: LabelValues;
   /** Observations by the upper bound of their bucket. */

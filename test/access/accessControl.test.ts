@@ -19,7 +19,7 @@ const UNAUTHORIZED = {
   message: "an API key is needed: header x-api-key, a bearer token, or the last part of the path",
 };
 
-/** A server with these rules; what passes through is answered with what arrives there. */
+/** Starts a server with these rules. The target of pass-through returns what it received. */
 const start = async (t: TestContext, rules: Partial<AccessOptions>) => {
   const telemetry = createTelemetry({ level: "silent" });
   const { metrics } = telemetry;
@@ -160,7 +160,7 @@ test("limits count by key and by address, for each call of a batch", async (t) =
   assert.ok(Number(single.headers["retry-after"]) > 0);
   assert.equal(await results("k2", "203.0.113.3", 8), 6);
   assert.equal(await results("k2", "203.0.113.4", 6), 6);
-  // Addresses of one /64 are one caller.
+  // Addresses of one /64 are one client.
   assert.equal(await results("k2", "2001:db8::1", 4), 4);
   assert.equal(await results("k2", "2001:db8::ffff:2", 4), 2);
 });

@@ -36,7 +36,7 @@ test("in memory each client has its own count, and the error has Retry-After", a
   assert.equal(outcomes[4]?.code, -32005);
   assert.equal(outcomes[4]?.retryAfterSeconds, 60);
   assert.deepEqual(await takeAll(limits, "b", 1), [undefined]);
-  // The same caller under another rule.
+  // The same client under another rule.
   await limits.take("key", "a", LIMIT);
 });
 
@@ -76,7 +76,7 @@ test("a Redis that hangs delays calls up to its deadline and limits no client", 
   redis.signal("SIGSTOP");
   t.after(() => redis.signal("SIGCONT"));
   assert.deepEqual(await takeAll(limits, "a", 5), Array(5).fill(undefined));
-  // From the second on the store is left alone for a while.
+  // From the second call on, the store is not used for a while.
   assert.deepEqual(await takeAll(limits, "a", 5), Array(5).fill(undefined));
   assert.equal(await failuresOf(telemetry), 10);
 });

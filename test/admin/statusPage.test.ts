@@ -55,7 +55,7 @@ const statusAt = (poll: number): Status => ({
   ],
 });
 
-test("the page asks nothing of anybody else", () => {
+test("the page sends requests only to its own server", () => {
   const addresses = statusPage().match(/(?:https?:)?\/\/[a-z0-9.]+/g) ?? [];
   assert.deepEqual(
     addresses.filter((address) => address !== "http://www.w3.org"),
@@ -64,7 +64,7 @@ test("the page asks nothing of anybody else", () => {
   assert.doesNotMatch(statusPage(), /<(?:link|script|img)[^>]+(?:src|href)="(?!data:)/);
 });
 
-test("a browser draws the status and keeps it live", { skip: BROWSER === "" && "no chromium" }, async () => {
+test("a browser draws the status and updates it", { skip: BROWSER === "" && "no chromium" }, async () => {
   let polls = 0;
   let failing = false;
   const asked = new Set<string>();

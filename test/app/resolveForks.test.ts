@@ -45,7 +45,7 @@ test("a chain outside the table has the fork that its newest block shows, and Ka
   assert.equal(await resolveForks("auto", UNLISTED, async () => null), undefined);
 });
 
-test("a chain that is ahead of the table has what its newest block shows", async () => {
+test("a chain with a fork that is not in the table has the fork that its newest block shows", async () => {
   assert.deepEqual(await newestFork(BOB, nodeWith(ISTHMUS, false).ask), { fork: "isthmus", hasTimes: true });
   assert.deepEqual(await newestFork(BOB, nodeWith(JOVIAN, false).ask), { fork: "jovian", hasTimes: true });
 });

@@ -7,7 +7,7 @@ import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { balanceRequest, bodyText, createTwoNodes, startUpstreams } from "./startUpstreams.ts";
 
-test("a call goes to the node with its own params text and comes back as bytes", async (t) => {
+test("a call is sent to the node with its own params text, and its result is returned as bytes", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
   const { upstreams } = await startUpstreams(t, [fake]);
   const paramsText = Buffer.from('[ 1.0,  "\\u00e9" ]');
@@ -105,7 +105,7 @@ test("Retry-After of a 503 sends reads to another node until then", async (t) =>
   );
 });
 
-test("Retry-After of a 429 is honoured: the node is not asked until then", async (t) => {
+test("Retry-After of a 429 is honoured: the node gets no request until then", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.answer = 429;
@@ -121,7 +121,7 @@ test("Retry-After of a 429 is honoured: the node is not asked until then", async
   assert.equal(fake.count("eth_getBalance"), 1);
 });
 
-test("a caller that leaves, or a deadline, ends the request to the node", async (t) => {
+test("the client's disconnect or the deadline ends the request to the node", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await startUpstreams(t, [fake]);
   fake.faults.answer = "hang";
@@ -143,14 +143,14 @@ test("an empty answer of a node that has not got the block is no answer", async 
   const [first, second] = await createTwoNodes();
   first.faults.lag = 5;
   const { upstreams } = await startUpstreams(t, [first, second]);
-  const question = createRequest({
+  const rpcRequest = createRequest({
     method: "eth_getBlockByNumber",
     params: ["0xa", false],
     block: { number: 10n },
     nullIsError: true,
   });
-  assert.notEqual(bodyText(await upstreams.request(question, createContext())), "null");
-  assert.equal((await upstreams.request(question, createContext())).node, "node2");
+  assert.notEqual(bodyText(await upstreams.request(rpcRequest, createContext())), "null");
+  assert.equal((await upstreams.request(rpcRequest, createContext())).node, "node2");
   const ahead = createRequest({
     method: "eth_getLogs",
     params: [{ fromBlock: "0x64", toBlock: "0x64" }],
@@ -161,7 +161,7 @@ test("an empty answer of a node that has not got the block is no answer", async 
   assert.equal(first.count("eth_getLogs") + second.count("eth_getLogs"), 2);
 });
 
-test("a block that is missing though it was announced is asked again on that node", async (t) => {
+test("a missing block that the node announced is requested again from that node", async (t) => {
   let missing = 2;
   const chain = createFakeChain();
   const fake = await createFakeNode({
@@ -170,7 +170,7 @@ test("a block that is missing though it was announced is asked again on that nod
   });
   const { upstreams } = await startUpstreams(t, [fake]);
   const { number, hash } = chain.latest;
-  const question = createRequest({
+  const rpcRequest = createRequest({
     method: "eth_getBlockByNumber",
     params: ["0xa", false],
     block: { number, hash },
@@ -178,23 +178,23 @@ test("a block that is missing though it was announced is asked again on that nod
     nullIsError: true,
     blockField: "hash",
   });
-  const answer = await upstreams.request(question, createContext());
+  const answer = await upstreams.request(rpcRequest, createContext());
   assert.deepEqual([answer.verified, answer.block], [true, { number, hash }]);
   assert.equal(fake.count("eth_getBlockByHash"), 3);
   missing = 100;
-  const byNumber = await upstreams.request(question, createContext());
+  const byNumber = await upstreams.request(rpcRequest, createContext());
   assert.ok(bodyText(byNumber).includes(hash), "by its number at last");
   assert.equal(byNumber.verified, true, "it holds the hash that was asked for");
 });
 
-test("state is asked by hash where the node can, which is tried once", async (t) => {
+test("state is requested by hash if the node supports that, which is probed once", async (t) => {
   for (const refusesBlockHash of [false, true]) {
     const fake = await createFakeNode();
     fake.faults.refusesBlockHash = refusesBlockHash;
     const { upstreams } = await startUpstreams(t, [fake]);
     const { hash, number } = fake.chain.latest;
     const address = `0x${"11".repeat(20)}`;
-    const question = createRequest({
+    const rpcRequest = createRequest({
       method: "eth_getStorageAt",
       params: [address, "0x0", "0xa"],
       block: { number, hash },
@@ -204,7 +204,7 @@ test("state is asked by hash where the node can, which is tried once", async (t)
       }),
     });
     for (let read = 0; read < 3; read += 1) {
-      const answer = await upstreams.request(question, createContext());
+      const answer = await upstreams.request(rpcRequest, createContext());
       assert.equal(bodyText(answer), `"${hash}"`);
       assert.equal(answer.verified, refusesBlockHash ? undefined : true);
     }
@@ -213,15 +213,15 @@ test("state is asked by hash where the node can, which is tried once", async (t)
   }
 });
 
-test("missing data are asked on another node, and remembered", async (t) => {
+test("missing data is requested from another node, and the prune horizon is remembered", async (t) => {
   const chain = createFakeChain({ height: 200 });
   const [first, second] = await createTwoNodes({ chain });
   const { upstreams } = await startUpstreams(t, [first, second]);
   first.faults.error = { code: -32_000, message: "missing trie node 00ab (path ) state 0xcd is not available" };
   first.faults.methods = ["eth_getBalance"];
-  const question = balanceRequest("0x5", { block: { number: 5n } });
+  const rpcRequest = balanceRequest("0x5", { block: { number: 5n } });
   for (let read = 0; read < 5; read += 1) {
-    assert.equal(bodyText(await upstreams.request(question, createContext())), '"0x5"');
+    assert.equal(bodyText(await upstreams.request(rpcRequest, createContext())), '"0x5"');
   }
   assert.ok(first.count("eth_getBalance") <= 1);
   assert.ok(upstreams.nodes[0]?.oldest === 0n || upstreams.nodes[0]?.oldest === 6n);
@@ -270,7 +270,7 @@ test("a slow node is hedged within the share", async (t) => {
     await upstreams.request(balanceRequest("0x1"), createContext());
   }
   first.faults.answer = "hang";
-  // Whichever node is asked first: the one that answers wins.
+  // The node that responds wins, whichever node is tried first.
   assert.equal(
     bodyText(await upstreams.request(balanceRequest("0x2"), createContext({ deadlineMs: performance.now() + 5_000 }))),
     '"0x2"',
@@ -293,7 +293,7 @@ test("a response over the limit is a clear error, and what is no JSON-RPC too", 
   });
 });
 
-test("the last asker of a shared read that leaves ends the request to the node", async (t) => {
+test("the request of a shared read ends when its last client disconnects", async (t) => {
   const fake = await createFakeNode();
   const { upstreams } = await startUpstreams(t, [fake]);
   const shared = coalesced(upstreams);
@@ -315,7 +315,7 @@ test("the last asker of a shared read that leaves ends the request to the node",
   assert.equal(fake.count("eth_getBalance"), 1);
 });
 
-test("callers that leave while the node's budget makes them wait are no fault of ours", async (t) => {
+test("a client that disconnects while it waits for the node's budget is not counted as an error", async (t) => {
   const fake = await createFakeNode({ handlers: { echo: (params) => params } });
   const { upstreams } = await startUpstreams(t, [fake], { nodes: [{ url: fake.url, requestsPerSecond: 10 }] });
   const clientId = new AbortController();

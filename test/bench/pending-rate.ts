@@ -140,7 +140,7 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
         });
       }
       if (blockField) {
-        message.expected = toldBy(receipts);
+        message.expected = expectedOf(receipts);
       }
     }
     gas += receipts.at(-1)?.cumulativeGasUsed ?? 0n;
@@ -148,7 +148,7 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
   return { seconds: (performance.now() - startMs) / 1_000, gas };
 };
 
-const toldBy = (receipts: readonly Receipt[]): Work["expected"] => {
+const expectedOf = (receipts: readonly Receipt[]): Work["expected"] => {
   const bloom = createBloom();
   for (const { logsBloom } of receipts) {
     orBloom(bloom, logsBloom);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { formatMasked } from "../../src/config/maskConfig.ts";
 import { configSchema } from "../../src/config/schema.ts";
 
-test("what may be a secret is masked, wherever it stands; what is not is shown", () => {
+test("possible secrets are masked at any place; other values are shown", () => {
   const config = configSchema.parse({
     chains: [
       {

@@ -31,7 +31,7 @@ const withFile = (content: string, use: (file: string) => void) => {
   }
 };
 
-test("flags describe one chain, environment variables stand in for flags", () => {
+test("flags describe one chain, and environment variables replace flags", () => {
   const config = read(["--upstream", "http://a:1", "--upstream", "http://b:1", "--port", "0"], {
     FOREBAY_FEED: "ws://f:1,ws://f:2",
     FOREBAY_PORT: "9",
@@ -60,7 +60,7 @@ test("a file may take values from the environment", () => {
   );
 });
 
-test("a number and a boolean may come from the environment too, and text that looks like one stays text", () => {
+test("a number or boolean may be in an environment variable, and a text that looks like one stays a text", () => {
   const content = `chains:
   - name: op
     chainId: \${ID}
@@ -87,7 +87,7 @@ server: { port: "\${PORT:-0}", statusPage: "\${PAGE}" }
   });
 });
 
-test("all faults are told at once, each with its path, never with a URL", () => {
+test("all faults are reported together, each with its path, never with a URL", () => {
   withFile(
     "chains:\n  - name: Op\n    nodes: [{ url: 'ftp://user:secret@node' }]\n    colour: red\nserver: { port: 70000 }\n",
     (file) => {
@@ -115,13 +115,13 @@ test("names of chains must differ", () => {
   );
 });
 
-test("nothing to serve, unknown flags and commands are said clearly", () => {
+test("a configuration without a chain, unknown flags and unknown commands have clear errors", () => {
   assert.match(faultsOf(() => read([])).join(), /--upstream URL or --config FILE/);
   assert.match(faultsOf(() => read(["--nonsense"])).join(), /--nonsense/);
   assert.match(faultsOf(() => read(["fly"])).join(), /unknown command fly/);
 });
 
-test("the schema is JSON Schema that tells defaults", () => {
+test("the schema is JSON Schema with defaults", () => {
   const schema: { properties: { server: { properties: { port: { default: number } } } } } = JSON.parse(formatSchema());
   assert.equal(schema.properties.server.properties.port.default, 8545);
 });

@@ -46,7 +46,7 @@ test("the table of answers for getLogs", () => {
   assert.deepEqual(resolve(102n, undefined), pending(102n, 102n));
 });
 
-test("without pending blocks, pending stands for latest", () => {
+test("without pending blocks, pending means latest", () => {
   const none = (from: BlockNumberOrTag | undefined, to: BlockNumberOrTag | undefined) =>
     resolveLogRange(from, to, { heads, pendingNumber: undefined });
   assert.deepEqual(none("pending", "pending"), sealed(100n, 100n));
@@ -70,7 +70,7 @@ test("a node's own pending block has no number here: only the tag selects it", (
   }
 });
 
-test("impossible ranges say what is wrong", () => {
+test("errors of invalid ranges name the reason", () => {
   const invalid = { code: -32602, message: "invalid block range params" };
   assert.throws(() => resolve(8n, 7n), invalid);
   assert.throws(() => resolve("latest", 7n), invalid);

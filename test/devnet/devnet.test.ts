@@ -202,7 +202,7 @@ test("without deposits, on Ethereum, and with blocks as fast as messages", async
   assert.deepEqual([devnet.failures, traffic.errors], [[], []]);
 });
 
-test("what was handed over is not replaced, what is held may be, and raw bytes of deposits do not reach the node", async () => {
+test("a transaction on the node is not replaced, a waiting one may be, and raw deposits do not reach the node", async () => {
   await using devnet = await createDevnet({ manual: true });
   const first = await signed(devnet, 0, { value: 1n });
   await devnet.step();
@@ -244,7 +244,7 @@ test("what was handed over is not replaced, what is held may be, and raw bytes o
   assert.deepEqual([answers[1]?.result, answers[2]?.result, answers[3]?.error?.code], ["0x2", "0x385", -32601]);
 });
 
-test("faults: a dropped message is a gap, a repeated one comes twice", async () => {
+test("faults: a dropped message is a gap, a repeated one is sent twice", async () => {
   await using devnet = await createDevnet({ manual: true, generation: "f" });
   const socket = await listen(devnet.feedUrl);
   const indexes: number[] = [];

@@ -151,13 +151,13 @@ for (const generation of ["a", "b", "c", "d", "e", "f", "i"] as const) {
   });
 }
 
-test("Subblocks say neither hash nor roots", async () => {
+test("Subblocks have neither hash nor roots", async () => {
   await using devnet = await createDevnet({ manual: true, generation: "i", deposits: false });
   const { diff } = await devnet.step();
   assert.deepEqual([diff.block_hash, diff.state_root, diff.withdrawals_root], [ZERO_HASH, ZERO_HASH, ZERO_HASH]);
   assert.deepEqual(diff.transactions, []);
 });
 
-test("the token's code is what its source compiles to", () => {
+test("the token's code equals the compiled source", () => {
   assert.equal(TOKEN_BYTECODE, compileToken());
 });

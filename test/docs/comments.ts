@@ -1,6 +1,6 @@
 import { sentencesOf } from "./prose.ts";
 
-/** A comment of a source file: its text without markers, and the line where it starts (from 1). */
+/** A comment of a source file: its text without markers, and its first line (from 1). */
 export interface Comment {
   readonly line: number;
   readonly text: string;

@@ -30,14 +30,17 @@ export const LOCAL_WORDS: readonly Phrase[] = [
   { pattern: /\bso long\b(?! as\b)/i, instead: "for that time" },
   { pattern: /\banew\b/i, instead: "again" },
   { pattern: /\b(?:he|him|his)\b/i, instead: "the client, the program, it" },
+  { pattern: /\bmeanwhile\b/i, instead: "in the meantime, during the ..." },
+  { pattern: /\bso (?:many|much|often)\b(?! (?:as|that)\b)/i, instead: "this number of, at this interval" },
+  { pattern: /\bsays? (?:nothing )?of\b/i, instead: "reports, contains, returns" },
+  { pattern: /\bwhere (?:it|they|there|that|the|no|one|none)\b/i, instead: "if (a condition), in which (a place)" },
   {
-    pattern:
-      /^What (?:is|are|was|were|comes?|came|has|had|have|must|may|can|cannot|fits|fails|follows|needs|stands)\b[^?]*$/,
+    pattern: /^(?:What|Who|Whoever)\b(?!\s+(?:\S+\s*){0,3}$)[^?]*$/,
     instead: "name the thing: Requests that ..., The block that ...",
   },
 ];
 
-/** Verbs that have a usual name in the field. They apply to documents. */
+/** Verbs that have a usual name in the field. They apply to documents and to comments. */
 export const LOCAL_VERBS: readonly Phrase[] = [
   { pattern: /\b(?:tell|tells|told|telling)\b/i, instead: "report, return, show" },
   { pattern: /\bheld (?:against|by|beside)\b/i, instead: "compared with, verified by" },

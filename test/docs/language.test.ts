@@ -42,6 +42,8 @@ test("each sentence of the old style is found, and its replacement is not", () =
     ["It goes to the node as it came.", "The request is forwarded unchanged."],
     ["What is put by number is asked again.", "What is a view?"],
     ["Blocks of one query at most", "Limited to 5 blocks, and at most 3 calls per block"],
+    ["What the node says where it has no block.", "What it saves"],
+    ["So many calls are sent meanwhile.", "So many that none is left, in the meantime."],
   ] as const;
   for (const [before, after] of examples) {
     assert.notDeepEqual(phrasesOf(before, [...OLD_PHRASES, ...LOCAL_WORDS]), [], before);

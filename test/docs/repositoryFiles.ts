@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const SKIPPED_FOLDERS: ReadonlySet<string> = new Set([".git", "node_modules", "dist"]);
-const BINARY: ReadonlySet<string> = new Set([".png", ".tgz", ".log"]);
+const BINARY: ReadonlySet<string> = new Set([".png", ".tgz", ".log", ".wasm"]);
 
 /** Paths of all text files of the repository, relative to its root, sorted, with `/` as separator. */
 export const repositoryFiles = (): readonly string[] =>

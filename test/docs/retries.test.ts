@@ -179,7 +179,7 @@ test("the table has the default of the option", () => {
   assert.equal(option?.fallback, `\`${RETRY_LIMITS.pool.defaultAttempts}\``);
 });
 
-test("a node that lacks an announced block is asked again for the node's longest wait", async () => {
+test("a node without an announced block gets retries for the node's longest wait", async () => {
   for (const byHash of [false, true]) {
     assert.equal((await sleptMs({ ...one("missingBlock"), byHash })).node, waits.node);
   }

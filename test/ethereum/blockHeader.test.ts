@@ -27,7 +27,7 @@ const header: BlockHeader = {
   requestsHash: root,
 };
 
-/** The library reads our bytes: it finds every field in its place and comes to the same hash. */
+/** Asserts that the library parses our bytes to the same fields and the same hash. */
 const readByLibrary = (fields: BlockHeader, hardfork: Hardfork) => {
   const common = new Common({ chain: Mainnet, hardfork });
   const library = createBlockHeaderFromRLP(encodeHeader(fields), { common });
@@ -54,7 +54,7 @@ test("a header ends where its fork ends", () => {
   readByLibrary(merge, Hardfork.Paris);
 });
 
-test("typed transactions stand in a block as strings", () => {
+test("typed transactions are encoded as strings in a block", () => {
   const empty = Number(blockSize(header, []));
   assert.equal(Number(blockSize(header, [Uint8Array.of(0xc1, 0x80)])), empty + 2);
   assert.equal(Number(blockSize(header, [Uint8Array.of(0x02, 0xc1, 0x80)])), empty + 4);

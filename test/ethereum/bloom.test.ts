@@ -18,7 +18,7 @@ test("bits are those of the library", () => {
   assert.deepEqual(bloomOfLogs([log]), theirs.bitvector);
 });
 
-test("what was added is contained, and joins others", () => {
+test("added values are contained, also after a union", () => {
   const bloom = createBloom();
   addToBloom(bloom, address("b"));
   assert.ok(bloomContains(bloom, address("b")));

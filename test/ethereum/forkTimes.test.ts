@@ -122,7 +122,7 @@ test("a B20 token is native on Base since Beryl, and no other address with its f
   assert.deepEqual(nativeContracts(130n, NEVER), []);
 });
 
-test("a genesis file's forks that are not known here end what is executed", () => {
+test("from an unknown fork of a genesis file on, nothing is executed", () => {
   const config = { chainId: 7, londonBlock: 0, pragueTime: 0, osakaTime: 10, bpo9Time: 30, amsterdamTime: 20 };
   const forks = genesisForks(config);
   assert.deepEqual([rulesAt(forks, 1n, 9n).fork, rulesAt(forks, 1n, 19n).fork], ["prague", "osaka"]);

@@ -68,7 +68,7 @@ test("an error names the parameter", () => {
   }
 });
 
-test("nodes are asked with what they all take", () => {
+test("the filter for nodes has a form that every node accepts", () => {
   const { filter } = parse({ address: [A], topics: [null, [T, U]] });
   assert.deepEqual(formatLogFilter(filter, { from: 1n, to: 255n }), {
     fromBlock: "0x1",

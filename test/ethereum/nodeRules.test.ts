@@ -88,7 +88,7 @@ test("the earliest of a node's newer forks counts", () => {
   assert.equal(findRuleDifference(config, known(ethereumForks(1n)), MAINNET_GENESIS)?.from, 1_800_000_000n);
 });
 
-test("what is no answer to eth_config tells nothing", () => {
+test("a malformed response to eth_config shows no difference", () => {
   for (const config of [null, "x", {}, { current: null }, { current: { activationTime: "0x1" } }]) {
     assert.equal(findRuleDifference(config, known(ethereumForks(1n)), MAINNET_GENESIS), undefined);
   }

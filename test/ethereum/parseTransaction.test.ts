@@ -101,7 +101,7 @@ const deposit = {
   input: Uint8Array.of(1),
 } as const;
 
-test("a deposit comes back as it was encoded", () => {
+test("a parsed deposit equals the encoded one", () => {
   const raw = encodeDeposit(deposit);
   const { hash: found, raw: bytes, type, ...fields } = parseTransaction(raw);
   assert.deepEqual(fields, deposit);
@@ -131,7 +131,7 @@ test("a deposit comes back as it was encoded", () => {
   );
 });
 
-test("what is no transaction is refused by name", async () => {
+test("bytes that are not a transaction are rejected with a reason", async () => {
   const good = parseData(await account.signTransaction(CASES["with dynamic fees"] ?? { type: "eip1559", chainId: 1 }));
   const bad: readonly Uint8Array[] = [
     new Uint8Array(0),

@@ -76,13 +76,13 @@ test("an empty account is absent, and a node's error reaches the reader and is n
   assert.deepEqual((await source.read(keys([ONE]), SIGNAL)).accounts, [[ONE, undefined]]);
 });
 
-const WISH = { calls: [{ from: ONE, to: TWO }], stateOverrides: undefined };
+const HINT = { calls: [{ from: ONE, to: TWO }], stateOverrides: undefined };
 const traced = (account: object) => ({ debug_traceCall: () => ({ [TWO]: account }) });
 const PRESTATE = { balance: "0x5", nonce: 1, code: "0x6001", storage: { [SLOT]: `0x${"0".repeat(62)}07` } };
 
 test("values that a tracer predicted are fetched with the first batch", async () => {
   const node = fakeFetch(traced(PRESTATE));
-  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, WISH);
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, HINT);
   const { slots } = await source.read(keys([ONE]), SIGNAL);
   assert.deepEqual(slots, [[TWO, SLOT, Uint8Array.of(7)]]);
   await source.read(keys([TWO], [[TWO, SLOT]]), SIGNAL);
@@ -92,15 +92,15 @@ test("values that a tracer predicted are fetched with the first batch", async ()
 test("overridden accounts are read from the node, and their traced values are never cached", async () => {
   const node = fakeFetch(traced({ ...PRESTATE, balance: "0xffff" }));
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
-  const wish = { ...WISH, stateOverrides: { [TWO.toUpperCase().replace("0X", "0x")]: { balance: "0xffff" } } };
-  await state.at(BLOCK, wish).read(keys([ONE]), SIGNAL);
+  const hint = { ...HINT, stateOverrides: { [TWO.toUpperCase().replace("0X", "0x")]: { balance: "0xffff" } } };
+  await state.at(BLOCK, hint).read(keys([ONE]), SIGNAL);
   const { accounts } = await state.at(BLOCK).read(keys([TWO], [[TWO, SLOT]]), SIGNAL);
   assert.equal(accounts[0]?.[1]?.balance, 5n);
 });
 
 test("a trace that contradicts a value of the node is ignored", async () => {
   const node = fakeFetch(traced({ ...PRESTATE, nonce: 9 }));
-  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, WISH);
+  const source = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES }).at(BLOCK, HINT);
   const values = await source.read(keys([TWO]), SIGNAL);
   assert.equal(values.accounts[0]?.[1]?.nonce, 1n);
   assert.deepEqual(values.slots, []);
@@ -109,8 +109,8 @@ test("a trace that contradicts a value of the node is ignored", async () => {
 test("a prefetch method that a node rejects is not used again, and one that fails is", async () => {
   const node = fakeFetch({ eth_createAccessList: () => new RpcError(3, "execution reverted") });
   const state = createNodeState({ fetch: node.fetch, maxBytes: MAX_BYTES });
-  await state.at(BLOCK, WISH).read(keys([ONE]), SIGNAL);
-  await state.at(BLOCK, WISH).read(keys([TWO]), SIGNAL);
+  await state.at(BLOCK, HINT).read(keys([ONE]), SIGNAL);
+  await state.at(BLOCK, HINT).read(keys([TWO]), SIGNAL);
   const ahead = node.batches.map((methods) => methods.filter((method) => !method.startsWith("eth_get")));
   assert.deepEqual(ahead, [["debug_traceCall", "eth_createAccessList"], ["eth_createAccessList"]]);
 });

@@ -11,7 +11,7 @@ const start = async (t: TestContext, options: FakeFeedOptions = {}): Promise<Fak
   return feed;
 };
 
-/** Connects, and resolves with how it ended. */
+/** Connects, and resolves with the reason of the end. */
 const ending = (t: TestContext, feed: Pick<FakeFeed, "url">, options: Partial<FeedConnectionOptions> = {}) => {
   const { promise, resolve } = Promise.withResolvers<string>();
   const stop = connectFeed({

@@ -141,7 +141,7 @@ test("a block on a wrong parent is buffered, and applied if the head returns to 
   assert.deepEqual(shape(follow(wrong.state, { number: 100n, hash: hashOf(0xbad) }, LIMITS)), ["101: 0 1"]);
 });
 
-test("a new payload replaces its block and all later messages, and the old one does not come back", () => {
+test("a new payload replaces its block and all later messages, and the old payload is ignored from then on", () => {
   const payload = payloadOf(0xff);
   const { state, decisions } = play([
     ...block(101n, 3),

@@ -10,11 +10,11 @@ const PANELS = ROWS.flatMap(({ title: row, panels }) => panels.map((panel) => ({
 const { registry } = createTelemetry({ level: "silent" });
 const SERIES = registeredSeries(registry);
 
-test("dashboard.json is what dashboard.ts writes (npm run generate)", () => {
+test("dashboard.json equals the output of dashboard.ts (npm run generate)", () => {
   assert.equal(readFileSync(new URL("../../grafana/dashboard.json", import.meta.url), "utf8"), formatDashboard());
 });
 
-test("the rows are those that operators ask for", () => {
+test("the dashboard has these rows, in the order of a request", () => {
   assert.deepEqual(
     ROWS.map(({ title }) => title),
     ["Requests", "Cache", "Logs", "Upstream", "Heads", "Pending", "Simulation", "Subscriptions", "Process"],
@@ -28,7 +28,7 @@ test("every expression names metrics and labels that the code registers", () => 
   assert.deepEqual(faults, []);
 });
 
-test("every label in a legend is kept by its expression", () => {
+test("the expression of each query preserves every label of its legend", () => {
   for (const { title, queries } of PANELS) {
     for (const { expr, legend } of queries) {
       for (const [, label = ""] of legend.matchAll(/\{\{(\w+)\}\}/g)) {
@@ -47,7 +47,7 @@ test("every metric is on a panel", () => {
   assert.deepEqual(missing, []);
 });
 
-test("titles differ within a row, and every panel says what it is for", () => {
+test("titles differ within a row, and every panel has a description", () => {
   for (const { title, panels } of ROWS) {
     assert.equal(new Set(panels.map((panel) => panel.title)).size, panels.length, title);
     for (const { description } of panels) {

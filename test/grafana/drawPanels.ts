@@ -28,7 +28,7 @@ const readFrom =
     }));
   };
 
-/** The panels of some rows of the dashboard as a picture, from what a Prometheus holds. */
+/** Draws the panels of some rows of the dashboard as a picture, from the data of a Prometheus. */
 export const drawPanels = async (
   browser: Browser,
   prometheusUrl: string,

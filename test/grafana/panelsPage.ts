@@ -77,7 +77,7 @@ const drawPanel = ({ title, unit }: Panel, all: readonly Line[]): string => {
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" width="100%">${drawn.join("")}</svg><div class="legend">${legends.join(" ")}</div></div>`;
 };
 
-/** The dashboard's panels with what a Prometheus holds, where no Grafana is at hand. */
+/** Creates the page with the dashboard's panels from the data of a Prometheus, without Grafana. */
 export const panelsPage = async (readLines: ReadLines, titles: readonly string[]): Promise<string> => {
   const rows: string[] = [];
   for (const { title, panels } of ROWS.filter((row) => titles.includes(row.title))) {

@@ -12,7 +12,7 @@ import { startPrometheus } from "./prometheusServer.ts";
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 const LABELS_OF_PROMETHEUS = new Set(["instance", "job", "le"]);
 
-/** Something happens to every metric, once a scrape. */
+/** Changes every metric once a scrape. */
 const markActive = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySet<string>>): void => {
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);

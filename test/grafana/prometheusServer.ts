@@ -22,12 +22,12 @@ export interface PrometheusServer {
   readonly url: string;
   /** Names of the alerts that fire now. */
   firing(): Promise<ReadonlySet<string>>;
-  /** Number of series that an expression gives now. Rejects with what Prometheus says is wrong. */
+  /** Returns the number of series of an expression now. Rejects with the error of Prometheus. */
   count(expr: string): Promise<number>;
   close(): Promise<void>;
 }
 
-/** Prometheus cannot say which port it took, so a free one is looked for first. */
+/** Finds a free port, because Prometheus does not report the port that it chose. */
 const freePort = async (): Promise<number> => {
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -39,7 +39,7 @@ const freePort = async (): Promise<number> => {
   return address.port;
 };
 
-/** A real Prometheus with one target, scraped every second, which holds `rules` (YAML) against it as often. */
+/** Starts a real Prometheus with one target. It scrapes the target and evaluates `rules` (YAML) every second. */
 export const startPrometheus = async (target: string, rules = "groups: []"): Promise<PrometheusServer> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-prometheus-"));
   const config = {

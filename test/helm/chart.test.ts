@@ -12,7 +12,7 @@ import { kubernetesObject } from "./kubernetesObject.ts";
 
 const CHART = new URL("../../helm/", import.meta.url);
 const HELM = process.env.HELM ?? "helm";
-/** A helm built by Go's own tools takes itself for a very old cluster's. */
+/** A helm that was built with Go's tools assumes a very old cluster, so that the version is set. */
 const CLUSTER = ["--kube-version", "1.31.0"];
 const hasHelm = spawnSync(HELM, ["version"]).status === 0;
 
@@ -20,7 +20,7 @@ type Values = Readonly<Record<string, unknown>>;
 const isMapping = (value: unknown): value is Values =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** As Helm does: mappings are merged, everything else is replaced. */
+/** Merges values like Helm: mappings are merged, other values are replaced. */
 const merge = (base: unknown, over: unknown): unknown => {
   if (!isMapping(base) || !isMapping(over)) {
     return over;
@@ -53,7 +53,7 @@ test("the default values lack nothing but chains", () => {
   );
 });
 
-test("a pod is given longer to end than the configuration asks for", () => {
+test("a pod gets more time to end than the configuration needs", () => {
   const { terminationGracePeriodSeconds, config } = valuesSchema.parse(
     merge(DEFAULTS, read("ci/one-chain-values.yaml")),
   );
@@ -71,7 +71,9 @@ for (const name of CI) {
     valuesSchema.parse(merge(DEFAULTS, read(`ci/${name}`)));
   });
 
-  test(`${name}: helm lint, and every object has what its kind requires`, { skip: !hasHelm && "no helm" }, () => {
+  test(`${name}: helm lint passes, and every object has the required fields of its kind`, {
+    skip: !hasHelm && "no helm",
+  }, () => {
     run("lint", "--strict", ...CLUSTER, "--values", `ci/${name}`, ".");
     const text = run("template", "release", ...CLUSTER, "--values", `ci/${name}`, ".");
     const objects = parseAllDocuments(text)

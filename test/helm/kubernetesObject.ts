@@ -35,7 +35,7 @@ const container = z.looseObject({
   resources: z.record(text, texts),
   securityContext: hardened,
   volumeMounts: z.array(
-    // No subPath: a file mounted by one never changes.
+    // No subPath, because Kubernetes does not update a file that is mounted with it.
     z.strictObject({ name: text, mountPath: text, readOnly: z.boolean().optional() }),
   ),
 });
@@ -54,7 +54,7 @@ const pod = z.looseObject({
 
 const servicePort = z.strictObject({ name: text, port, targetPort: text, protocol: z.literal("TCP") });
 
-/** What each kind of this chart must have, after the Kubernetes API reference and that of the Prometheus operator. */
+/** Required fields of each kind in this chart. Source: API references of Kubernetes and of the Prometheus operator. */
 export const kubernetesObject = z.discriminatedUnion("kind", [
   object("apps/v1", "Deployment", {
     spec: z.strictObject({

@@ -16,7 +16,7 @@ const drain = async (waiting: readonly Promise<Lease | undefined>[]) => {
   await Promise.all(waiting);
 };
 
-test("callers take turns, and so do the queries of one caller", async () => {
+test("clients take turns, and so do the queries of one client", async () => {
   const slots = createFairScheduler({ maxRanges: 1 });
   const first = await slots.acquire(asker("busy"), () => node);
   const served: string[] = [];
@@ -39,7 +39,7 @@ test("callers take turns, and so do the queries of one caller", async () => {
   assert.deepEqual(served, ["wide", "other", "wide, narrow", "wide", "wide", "wide"]);
 });
 
-test("who leaves gives up its place, and who finds no node is told so", async () => {
+test("an aborted request leaves the queue, and a request without a usable node gets undefined", async () => {
   const slots = createFairScheduler({ maxRanges: 1 });
   const first = await slots.acquire(asker("busy"), () => node);
   const leaver = new AbortController();
@@ -52,7 +52,7 @@ test("who leaves gives up its place, and who finds no node is told so", async ()
   assert.equal(slots.inFlight(node), 0);
 });
 
-test("spans in flight stay within what a node and the process allow, and a small query is not starved", async () => {
+test("fetch ranges in flight stay within the limits of node and process, and a small query is not starved", async () => {
   const chain = createFakeChain(Array.from({ length: 60_000 }, () => []));
   const slow = createFakeLogNode({ chain, latencyMs: 2 });
   const split = createSplit([slow], { spansPerNode: () => 4, slots: createFairScheduler({ maxRanges: 3 }) });

@@ -9,9 +9,21 @@ const BLOCKS = 40_000;
 /** forebay learns the limit from the first half. The test counts the requests for the second half. */
 const HALF = BLOCKS / 2;
 
-const chain = createFakeChain(
-  Array.from({ length: BLOCKS }, () => [{ address: fakeAddress(1), topics: [], data: "0x" as const }]),
-);
+const LOGS = [{ address: fakeAddress(1), topics: [], data: "0x" as const }];
+/** A range of blocks with its logs. */
+interface Half {
+  readonly blocks: ReturnType<typeof range>;
+  readonly logs: readonly unknown[];
+}
+
+const chain = createFakeChain(Array.from({ length: BLOCKS }, () => LOGS));
+
+const halfOf = (from: number, to: number): Half => {
+  const blocks = range(from, to);
+  return { blocks, logs: plainScan(chain, ANY, blocks) };
+};
+const FIRST_HALF = halfOf(0, HALF - 1);
+const SECOND_HALF = halfOf(HALF, BLOCKS - 1);
 
 const blocks = ({ from, to }: LogsRequest) => to - from + 1;
 const hex = (value: number) => `0x${value.toString(16)}`;
@@ -96,11 +108,9 @@ for (const dialect of DIALECTS) {
     });
     const split = createSplit([node], { spansPerNode: () => 2 });
     const context = createContext({ heads: fakeHeads(chain, { finalized: BLOCKS - 1, ring: 1 }) });
-    const first = await split.request(ANY, range(0, HALF - 1), context);
-    assert.deepEqual(await readLogs(first), plainScan(chain, ANY, range(0, HALF - 1)));
+    assert.deepEqual(await readLogs(await split.request(ANY, FIRST_HALF.blocks, context)), FIRST_HALF.logs);
     const before = node.logsRequests.length;
-    const answer = await split.request(ANY, range(HALF, BLOCKS - 1), context);
-    assert.deepEqual(await readLogs(answer), plainScan(chain, ANY, range(HALF, BLOCKS - 1)));
+    assert.deepEqual(await readLogs(await split.request(ANY, SECOND_HALF.blocks, context)), SECOND_HALF.logs);
     const ratio = (node.logsRequests.length - before) / Math.ceil(HALF / dialect.maxBlocks);
     assert.ok(ratio <= 1.25, `${ratio.toFixed(2)} times the optimum`);
   });

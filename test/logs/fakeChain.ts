@@ -13,6 +13,8 @@ export interface FakeLog {
 
 export interface FakeBlock extends RingBlock {
   readonly logs: readonly FakeLog[];
+  /** One per log. */
+  readonly transactionHashes: readonly Hash[];
 }
 
 export const fakeAddress = (seed: number): Hex => `0x${seed.toString(16).padStart(40, "a")}`;
@@ -36,13 +38,15 @@ export const createFakeChain = (
     const parentHash = blocks.at(-1)?.hash ?? hashOf("before genesis");
     const logsBloom = blooms.get(each) ?? bloomOfLogs(each);
     blooms.set(each, logsBloom);
+    const hash = hashOf(`${parentHash} ${number} ${fork}`);
     blocks.push({
       number,
       parentHash,
-      hash: hashOf(`${parentHash} ${number} ${fork}`),
+      hash,
       timestamp: GENESIS_TIME + number * BLOCK_SECONDS,
       logsBloom,
       logs: each,
+      transactionHashes: each.map((_, index) => hashOf(`${hash} ${index}`)),
     });
   }
   return blocks;
@@ -60,7 +64,7 @@ export const formatLogsOf = (block: FakeBlock, filter: LogFilter, { timestamps =
           {
             ...log,
             blockNumber: formatQuantity(block.number),
-            transactionHash: hashOf(`${block.hash} ${index}`),
+            transactionHash: block.transactionHashes[index],
             transactionIndex: formatQuantity(index),
             blockHash: block.hash,
             logIndex: formatQuantity(index),

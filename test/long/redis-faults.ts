@@ -4,7 +4,7 @@ import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { startRedis } from "../support/servers/redis.ts";
 import { redisFaults } from "../support/servers/redisFaults.ts";
-import { createSealedChain, sharedQuestionsOf } from "../support/servers/sealedChain.ts";
+import { createSealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { createService } from "../support/servers/service.ts";
 
 const DEFAULT_SECONDS = 100;
@@ -33,7 +33,7 @@ export const long = async ({ seconds = DEFAULT_SECONDS }: { seconds?: number }) 
   try {
     const chain = await createSealedChain();
     lifespan.after(() => chain.devnet.close());
-    const calls = sharedQuestionsOf(chain, REQUESTS);
+    const calls = sharedCallsOf(chain, REQUESTS);
     const truth = new Map((await askAll(chain.devnet.anvilUrl, calls)).map(({ call, result }) => [call, result]));
     const server = await startRedis(lifespan);
     const service = await createService(

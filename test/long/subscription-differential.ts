@@ -69,11 +69,11 @@ interface Watched {
 const differenceOf = ({ filter, book }: Watched, union: ReadonlyMap<string, RpcLog>, from: number, to: number) => {
   const expected = [...union].filter(([, log]) => matchesLog(filter, log)).map(([key]) => key);
   const inside = (keys: Iterable<string>) => keysFrom(keys, from).filter((key) => Number(key.split(":", 1)[0]) <= to);
-  const [wanted, told] = [new Set(inside(expected)), new Set(inside(book.keys))];
+  const [wanted, received] = [new Set(inside(expected)), new Set(inside(book.keys))];
   return {
     wanted: wanted.size,
-    lost: [...wanted].filter((key) => !told.has(key)).length,
-    unasked: [...told].filter((key) => !wanted.has(key)).length,
+    lost: [...wanted].filter((key) => !received.has(key)).length,
+    unasked: [...received].filter((key) => !wanted.has(key)).length,
     faults: book.faults.length,
   };
 };
@@ -87,7 +87,7 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
     if (params === undefined) {
       return;
     }
-    told++;
+    events++;
     if (Number(params.result.blockNumber) > sealed) {
       early++;
     }
@@ -97,7 +97,7 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
   const asking = new Set<Promise<void>>();
   let newest = 0;
   let sealed = 0;
-  let told = 0;
+  let events = 0;
   let early = 0;
   const ask = (number: number): void => {
     newest = Math.max(newest, number);
@@ -146,7 +146,7 @@ const runOn = async (devnet: Devnet, service: Service, seconds: number) => {
       lost: sum("lost"),
       unasked: sum("unasked"),
       faults: sum("faults"),
-      toldBeforeSealed: Math.round((early / told) * 1_000) / 1_000,
+      deliveredBeforeSealed: Math.round((early / events) * 1_000) / 1_000,
     };
   } finally {
     await traffic.stop();

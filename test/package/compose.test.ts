@@ -26,7 +26,7 @@ const composeFile = z.object({
 });
 
 const { services, configs } = composeFile.parse(parse(readFileSync(new URL("compose.yaml", ROOT), "utf8")));
-/** As compose hands it on. */
+/** The value that compose passes to forebay. */
 const contentOf = (name: string): string => (configs[name]?.content ?? "").replaceAll("$$", "$");
 
 const inFile = async <T>(text: string, run: (file: string) => T): Promise<T> => {
@@ -73,7 +73,7 @@ test("promtool: Prometheus reads its configuration", { skip: !hasPromtool && "no
   assert.equal(status, 0, stdout + stderr);
 });
 
-test("the image copies what there is, and starts without a shell", () => {
+test("the image copies existing files, and starts without a shell", () => {
   const dockerfile = readFileSync(new URL("Dockerfile", ROOT), "utf8");
   const allowed = readFileSync(new URL(".dockerignore", ROOT), "utf8").split("\n");
   for (const [, sources = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {

@@ -34,7 +34,7 @@ before(async () => {
 
 after(() => rm(folder, { recursive: true, force: true }));
 
-test("the manifest asks users for nothing but the dependencies", () => {
+test("the manifest has no requirements except the dependencies", () => {
   const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(built(), "package.json"), "utf8"));
   const own: Record<string, unknown> = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   assert.deepEqual(manifest.dependencies, own.dependencies);
@@ -98,7 +98,7 @@ const versionOf = (bin: string): string => {
   return String(manifest.version);
 };
 
-/** From the log line that says where it listens. */
+/** Reads the URL from the log line of the start. */
 const opsUrlOf = async (output: NodeJS.ReadableStream): Promise<string> => {
   const lines = createInterface({ input: output });
   for await (const line of lines) {

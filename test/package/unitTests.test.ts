@@ -15,7 +15,7 @@ test("unit tests are the test files that neither start anvil, Redis nor any othe
   for (const path of ["jsonrpc/dispatch.test.ts", "pending/pending.test.ts"]) {
     assert.ok(unit.has(path), path);
   }
-  // The last one starts anvil by an import of an import.
+  // The last one starts anvil through an indirect import.
   for (const path of ["cache/redisStore.test.ts", "grafana/alerts.test.ts", "service/caching.test.ts"]) {
     assert.ok(!unit.has(path), path);
   }

@@ -40,7 +40,7 @@ const start = async (t: TestContext) => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
     await fetch(devnet.url, { method: "POST", headers: { "content-type": "application/json" }, body });
   };
-  /** The next message, and the view that holds it. */
+  /** Sends the next message, and waits for the view that has it. */
   const step = async (): Promise<PendingView> => {
     const { promise, resolve } = Promise.withResolvers<PendingView>();
     let wanted: string | undefined;

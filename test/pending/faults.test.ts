@@ -101,7 +101,7 @@ test("a lost index 0 makes its block degraded, counts once, and the next block i
   assert.deepEqual(await rig.counted("feedGaps"), { feedGaps: 1 });
 });
 
-/** The messages of one block at a builder's pace. */
+/** Sends the messages of one block at the pace of a builder. */
 const sendPaced = async (rig: Rig, number: bigint, count: number): Promise<void> => {
   for (const message of block(number, count)) {
     await rig.send(message);

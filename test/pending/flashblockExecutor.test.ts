@@ -47,7 +47,7 @@ const environment = (number: bigint): PendingEnvironment => ({
   extraData: "0x",
 });
 
-/** What a block of so many transfers says of itself. */
+/** Creates the gas, bloom and receipts root of a block with this number of transfers. */
 const expected = (transfers: number): Work["expected"] => ({
   gasUsed: GAS * BigInt(transfers),
   logsBloom: formatData(createBloom()),
@@ -237,7 +237,7 @@ test("a message fails with its cause when its block is sealed and the time is ov
   assert.match(cause ?? "", /not fetched in time/);
 });
 
-test("a message without a waiting caller is not finished", async () => {
+test("a message without a waiting reader is not finished", async () => {
   let isVoid = false;
   const fetch = async (): Promise<StateValues> => {
     isVoid = true;

@@ -40,7 +40,7 @@ const receiptsOf = (...receipts: readonly (readonly [`0x${string}`, number])[]) 
 });
 const deposit = formatData(DEPOSIT);
 
-/** Nothing is executed: receipts are the metadata's. */
+/** Applies messages without execution. The receipts are those of the metadata. */
 const createUnexecuted = (t: TestContext) => {
   const rig = createRig(t);
   for (const index of [0, 1]) {
@@ -51,9 +51,9 @@ const createUnexecuted = (t: TestContext) => {
 
 test("a receipt of the metadata has the L1 fields that follow from the deposit at index 0; a deposit has none", async (t) => {
   const rig = createUnexecuted(t);
-  const told = receiptsOf([deposit, 40_000], [FIRST, 70_000]);
+  const metadata = receiptsOf([deposit, 40_000], [FIRST, 70_000]);
   await rig.send(
-    flashblock(0, { transactions: [deposit, FIRST], metadata: told }),
+    flashblock(0, { transactions: [deposit, FIRST], metadata }),
     flashblock(1, { transactions: [SECOND], metadata: receiptsOf([SECOND, 100_000]) }),
   );
   const [ofDeposit, ...others] = decode(rig.view().newest?.receipts());
@@ -96,7 +96,7 @@ const shapeOf = async (t: TestContext, sealed: unknown) => {
   const rig = createRig(t);
   rig.answers.set("eth_getTransactionByBlockHashAndIndex", sealed);
   for (const number of [101n, 102n, 103n]) {
-    // The block before was looked at.
+    // The previous block was requested.
     await rig.send();
     rig.heads.move({ number });
   }

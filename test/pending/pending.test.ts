@@ -15,7 +15,7 @@ const txHash = (value: number): Hash => keccak256Hex(parseData(raw(value)));
 const account = (nonce: bigint, balance: bigint) => ({ nonce, balance, codeHash: hashOf(3) });
 const decode = (body: Uint8Array | undefined): unknown => JSON.parse(new TextDecoder().decode(body));
 
-/** The sealed form of what these messages built. */
+/** Creates the sealed block of these messages. */
 const sealed = (messages: readonly Flashblock[], number = 101n) => {
   const newest = messages.at(-1);
   if (!newest) {

@@ -8,7 +8,7 @@ import { hashOf } from "../support/builders/flashblocks.ts";
 
 const address: Address = `0x${"aa".repeat(20)}`;
 
-/** Code's hash says which code it is, as it does on a chain. */
+/** Each code has its own hash, as on a chain. */
 const change = fc
   .record({
     exists: fc.boolean(),

@@ -4,7 +4,12 @@ import { askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { type CountingProxy, createCountingProxy } from "../support/fakes/countingProxy.ts";
-import { type ChainCall, createSealedChain, questionsOf, type SealedChain } from "../support/servers/sealedChain.ts";
+import {
+  type ChainCall,
+  cacheableCallsOf,
+  createSealedChain,
+  type SealedChain,
+} from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 1_000;
@@ -20,7 +25,7 @@ before(async () => {
   proxy = await createCountingProxy(chain.devnet.anvilUrl);
   service = await createService({ nodes: [{ url: proxy.url }], pending: { mode: "node" } });
   await settled(service);
-  calls = questionsOf(chain, REQUESTS);
+  calls = cacheableCallsOf(chain, REQUESTS);
 });
 after(async () => {
   await service?.close();

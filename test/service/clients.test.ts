@@ -59,7 +59,7 @@ test("viem: chain id, balance, nonce, estimate, send, receipt, logs", async () =
   assert.equal(await client.getBalance({ address: to, blockNumber: sent.blockNumber }), value);
 });
 
-/** What the node itself says of a transaction that failed. */
+/** Reads the node's own data of a failed transaction. */
 const explain = async (hash: string): Promise<string> => {
   const calls = [
     devnet.rpc("eth_getTransactionByHash", hash),

@@ -51,7 +51,7 @@ const alerts = (): readonly Expression[] =>
     .parse(parse(RULES))
     .groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => ({ name: alert, expr: unfiltered(expr) })));
 
-test("a real Prometheus scrapes a forebay under traffic: data for every panel and alert; node, Redis and feed down are told", {
+test("a real Prometheus scrapes a forebay under traffic: data for every panel and alert; failures of node, Redis and feed fire alerts", {
   skip: !hasPrometheus && "no prometheus",
 }, async (t) => {
   const redis = await startRedis(t);

@@ -284,7 +284,7 @@ const lieAndReturn = async (arranged: Arranged, row: Row, isOnlyNode: boolean, t
   assert.ok(healthMs < HEALTH_LIMIT_MS, `/healthz was delayed by ${healthMs} ms`);
 };
 
-describe("lies about heads and chain", { concurrency: true }, () => {
+describe("wrong heads and wrong chains", { concurrency: true }, () => {
   for (const isOnlyNode of [false, true]) {
     describe(isOnlyNode ? "of the only node" : "of one of two nodes", { concurrency: 1 }, () => {
       const ends: (() => unknown)[] = [];

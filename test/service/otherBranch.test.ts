@@ -144,6 +144,27 @@ test("a fee history that ends below its block is retried, and an error if that d
   assert.deepEqual([error?.code, result], [-32_000, undefined]);
 });
 
+test("logs wait for a node that has reported an older head than the served one", async (t) => {
+  const node = await createFakeNode({
+    chain: createFakeChain({ height: HEIGHT }),
+    handlers: { eth_getBlockTransactionCountByHash: () => "0x0" },
+  });
+  const service = await createService({ nodes: [{ url: node.url }], blockTimeMs: 10_000, pending: { mode: "node" } });
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  await settled(service);
+  node.faults.lag = 1;
+  await service.chains[0]?.upstreams.heads.refresh();
+  const logs = rpc(service.url, "eth_getLogs", [{ fromBlock: REORGANISED, toBlock: `0x${HEIGHT.toString(16)}` }]);
+  await node.asked("eth_getBlockByNumber");
+  await node.asked("eth_getBlockByNumber");
+  node.faults.lag = undefined;
+  const { body } = await logs;
+  assert.deepEqual([body.error, body.result], [undefined, []]);
+});
+
 test("logs do not wait for a suspended node after a reorganisation", async (t) => {
   const chain = createFakeChain({ height: HEIGHT });
   const nodes = await Promise.all(Array.from({ length: 3 }, () => createFakeNode({ chain })));

@@ -125,11 +125,15 @@ test("a cache hit creates at most three promises, and no timer or AbortControlle
   t.diagnostic(JSON.stringify({ single, batch }));
 });
 
-test("a miss creates few promises, timers and AbortControllers", async (t) => {
+test("a miss creates few promises, timers and AbortControllers, also of the coalesced read", async (t) => {
   const { url } = await start(t);
   const call = (n: number) =>
     request("eth_call", [{ to: `0x${n.toString(16).padStart(40, "0")}`, data: "0x01" }, "latest"]);
   const read = await measure(url, call, /cache-status: forebay; fwd=miss/i);
   const forwarded = await measure(url, () => request("net_peerCount", []), /cache-status: forebay; fwd=method/i);
   t.diagnostic(JSON.stringify({ read, forwarded }));
+  assert.ok(read.promises <= 22, `${read.promises} promises of a read`);
+  assert.ok(forwarded.promises <= 21, `${forwarded.promises} promises of a method that is never cached`);
+  assert.ok(read.timers <= 5 && read.abortControllers <= 2, JSON.stringify(read));
+  assert.ok(forwarded.timers <= 4 && forwarded.abortControllers <= 1, JSON.stringify(forwarded));
 });

@@ -5,12 +5,7 @@ import { type Asked, askAll, isHit } from "../support/clients/askAll.ts";
 import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { startCluster, startRedis, startSentinels } from "../support/servers/redis.ts";
-import {
-  type ChainCall,
-  createSealedChain,
-  type SealedChain,
-  sharedQuestionsOf,
-} from "../support/servers/sealedChain.ts";
+import { type ChainCall, createSealedChain, type SealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 300;
@@ -24,7 +19,7 @@ let truth: readonly (string | undefined)[];
 
 before(async () => {
   chain = await createSealedChain();
-  calls = sharedQuestionsOf(chain, REQUESTS);
+  calls = sharedCallsOf(chain, REQUESTS);
   truth = (await askAll(chain.devnet.anvilUrl, calls)).map(({ result }) => result);
 });
 after(() => chain?.devnet.close());
@@ -69,7 +64,7 @@ test("one server, over TLS with a password: shared, and served to a new replica 
   await proveShared(t, url);
 });
 
-test("Sentinel: shared; the master is killed under load, no request fails, hits come back from the new one", async (t) => {
+test("Sentinel: entries are shared; the master is killed under load, no request fails, and the new one serves hits", async (t) => {
   const { url, master, replica } = await startSentinels(t);
   await proveShared(t, url);
   const service = await open(t, url, 0);
@@ -82,7 +77,7 @@ test("Sentinel: shared; the master is killed under load, no request fails, hits 
   await allHit(service, "redis", "the new master answers");
 });
 
-test("Cluster: shared; a master is killed under load, no request fails, hits of all slots come back", async (t) => {
+test("Cluster: entries are shared; a master is killed under load, no request fails, and hits of all slots resume", async (t) => {
   const { url, masters, replica } = await startCluster(t);
   await proveShared(t, url);
   const service = await open(t, url, 0);

@@ -7,12 +7,7 @@ import { settled } from "../support/clients/settled.ts";
 import { until } from "../support/clients/until.ts";
 import { type RedisServer, startRedis } from "../support/servers/redis.ts";
 import { redisFaults } from "../support/servers/redisFaults.ts";
-import {
-  type ChainCall,
-  createSealedChain,
-  type SealedChain,
-  sharedQuestionsOf,
-} from "../support/servers/sealedChain.ts";
+import { type ChainCall, createSealedChain, type SealedChain, sharedCallsOf } from "../support/servers/sealedChain.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
 const REQUESTS = 150;
@@ -28,7 +23,7 @@ let service: Service;
 
 before(async () => {
   chain = await createSealedChain();
-  calls = sharedQuestionsOf(chain, REQUESTS);
+  calls = sharedCallsOf(chain, REQUESTS);
   truth = new Map((await askAll(chain.devnet.anvilUrl, calls)).map(({ call, result }) => [call, result]));
 });
 after(async () => {

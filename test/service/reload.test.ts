@@ -129,7 +129,7 @@ test("no request fails while a reload removes a node, adds one and rejects an in
   writeFileSync(file, configOf([a], "    colour: red\n"));
   child.kill("SIGHUP");
   await until(async () => (await reloads(opsUrl, "refused")) === 1, "it is refused");
-  await until(() => lines.some(({ faults }) => faults !== undefined), "it is told");
+  await until(() => lines.some(({ faults }) => faults !== undefined), "the fault is logged");
   const refused = lines.find(({ faults }) => faults !== undefined);
   assert.match(refused?.faults?.join() ?? "", /^chains\[0\]: .*colour/);
 

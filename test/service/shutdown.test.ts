@@ -22,14 +22,14 @@ test("after SIGTERM the process is unready, finishes its requests and exits with
     await exited;
     await node.close();
   });
-  const told = Promise.withResolvers<{ readonly listening: string; readonly ops: string }>();
+  const started = Promise.withResolvers<{ readonly listening: string; readonly ops: string }>();
   createInterface({ input: child.stdout }).on("line", (line) => {
     const said = JSON.parse(line);
     if (said.listening !== undefined) {
-      told.resolve(said);
+      started.resolve(said);
     }
   });
-  const { listening: url, ops } = await told.promise;
+  const { listening: url, ops } = await started.promise;
   const readyz = async (): Promise<number> => (await fetch(`${ops}/readyz`)).status;
   await until(async () => (await readyz()) === 200, "ready");
 

@@ -30,8 +30,8 @@ test("state of a final block is fetched by one replica and reused by another", a
 
   const first = await start();
   t.after(() => first.close());
-  const told = await rpc(first.url, "eth_simulateV1", params);
-  assert.equal(told.body.error, undefined, told.text);
+  const simulated = await rpc(first.url, "eth_simulateV1", params);
+  assert.equal(simulated.body.error, undefined, simulated.text);
   const asked = valuesAsked();
   assert.ok(asked > 0);
   await until(async () => (await redis.admin.keys("*:state:*")).length > 0, "state is in Redis");
@@ -39,7 +39,7 @@ test("state of a final block is fetched by one replica and reused by another", a
   const second = await start();
   t.after(() => second.close());
   const again = await rpc(second.url, "eth_simulateV1", params);
-  assert.deepEqual(again.body, told.body);
+  assert.deepEqual(again.body, simulated.body);
   assert.equal(again.headers.get("cache-status"), "forebay; hit; detail=local");
   assert.equal(valuesAsked(), asked);
 });

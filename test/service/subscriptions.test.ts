@@ -39,21 +39,21 @@ const blockAt = async (number: number | "latest") => {
 const createChainBook = () => {
   const hashes = new Map<number, string>();
   const doubled: string[] = [];
-  const told = new Set<string>();
+  const delivered = new Set<string>();
   return {
     hashes,
     doubled,
     add: (number: number, hash: string) => {
-      if (told.has(hash)) {
+      if (delivered.has(hash)) {
         doubled.push(hash);
       }
-      told.add(hash);
+      delivered.add(hash);
       hashes.set(number, hash);
     },
   };
 };
 
-test("viem and ethers see each block, event and pending log once, through a restart of the node and a reorganisation", async () => {
+test("viem and ethers receive each block, event and pending log once, through a node restart and a reorganisation", async () => {
   const url = service.url.replace("http:", "ws:");
   const viem = createPublicClient({ transport: webSocket(url) });
   const ethers = new WebSocketProvider(url, devnet.chainId, { staticNetwork: true });

@@ -80,8 +80,8 @@ export const createRig = () => {
     results,
     asked,
     closed,
-    /** Resolves when so many messages were sent. */
-    told: (count: number) =>
+    /** Resolves when this number of messages was sent. */
+    sentCount: (count: number) =>
       new Promise<void>((resolve) => {
         const look = () => messages.length >= count && resolve();
         waiting.add(look);

@@ -46,7 +46,7 @@ const sharedStore = async (t: TestContext, maxPerClient = 100): Promise<FilterSt
   return store;
 };
 
-/** One replica in front of a node of its own. */
+/** One replica in front of a separate node. */
 const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
   const node = createFakeLogNode({ chain });
   const { local = createLocalFilters({ maxPerClient: 100 }), shared } = stores;
@@ -157,7 +157,7 @@ test("concurrent polls of one filter at two replicas return each log once, also 
   const pollAll = async (blocks: readonly FakeBlock[], latest: number) => {
     const polls = replicas.flatMap(({ node, filters }, index) => {
       node.options.chain = blocks;
-      // At every second block one of them is behind.
+      // At every second block, one of the replicas is behind.
       return [0, 1].map(() => filters.changes(id, at(blocks, latest - (latest % 2) * index)));
     });
     for (const answer of await Promise.all(polls)) {

@@ -39,7 +39,7 @@ test("a filter of pre-confirmed transactions selects whole transactions with a m
     { transactionHash: hashOfName("four"), logs: [{ ...sealedLog, address: TOKEN.toUpperCase().replace("X", "x") }] },
   ]);
   await rig.head(11n);
-  await rig.told(10);
+  await rig.sentCount(10);
   assert.deepEqual(hashes(ofToken()), [hashOfName("one"), hashOfName("four")]);
   assert.deepEqual(hashes(counted()), [hashOfName("one")]);
   assert.deepEqual(hashes(any()), ["one", "two", "four"].map(hashOfName));

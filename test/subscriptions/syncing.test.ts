@@ -9,11 +9,11 @@ const STATUS = '{"startingBlock":"0x0","currentBlock":"0x10","highestBlock":"0x2
 
 test("syncing is sent when it changes, is polled only with a subscription, and ignores failed polls", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
-  const told: unknown[] = [];
+  const notified: unknown[] = [];
   const subscriber: Subscriber = {
     subscriptions: new Map(),
     isOpen: true,
-    notify: (fragments) => told.push(JSON.parse(Buffer.concat(fragments).toString()).params.result),
+    notify: (fragments) => notified.push(JSON.parse(Buffer.concat(fragments).toString()).params.result),
     close: () => {},
   };
   const subscribers = new Set<Subscription>();
@@ -44,12 +44,12 @@ test("syncing is sent when it changes, is polled only with a subscription, and i
   subscribers.add({ ...createSubscription(subscriber), since: 0 });
 
   await look("false");
-  assert.deepEqual(told, [], "nothing has changed");
+  assert.deepEqual(notified, [], "nothing has changed");
   await look(STATUS);
   await look(STATUS);
   await look(undefined);
-  assert.deepEqual(told, [{ syncing: true, status: JSON.parse(STATUS) }]);
+  assert.deepEqual(notified, [{ syncing: true, status: JSON.parse(STATUS) }]);
   await look("false");
-  assert.deepEqual(told.slice(1), [false]);
+  assert.deepEqual(notified.slice(1), [false]);
   syncing.close();
 });

@@ -35,7 +35,7 @@ test("logs of a failing node are retried, and the order of the blocks is preserv
   rig.fail(1);
   await rig.head(12n);
   assert.deepEqual(all(), []);
-  await rig.told(2);
+  await rig.sentCount(2);
   assert.deepEqual(names(all()), ["one", "two"]);
   rig.close();
 });
@@ -65,7 +65,7 @@ test("pendingLogs sends each log once, with its message, and the sealed block re
     rpcLog(11n, hashOf(11n), "four", 3),
   ]);
   await rig.head(11n);
-  // The feed did not send the last one: it is sent with the block.
+  // The feed did not send the last transaction. It is sent with the block.
   assert.deepEqual(names(logs()), ["one", "three", "four"]);
   rig.close();
 });
@@ -81,7 +81,7 @@ test("pendingLogs removes a log that is not sealed once, whichever source report
   assert.ok(gone);
   rig.pending.emit({ removed: [block.formatLog(gone, true)] });
   assert.deepEqual(names(logs()), ["one", "two", "-two"]);
-  // The sealed block itself goes: what is still standing is taken back too.
+  // The sealed block is replaced: its remaining logs are retracted too.
   rig.results.set(`eth_getLogs ${hashOf(11n, 1)}`, [rpcLog(11n, hashOf(11n, 1), "three", 0)]);
   await rig.head(11n, { fork: 1, from: 1 });
   assert.deepEqual(names(logs()), ["one", "two", "-two", "-one", "three"]);

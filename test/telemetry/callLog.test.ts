@@ -8,7 +8,7 @@ import { createCallLog } from "../../src/telemetry/callLog.ts";
 
 const asker = { clientId: "203.0.113.1", requestId: "r-1" };
 
-const createTold = () => {
+const createRecordedLog = () => {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (text: string) => lines.push(JSON.parse(text)) });
   const tell = createCallLog("main", log);
@@ -27,8 +27,8 @@ const createTold = () => {
   };
 };
 
-test("slow and failed calls are told with their method and request, good ones and the caller's own faults are not", () => {
-  const { lines, tell } = createTold();
+test("slow and failed calls are logged with method and request; successful calls and client errors are not", () => {
+  const { lines, tell } = createRecordedLog();
   tell("eth_call", 0.5);
   tell("eth_call", 0.5, invalidParams("no"));
   tell("eth_getLogs", 1.234);
@@ -48,10 +48,10 @@ test("slow and failed calls are told with their method and request, good ones an
   ]);
 });
 
-test("one line of a kind a second, which tells how many were left out", (t) => {
+test("one line of each kind is logged a second, with the number of skipped lines", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
-  const { lines, tell } = createTold();
+  const { lines, tell } = createRecordedLog();
   for (let at = 0; at < 100; at++) {
     tell(`m${at}`, 0, unavailable("no node"));
   }
@@ -67,8 +67,8 @@ test("one line of a kind a second, which tells how many were left out", (t) => {
   );
 });
 
-test("a caller that has left is not told of as a failure", () => {
-  const { lines, tell, leave } = createTold();
+test("a call whose client has disconnected is not logged as a failure", () => {
+  const { lines, tell, leave } = createRecordedLog();
   leave();
   tell("eth_call", 2, new NodeError("other", "ours", "ours: the caller has left"));
   assert.deepEqual(lines, []);

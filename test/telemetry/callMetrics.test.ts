@@ -5,7 +5,7 @@ import { until } from "../support/clients/until.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { createService } from "../support/servers/service.ts";
 
-test("a caller who leaves before the answer is counted as such, and not as a node's error", async (t) => {
+test("a client that disconnects before the response is counted as left, not as an error of the node", async (t) => {
   const node = await createFakeNode();
   const service = await createService({ nodes: [{ url: node.url }], pending: { mode: "node" } });
   t.after(async () => {

@@ -12,7 +12,7 @@ import {
 import { startForebayChain, startNodeChain } from "../support/servers/transcriptChain.ts";
 
 /**
- * `node test/transcripts/record.ts [METHOD...]` writes the responses of transcripts: those of forebay, and those of the node where
+ * `node test/transcripts/record.ts [METHOD...]` writes the responses of transcripts: those of forebay, and those of the node if
  * they differ. Compare both with the specification before you commit them, and write the reason of each difference above it.
  */
 

@@ -96,7 +96,7 @@ test("unichain: receipts and logs of the metadata, with indexes through the whol
   );
 });
 
-test("unichain: L1 fees of the metadata's receipts are what the vault of L1 fees received", () => {
+test("unichain: the L1 fees of the metadata's receipts equal the increase of the L1 fee vault", () => {
   const file = "unichain-sepolia-35535698.flashblocks.jsonl";
   const messages = messagesOf(file);
   const { block, folded } = play(messages, parentOf(messages));
@@ -119,7 +119,7 @@ test("unichain: L1 fees of the metadata's receipts are what the vault of L1 fees
   }
 });
 
-test("base sepolia: eleven messages in order, repeated transactions do no harm", () => {
+test("base sepolia: eleven messages are applied in order, repeated transactions have no effect", () => {
   const messages = messagesOf("base-sepolia-33439826.flashblocks.jsonl");
   const { decisions, block } = play(messages, parentOf(messages));
   assert.deepEqual(decisions, ["first", ...Array.from({ length: 10 }, () => "next")]);
@@ -130,7 +130,7 @@ test("base sepolia: eleven messages in order, repeated transactions do no harm",
   assert.deepEqual(block.logs(), []);
 });
 
-test("wire pins of three generations and golden messages are read; bytes that are no transactions do no harm", () => {
+test("messages of three wire versions and golden messages are parsed; bytes that are no transactions have no effect", () => {
   const pins = Object.values(readJson("flashblocks/base-wire-format-pins.json") as Record<string, unknown>);
   const golden = readJsonLines("flashblocks/op-rbuilder-golden-wire.jsonl");
   for (const value of [...pins, ...golden]) {

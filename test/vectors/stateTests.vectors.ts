@@ -55,7 +55,7 @@ interface StateTest {
   readonly post: Readonly<Record<string, readonly Post[]>>;
 }
 
-/** The engines, each with the share of cases that it runs: one in so many. */
+/** The engines, each with its sample: it runs every N-th case. */
 const ENGINES = [
   ["auto", SAMPLE],
   ["reference", REFERENCE_SAMPLE],
@@ -71,7 +71,7 @@ for (const [kind, sample] of ENGINES) {
   });
 }
 
-/** Runs one case in so many, and returns those that differ. */
+/** Runs every N-th case, and returns those that differ. */
 const runAll = async (engine: Engine, sample: number): Promise<readonly string[]> => {
   const differing: string[] = [];
   let cases = 0;
@@ -92,9 +92,9 @@ const runAll = async (engine: Engine, sample: number): Promise<readonly string[]
         if (difference === undefined) {
           continue;
         }
-        const told = `${basename(file)} ${name} ${at}: ${difference}`;
-        process.stdout.write(`differs: ${told}\n`);
-        differing.push(told);
+        const entry = `${basename(file)} ${name} ${at}: ${difference}`;
+        process.stdout.write(`differs: ${entry}\n`);
+        differing.push(entry);
       }
     }
   }

@@ -57,7 +57,7 @@ const parseVector = (method: string, file: string): Vector => {
   };
 };
 
-/** All vectors of execution-apis, by method and name. Throws where there is no folder. */
+/** All vectors of execution-apis, by method and name. Throws if the folder does not exist. */
 export const readVectors = (): readonly Vector[] => {
   const folder = join(vectorFolder, "execution-apis/tests");
   if (!existsSync(folder)) {

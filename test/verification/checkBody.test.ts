@@ -79,7 +79,7 @@ test("JSON is read to its end, at any depth", () => {
   assert.ok(!isJson(Buffer.from([0x22, 0xff, 0x22])));
 });
 
-test("what checksHashes nothing proves no encoding: an empty list of receipts, a receipt's bloom, raw bytes", () => {
+test("checks without a computed root are no evidence of an encoding: an empty list, a receipt's bloom, raw bytes", () => {
   const header = {
     hash: ZERO_HASH,
     number: 5n,

@@ -34,7 +34,7 @@ export class EngineComparisons {
     return [...this.#forwarded];
   }
 
-  /** Compares one in so many runs, one at a time, and no more than one in a second. Never throws. */
+  /** Compares every N-th run, one at a time, and no more than one in a second. Never throws. */
   async sample(compare: () => Promise<Comparison>): Promise<void> {
     const { share, random = Math.random, nowMs = () => performance.now() } = this.#options;
     if (this.#isRunning || nowMs() < this.#nextMs || random() >= share) {

@@ -18,7 +18,7 @@ export interface LibraryRun {
   readonly indexOf: (log: LibraryLog) => number;
 }
 
-/** Where the library executes. */
+/** The state and the block in which the library executes. */
 interface LibraryPlace {
   readonly state: ReferenceState;
   readonly block: BlockEnvironment;

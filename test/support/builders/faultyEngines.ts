@@ -1,7 +1,7 @@
 import type { Engines } from "../../../src/evm/createEngines.ts";
 import type { Engine, TransactionContext, TransactionResult } from "../../../src/evm/engine.ts";
 
-/** What an engine with a fault does to a result, or to the state after it. */
+/** The change that a faulty engine makes to a result, or to the state after it. */
 export type Fault = (result: TransactionResult, context: TransactionContext) => TransactionResult;
 
 /** Wraps engines with a fault in each transaction. */

@@ -33,11 +33,11 @@ export const createLogBook = (): LogBook => {
       if (log.removed) {
         taken++;
         if (!keys.delete(key)) {
-          faults.push(`taken back, but never told: ${key}`);
+          faults.push(`removed, but never sent: ${key}`);
         }
       } else {
         if (keys.has(key)) {
-          faults.push(`told twice: ${key}`);
+          faults.push(`sent twice: ${key}`);
         }
         keys.add(key);
       }

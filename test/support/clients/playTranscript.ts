@@ -41,7 +41,7 @@ export const playTranscript = async (
     if (step.kind === "request") {
       await endRequest();
       waiting = post(url, bindRequest(step.text, bindings));
-      // A failure is thrown where the response is expected.
+      // A failure is thrown at the step that expects the response.
       waiting.catch(() => undefined);
     } else if (step.kind === "action") {
       await act(step.text);

@@ -3,17 +3,17 @@ import { type Front, startFront } from "./front.ts";
 
 /** Creates a lagging node: its `latest` is that of the devnet `delayMs` ago. It forwards all other requests. */
 export const createHeldNode = async (devnet: Devnet, delayMs: number): Promise<Front> => {
-  let told = BigInt(String(await devnet.rpc("eth_blockNumber")));
+  let latest = BigInt(String(await devnet.rpc("eth_blockNumber")));
   const timers = new Set<NodeJS.Timeout>();
   devnet.events.on("sealed", ({ number }) => {
     const timer = setTimeout(() => {
       timers.delete(timer);
-      told = number;
+      latest = number;
     }, delayMs);
     timers.add(timer);
   });
   const hold = (call: { method: string; params?: unknown[] }) => {
-    const params = call.params?.map((param) => (param === "latest" ? `0x${told.toString(16)}` : param));
+    const params = call.params?.map((param) => (param === "latest" ? `0x${latest.toString(16)}` : param));
     return { ...call, ...(params && { params }) };
   };
   const forward = async (body: string): Promise<string> => {

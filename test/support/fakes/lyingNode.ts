@@ -79,11 +79,11 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
     let response: unknown = truth;
     for (const lie of active.filter((each) => concerns(each, call))) {
       let next: unknown = response;
-      const told = Object(next);
-      if (lie.result && "result" in told) {
-        const result = await lie.result(told.result, call, askTruth);
-        if (result !== told.result) {
-          next = { ...told, result };
+      const before = Object(next);
+      if (lie.result && "result" in before) {
+        const result = await lie.result(before.result, call, askTruth);
+        if (result !== before.result) {
+          next = { ...before, result };
         }
       }
       if (lie.response) {
@@ -109,13 +109,13 @@ export const startLyingNode = async (t: Lifespan, target: string, lies: readonly
       return truth;
     }
     const responses = [JSON.parse(truth.text)].flat() as LieResponse[];
-    const told = await Promise.all(
+    const changed = await Promise.all(
       responses.map((response) => {
         const call = asked.find(({ id }) => id === response.id);
         return call ? tell(response, { ...call, params: call.params ?? [] }, active) : response;
       }),
     );
-    let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? told : told[0]) };
+    let http: LieHttp = { ...truth, text: JSON.stringify(Array.isArray(parsed) ? changed : changed[0]) };
     for (const lie of active.filter((each) => asked.some((call) => concerns(each, call)))) {
       const next = lie.http?.(http, asked) ?? http;
       if (next !== http) {

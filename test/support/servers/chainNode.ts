@@ -82,7 +82,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
           ),
         ),
       ),
-    request: async (question, context) => ({ body: await node.send(question, context), status: {} }),
+    request: async (rpcRequest, context) => ({ body: await node.send(rpcRequest, context), status: {} }),
     close: async () => undefined,
   };
   return node;

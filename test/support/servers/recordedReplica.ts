@@ -51,7 +51,7 @@ export interface RecordedReplica {
 
 /** Longer than any request takes. */
 const KEPT_MS = 60_000;
-/** Characters of a hash that tell blocks apart. */
+/** Characters of a hash that distinguish blocks. */
 const HASH_START = 10;
 
 /** Returns the result in the form of BlockTruth. Undefined for an error that no view makes true. */

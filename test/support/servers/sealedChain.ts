@@ -119,7 +119,7 @@ const ONCE: readonly ChainCall[] = [
 ].map(([method, ...params]) => ({ method: String(method), params }));
 
 /** Creates `count` or more distinct calls of many methods, by final and by recent number. All responses can be cached. */
-export const questionsOf = ({ final, recent, accounts, token }: SealedChain, count: number): ChainCall[] => {
+export const cacheableCallsOf = ({ final, recent, accounts, token }: SealedChain, count: number): ChainCall[] => {
   const distinct = new Map<string, ChainCall>();
   const add = (call: ChainCall) => distinct.set(JSON.stringify(call), call);
   for (const call of ONCE) {
@@ -151,10 +151,10 @@ const OF_THE_HEAD =
 const OF_THE_STATE =
   /^eth_(getBalance|getTransactionCount|getCode|getStorage|getProof|getAccount|call|estimateGas|createAccessList)/;
 
-/** Creates the calls of `questionsOf` whose responses replicas share. State is shared only if it is final. */
-export const sharedQuestionsOf = (chain: SealedChain, count: number): ChainCall[] => {
+/** Creates the calls of `cacheableCallsOf` whose responses replicas share. State is shared only if it is final. */
+export const sharedCallsOf = (chain: SealedChain, count: number): ChainCall[] => {
   const recent = new Set(chain.recent.map(({ number }) => number));
-  return questionsOf(chain, 2 * count)
+  return cacheableCallsOf(chain, 2 * count)
     .filter(({ method, params }) => {
       if (OF_THE_HEAD.test(method)) {
         return false;
