@@ -8,6 +8,7 @@ import type { EngineOptions } from "./engineKind.ts";
 import type { ExecutionState } from "./executionState.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
+import type { ModuleKind } from "./fastModule.ts";
 import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
 import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
@@ -17,6 +18,7 @@ import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
 import type { RejectedInput } from "./precompileFault.ts";
 import { SYSTEM } from "./systemCalls.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
+import { warmUp } from "./warmUp.ts";
 
 const SYSTEM_GAS = 30_000_000n;
 const NOTHING = new Uint8Array(0);
@@ -181,10 +183,15 @@ const haltOf = (result: ModuleResult, input: RejectedInput): string =>
     : formatModuleHalt(result, input);
 
 /** Returns a function that makes engines. Their states share the instances of the modules. */
-export const createFastEngines = ({ isLate, module }: EngineOptions): ((rules: Rules) => Engine) => {
+export const createFastEngines = async ({ isLate, module }: EngineOptions): Promise<(rules: Rules) => Engine> => {
   const instances = new FastInstances(isLate);
   if (module !== undefined) {
-    instances.prepare(module);
+    await warmUp(new FastEngine(WARM_UP_RULES[module], instances));
   }
   return (rules) => new FastEngine(rules, instances);
+};
+
+const WARM_UP_RULES: Readonly<Record<ModuleKind, Rules>> = {
+  ethereum: { chainId: 1n, fork: "osaka" },
+  optimism: { chainId: 10n, fork: "prague", op: "jovian" },
 };

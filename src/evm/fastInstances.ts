@@ -24,11 +24,6 @@ export class FastInstances {
     this.#isLate = isLate;
   }
 
-  /** Makes the first instance of a module. Threads of one process share the compiled code, so only the first compiles. */
-  prepare(kind: ModuleKind): void {
-    this.#instance(kind);
-  }
-
   /** Returns an instance for one more state. */
   take(kind: ModuleKind): FastInstance {
     const current = this.#current.get(kind);
