@@ -101,9 +101,7 @@ export class FastEngine implements Engine {
     instance.select(state);
     instance.setBlock(this.#rules, block);
     const length = writeRequest(instance, request);
-    instance.exports[name](length);
-    instance.memory.refresh();
-    const outcome = readResult(instance.memory, instance.exports.output());
+    const outcome = readResult(instance.memory, instance.run(name, length));
     switch (outcome.status) {
       case "readerFailed":
         return instance.throwReaderError();

@@ -27,9 +27,7 @@ export class FastInstances {
   /** Returns an instance for one more state. */
   take(kind: ModuleKind): FastInstance {
     const current = this.#current.get(kind);
-    const isFull =
-      current === undefined || current.states >= MAX_STATES || current.instance.memory.byteLength >= MAX_BYTES;
-    if (isFull) {
+    if (current !== undefined && isUsedUp(current)) {
       this.#current.delete(kind);
     }
     const next = this.#instance(kind);
@@ -62,3 +60,6 @@ export class FastInstances {
     return module;
   }
 }
+
+const isUsedUp = ({ instance, states }: Current): boolean =>
+  states >= MAX_STATES || instance.isBroken || instance.memory.byteLength >= MAX_BYTES;

@@ -7,6 +7,7 @@ import { DeadlineError } from "../../src/evm/deadlineError.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import { FastEngine } from "../../src/evm/fastEngine.ts";
 import { FastInstances } from "../../src/evm/fastInstances.ts";
+import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 
 const AT: Address = `0x${"ca".repeat(20)}`;
@@ -102,4 +103,25 @@ test("an instance whose memory has grown gets no more states", async () => {
   const transaction = engine.transact({ state, block: BLOCK }, { ...CALL, gas: GAS * 2n }, OPTIONS);
   assert.equal((await transaction).status, "halt");
   assert.notEqual(instances.take("ethereum"), first);
+});
+
+test("an instance that has trapped gets no more states", () => {
+  const instances = new FastInstances();
+  const instance = instances.take("ethereum");
+  // The input is shorter than the module is told.
+  assert.throws(() => instance.run("transact", 1 << 24), /the module trapped/);
+  assert.notEqual(instances.take("ethereum"), instance);
+});
+
+test("numbers that the module cannot represent are left to a node", async () => {
+  const engine = new FastEngine(RULES, new FastInstances());
+  const state = stateWith(engine, "00");
+  state.setAccount(ZERO_ADDRESS, 0n, 2n ** 255n);
+  state.endTransaction(true);
+  const price = 2n ** 128n;
+  const priced = { ...CALL, gas: 30_000n, maxFeePerGas: price, maxPriorityFeePerGas: price };
+  await assert.rejects(engine.transact({ state, block: BLOCK }, priced, OPTIONS), NotExecutableError);
+  const block = { ...BLOCK, baseFee: 2n ** 64n };
+  await assert.rejects(engine.transact({ state, block }, CALL, OPTIONS), NotExecutableError);
+  assert.equal((await engine.transact({ state, block: BLOCK }, CALL, OPTIONS)).status, "success");
 });
