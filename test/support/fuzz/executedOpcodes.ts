@@ -16,7 +16,7 @@ const FIRST_PRECOMPILE = 1n;
 const LAST_PRECOMPILE = 0x100n;
 const OUT_OF_GAS = "out of gas";
 
-/** What the programs of one fork really execute, according to the library's EVM. */
+/** Collects the opcodes that the programs of one fork execute, according to the library's EVM. */
 export class ExecutedOpcodes {
   readonly #common: Common;
   readonly #executed = new Set<number>();
