@@ -26,13 +26,11 @@ export interface CheckContext extends TransactionContext {
 
 export const checkNonce = (state: ExecutionState, { from, nonce }: TransactionMessage): void => {
   const next = state.nonceOf(from);
-  // A checksum costs as much as the other checks together, so texts are formatted only for errors.
-  const detail = () => `address ${checksumAddress(from)}, tx: ${nonce} state: ${next}`;
-  if (next < nonce) {
-    throw new TransactionError("nonceTooHigh", `nonce too high: ${detail()}`);
-  }
-  if (next > nonce) {
-    throw new TransactionError("nonceTooLow", `nonce too low: ${detail()}`);
+  if (next !== nonce) {
+    const detail = `address ${checksumAddress(from)}, tx: ${nonce} state: ${next}`;
+    throw next < nonce
+      ? new TransactionError("nonceTooHigh", `nonce too high: ${detail}`)
+      : new TransactionError("nonceTooLow", `nonce too low: ${detail}`);
   }
   if (next >= MAX_NONCE) {
     throw new TransactionError("nonceMax", `nonce has max value: address ${checksumAddress(from)}, nonce: ${next}`);
@@ -61,17 +59,16 @@ export const checkSender = (
 
 export const checkFees = ({ baseFee }: BlockEnvironment, message: TransactionMessage): void => {
   const { from, maxFeePerGas, maxPriorityFeePerGas } = message;
-  const address = () => `address ${checksumAddress(from)}`;
   if (maxPriorityFeePerGas > maxFeePerGas) {
     throw new TransactionError(
       "tipAboveFeeCap",
-      `max priority fee per gas higher than max fee per gas: ${address()}, maxPriorityFeePerGas: ${maxPriorityFeePerGas}, maxFeePerGas: ${maxFeePerGas}`,
+      `max priority fee per gas higher than max fee per gas: address ${checksumAddress(from)}, maxPriorityFeePerGas: ${maxPriorityFeePerGas}, maxFeePerGas: ${maxFeePerGas}`,
     );
   }
   if (maxFeePerGas < baseFee) {
     throw new TransactionError(
       "feeCapTooLow",
-      `max fee per gas less than block base fee: ${address()}, maxFeePerGas: ${maxFeePerGas}, baseFee: ${baseFee}`,
+      `max fee per gas less than block base fee: address ${checksumAddress(from)}, maxFeePerGas: ${maxFeePerGas}, baseFee: ${baseFee}`,
     );
   }
 };
@@ -108,12 +105,12 @@ export const checkBlobs = (
 };
 
 export const checkAuthorizations = ({ from, to, authorizationList }: TransactionMessage): void => {
-  const sender = () => `(sender ${checksumAddress(from)})`;
+  const sender = `(sender ${checksumAddress(from)})`;
   if (to === null) {
-    throw new TransactionError("authorizations", `EIP-7702 transaction cannot be used to create contract ${sender()}`);
+    throw new TransactionError("authorizations", `EIP-7702 transaction cannot be used to create contract ${sender}`);
   }
   if (authorizationList.length === 0) {
-    throw new TransactionError("authorizations", `EIP-7702 transaction with empty auth list ${sender()}`);
+    throw new TransactionError("authorizations", `EIP-7702 transaction with empty auth list ${sender}`);
   }
 };
 

@@ -4,7 +4,7 @@ import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.
 import { createMissingState, type MissingState } from "../evm/missingState.ts";
 import type { PlainCall } from "../evm/stateCalls.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
-import { callOfPrepared, senderOf } from "./preparedCall.ts";
+import { callOfPrepared, createdBy, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Turns } from "./turns.ts";
@@ -97,7 +97,7 @@ export class Speculation {
       }
       keys.add(missing);
       if (isFirst) {
-        keys.add(this.#recall(prepared));
+        keys.add(this.#expected(prepared));
       }
       if (hint.length < MAX_HINTS && this.#needsHint(position, prepared, missing)) {
         this.#hinted.add(position);
@@ -109,9 +109,12 @@ export class Speculation {
     return { keys: keys.keys(), hint, hinted };
   }
 
-  /** Returns the keys that earlier transactions of the same contract and selector read, once per message. */
-  #recall({ transaction }: Prepared): StateKeys {
-    return this.#options.readSets.of(transaction, this.#recalled) ?? NO_KEYS;
+  /** Returns the keys that the transaction will probably read. Those of its contract and selector are returned once a message. */
+  #expected(prepared: Prepared): StateKeys {
+    const created = createdBy(prepared);
+    return created === undefined
+      ? (this.#options.readSets.of(prepared.transaction, this.#recalled) ?? NO_KEYS)
+      : { accounts: [created], slots: [], blockHashes: [] };
   }
 
   /** Transactions before `from` have run, and are closed here. */

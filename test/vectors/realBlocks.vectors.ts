@@ -225,8 +225,7 @@ for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
 
 test("base sepolia 37312300 without tracer or access lists: verified when sealed, the next block is warm", async (t) => {
   const real = readBaseSepolia();
-  // Speculation takes about as long as a round trip. With twice the latency, the number of sequential round trips decides.
-  const slowness = 2 * (await measureSlowness(t, real));
+  const slowness = await measureSlowness(t, real);
   const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [] });
   await rig.prepare();
   const works = worksOf(messagesOf(real));

@@ -49,7 +49,7 @@ export const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
 
 export const engine = (await createEngines())(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
 
-/** Creates an overlay over an empty state. */
+/** Creates a state over an empty one. */
 const emptyState = () =>
   engine.createState({
     account: () => undefined,
