@@ -6,29 +6,47 @@ const EMPTY_STRING = encodeBytes(new Uint8Array(0));
 const BRANCH_WIDTH = 16;
 
 interface Leaf {
+  readonly index: number;
   readonly key: Uint8Array;
   readonly value: Uint8Array;
+}
+
+interface CachedLeaf {
+  readonly index: number;
+  readonly depth: number;
+  readonly reference: Uint8Array;
+}
+
+/** References of leaves by the array of their value, for the roots of a list that grows. */
+export type LeafCache = WeakMap<Uint8Array, CachedLeaf>;
+
+interface Trie {
+  /** In the order of their keys. */
+  readonly leaves: readonly Leaf[];
+  readonly cache: LeafCache | undefined;
 }
 
 /**
  * Returns the root of the trie with `values[index]` under rlp(index), as in `transactionsRoot` and `receiptsRoot`.
  * No key is a prefix of another, so each node is encoded once, from the leaves up. Source: Yellow Paper, appendix D.
+ * `cache`: for several lists that begin with the same arrays.
  */
-export const orderedTrieRoot = (values: readonly Uint8Array[]): Hash => {
+export const orderedTrieRoot = (values: readonly Uint8Array[], cache?: LeafCache): Hash => {
   if (values.length === 0) {
     return formatData(keccak256(EMPTY_STRING));
   }
   // Keys in order: 0x01 to 0x7f, then 0x80 (index zero), then 0x8180 and longer keys.
-  const leaves = values.map((value, index) => ({ key: nibbles(encodeNumber(index)), value }));
+  const leaves = values.map((value, index) => ({ index, key: keyOf(index), value }));
   const [zero] = leaves.splice(0, 1);
   if (zero !== undefined) {
     leaves.splice(127, 0, zero);
   }
-  return formatData(keccak256(encodeNode(leaves, 0, leaves.length, 0)));
+  return formatData(keccak256(encodeNode({ leaves, cache }, 0, leaves.length, 0)));
 };
 
 /** Encodes the node over leaves[from..to). Their keys have the first `depth` nibbles in common. */
-const encodeNode = (leaves: readonly Leaf[], from: number, to: number, depth: number): Uint8Array => {
+const encodeNode = (trie: Trie, from: number, to: number, depth: number): Uint8Array => {
+  const { leaves } = trie;
   const first = leaves[from];
   const last = leaves[to - 1];
   if (first === undefined || last === undefined) {
@@ -42,7 +60,7 @@ const encodeNode = (leaves: readonly Leaf[], from: number, to: number, depth: nu
     fork++;
   }
   if (fork > depth) {
-    return encodeList([path(first.key, depth, fork, false), reference(encodeNode(leaves, from, to, fork))]);
+    return encodeList([path(first.key, depth, fork, false), reference(encodeNode(trie, from, to, fork))]);
   }
   const children: Uint8Array[] = [];
   let start = from;
@@ -51,11 +69,26 @@ const encodeNode = (leaves: readonly Leaf[], from: number, to: number, depth: nu
     while (end < to && leaves[end]?.key[depth] === nibble) {
       end++;
     }
-    children.push(end === start ? EMPTY_STRING : reference(encodeNode(leaves, start, end, depth + 1)));
+    children.push(end === start ? EMPTY_STRING : childReference(trie, start, end, depth + 1));
     start = end;
   }
   children.push(EMPTY_STRING);
   return encodeList(children);
+};
+
+const childReference = (trie: Trie, from: number, to: number, depth: number): Uint8Array => {
+  const { leaves, cache } = trie;
+  const leaf = to === from + 1 ? leaves[from] : undefined;
+  if (cache === undefined || leaf === undefined) {
+    return reference(encodeNode(trie, from, to, depth));
+  }
+  const cached = cache.get(leaf.value);
+  if (cached?.index === leaf.index && cached.depth === depth) {
+    return cached.reference;
+  }
+  const created = reference(encodeNode(trie, from, to, depth));
+  cache.set(leaf.value, { index: leaf.index, depth, reference: created });
+  return created;
 };
 
 /** Returns a node's reference in its parent: its hash, or the node itself if it is shorter than a hash. */
@@ -72,6 +105,18 @@ const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8
     rest.push((key[at] ?? 0) * 16 + (key[at + 1] ?? 0));
   }
   return encodeBytes(concatBytes([head, Uint8Array.from(rest)]));
+};
+
+const MAX_KEYS = 1_024;
+const keys: Uint8Array[] = [];
+
+/** Returns the nibbles of rlp(index). The keys of short lists are kept. */
+const keyOf = (index: number): Uint8Array => {
+  const key = keys[index] ?? nibbles(encodeNumber(index));
+  if (index < MAX_KEYS) {
+    keys[index] = key;
+  }
+  return key;
 };
 
 const nibbles = (bytes: Uint8Array): Uint8Array => {

@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import { NotExecutableError } from "../evm/notExecutableError.ts";
@@ -34,6 +34,14 @@ interface Position {
   readonly layers: readonly Layer[];
 }
 
+/** A job that runs, with the layers below it. */
+interface RunningJob {
+  readonly run: BlockRun;
+  readonly layers: readonly Layer[];
+  /** All layers after that number of transactions. */
+  written?: { readonly count: number; readonly layers: readonly Layer[] };
+}
+
 /** The result of one job's execution. */
 interface Attempt extends Pick<Execution, "outcome" | "unverified" | "cause"> {
   /** Present if the outcome is verified. */
@@ -50,8 +58,9 @@ export class FlashblockExecutor {
   readonly #turns = createTurns();
   readonly #executed = new ExecutedJobs();
   readonly #jobs: PreparedJobs;
-  /** The running job, with the layers below it. */
-  #current: { readonly run: BlockRun; readonly layers: readonly Layer[] } | undefined;
+  /** A block's root is computed again for each of its messages. */
+  readonly #leaves: LeafCache = new WeakMap();
+  #current: RunningJob | undefined;
 
   constructor(options: FlashblockExecutorOptions, base: BlockId) {
     this.#options = options;
@@ -113,7 +122,7 @@ export class FlashblockExecutor {
     this.#executed.add(executed);
     return {
       transactions: job.decoded.map(({ identity }) => identity),
-      transactionsRoot: orderedTrieRoot(executed.raws),
+      transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
       outcome: attempt.outcome,
       unverified: attempt.unverified,
       cause: attempt.cause,
@@ -188,7 +197,14 @@ export class FlashblockExecutor {
   /** Everything that was written until now: it is below a transaction that runs on guesses. */
   #written(): readonly Layer[] {
     const current = this.#current;
-    return current ? [layerFromChanges(current.run.changes()), ...current.layers] : this.#executed.layers();
+    if (current === undefined) {
+      return this.#executed.layers();
+    }
+    const count = current.run.executed.length;
+    if (current.written?.count !== count) {
+      current.written = { count, layers: [layerFromChanges(current.run.changes()), ...current.layers] };
+    }
+    return current.written.layers;
   }
 }
 

@@ -11,7 +11,8 @@ const SELECTOR_BYTES = 4;
 
 /** The keys that earlier transactions read, by contract and selector. Values change from block to block, keys rarely do. */
 export interface ReadSets {
-  of(transaction: Transaction): StateKeys | undefined;
+  /** `omitted`: contracts and selectors whose keys are left out. This one is added to it. */
+  of(transaction: Transaction, omitted: Set<string>): StateKeys | undefined;
   learn(transaction: Transaction, keys: StateKeys): void;
 }
 
@@ -21,9 +22,13 @@ const callOf = ({ to, input }: Transaction): string | undefined =>
 export const createReadSets = (): ReadSets => {
   const sets = new LRUCache<string, StateKeySet>({ max: MAX_CALLS });
   return {
-    of: (transaction) => {
+    of: (transaction, omitted) => {
       const call = callOf(transaction);
-      return call === undefined ? undefined : sets.get(call)?.keys();
+      if (call === undefined || omitted.has(call)) {
+        return undefined;
+      }
+      omitted.add(call);
+      return sets.get(call)?.keys();
     },
     learn: (transaction, keys) => {
       const call = callOf(transaction);

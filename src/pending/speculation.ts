@@ -19,6 +19,7 @@ const LARGE_EVERY = 4;
 const MAX_HINTS = 16;
 /** A transaction on guesses pays for gas, but its nonce and its sender's code may belong to a later state. */
 const CHECKS = { nonce: false, sender: false, freeGas: false };
+const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 export interface SpeculationOptions {
   readonly engine: Engine;
@@ -49,6 +50,8 @@ export class Speculation {
   readonly #hinted = new Set<number>();
   /** Number of rounds of each transaction. */
   readonly #rounds = new Map<number, number>();
+  /** Contracts and selectors whose earlier keys are fetched. */
+  readonly #recalled = new Set<string>();
   #guessed = 0;
 
   constructor(options: SpeculationOptions) {
@@ -87,14 +90,14 @@ export class Speculation {
       if (!prepared || performance.now() > untilMs) {
         continue;
       }
-      const earlier = this.#rounds.has(position) ? undefined : this.#expected(prepared);
+      const isFirst = !this.#rounds.has(position);
       const missing = await this.#explore(position, prepared, isUrgent);
       if (!missing) {
         continue;
       }
       keys.add(missing);
-      if (earlier) {
-        keys.add(earlier);
+      if (isFirst) {
+        keys.add(this.#expected(prepared));
       }
       if (hint.length < MAX_HINTS && this.#needsHint(position, prepared, missing)) {
         this.#hinted.add(position);
@@ -106,11 +109,11 @@ export class Speculation {
     return { keys: keys.keys(), hint, hinted };
   }
 
-  /** The keys that the transaction will probably read. */
-  #expected(prepared: Prepared): StateKeys | undefined {
+  /** Returns the keys that the transaction will probably read. Those of its contract and selector are returned once a message. */
+  #expected(prepared: Prepared): StateKeys {
     const created = createdBy(prepared);
     return created === undefined
-      ? this.#options.readSets.of(prepared.transaction)
+      ? (this.#options.readSets.of(prepared.transaction, this.#recalled) ?? NO_KEYS)
       : { accounts: [created], slots: [], blockHashes: [] };
   }
 

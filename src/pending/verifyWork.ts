@@ -1,7 +1,7 @@
 import type { PendingEnvironment } from "../core/view.ts";
 import { createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData } from "../ethereum/hex.ts";
-import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
+import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
 import type { UnverifiedReason, Work } from "./execution.ts";
 import type { Layer } from "./stateLayers.ts";
@@ -19,6 +19,9 @@ export interface ExecutedFlashblock {
   /** Undefined if the state after it is not known. No job can be executed after it then. */
   readonly layer: Layer | undefined;
 }
+
+/** A block's root is computed again for each of its messages. */
+const receiptLeaves: LeafCache = new WeakMap();
 
 /** Appends transactions and receipts to those of `before`, if it belongs to the same block. */
 export const extend = (
@@ -55,5 +58,7 @@ export const compare = (
   if (formatData(executed.bloom) !== work.expected.logsBloom) {
     return "bloom";
   }
-  return orderedTrieRoot(executed.encodedReceipts) === work.expected.receiptsRoot ? undefined : "receiptsRoot";
+  return orderedTrieRoot(executed.encodedReceipts, receiptLeaves) === work.expected.receiptsRoot
+    ? undefined
+    : "receiptsRoot";
 };

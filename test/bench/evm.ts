@@ -1,118 +1,50 @@
 import { join } from "node:path";
 import { createBlock } from "@ethereumjs/block";
-import { Common, Mainnet } from "@ethereumjs/common";
-import { createEVM } from "@ethereumjs/evm";
 import { SimpleStateManager } from "@ethereumjs/statemanager";
 import { createTxFromRLP } from "@ethereumjs/tx";
 import { Account, createAddressFromString } from "@ethereumjs/util";
 import { createVM, encodeReceipt as encodeStockReceipt, runTx } from "@ethereumjs/vm";
-import { encodeFunctionData, type Hex } from "viem";
+import { encodeFunctionData } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { bloomOfLogs } from "../../src/ethereum/bloom.ts";
-import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
-import { type Address, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { type Address, parseData, ZERO_ADDRESS } from "../../src/ethereum/hex.ts";
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
-import { rulesAt } from "../../src/ethereum/rules.ts";
-import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment } from "../../src/evm/engine.ts";
-import type { ExecutionState } from "../../src/evm/executionState.ts";
+import { DEPOSIT_TYPE, type SignedTransaction } from "../../src/ethereum/transaction.ts";
 import { recoverSender } from "../../src/evm/recoverAddress.ts";
-import { messageOf, type TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { type Contract, compile } from "../support/builders/compile.ts";
+import { measureLoops } from "./support/evmLoops.ts";
+import { BLOCK, deployOurs, engine, FREE, find, freeMessage, GAS, stockCommon } from "./support/evmSetup.ts";
+import { type BenchOptions, type BenchResult, median, round } from "./support/result.ts";
+import { threadCpuMs } from "./support/threadCpu.ts";
 
 const CLAIM = "Whole signed token transfers, from raw bytes to encoded receipt, against the stock library";
 const GAS_PRICE = 1_000_000_000n;
-const GAS = 10_000_000n;
 const SENDERS = 50;
 const RECIPIENTS = 700;
 const ETHER = 10n ** 18n;
 
-const BLOCK: BlockEnvironment = {
-  number: 1n,
-  timestamp: 1_700_000_000n,
-  coinbase: `0x${"c0".repeat(20)}`,
-  gasLimit: 1_000_000_000n,
-  baseFee: 7n,
-  prevRandao: ZERO_HASH,
-  blobBaseFee: 1n,
-  blockHash: () => ZERO_HASH,
-};
-
-const LOOPS = [
-  ["erc20Internal", "transfers", 1_500n],
-  ["erc20Call", "calls", 800n],
-  ["keccak4KiB", "hashes", 400n],
-  ["storage", "storage_", 2_500n],
-  ["arithmetic", "numbers", 8_000n],
-] as const;
-
-export const bench = async ({ short }: { readonly short: boolean }) => {
+/** Measures CPU time of this thread. `withoutRecovery`: other threads recover the senders, and this one executes. */
+export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   const contracts = compile(join(import.meta.dirname, "Loops.sol"), "prague");
   const rounds = short ? 1 : 5;
   const count = short ? 200 : 1_000;
   const transfers = await measureTransfers(contracts, count, rounds);
   const loops = await measureLoops(contracts, rounds);
   const keccak = loops.keccak4KiB ?? 0;
-  return { claim: CLAIM, ...transfers, unit: "tx/s", ...loops, keccakRatio: keccak };
-};
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
-const round = (value: number): number => Number(value.toFixed(2));
-
-const find = (contracts: ReadonlyMap<string, Contract>, name: string): Contract => {
-  const contract = contracts.get(name);
-  if (contract === undefined) {
-    throw new Error(`no contract ${name}`);
-  }
-  return contract;
+  return { claim: CLAIM, ...transfers, unit: "tx per second of CPU", ...loops, keccakRatio: keccak };
 };
 
 const accounts = Array.from({ length: SENDERS }, (_, at) =>
   privateKeyToAccount(`0x${(at + 1).toString(16).padStart(64, "0")}`),
 );
 
+const senderAt = (at: number): Address | undefined =>
+  accounts[at % SENDERS]?.address.toLowerCase() as Address | undefined;
+
 /** Creates the same state for both engines: the contract at one address, and senders with ether and tokens. */
 const TOKEN: Address = `0x${"70".repeat(20)}`;
-
-const freeMessage = (from: Address, to: Address | null, data: Hex): TransactionMessage => ({
-  type: 2,
-  from,
-  to,
-  nonce: 0n,
-  gas: GAS,
-  value: 0n,
-  input: parseData(data),
-  maxFeePerGas: 0n,
-  maxPriorityFeePerGas: 0n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-});
-const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
-
-const engine = (await createEngines())(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
-
-/** Creates a state over an empty one. */
-const emptyState = () =>
-  engine.createState({
-    account: () => undefined,
-    code: () => new Uint8Array(0),
-    storage: () => new Uint8Array(0),
-    blockHash: () => ZERO_HASH,
-  });
-
-const deployOurs = async (bytecode: Hex): Promise<{ state: ExecutionState; at: Address }> => {
-  const state = emptyState();
-  const result = await engine.transact({ state, block: BLOCK }, freeMessage(ZERO_ADDRESS, null, bytecode), FREE);
-  if (result.created === undefined) {
-    throw new Error(`not deployed: ${result.halt}`);
-  }
-  return { state, at: result.created };
-};
-
-const stockCommon = () => new Common({ chain: Mainnet, hardfork: "prague" });
 
 const signTransfers = (token: Contract, count: number): Promise<Uint8Array[]> =>
   Promise.all(
@@ -138,21 +70,29 @@ const signTransfers = (token: Contract, count: number): Promise<Uint8Array[]> =>
 
 const measureTransfers = async (contracts: ReadonlyMap<string, Contract>, count: number, rounds: number) => {
   const token = find(contracts, "Token");
-  const raws = await signTransfers(token, count);
-  const ours: number[] = [];
-  const stock: number[] = [];
+  const transfers = await signTransfers(token, count);
+  const [ours, executed, stock]: [number[], number[], number[]] = [[], [], []];
   const gas = new Set<bigint>();
+  const rateOf = ({ ms, gasUsed }: Timed): number => {
+    gas.add(gasUsed);
+    return (count / ms) * 1_000;
+  };
   for (let at = 0; at < rounds; at++) {
-    const [mine, theirs] = [await runOurs(token, raws), await runStock(token, raws)];
-    gas.add(mine.gasUsed).add(theirs.gasUsed);
-    ours.push((count / mine.ms) * 1_000);
-    stock.push((count / theirs.ms) * 1_000);
+    ours.push(rateOf(await runOurs(token, transfers, recoverSender)));
+    executed.push(rateOf(await runOurs(token, transfers, (_, at) => senderAt(at))));
+    stock.push(rateOf(await runStock(token, transfers)));
   }
   if (gas.size !== 1) {
     throw new Error(`the engines used different gas: ${[...gas].join(" ")}`);
   }
-  const [fast, slow] = [median(ours), median(stock)];
-  return { ratio: round(fast / slow), ours: round(fast), yardstick: round(slow) };
+  const [whole, alone, slow] = [median(ours), median(executed), median(stock)];
+  return {
+    ratio: round(whole / slow, 2),
+    ours: round(whole, 0),
+    yardstick: round(slow, 0),
+    withoutRecovery: round(alone / slow, 2),
+    oursWithoutRecovery: round(alone, 0),
+  };
 };
 
 interface Timed {
@@ -160,7 +100,9 @@ interface Timed {
   readonly gasUsed: bigint;
 }
 
-const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Timed> => {
+type SenderOf = (transaction: SignedTransaction, at: number) => Address | undefined;
+
+const runOurs = async (token: Contract, raws: readonly Uint8Array[], senderOf: SenderOf): Promise<Timed> => {
   const { state, at } = await deployOurs(token.bytecode);
   state.setCode(TOKEN, state.codeOf(at));
   for (const { address } of accounts) {
@@ -170,14 +112,14 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
     state.setAccount(sender, 0n, ETHER);
   }
   state.endTransaction(false);
-  const start = performance.now();
+  const start = threadCpuMs();
   let gasUsed = 0n;
-  for (const raw of raws) {
+  for (const [position, raw] of raws.entries()) {
     const transaction = parseTransaction(raw);
-    if (transaction.type === 0x7e) {
+    if (transaction.type === DEPOSIT_TYPE) {
       throw new Error("a deposit");
     }
-    const sender = recoverSender(transaction);
+    const sender = senderOf(transaction, position);
     if (sender === undefined) {
       throw new Error("no sender");
     }
@@ -186,7 +128,7 @@ const runOurs = async (token: Contract, raws: readonly Uint8Array[]): Promise<Ti
     const { logs } = result;
     encodeReceipt({ type: 2, status: true, cumulativeGasUsed: gasUsed, logs, logsBloom: bloomOfLogs(logs) });
   }
-  return { ms: performance.now() - start, gasUsed };
+  return { ms: threadCpuMs() - start, gasUsed };
 };
 
 const runStock = async (token: Contract, raws: readonly Uint8Array[]): Promise<Timed> => {
@@ -207,7 +149,7 @@ const runStock = async (token: Contract, raws: readonly Uint8Array[]): Promise<T
     { header: { ...header, coinbase: BLOCK.coinbase } },
     { common, skipConsensusFormatValidation: true },
   );
-  const start = performance.now();
+  const start = threadCpuMs();
   let gasUsed = 0n;
   for (const raw of raws) {
     const tx = createTxFromRLP(raw, { common });
@@ -215,47 +157,5 @@ const runStock = async (token: Contract, raws: readonly Uint8Array[]): Promise<T
     gasUsed += result.totalGasSpent;
     encodeStockReceipt(result.receipt, 2);
   }
-  return { ms: performance.now() - start, gasUsed };
-};
-
-/** Ratios of gas a second, by name. */
-const measureLoops = async (
-  contracts: ReadonlyMap<string, Contract>,
-  rounds: number,
-): Promise<Record<string, number>> => {
-  const loops = find(contracts, "Loops");
-  const { state, at } = await deployOurs(loops.bytecode);
-  const stateManager = new SimpleStateManager();
-  const evm = await createEVM({ common: stockCommon(), stateManager });
-  const { createdAddress } = await evm.runCall({ data: parseData(loops.bytecode), gasLimit: GAS });
-  if (createdAddress === undefined) {
-    throw new Error("not deployed");
-  }
-  const measured: Record<string, number> = {};
-  for (const [name, functionName, times] of LOOPS) {
-    const data = encodeFunctionData({ abi: loops.abi, functionName, args: [times] });
-    const ours: number[] = [];
-    const stock: number[] = [];
-    for (let run = 0; run < rounds; run++) {
-      let start = performance.now();
-      const mine = await engine.transact({ state, block: BLOCK }, freeMessage(ZERO_ADDRESS, at, data), FREE);
-      if (mine.status !== "success") {
-        throw new Error(`${name}: ${mine.halt}`);
-      }
-      ours.push(Number(mine.gasUsed) / (performance.now() - start) / 1_000);
-      start = performance.now();
-      evm.journal.addAlwaysWarmAddress(createdAddress.toString());
-      const { execResult } = await evm.runCall({ to: createdAddress, data: parseData(data), gasLimit: GAS });
-      if (execResult.exceptionError !== undefined) {
-        throw new Error(`${name}: ${execResult.exceptionError.error}`);
-      }
-      stock.push(Number(execResult.executionGasUsed) / (performance.now() - start) / 1_000);
-      evm.journal.cleanJournal();
-      stateManager.originalStorageCache.clear();
-    }
-    measured[`${name}Mgas`] = round(median(ours));
-    measured[`${name}StockMgas`] = round(median(stock));
-    measured[name] = round(median(ours) / median(stock));
-  }
-  return measured;
+  return { ms: threadCpuMs() - start, gasUsed };
 };

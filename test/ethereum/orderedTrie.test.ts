@@ -4,7 +4,7 @@ import { createMPT } from "@ethereumjs/mpt";
 import { RLP } from "@ethereumjs/rlp";
 import fc from "fast-check";
 import { formatData } from "../../src/ethereum/hex.ts";
-import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
+import { type LeafCache, orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 
 const libraryRoot = async (values: readonly Uint8Array[]): Promise<string> => {
   const trie = await createMPT();
@@ -34,4 +34,17 @@ test("any values have the library's root", async () => {
     }),
     { numRuns: 30 },
   );
+});
+
+test("a list that grows has the library's root with a cache of leaves", async () => {
+  const cache: LeafCache = new WeakMap();
+  // The same array at two positions has two keys.
+  const twice = new Uint8Array(40).fill(7);
+  const values = Array.from({ length: 300 }, (_, at) =>
+    at % 50 === 3 ? twice : new Uint8Array(1 + at).fill(at % 251 || 1),
+  );
+  for (const count of [1, 2, 3, 16, 17, 100, 128, 129, 130, 255, 256, 257, 300, 90]) {
+    const list = values.slice(0, count);
+    assert.equal(orderedTrieRoot(list, cache), await libraryRoot(list));
+  }
 });

@@ -18,3 +18,5 @@ export interface BenchOptions {
 export const MAX_SPREAD = 0.1;
 
 export const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
+
+export const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
