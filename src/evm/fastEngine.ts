@@ -16,11 +16,10 @@ import { FastState } from "./fastState.ts";
 import { NONCE_OVERFLOW } from "./haltText.ts";
 import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
 import type { RejectedInput } from "./precompileFault.ts";
-import { SYSTEM } from "./systemCalls.ts";
+import { SYSTEM, SYSTEM_GAS } from "./systemCalls.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 import { warmUp } from "./warmUp.ts";
 
-const SYSTEM_GAS = 30_000_000n;
 const NOTHING = new Uint8Array(0);
 
 /** Executes with revm in WebAssembly. */
@@ -89,8 +88,7 @@ export class FastEngine implements Engine {
     if (raw === undefined || this.rules.op === undefined) {
       return 0n;
     }
-    const fees = opChainFees(this.rules, l1AttributesOf(state), raw);
-    return fees.fixed + fees.perGas(gas);
+    return opChainFees(this.rules, l1AttributesOf(state), raw, gas);
   }
 
   #run({ state, block }: TransactionContext, request: FastRequest, name: "transact" | "system_call"): ModuleResult {

@@ -16,10 +16,10 @@ import {
   memoryGas,
   NONCE_OVERFLOW,
   OUT_OF_GAS,
-  RETURN_DATA_OUT_OF_BOUNDS,
   WRITE_PROTECTION,
   wordsOf,
 } from "./haltText.ts";
+import { inputsOf } from "./opcodes.ts";
 import { describePrecompileFault, type RejectedInput } from "./precompileFault.ts";
 
 // Source: revm-interpreter, InstructionResult.
@@ -76,9 +76,11 @@ const formatStep = (code: number, step: LastStep): string => {
     case STACK_UNDERFLOW:
       return formatUnderflow(halted);
     case STACK_OVERFLOW:
-      return formatOverflow(step.stackLength);
+      // revm has this result also for a DUP of a word that the stack lacks.
+      return step.stackLength < inputsOf(step.opCode) ? formatUnderflow(halted) : formatOverflow(step.stackLength);
     case OUT_OF_OFFSET:
-      return describeOutOfOffset(halted);
+      // revm compares the bounds before it charges the copy, unlike geth.
+      return formatOutOfGas(halted);
     default:
       return code >= FIRST_OUT_OF_GAS && code <= LAST_OUT_OF_GAS ? describeOutOfGas(step, halted) : `halted: ${code}`;
   }
@@ -92,12 +94,6 @@ const describeOutOfGas = (step: LastStep, halted: HaltedFrame): string => {
     return step.firstOutputByte === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;
   }
   return formatOutOfGas(halted);
-};
-
-/** geth compares the bounds after it has charged the copy. */
-const describeOutOfOffset = (halted: HaltedFrame): string => {
-  const text = formatOutOfGas(halted);
-  return text === OUT_OF_GAS ? text : RETURN_DATA_OUT_OF_BOUNDS;
 };
 
 const haltedFrame = ({ opCode, stack, stackLength, gasLeft, returnBytes, memoryBytes }: LastStep): HaltedFrame => {

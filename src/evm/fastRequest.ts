@@ -1,6 +1,6 @@
 import { type Address, ZERO_ADDRESS } from "../ethereum/hex.ts";
 import type { DepositTransaction } from "../ethereum/transaction.ts";
-import { type AuthorizationSigner, signerOf } from "./authorizations.ts";
+import { type AuthorizationSigner, signerOf } from "./authorizationSigner.ts";
 import type { Cost } from "./checkTransaction.ts";
 import type { TransactionOptions } from "./engine.ts";
 import type { FastInstance } from "./fastInstance.ts";

@@ -1,11 +1,11 @@
 import type { AccountChange, StateChanges, StateReader } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../ethereum/keccak.ts";
 import type { AccountValues, ExecutionState } from "./executionState.ts";
 import type { FastInstance, StateSource } from "./fastInstance.ts";
 import type { ModuleMemory } from "./moduleMemory.ts";
 
 const NOTHING = new Uint8Array(0);
-const EMPTY_CODE = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
 const SLOT_AT = 20;
 const VALUE_AT = 52;
 const WORD_BYTES = 32;
@@ -68,7 +68,7 @@ export class FastState implements ExecutionState, StateSource {
     const { instance } = this;
     const memory = this.#at(address);
     instance.check(instance.exports.get_account());
-    if (memory.data(instance.scratch + 40, WORD_BYTES).endsWith(EMPTY_CODE)) {
+    if (memory.hash(instance.scratch + 40) === EMPTY_CODE_HASH) {
       return NOTHING;
     }
     this.#at(address);

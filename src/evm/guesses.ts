@@ -1,7 +1,6 @@
 import type { AccountState } from "../core/stateReader.ts";
 import { type Address, type Hash, parseData } from "../ethereum/hex.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
-import { EMPTY_CODE_HASH } from "./overlayEntry.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../ethereum/keccak.ts";
 
 const NOTHING = new Uint8Array(0);
 

@@ -1,9 +1,9 @@
 import type { AccountState, StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../ethereum/keccak.ts";
 import { type Guesses, largeGuesses } from "./guesses.ts";
 import type { MissingState } from "./missingState.ts";
 import { NotExecutableError } from "./notExecutableError.ts";
-import { EMPTY_CODE_HASH } from "./overlayEntry.ts";
 
 const NOTHING = new Uint8Array(0);
 

@@ -14,9 +14,9 @@ export const BLOB_PROOF = "error verifying kzg proof";
 const MAX_MODEXP_BYTES = 1024n;
 
 const at = (last: string): Address => `0x${last.padStart(40, "0")}`;
-export const MODEXP = at("05");
-export const BLAKE2F = at("09");
-export const POINT_EVALUATION = at("0a");
+const MODEXP = at("05");
+const BLAKE2F = at("09");
+const POINT_EVALUATION = at("0a");
 const BN254_PAIRING = at("08");
 
 /** Bytes that the precompiles of bn254 read as points. Undefined: all of them. */
@@ -26,7 +26,7 @@ export const BN254_POINT_BYTES: ReadonlyMap<Address, number | undefined> = new M
   [BN254_PAIRING, undefined],
 ]);
 
-export const BLS_INPUTS: ReadonlyMap<Address, BlsInput> = new Map<Address, BlsInput>([
+const BLS_INPUTS: ReadonlyMap<Address, BlsInput> = new Map<Address, BlsInput>([
   [at("0b"), { parts: ["g1"], scalarBytes: 0, checksGroup: false }],
   [at("0c"), { parts: ["g1"], scalarBytes: 32, checksGroup: true }],
   [at("0d"), { parts: ["g2"], scalarBytes: 0, checksGroup: false }],
@@ -47,7 +47,7 @@ export const describeBn254 = (data: Uint8Array, pointBytes: number | undefined):
 };
 
 /** Returns the text for lengths above the limit of EIP-7823, or `undefined` if the gas does not suffice either. */
-export const describeModexp = (data: Uint8Array, gasLimit: bigint): string | undefined => {
+const describeModexp = (data: Uint8Array, gasLimit: bigint): string | undefined => {
   const isTooLong = modexpLengths(data).some((length) => length > MAX_MODEXP_BYTES);
   return isTooLong && modexpGas(data) <= gasLimit
     ? "one or more of base/exponent/modulus length exceeded 1024 bytes"
@@ -55,7 +55,7 @@ export const describeModexp = (data: Uint8Array, gasLimit: bigint): string | und
 };
 
 const BLAKE2F_BYTES = 213;
-export const describeBlake2f = (data: Uint8Array): string =>
+const describeBlake2f = (data: Uint8Array): string =>
   data.length === BLAKE2F_BYTES ? "invalid final flag" : INPUT_LENGTH;
 
 /** op-geth's texts for inputs above the limits of the OP stack, with the bytes of one item. Source: op-geth, core/vm/contracts.go. */

@@ -94,7 +94,7 @@ const FREE = { checks: { nonce: false, sender: false, freeGas: true } };
 
 const engine = (await createEngines())(rulesAt(fixedForks(1n, "prague"), 1n, 1n));
 
-/** Creates an overlay over an empty state. */
+/** Creates a state over an empty one. */
 const emptyState = () =>
   engine.createState({
     account: () => undefined,

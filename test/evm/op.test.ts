@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../../src/ethereum/opFees.ts";
+import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
+import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, l1Cost, OPERATOR_FEE_VAULT } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment, Engine } from "../../src/evm/engine.ts";
-import { l1AttributesOf, opChainFees } from "../../src/evm/opChainFees.ts";
-import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
+import { l1AttributesOf } from "../../src/evm/opChainFees.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
-import { testEachEngine } from "../support/builders/eachEngine.ts";
 
 const FROM: Address = `0x${"aa".repeat(20)}`;
 const TO: Address = `0x${"bb".repeat(20)}`;
@@ -25,6 +26,7 @@ const BLOCK: BlockEnvironment = {
   blockHash: () => ZERO_HASH,
 };
 
+const engines = await createEngines("fast");
 const rulesOf = (fork: OpFork) => rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n);
 const stateWith = (engine: Engine, balance: bigint) =>
   engine.createState({
@@ -49,7 +51,7 @@ const deposit = (fields: Partial<DepositTransaction>): DepositTransaction => ({
   ...fields,
 });
 
-testEachEngine("a deposit mints and transfers without a fee, and increments the nonce", async (engines) => {
+test("a deposit mints and transfers without a fee, and increments the nonce", async () => {
   const engine = engines(rulesOf("isthmus"));
   const state = stateWith(engine, 0n);
   const result = await engine.deposit({ state, block: BLOCK }, deposit({}));
@@ -58,7 +60,7 @@ testEachEngine("a deposit mints and transfers without a fee, and increments the 
   assert.equal(state.balanceOf(COINBASE), 0n);
 });
 
-testEachEngine("a deposit that cannot start mints its value, and uses all its gas", async (engines) => {
+test("a deposit that cannot start mints its value, and uses all its gas", async () => {
   const engine = engines(rulesOf("isthmus"));
   for (const fields of [{ value: 101n }, { gas: 20_000n }]) {
     const state = stateWith(engine, 0n);
@@ -69,7 +71,7 @@ testEachEngine("a deposit that cannot start mints its value, and uses all its ga
   }
 });
 
-testEachEngine("a deposit whose code fails is reverted, except for its mint", async (engines) => {
+test("a deposit whose code fails is reverted, except for its mint", async () => {
   const engine = engines(rulesOf("isthmus"));
   const state = stateWith(engine, 0n);
   state.setCode(TO, Uint8Array.fromHex("5f5ffd"));
@@ -98,7 +100,7 @@ const CALL: TransactionMessage = {
 
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 
-testEachEngine("a transaction pays L1 fee, operator fee and base fee into their vaults", async (engines) => {
+test("a transaction pays L1 fee, operator fee and base fee into their vaults", async () => {
   const engine = engines(rulesOf("jovian"));
   const ether = 10n ** 18n;
   const state = stateWith(engine, ether);
@@ -115,18 +117,18 @@ testEachEngine("a transaction pays L1 fee, operator fee and base fee into their 
   );
   const message: TransactionMessage = { ...CALL, gas: 60_000n, value: 7n };
   const raw = new Uint8Array(110).fill(7);
-  const fees = opChainFees(engine.rules, l1, raw);
+  const l1Fee = l1Cost(engine.rules, l1, raw).fee;
   await engine.transact({ state, block: BLOCK }, message, { raw });
   const operator = 21_000n * 2n * 100n + 5n;
-  assert.equal(state.balanceOf(L1_FEE_VAULT), fees.fixed);
-  assert.ok(fees.fixed > 0n);
+  assert.equal(state.balanceOf(L1_FEE_VAULT), l1Fee);
+  assert.ok(l1Fee > 0n);
   assert.equal(state.balanceOf(OPERATOR_FEE_VAULT), operator);
   assert.equal(state.balanceOf(BASE_FEE_VAULT), 21_000n * 10n);
   assert.equal(state.balanceOf(COINBASE), 21_000n);
-  assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - fees.fixed);
+  assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - l1Fee);
 });
 
-testEachEngine("Bedrock's L1 fee counts a signature, and is used in Ecotone's first block", async (engines) => {
+test("Bedrock's L1 fee counts a signature, and is used in Ecotone's first block", async () => {
   // 100 bytes that are not zero, and 10 zeros. Source of the formula: op-geth, core/types/rollup_cost.go.
   const raw = new Uint8Array(110).fill(7, 0, 100);
   const [baseFee, overhead, scalar] = [1_000_000_000n, 188n, 684_000n];
@@ -147,7 +149,7 @@ testEachEngine("Bedrock's L1 fee counts a signature, and is used in Ecotone's fi
   }
 });
 
-testEachEngine("P256VERIFY is a precompile since Fjord", (engines) => {
+test("P256VERIFY is a precompile since Fjord", () => {
   const p256: Address = "0x0000000000000000000000000000000000000100";
   assert.equal(engines(rulesOf("ecotone")).precompiles.includes(p256), false);
   assert.equal(engines(rulesOf("fjord")).precompiles.includes(p256), true);
@@ -179,7 +181,7 @@ const PAIRING = 0x08;
 /** A pair of points at infinity. */
 const PAIR_BYTES = 192;
 
-testEachEngine("the pairing precompile halts above the input size of its fork", async (engines) => {
+test("the pairing precompile halts above the input size of its fork", async () => {
   const run = async (fork: OpFork, bytes: number) =>
     (await runPrecompile(engines(rulesOf(fork)), PAIRING, bytes)).status;
   assert.equal(await run("granite", PAIR_BYTES * 10), "success");
@@ -194,7 +196,7 @@ testEachEngine("the pairing precompile halts above the input size of its fork", 
   }
 });
 
-testEachEngine("Azul and Karst have the precompile prices of Osaka", async (engines) => {
+test("Azul and Karst have the precompile prices of Osaka", async () => {
   const gasOf = async (fork: OpFork, precompile: number, bytes: number) =>
     (await runPrecompile(engines(rulesOf(fork)), precompile, bytes)).gas;
   const P256_VERIFY = 0x100;
@@ -205,7 +207,7 @@ testEachEngine("Azul and Karst have the precompile prices of Osaka", async (engi
   }
 });
 
-testEachEngine("Karst limits the gas of a transaction, but not of a deposit", async (engines) => {
+test("Karst limits the gas of a transaction, but not of a deposit", async () => {
   const gas = 16_777_217n;
   const message: TransactionMessage = { ...CALL, gas };
   const [jovian, karst] = [engines(rulesOf("jovian")), engines(rulesOf("karst"))];

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import type { BlockId } from "../../src/core/heads.ts";
 import type { AccountState, StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
 import { createStrictState } from "../../src/evm/missingState.ts";
-import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { BaseState } from "../../src/pending/baseState.ts";
 import { layerFromChanges } from "../../src/pending/stateLayers.ts";
 

@@ -5,11 +5,12 @@ import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
 import type { Rules } from "../../ethereum/rules.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checkTransaction.ts";
-import { customCrypto } from "../crypto.ts";
+import { libraryCrypto } from "../crypto.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
 import { formatHalt } from "../exceptionalHalt.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
+import { BN254_POINT_BYTES, describeBn254 } from "../precompileFault.ts";
 import { isDelegation, MAX_NONCE } from "../transactionChecks.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { type LibraryRun, LibraryVm } from "./libraryVm.ts";
@@ -29,9 +30,8 @@ export class ReferenceEngine implements Engine {
 
   constructor(rules: Rules) {
     this.rules = rules;
-    const { keccak256, kzg } = customCrypto;
     const chain = { ...Mainnet, chainId: Number(rules.chainId) };
-    this.#common = new Common({ chain, hardfork: rules.fork, customCrypto: { keccak256, kzg } });
+    this.#common = new Common({ chain, hardfork: rules.fork, customCrypto: libraryCrypto });
     this.#vm = new LibraryVm(this.#common);
     this.precompiles = [...getActivePrecompiles(this.#common).keys()].map((key): Address => `0x${key}`);
   }
@@ -57,7 +57,7 @@ export class ReferenceEngine implements Engine {
       skipsNonce: !checks.nonce,
       tracesAccess,
     });
-    return resultOf(run, cost);
+    return resultOf(run, message, cost);
   }
 
   async deposit(): Promise<DepositResult> {
@@ -123,7 +123,14 @@ const referenceStateOf = (state: ExecutionState): ReferenceState => {
   throw new TypeError("the state was created by an engine of another kind");
 };
 
-const resultOf = ({ result, capturedLogs, indexOf }: LibraryRun, cost: Cost): TransactionResult => {
+const rejectedPoint = ({ to, input }: TransactionMessage): string =>
+  describeBn254(input, to === null ? undefined : BN254_POINT_BYTES.get(to));
+
+const resultOf = (
+  { result, capturedLogs, indexOf }: LibraryRun,
+  message: TransactionMessage,
+  cost: Cost,
+): TransactionResult => {
   const { execResult, totalGasSpent, accessList, createdAddress } = result;
   const { exceptionError: error, returnValue, logs = [] } = execResult;
   const used = {
@@ -134,11 +141,14 @@ const resultOf = ({ result, capturedLogs, indexOf }: LibraryRun, cost: Cost): Tr
     ...(accessList && { accessed: accessList }),
   };
   if (error !== undefined) {
-    const isRevert = error.error === "revert";
+    // Only code can revert. The library's precompiles of bn254 use this error for inputs that they reject.
+    const isRejected = error.error === "revert" && execResult.runState === undefined;
+    const isRevert = error.error === "revert" && !isRejected;
+    const halt = () => (isRejected ? rejectedPoint(message) : formatHalt(error, execResult.runState));
     return {
       ...used,
       status: isRevert ? "revert" : "halt",
-      ...(!isRevert && { halt: formatHalt(error, execResult.runState) }),
+      ...(!isRevert && { halt: halt() }),
       returnData: isRevert ? returnValue : NOTHING,
       logs: [],
     };

@@ -1,11 +1,10 @@
 import { KECCAK256_NULL } from "@ethereumjs/util";
 import type { AccountState, StateChanges, StateReader } from "../../core/stateReader.ts";
 import { type Address, formatData, type Hash, parseData } from "../../ethereum/hex.ts";
-import { keccak256 } from "../../ethereum/keccak.ts";
+import { EMPTY_CODE_HASH, keccak256 } from "../../ethereum/keccak.ts";
 import type { AccountValues, ExecutionState } from "../executionState.ts";
 
 const NOTHING = new Uint8Array(0);
-const NO_CODE = formatData(KECCAK256_NULL);
 
 interface StoredAccount extends AccountValues {
   /** The account has slots that are not zero (EIP-7610). */
@@ -16,7 +15,7 @@ const NEW: StoredAccount = { nonce: 0n, balance: 0n, codeHash: KECCAK256_NULL, h
 
 /** Whether the account is empty. Source: EIP-161. */
 const isEmpty = ({ nonce, balance, codeHash }: AccountValues): boolean =>
-  nonce === 0n && balance === 0n && formatData(codeHash) === NO_CODE;
+  nonce === 0n && balance === 0n && formatData(codeHash) === EMPTY_CODE_HASH;
 
 /** The state of the reference engine: a reader and maps of what was written. A checkpoint is a position in the list of undo steps. */
 export class ReferenceState implements ExecutionState {
@@ -53,7 +52,7 @@ export class ReferenceState implements ExecutionState {
 
   codeOf(address: Address): Uint8Array {
     const hash = formatData(this.accountOf(address)?.codeHash ?? KECCAK256_NULL);
-    if (hash === NO_CODE) {
+    if (hash === EMPTY_CODE_HASH) {
       return NOTHING;
     }
     return this.#codes.get(hash) ?? this.#reader.code(hash, address);

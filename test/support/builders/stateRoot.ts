@@ -2,9 +2,8 @@ import { createMPT } from "@ethereumjs/mpt";
 import { RLP } from "@ethereumjs/rlp";
 import type { StateChanges, StateReader } from "../../../src/core/stateReader.ts";
 import { type Address, type Hash, parseData } from "../../../src/ethereum/hex.ts";
-import { keccak256 } from "../../../src/ethereum/keccak.ts";
+import { EMPTY_CODE_HASH, keccak256 } from "../../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../../src/ethereum/rlp.ts";
-import { EMPTY_CODE_HASH } from "../../../src/evm/overlayEntry.ts";
 
 export interface PlainAccount {
   readonly nonce: bigint;

@@ -2,9 +2,8 @@ import { createMPT, type MerklePatriciaTrie } from "@ethereumjs/mpt";
 import { RLP } from "@ethereumjs/rlp";
 import type { AccountChange, AccountState, StateChanges } from "../../../src/core/stateReader.ts";
 import { type Address, type Data, formatData, type Hash, parseData } from "../../../src/ethereum/hex.ts";
-import { keccak256, keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { EMPTY_CODE_HASH, keccak256, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { numberBytes } from "../../../src/ethereum/rlp.ts";
-import { EMPTY_CODE_HASH } from "../../../src/evm/overlayEntry.ts";
 
 const NOTHING = new Uint8Array(0);
 const EMPTY_ROOT: Hash = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421";

@@ -7,10 +7,10 @@ import {
   type Hash,
   parseData,
 } from "../../../src/ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../../src/ethereum/keccak.ts";
 import type { Rules } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
 import type { BlockEnvironment } from "../../../src/evm/engine.ts";
-import { EMPTY_CODE_HASH } from "../../../src/evm/overlayEntry.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
 
 /** The fields of a call object that are used here. */

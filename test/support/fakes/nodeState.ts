@@ -1,8 +1,7 @@
 import type { BlockId } from "../../../src/core/heads.ts";
 import type { AccountState, StateSource } from "../../../src/core/stateReader.ts";
 import { isData, isQuantity, parseData } from "../../../src/ethereum/hex.ts";
-import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { EMPTY_CODE_HASH } from "../../../src/evm/overlayEntry.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 
 export type Ask = (method: string, params: readonly unknown[]) => Promise<unknown>;
 

@@ -57,7 +57,10 @@ pub fn before_commit(machine: &mut Machine) {
                 *dirty.of(*address) = Dirty { is_cleared: true, ..Dirty::default() };
                 journal.database.with_storage.remove(address);
             }
-            JournalEntry::AccountDestroyed { address, .. } => dirty.of(*address).is_cleared = true,
+            JournalEntry::AccountDestroyed { address, .. } => {
+                dirty.of(*address).is_cleared = true;
+                dirty.destroyed.push(*address);
+            }
             JournalEntry::AccountTouched { address } => dirty.touched.push(*address),
             _ => {}
         }

@@ -7,7 +7,7 @@ use crate::revm::{
     context::journal::{JournalEntry, JournalInner},
     database_interface::Database,
     primitives::{Address, AddressMap, AddressSet, B256, KECCAK_EMPTY, U256, U256Map, hardfork::SpecId, map::U256IndexSet},
-    state::{Account, Bytecode, EvmStorageSlot},
+    state::{Account, AccountStatus, Bytecode, EvmStorageSlot},
 };
 
 /// What the transactions of a state wrote to one account, besides its balance and nonce.
@@ -28,6 +28,8 @@ pub struct DirtyAccounts {
     accounts: AddressMap<Dirty>,
     /// Accounts that the current transaction touched first.
     pub touched: Vec<Address>,
+    /// Accounts that the current transaction destroyed.
+    pub destroyed: Vec<Address>,
     /// Accounts written since the last end of writes.
     written: Vec<Address>,
 }
@@ -240,8 +242,28 @@ impl Machine {
         }
     }
 
+    /// Marks destroyed accounts as not existing, which revm does not. Rules before EIP-161 distinguish them from empty accounts.
+    fn settle_destroyed(&mut self) {
+        let destroyed = core::mem::take(&mut self.evm.ctx.journaled_state.database.dirty.destroyed);
+        if self.is_spurious() {
+            return;
+        }
+        for address in destroyed {
+            let journal = &mut self.evm.ctx.journaled_state;
+            let Some(account) = journal.inner.state.get_mut(&address) else {
+                continue;
+            };
+            account.selfdestruct();
+            account.unmark_selfdestructed_locally();
+            account.status |= AccountStatus::LoadedAsNotExisting;
+            account.unmark_touch();
+            journal.database.dirty.of(address).is_written = true;
+        }
+    }
+
     /// Deletes the empty accounts that the transaction touched (EIP-161).
     pub fn settle_touched(&mut self) {
+        self.settle_destroyed();
         let is_spurious = self.is_spurious();
         let journal = &mut self.evm.ctx.journaled_state;
         for address in core::mem::take(&mut journal.database.dirty.touched) {

@@ -1,0 +1,63 @@
+import { ETHEREUM_FORKS, type EthereumFork } from "../../../src/ethereum/rules.ts";
+import { CODE_STORE_OUT_OF_GAS } from "../../../src/evm/haltText.ts";
+import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/precompileFault.ts";
+import type { Observation } from "./observation.ts";
+
+/** A difference between revm and the library that changes no state and no gas. */
+interface KnownFault {
+  readonly name: string;
+  readonly forks: readonly EthereumFork[];
+  matches(fast: Observation, library: Observation): boolean;
+}
+
+const equalStates = (one: Observation, other: Observation): boolean => one.state.join() === other.state.join();
+
+const haltOf = ({ outcome }: Observation): string =>
+  outcome.find((line) => line.startsWith(HALT))?.slice(HALT.length) ?? "";
+
+/** Whether only the texts of two halts differ. */
+const differByText = (one: Observation, other: Observation): boolean =>
+  equalStates(one, other) &&
+  one.outcome.filter((line) => !line.startsWith(HALT)).join() ===
+    other.outcome.filter((line) => !line.startsWith(HALT)).join();
+
+const HALT = "halt ";
+const UNDERFLOW = "stack underflow";
+const PRECOMPILE_TEXTS: ReadonlySet<string> = new Set([INPUT_LENGTH, PAIRING_SIZE, BLOB_HASH_MISMATCH, BLOB_PROOF]);
+
+const KNOWN_FAULTS: readonly KnownFault[] = [
+  {
+    // Before EIP-2 such a creation succeeds and leaves an account without code. Receipts had no status then.
+    name: "the library reports a failure of a creation that has no gas for its code",
+    forks: ["chainstart"],
+    matches: (fast, library) =>
+      fast.outcome[0] === "success" &&
+      library.outcome.includes(`halt ${CODE_STORE_OUT_OF_GAS}`) &&
+      equalStates(fast, library),
+  },
+  {
+    // The library replaces undefined opcodes by INVALID when it has analysed jumps.
+    name: "the library has no name of an undefined opcode",
+    forks: ETHEREUM_FORKS,
+    matches: (fast, library) =>
+      haltOf(fast).startsWith("invalid opcode: ") &&
+      haltOf(library) === "invalid opcode: INVALID" &&
+      differByText(fast, library),
+  },
+  {
+    name: "the library counts the stack after an opcode has taken words",
+    forks: ETHEREUM_FORKS,
+    matches: (fast, library) =>
+      haltOf(fast).startsWith(UNDERFLOW) && haltOf(library).startsWith(UNDERFLOW) && differByText(fast, library),
+  },
+  {
+    name: "the library has its own text for an input that a precompile rejects",
+    forks: ETHEREUM_FORKS,
+    matches: (fast, library) =>
+      [fast, library].some((observed) => PRECOMPILE_TEXTS.has(haltOf(observed))) && differByText(fast, library),
+  },
+];
+
+/** Returns the name of the known fault that explains a difference. */
+export const findKnownFault = (fork: EthereumFork, fast: Observation, library: Observation): string | undefined =>
+  KNOWN_FAULTS.find(({ forks, matches }) => forks.includes(fork) && matches(fast, library))?.name;
