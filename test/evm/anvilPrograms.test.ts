@@ -13,8 +13,8 @@ import { type PlainState, readerOf } from "../support/builders/stateRoot.ts";
 import { randomCase } from "../support/fuzz/randomWorld.ts";
 
 /**
- * Random programs, with the results of anvil as expected values. anvil 1.7 executes all forks of the OP stack with the rules of
- * Prague, and has neither Karst nor Amsterdam.
+ * Random programs, with the results of anvil as expected values.
+ * The version 1.7 of anvil executes all forks of the OP stack with the rules of Prague. It has neither Karst nor Amsterdam.
  */
 const CASES = 25;
 const SEED = 20_261_122;

@@ -108,7 +108,7 @@ test("an instance whose memory has grown gets no more states", async () => {
 test("an instance that has trapped gets no more states", () => {
   const instances = new FastInstances();
   const instance = instances.take("ethereum");
-  // The input is shorter than the module is told.
+  // The length is greater than that of the input.
   assert.throws(() => instance.run("transact", 1 << 24), /the module trapped/);
   assert.notEqual(instances.take("ethereum"), instance);
 });
