@@ -7,6 +7,7 @@ import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
 import { EngineComparisons } from "../evm/comparison/engineComparisons.ts";
 import { EvmWorkers } from "../evm/evmWorkers.ts";
+import type { ModuleKind } from "../evm/fastModule.ts";
 import { createNodeState, type NodeState } from "../evm/nodeState.ts";
 import type { PrefetchHint } from "../evm/prefetch.ts";
 import type { SenderCache } from "../evm/senderCache.ts";
@@ -76,6 +77,8 @@ const createComparisons = ({ config, rules, telemetry }: ExecutionOptions): Engi
   });
 };
 
+const moduleOf = ({ op }: ChainForks): ModuleKind => (op === undefined ? "ethereum" : "optimism");
+
 const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
   const { config, telemetry } = options;
   const { name: chain, simulate } = config;
@@ -87,6 +90,7 @@ const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
   return new EvmWorkers({
     entry: workerEntry("simulation"),
     engine: simulate.engine,
+    module: moduleOf(options.rules.forks),
     comparisons: createComparisons(options),
     size,
     onFailure: (error) => log.error({ err: error, chain }, "a worker failed"),

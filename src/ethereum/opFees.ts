@@ -30,6 +30,8 @@ const FASTLZ_COEFFICIENT = 836_500n;
 const FASTLZ_INTERCEPT = 42_585_600n;
 const ZERO_BYTE_GAS = 4n;
 const BYTE_GAS = 16n;
+/** Before Regolith, the bytes of an empty signature were charged. Source: op-geth, core/types/rollup_cost.go. */
+const SIGNATURE_GAS = 68n * BYTE_GAS;
 
 const BEDROCK_SELECTOR = "0x015d8eb9";
 /** The selectors that identify a fork. Those before Isthmus are ambiguous. Source: docs/reference/op-stack.md, L1 attributes. */
@@ -142,18 +144,22 @@ export const l1Cost = (rules: Rules, l1: L1Attributes, raw: Uint8Array): L1Cost 
   if (raw[0] === DEPOSIT_TYPE) {
     return NO_COST;
   }
+  if (usesBedrockFee(rules, l1)) {
+    const gasUsed = calldataGas(raw) + (isOpForkActive(rules, "regolith") ? 0n : SIGNATURE_GAS) + l1.overhead;
+    return { gasUsed, fee: (gasUsed * l1.baseFee * l1.scalar) / MILLION };
+  }
   const scaled = BYTE_GAS * l1.baseFee * l1.baseFeeScalar + l1.blobBaseFee * l1.blobBaseFeeScalar;
   if (isOpForkActive(rules, "fjord")) {
     const size = estimateSize(raw);
     return { gasUsed: (size * BYTE_GAS) / MILLION, fee: (size * scaled) / (MILLION * MILLION) };
   }
-  if (isOpForkActive(rules, "ecotone")) {
-    const gasUsed = calldataGas(raw);
-    return { gasUsed, fee: (gasUsed * scaled) / (BYTE_GAS * MILLION) };
-  }
-  const gasUsed = calldataGas(raw) + l1.overhead;
-  return { gasUsed, fee: (gasUsed * l1.baseFee * l1.scalar) / MILLION };
+  const gasUsed = calldataGas(raw);
+  return { gasUsed, fee: (gasUsed * scaled) / (BYTE_GAS * MILLION) };
 };
+
+/** The first block of Ecotone has no scalars yet. Source: op-geth, core/types/rollup_cost.go, NewL1CostFunc. */
+const usesBedrockFee = (rules: Rules, { baseFeeScalar, blobBaseFeeScalar, blobBaseFee }: L1Attributes): boolean =>
+  !isOpForkActive(rules, "ecotone") || (baseFeeScalar === 0n && blobBaseFeeScalar === 0n && blobBaseFee === 0n);
 
 /** Returns the operator fee for an amount of gas. Source: docs/reference/op-stack.md, Fees and receipts. */
 export const operatorFee = (rules: Rules, l1: L1Attributes, gas: bigint): bigint => {

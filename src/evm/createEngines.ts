@@ -1,18 +1,19 @@
 import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "./engine.ts";
-import type { EngineKind } from "./engineKind.ts";
+import type { EngineKind, EngineOptions } from "./engineKind.ts";
 
 /** Returns the engine of a set of rules. */
 export type Engines = (rules: Rules) => Engine;
 
 /** Loads the engines of a kind. Each is created once: the library's tables cost more than a transfer. */
-export const createEngines = async (kind: EngineKind = "auto"): Promise<Engines> => cachedEngines(await load(kind));
+export const createEngines = async (kind: EngineKind = "auto", options: EngineOptions = {}): Promise<Engines> =>
+  cachedEngines(await load(kind, options));
 
-const load = async (kind: EngineKind): Promise<Engines> => {
+const load = async (kind: EngineKind, options: EngineOptions): Promise<Engines> => {
   switch (kind) {
     case "auto":
     case "fast":
-      return (await import("./fastEngine.ts")).createFastEngines();
+      return (await import("./fastEngine.ts")).createFastEngines(options);
     case "reference":
       return (await import("./reference/referenceEngine.ts")).createReferenceEngine;
   }

@@ -1,6 +1,15 @@
+import type { ModuleKind } from "./fastModule.ts";
+
 /**
  * How engines are chosen. `auto` compares a share of the runs with the reference engine; `fast` does not; `reference` executes with
  * the library alone.
  */
 export const ENGINE_KINDS = ["auto", "fast", "reference"] as const;
 export type EngineKind = (typeof ENGINE_KINDS)[number];
+
+export interface EngineOptions {
+  /** Reports whether the deadline of the running execution has passed. The fast engine throws DeadlineError then. */
+  isLate?(): boolean;
+  /** The module that the thread will need. It is loaded, and its first run is done, before the engines are returned. */
+  readonly module?: ModuleKind | undefined;
+}

@@ -8,6 +8,7 @@ import type { WorkerTask } from "../workers/startTask.ts";
 import { compareEngines } from "./comparison/compareEngines.ts";
 import { withoutCodes } from "./comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "./createEngines.ts";
+import { DeadlineError } from "./deadlineError.ts";
 import type { Engine } from "./engine.ts";
 import { createKnownState, type KnownState } from "./knownState.ts";
 import { NotExecutableError } from "./notExecutableError.ts";
@@ -56,14 +57,18 @@ class StateCaches {
 export const evmTask =
   (runs: EvmRuns, load = createEngines): WorkerTask =>
   async (port, data) => {
-    const { engine } = data as EvmTaskData;
-    const thread = new EvmThread({ runs, engines: await load(engine), loadReference: () => load("reference") });
+    const { engine, module } = data as EvmTaskData;
+    const deadline = { atMs: Number.POSITIVE_INFINITY };
+    const engines = await load(engine, { module, isLate: () => Date.now() >= deadline.atMs });
+    const thread = new EvmThread({ runs, engines, deadline, loadReference: () => load("reference") });
     serveJobs(port, (job, request) => thread.run(job as EvmRun, request));
   };
 
 interface EvmThreadOptions {
   readonly runs: EvmRuns;
   readonly engines: Engines;
+  /** Of the current run. */
+  readonly deadline: { atMs: number };
   readonly loadReference: () => Promise<Engines>;
 }
 
@@ -77,11 +82,12 @@ class EvmThread {
   }
 
   async run(job: EvmRun, request: Parameters<RunJob>[1]): Promise<EvmRunOutput> {
-    const { name, input, compares, forwardedCodes } = job;
+    const { name, input, compares, forwardedCodes, deadlineMs } = job;
     const run = this.#options.runs[name];
     if (run === undefined) {
       throw new Error(`no run is named ${name}`);
     }
+    this.#options.deadline.atMs = deadlineMs;
     const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
     const context: WorkerContext = {
@@ -119,6 +125,9 @@ class EvmThread {
 const formatError = (error: unknown): EvmRunOutput => {
   if (error instanceof NotExecutableError || error instanceof UnknownRules) {
     return { kind: "mustForward", message: error.message };
+  }
+  if (error instanceof DeadlineError) {
+    return { kind: "late" };
   }
   if (error instanceof RpcError) {
     const { code, message, data } = error;

@@ -5,10 +5,13 @@ import { WorkerPoolError } from "../workers/workerPoolError.ts";
 import type { Comparison } from "./comparison/compareEngines.ts";
 import type { EngineComparisons } from "./comparison/engineComparisons.ts";
 import type { EngineKind } from "./engineKind.ts";
+import type { ModuleKind } from "./fastModule.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
 const MAX_HEAP_MIB = 512;
+/** A thread aborts a run this long before the deadline. A thread that does not is replaced at the deadline. */
+const ABORT_AHEAD_MS = 20;
 
 /** The run cannot be done here, because the code is not in the EVM. A node must answer. */
 export class MustForwardError extends Error {
@@ -17,6 +20,8 @@ export class MustForwardError extends Error {
 
 export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "data" | "maxWaiting" | "limits"> {
   readonly engine?: EngineKind;
+  /** The module that the chain needs. */
+  readonly module?: ModuleKind;
   /** Compares a share of the runs with the reference engine. */
   readonly comparisons?: EngineComparisons | undefined;
   readonly maxWaiting?: number;
@@ -45,10 +50,18 @@ export class EvmWorkers {
   /** One thread, so that no run waits for a comparison, and no other thread loads the library. */
   readonly #comparisonPool: WorkerPool;
   readonly #comparisons: EngineComparisons | undefined;
+  readonly #onDeadline: (() => void) | undefined;
   readonly #closing = new AbortController();
 
-  constructor({ comparisons, engine = "auto", maxWaiting = MAX_WAITING, ...options }: EvmWorkersOptions) {
-    const data: EvmTaskData = { engine };
+  constructor({
+    comparisons,
+    engine = "auto",
+    module = "ethereum",
+    maxWaiting = MAX_WAITING,
+    ...options
+  }: EvmWorkersOptions) {
+    const data: EvmTaskData = { engine, module };
+    this.#onDeadline = options.onDeadline;
     this.#comparisons = comparisons;
     const limits = { maxOldGenerationSizeMb: MAX_HEAP_MIB };
     this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits });
@@ -63,6 +76,9 @@ export class EvmWorkers {
   async run(request: RunRequest): Promise<RunOutcome> {
     try {
       const output = await this.#run(this.#pool, request, false);
+      if (output.kind === "late") {
+        this.#onDeadline?.();
+      }
       // A run without a state executes nothing.
       if (output.kind !== "mustForward" && request.source.id !== "") {
         void this.#comparisons?.sample(() => this.#compare(request));
@@ -76,7 +92,8 @@ export class EvmWorkers {
   async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
     const { name, input, source, nativeContracts, timeoutMs, signal } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
-    const run: EvmRun = { name, stateId: source.id, nativeContracts, forwardedCodes, compares, input };
+    const deadlineMs = Date.now() + timeoutMs - ABORT_AHEAD_MS;
+    const run: EvmRun = { name, stateId: source.id, nativeContracts, forwardedCodes, compares, deadlineMs, input };
     const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
@@ -122,6 +139,9 @@ export class EvmWorkers {
 const outcomeOf = (output: EvmRunOutput): RunOutcome => {
   if (output.kind === "mustForward") {
     throw new MustForwardError(output.message);
+  }
+  if (output.kind === "late") {
+    throw new WorkerPoolError("deadline");
   }
   if (output.kind === "error") {
     const { code, message, data } = output;

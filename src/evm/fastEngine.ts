@@ -4,18 +4,21 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../ethereum/transaction.ts";
 import { CONSENSUS_CHECKS, checkTransaction } from "./checkTransaction.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "./engine.ts";
+import type { EngineOptions } from "./engineKind.ts";
 import type { ExecutionState } from "./executionState.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
+import type { ModuleKind } from "./fastModule.ts";
 import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
-import { type FastRules, fastRulesOf, isEipActive } from "./fastRules.ts";
+import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
 import { FastState } from "./fastState.ts";
 import { NONCE_OVERFLOW } from "./haltText.ts";
 import { l1AttributesOf, opChainFees } from "./opChainFees.ts";
 import type { RejectedInput } from "./precompileFault.ts";
 import { SYSTEM, SYSTEM_GAS } from "./systemCalls.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
+import { warmUp } from "./warmUp.ts";
 
 const NOTHING = new Uint8Array(0);
 
@@ -23,18 +26,16 @@ const NOTHING = new Uint8Array(0);
 export class FastEngine implements Engine {
   readonly rules: Rules;
   readonly precompiles: readonly Address[];
+  readonly isActive: (eip: number) => boolean;
   readonly #rules: FastRules;
   readonly #instances: FastInstances;
 
   constructor(rules: Rules, instances: FastInstances) {
     this.rules = rules;
+    this.isActive = eipsOf(rules);
     this.#rules = fastRulesOf(rules);
     this.#instances = instances;
     this.precompiles = instances.precompilesOf(this.#rules);
-  }
-
-  isActive(eip: number): boolean {
-    return isEipActive(this.rules, eip);
   }
 
   createState(reader: StateReader): ExecutionState {
@@ -98,9 +99,7 @@ export class FastEngine implements Engine {
     instance.select(state);
     instance.setBlock(this.#rules, block);
     const length = writeRequest(instance, request);
-    instance.exports[name](length);
-    instance.memory.refresh();
-    const outcome = readResult(instance.memory, instance.exports.output());
+    const outcome = readResult(instance.memory, instance.run(name, length));
     switch (outcome.status) {
       case "readerFailed":
         return instance.throwReaderError();
@@ -180,7 +179,15 @@ const haltOf = (result: ModuleResult, input: RejectedInput): string =>
     : formatModuleHalt(result, input);
 
 /** Returns a function that makes engines. Their states share the instances of the modules. */
-export const createFastEngines =
-  (instances: FastInstances = new FastInstances()): ((rules: Rules) => Engine) =>
-  (rules) =>
-    new FastEngine(rules, instances);
+export const createFastEngines = async ({ isLate, module }: EngineOptions): Promise<(rules: Rules) => Engine> => {
+  const instances = new FastInstances(isLate);
+  if (module !== undefined) {
+    await warmUp(new FastEngine(WARM_UP_RULES[module], instances));
+  }
+  return (rules) => new FastEngine(rules, instances);
+};
+
+const WARM_UP_RULES: Readonly<Record<ModuleKind, Rules>> = {
+  ethereum: { chainId: 1n, fork: "osaka" },
+  optimism: { chainId: 10n, fork: "prague", op: "jovian" },
+};

@@ -7,6 +7,7 @@ import type { BlockEnvironment } from "./engine.ts";
 import { cryptoImports } from "./fastCrypto.ts";
 import type { FastRules } from "./fastRules.ts";
 import { ModuleMemory } from "./moduleMemory.ts";
+import { moduleNumber } from "./moduleNumber.ts";
 
 const MISSING = 0;
 const EXISTS = 1;
@@ -58,6 +59,7 @@ export class FastInstance {
   #block: BlockEnvironment | undefined;
   #rules: FastRules | undefined;
   #error: unknown = NO_ERROR;
+  #isBroken = false;
 
   constructor(module: WebAssembly.Module, isLate: () => boolean) {
     this.#isLate = isLate;
@@ -94,16 +96,32 @@ export class FastInstance {
     memory.setWord(at + 16, block.number);
     memory.setWord(at + 48, block.timestamp);
     memory.setAddress(at + 80, block.coinbase);
-    memory.setUint64(at + 100, block.gasLimit);
-    memory.setUint64(at + 108, block.baseFee);
+    memory.setUint64(at + 100, moduleNumber(block.gasLimit, 64, "gas limit of the block"));
+    memory.setUint64(at + 108, moduleNumber(block.baseFee, 64, "base fee"));
     memory.setHash(at + 116, block.prevRandao);
     memory.setWord(at + 148, block.difficulty ?? 0n);
-    memory.setUint128(at + 180, block.blobBaseFee);
+    memory.setUint128(at + 180, moduleNumber(block.blobBaseFee, 128, "blob base fee"));
     memory.setUint64(at + 196, 0n);
     this.exports.set_block(BLOCK_BYTES);
     memory.refresh();
     this.#block = block;
     this.#rules = rules;
+  }
+
+  /** Runs the request in the module's input. Returns the position of the result. After a trap, the instance is not used again. */
+  run(name: "transact" | "system_call", length: number): number {
+    try {
+      this.exports[name](length);
+    } catch (error) {
+      this.#isBroken = true;
+      throw new Error("the module trapped", { cause: error });
+    }
+    this.memory.refresh();
+    return this.exports.output();
+  }
+
+  get isBroken(): boolean {
+    return this.#isBroken;
   }
 
   /** Throws the error that the reader threw, if a function of the module failed. */

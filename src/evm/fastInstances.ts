@@ -1,6 +1,6 @@
 import type { Address } from "../ethereum/hex.ts";
 import { FastInstance } from "./fastInstance.ts";
-import { compileModule, type FastModules, type ModuleKind } from "./fastModule.ts";
+import { compileModule, type ModuleKind } from "./fastModule.ts";
 import type { FastRules } from "./fastRules.ts";
 
 /** States that one instance holds before another is made. Memory of a module never shrinks. */
@@ -15,30 +15,37 @@ interface Current {
 
 /** The instances of one thread. */
 export class FastInstances {
-  readonly #modules: FastModules;
+  readonly #modules = new Map<ModuleKind, WebAssembly.Module>();
   readonly #isLate: () => boolean;
   readonly #current = new Map<ModuleKind, Current>();
 
   /** `isLate` reports whether the deadline of the running execution has passed. */
-  constructor(modules: FastModules = {}, isLate: () => boolean = () => false) {
-    this.#modules = { ...modules };
+  constructor(isLate: () => boolean = () => false) {
     this.#isLate = isLate;
   }
 
   /** Returns an instance for one more state. */
   take(kind: ModuleKind): FastInstance {
     const current = this.#current.get(kind);
-    if (current !== undefined && current.states < MAX_STATES && current.instance.memory.byteLength < MAX_BYTES) {
-      current.states++;
-      return current.instance;
+    if (current !== undefined && isUsedUp(current)) {
+      this.#current.delete(kind);
     }
-    const instance = new FastInstance(this.#module(kind), this.#isLate);
-    this.#current.set(kind, { instance, states: 1 });
-    return instance;
+    const next = this.#instance(kind);
+    next.states++;
+    return next.instance;
+  }
+
+  #instance(kind: ModuleKind): Current {
+    const current = this.#current.get(kind) ?? {
+      instance: new FastInstance(this.#module(kind), this.#isLate),
+      states: 0,
+    };
+    this.#current.set(kind, current);
+    return current;
   }
 
   precompilesOf({ kind, spec }: FastRules): readonly Address[] {
-    const instance = this.#current.get(kind)?.instance ?? this.take(kind);
+    const { instance } = this.#instance(kind);
     const length = instance.exports.precompiles(spec);
     instance.memory.refresh();
     const start = instance.exports.output();
@@ -48,8 +55,11 @@ export class FastInstances {
   }
 
   #module(kind: ModuleKind): WebAssembly.Module {
-    const module = this.#modules[kind] ?? compileModule(kind);
-    this.#modules[kind] = module;
+    const module = this.#modules.get(kind) ?? compileModule(kind);
+    this.#modules.set(kind, module);
     return module;
   }
 }
+
+const isUsedUp = ({ instance, states }: Current): boolean =>
+  states >= MAX_STATES || instance.isBroken || instance.memory.byteLength >= MAX_BYTES;

@@ -3,9 +3,6 @@ import { readFileSync } from "node:fs";
 /** Two builds of the same sources: revm, and op-revm for the OP stack. */
 export type ModuleKind = "ethereum" | "optimism";
 
-/** Compiled modules by kind. Threads can send them to each other. */
-export type FastModules = Partial<Record<ModuleKind, WebAssembly.Module>>;
-
-/** Compiles a module. This takes some milliseconds. */
+/** Compiles a module. V8 shares the compiled code with the other threads of the process. */
 export const compileModule = (kind: ModuleKind): WebAssembly.Module =>
   new WebAssembly.Module(readFileSync(new URL(`./wasm/${kind}.wasm`, import.meta.url)));

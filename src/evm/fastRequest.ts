@@ -5,6 +5,7 @@ import type { Cost } from "./checkTransaction.ts";
 import type { TransactionOptions } from "./engine.ts";
 import type { FastInstance } from "./fastInstance.ts";
 import type { ModuleMemory } from "./moduleMemory.ts";
+import { moduleNumber } from "./moduleNumber.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -114,11 +115,11 @@ export const writeRequest = (instance: FastInstance, request: FastRequest): numb
   memory.setUint32(start, request.flags);
   memory.setAddress(start + 4, request.from);
   memory.setAddress(start + 24, request.to ?? ZERO_ADDRESS);
-  memory.setUint64(start + 44, request.gas);
-  memory.setUint128(start + 52, request.gasPrice);
+  memory.setUint64(start + 44, moduleNumber(request.gas, 64, "gas limit"));
+  memory.setUint128(start + 52, moduleNumber(request.gasPrice, 128, "gas price"));
   memory.setWord(start + 68, request.value);
   memory.setWord(start + 100, request.charge);
-  memory.setUint128(start + 132, request.mint);
+  memory.setUint128(start + 132, moduleNumber(request.mint, 128, "mint"));
   let at = writeBytes(memory, start + HEAD_BYTES, request.input);
   at = writeBytes(memory, at, request.raw);
   at = writeAccessList(memory, at, request.accessList);

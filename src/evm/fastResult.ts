@@ -5,6 +5,8 @@ import type { ModuleMemory } from "./moduleMemory.ts";
 const ADDRESS_BYTES = 20;
 const WORD_BYTES = 32;
 
+const NO_HALT = { precompileFault: "", lastStep: undefined };
+
 /** In the order of `Status` in wasm/src/run.rs. */
 const STATUSES = ["success", "revert", "halt", "failedDeposit", "readerFailed", "late", "fault"] as const;
 
@@ -121,8 +123,9 @@ export const readResult = (memory: ModuleMemory, at: number): ModuleOutcome => {
     returnData: reader.bytes(),
     logs: reader.list(() => readLog(reader)),
     accessed: reader.list(() => readAccess(reader)),
-    precompileFault: reader.text(),
-    lastStep: readStep(reader),
+    ...(status === "halt" || status === "failedDeposit"
+      ? { precompileFault: reader.text(), lastStep: readStep(reader) }
+      : NO_HALT),
   };
 };
 

@@ -55,10 +55,14 @@ const EIPS: ReadonlyMap<number, EthereumFork> = new Map([
   [7825, "osaka"],
 ]);
 
-export const isEipActive = (rules: Rules, eip: number): boolean => {
-  const fork = EIPS.get(eip);
-  if (fork === undefined) {
-    throw new Error(`the fork of EIP-${eip} is not listed`);
-  }
-  return isForkActive(rules, fork);
+/** Returns a function that reports whether an EIP is active. */
+export const eipsOf = (rules: Rules): ((eip: number) => boolean) => {
+  const active = new Map([...EIPS].map(([eip, fork]) => [eip, isForkActive(rules, fork)]));
+  return (eip) => {
+    const is = active.get(eip);
+    if (is === undefined) {
+      throw new Error(`the fork of EIP-${eip} is not listed`);
+    }
+    return is;
+  };
 };

@@ -1,5 +1,6 @@
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 
+const NOTHING = new Uint8Array(0);
 const LIMB_BITS = 64n;
 const ADDRESS_BYTES = 20;
 const WORD_BYTES = 32;
@@ -22,7 +23,8 @@ export class ModuleMemory {
 
   /** Must be called after each call into the module: growth of the memory detaches the old buffer. */
   refresh(): void {
-    if (this.#bytes.buffer !== this.#memory.buffer) {
+    // A detached buffer has no bytes.
+    if (this.#bytes.length === 0) {
       this.#bytes = Buffer.from(this.#memory.buffer);
       this.#view = new DataView(this.#memory.buffer);
     }
@@ -30,7 +32,7 @@ export class ModuleMemory {
 
   /** Returns a copy. */
   bytes(at: number, length: number): Uint8Array {
-    return new Uint8Array(this.#memory.buffer.slice(at, at + length));
+    return length === 0 ? NOTHING : new Uint8Array(this.#bytes.subarray(at, at + length));
   }
 
   setBytes(at: number, bytes: Uint8Array): void {

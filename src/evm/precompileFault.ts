@@ -6,10 +6,10 @@ import { modexpGas, modexpLengths, wordAt } from "./modexpGas.ts";
 
 const BN254_MODULUS = 0x30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47n;
 const BN254_BYTES = 32;
-const INPUT_LENGTH = "invalid input length";
-const PAIRING_SIZE = "bad elliptic curve pairing size";
-const BLOB_HASH_MISMATCH = "mismatched versioned hash";
-const BLOB_PROOF = "error verifying kzg proof";
+export const INPUT_LENGTH = "invalid input length";
+export const PAIRING_SIZE = "bad elliptic curve pairing size";
+export const BLOB_HASH_MISMATCH = "mismatched versioned hash";
+export const BLOB_PROOF = "error verifying kzg proof";
 /** EIP-7823 */
 const MAX_MODEXP_BYTES = 1024n;
 
@@ -20,7 +20,7 @@ const POINT_EVALUATION = at("0a");
 const BN254_PAIRING = at("08");
 
 /** Bytes that the precompiles of bn254 read as points. Undefined: all of them. */
-const BN254_POINT_BYTES: ReadonlyMap<Address, number | undefined> = new Map([
+export const BN254_POINT_BYTES: ReadonlyMap<Address, number | undefined> = new Map([
   [at("06"), 128],
   [at("07"), 64],
   [BN254_PAIRING, undefined],
@@ -36,7 +36,7 @@ const BLS_INPUTS: ReadonlyMap<Address, BlsInput> = new Map<Address, BlsInput>([
   [at("11"), { parts: ["fp", "fp"], scalarBytes: 0, checksGroup: false }],
 ]);
 
-const describeBn254 = (data: Uint8Array, pointBytes: number | undefined): string => {
+export const describeBn254 = (data: Uint8Array, pointBytes: number | undefined): string => {
   const points = data.subarray(0, pointBytes);
   for (let offset = 0; offset < points.length; offset += BN254_BYTES) {
     if (wordAt(points, offset) >= BN254_MODULUS) {

@@ -1,5 +1,6 @@
 import type { StateKeys, StateReader, StateValues } from "../core/stateReader.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { DeadlineError } from "./deadlineError.ts";
 import type { KnownState } from "./knownState.ts";
 import { createMissingState } from "./missingState.ts";
 
@@ -48,6 +49,9 @@ const attempt = async <T>(run: (state: StateReader) => Promise<T>, reader: State
   try {
     return { result: await run(reader) };
   } catch (error) {
+    if (error instanceof DeadlineError) {
+      throw error;
+    }
     return { error };
   }
 };

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Address, type Hex, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { EthereumFork } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment, Engine, TransactionResult } from "../../src/evm/engine.ts";
-import { EMPTY_CODE_HASH } from "../../src/evm/overlayEntry.ts";
 import { type PlainState, readerOf } from "../support/builders/stateRoot.ts";
 
 /** Differences between the engines that random programs have found, each with the value that geth gives. */

@@ -128,6 +128,27 @@ test("a transaction pays L1 fee, operator fee and base fee into their vaults", a
   assert.equal(state.balanceOf(FROM), ether - 7n - 21_000n * 11n - operator - l1Fee);
 });
 
+test("Bedrock's L1 fee counts a signature, and is used in Ecotone's first block", async () => {
+  // 100 bytes that are not zero, and 10 zeros. Source of the formula: op-geth, core/types/rollup_cost.go.
+  const raw = new Uint8Array(110).fill(7, 0, 100);
+  const [baseFee, overhead, scalar] = [1_000_000_000n, 188n, 684_000n];
+  for (const [fork, nonZeroBytes] of [
+    ["bedrock", 168n],
+    ["regolith", 100n],
+    ["ecotone", 100n],
+  ] as const) {
+    const engine = engines(rulesOf(fork));
+    const state = stateWith(engine, 10n ** 18n);
+    state.setStorage(L1_BLOCK, slot(1), Uint8Array.fromHex("3b9aca00"));
+    state.setStorage(L1_BLOCK, slot(5), Uint8Array.of(188));
+    state.setStorage(L1_BLOCK, slot(6), Uint8Array.fromHex("0a6fe0"));
+    state.endTransaction(false);
+    await engine.transact({ state, block: BLOCK }, CALL, { raw });
+    const gas = 10n * 4n + nonZeroBytes * 16n + overhead;
+    assert.equal(state.balanceOf(L1_FEE_VAULT), (gas * baseFee * scalar) / 1_000_000n, fork);
+  }
+});
+
 test("P256VERIFY is a precompile since Fjord", () => {
   const p256: Address = "0x0000000000000000000000000000000000000100";
   assert.equal(engines(rulesOf("ecotone")).precompiles.includes(p256), false);

@@ -65,7 +65,7 @@ export class Assembler {
     this.op(JUMPDEST);
   }
 
-  /** Runs `body` so many times. It must leave the stack as it was. */
+  /** Runs `body` this number of times. It must leave the stack as it was. */
   loop(times: number, body: () => void): void {
     this.push(BigInt(times));
     const start = this.#length;

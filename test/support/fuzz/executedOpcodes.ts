@@ -3,7 +3,7 @@ import { EVM, EVMMockBlockchain, NobleBN254 } from "@ethereumjs/evm";
 import { Address as AddressBytes } from "@ethereumjs/util";
 import { type Address, formatData, parseData } from "../../../src/ethereum/hex.ts";
 import type { EthereumFork } from "../../../src/ethereum/rules.ts";
-import { customCrypto } from "../../../src/evm/crypto.ts";
+import { libraryCrypto } from "../../../src/evm/crypto.ts";
 import { libraryBlock } from "../../../src/evm/reference/libraryTransaction.ts";
 import { ReferenceState } from "../../../src/evm/reference/referenceState.ts";
 import { ReferenceStateManager } from "../../../src/evm/reference/referenceStateManager.ts";
@@ -16,7 +16,7 @@ const FIRST_PRECOMPILE = 1n;
 const LAST_PRECOMPILE = 0x100n;
 const OUT_OF_GAS = "out of gas";
 
-/** What the programs of one fork really execute, according to the library's EVM. */
+/** Collects the opcodes that the programs of one fork execute, according to the library's EVM. */
 export class ExecutedOpcodes {
   readonly #common: Common;
   readonly #executed = new Set<number>();
@@ -28,8 +28,7 @@ export class ExecutedOpcodes {
   #delegated = 0;
 
   constructor(fork: EthereumFork) {
-    const { keccak256, kzg } = customCrypto;
-    this.#common = new Common({ chain: Mainnet, hardfork: fork, customCrypto: { keccak256, kzg } });
+    this.#common = new Common({ chain: Mainnet, hardfork: fork, customCrypto: libraryCrypto });
     const opcodes = [...this.#evm(new ReferenceState(EMPTY)).getActiveOpcodes()];
     this.#defined = new Map(opcodes.flatMap(([code, { fullName }]) => (code === INVALID ? [] : [[code, fullName]])));
   }

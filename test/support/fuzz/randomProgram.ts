@@ -16,6 +16,8 @@ export interface ProgramOptions {
 const MAX_STATEMENTS = 14;
 const MAX_DEPTH = 2;
 const MAX_PUSH = 32;
+/** More than a call with value to a new account costs. */
+const CALL_COST = 36_000n;
 const MAX_DUP = 16;
 const WORDS = [0n, 1n, 2n, 31n, 32n, 255n, 256n, 1n << 64n, 1n << 128n, 1n << 255n, (1n << 256n) - 1n];
 /** Memory stays small most of the time: a huge offset only ends the frame. */
@@ -93,9 +95,14 @@ class Program {
     this.code.push(this.chance(0.99) ? pick(this.random, LENGTHS) : pick(this.random, HUGE));
   }
 
-  /** Pushes the gas of a call: all, little, or the stipend. */
+  /** Pushes the gas of a call: all, or little. Before EIP-150, a call cannot have all gas. */
   gas(): void {
     if (this.chance(0.7)) {
+      if (!this.has("tangerineWhistle")) {
+        this.code.push(CALL_COST);
+        this.code.op(0x5a, 0x03);
+        return;
+      }
       this.code.op(0x5a);
     } else {
       this.code.push(BigInt(Math.floor(this.random() * 40_000)));

@@ -122,8 +122,10 @@ impl Machine {
     /// Runs the transaction's own frame and keeps what geth's words for a halt need.
     fn run_first(&mut self) -> InterpreterAction {
         let Evm { ctx, instruction, frame_stack, .. } = &mut self.evm;
-        let interpreter = &mut frame_stack.get().interpreter;
-        let (mut stack_length, mut gas_left) = (0, 0);
+        let frame = frame_stack.get();
+        let is_creation = matches!(frame.input, FrameInput::Create(_));
+        let interpreter = &mut frame.interpreter;
+        let (mut stack_length, mut gas_left);
         #[cfg(feature = "ethereum")]
         {
             use crate::revm::handler::instructions::InstructionProvider;
@@ -140,13 +142,19 @@ impl Machine {
         #[cfg(feature = "optimism")]
         {
             use crate::revm::handler::instructions::InstructionProvider;
-            while interpreter.bytecode.is_not_end() {
+            loop {
                 (stack_length, gas_left) = (interpreter.stack.len(), interpreter.gas.remaining());
                 interpreter.step(instruction.instruction_table(), ctx);
+                if interpreter.bytecode.is_end() {
+                    break;
+                }
             }
         }
         let action = interpreter.take_next_action();
-        if let InterpreterAction::Return(result) = &action {
+        if let InterpreterAction::Return(result) = &action
+            && (is_creation || !result.result.is_ok_or_revert())
+        {
+            // A creation can still fail when its code is stored.
             let words = unsafe { core::slice::from_raw_parts(interpreter.stack.data().as_ptr(), stack_length) };
             let code = interpreter.bytecode.bytecode_slice();
             self.last_step = Some(LastStep {

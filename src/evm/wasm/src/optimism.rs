@@ -17,6 +17,7 @@ use crate::revm::{
     state::{AccountInfo, Bytecode, EvmState},
 };
 use op_revm::{
+    constants::{L1_BLOCK_CONTRACT, L1_SCALAR_SLOT},
     L1BlockInfo, OpHaltReason, OpSpecId, OpTransaction, OpTransactionError, handler::OpHandler, precompiles::OpPrecompiles,
     transaction::deposit::DEPOSIT_TRANSACTION_TYPE,
 };
@@ -121,7 +122,12 @@ impl Handler for OwnHandler {
             let context = &mut machine.evm.ctx;
             let (spec, number) = (context.cfg.spec, context.block.number());
             let journal = &mut context.journaled_state;
-            context.chain = L1BlockInfo::try_fetch(&mut JournalDb { state: &journal.inner.state, below: &mut journal.database }, number, spec)?;
+            let mut state = JournalDb { state: &journal.inner.state, below: &mut journal.database };
+            context.chain = L1BlockInfo::try_fetch(&mut state, number, spec)?;
+            if context.chain.empty_ecotone_scalars {
+                // Ecotone's first block uses Bedrock's fee. op-revm does not read its scalar.
+                context.chain.l1_base_fee_scalar = state.storage(L1_BLOCK_CONTRACT, L1_SCALAR_SLOT)?;
+            }
         }
         self.op.validate_against_state_and_deduct_caller(machine, gas)?;
         if is_deposit(machine) {

@@ -61,11 +61,13 @@ pub mod flags {
     pub const HAS_DEADLINE: u32 = 128;
 }
 
+#[cfg_attr(feature = "ethereum", allow(dead_code))]
 pub struct Deposit {
     pub mint: u128,
     pub is_system: bool,
 }
 
+#[cfg_attr(feature = "ethereum", allow(dead_code))]
 pub struct Request {
     pub flags: u32,
     /// What the sender pays before the run.

@@ -12,7 +12,7 @@ use crate::revm::{
         journaled_state::{account::JournaledAccountTr, entry::JournalEntry},
         result::{EVMError, ExecutionResult, Output, ResultGas},
     },
-    primitives::{Log, TxKind, U256, hardfork::SpecId},
+    primitives::{Bytes, Log, U256, hardfork::SpecId},
 };
 use crate::states::Dirty;
 
@@ -80,11 +80,10 @@ pub fn transact(machine: &mut Machine, request: Request, writer: &mut Writer) {
     machine.evm.precompiles.moved = request.moved.clone();
     machine.evm.precompiles.fault = None;
     machine.last_step = None;
-    let created = request.base.kind;
     let mut handler = OwnHandler::new(request.charge, request.has(flags::IS_FREE));
     chain::set_transaction(&mut machine.evm.ctx, request);
     let outcome = chain::run(machine, &mut handler);
-    finish(machine, outcome, created, writer);
+    finish(machine, outcome, writer);
     if is_traced {
         machine.evm.instruction = instructions(eth_spec, false);
     }
@@ -96,56 +95,39 @@ pub fn system_call(machine: &mut Machine, request: Request, writer: &mut Writer)
     database.has_deadline = request.has(flags::HAS_DEADLINE);
     machine.evm.precompiles.moved.clear();
     machine.last_step = None;
-    let kind = request.base.kind;
     chain::set_transaction(&mut machine.evm.ctx, request);
     // revm leaves this to the handler's other path.
     let spec: SpecId = machine.evm.ctx.cfg.spec.into();
     machine.evm.ctx.journaled_state.set_spec_id(spec);
     let outcome = chain::run_system_call(machine);
-    finish(machine, outcome, kind, writer);
+    finish(machine, outcome, writer);
 }
 
-fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, kind: TxKind, writer: &mut Writer) {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
+fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, writer: &mut Writer) {
+    let (status, gas, created, data, logs) = match outcome {
+        Ok(ExecutionResult::Success { gas, logs, output, .. }) => match output {
+            Output::Call(data) => (Status::Success, gas, None, data, logs),
+            // The sender's nonce cannot be incremented if there is no address.
+            Output::Create(data, address) => (Status::Success, gas, address, data, logs),
+        },
+        Ok(ExecutionResult::Revert { gas, output, .. }) => (Status::Revert, gas, None, output, Vec::new()),
+        Ok(ExecutionResult::Halt { reason, gas, .. }) => {
+            let status = if chain::is_failed_deposit(&reason) { Status::FailedDeposit } else { Status::Halt };
+            (status, gas, None, Bytes::new(), Vec::new())
+        }
         Err(error) => return fail(machine, error, writer),
     };
-    match outcome {
-        ExecutionResult::Success { gas, logs, output, .. } => {
-            head(machine, writer, Status::Success, gas);
-            match output {
-                Output::Call(data) => {
-                    writer.u32(0);
-                    writer.bytes(&data);
-                }
-                Output::Create(data, address) => {
-                    // The sender's nonce cannot be incremented if there is no address.
-                    writer.u32(address.is_some().into());
-                    if let Some(address) = address {
-                        writer.raw(address.as_slice());
-                    }
-                    writer.bytes(&data);
-                }
-            }
-            write_logs(machine, &logs, writer);
-        }
-        ExecutionResult::Revert { gas, output, .. } => {
-            head(machine, writer, Status::Revert, gas);
-            writer.u32(0);
-            writer.bytes(&output);
-            writer.u32(0);
-        }
-        ExecutionResult::Halt { reason, gas, .. } => {
-            let status = if chain::is_failed_deposit(&reason) { Status::FailedDeposit } else { Status::Halt };
-            head(machine, writer, status, gas);
-            writer.u32(0);
-            writer.bytes(&[]);
-            writer.u32(0);
-        }
+    head(machine, writer, status, gas);
+    writer.u32(created.is_some().into());
+    if let Some(address) = created {
+        writer.raw(address.as_slice());
     }
-    let _ = kind;
+    writer.bytes(&data);
+    write_logs(machine, &logs, writer);
     write_access(machine, writer);
-    write_step(machine, writer);
+    if matches!(status, Status::Halt | Status::FailedDeposit) {
+        write_step(machine, writer);
+    }
 }
 
 fn fail(machine: &mut Machine, error: Failure, writer: &mut Writer) {

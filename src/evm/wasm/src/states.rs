@@ -6,7 +6,7 @@ use crate::output::Writer;
 use crate::revm::{
     context::journal::{JournalEntry, JournalInner},
     database_interface::Database,
-    primitives::{Address, AddressMap, AddressSet, B256, KECCAK_EMPTY, U256, U256Map, hardfork::SpecId, map::U256Set},
+    primitives::{Address, AddressMap, AddressSet, B256, KECCAK_EMPTY, U256, U256Map, hardfork::SpecId, map::U256IndexSet},
     state::{Account, AccountStatus, Bytecode, EvmStorageSlot},
 };
 
@@ -16,7 +16,7 @@ pub struct Dirty {
     pub has_code: bool,
     /// Slots outside `slots` are zero.
     pub is_cleared: bool,
-    pub slots: U256Set,
+    pub slots: U256IndexSet,
     /// Written between transactions.
     pub is_written: bool,
     /// Exists although it is empty, until a transaction touches it.
@@ -282,7 +282,10 @@ impl Machine {
         writer.u32(0);
         let mut count = 0u32;
         let nothing = Dirty::default();
-        for (address, account) in &journal.inner.state {
+        // The order of a map depends on the instance's seed.
+        let mut accounts: Vec<_> = journal.inner.state.iter().collect();
+        accounts.sort_unstable_by_key(|(address, _)| **address);
+        for (address, account) in accounts {
             let dirty = database.dirty.accounts.get(address).unwrap_or(&nothing);
             if account.is_touched() || dirty.is_written {
                 count += 1;

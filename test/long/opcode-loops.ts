@@ -1,0 +1,127 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { workerEntry } from "../../src/app/workerEntry.ts";
+import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
+import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
+import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";
+import { PARENT } from "../support/builders/parentBlock.ts";
+import { plainSource } from "../support/fakes/plainSource.ts";
+import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { CALLEE, type LoopProgram, loopPrograms } from "../support/fuzz/loopPrograms.ts";
+
+/** Loops of 50M gas, one for each opcode and each precompile. Each must end by its result or by its deadline. */
+const TIMEOUT_MS = 5_000;
+const SHORT_MS = 200;
+/** Time after the deadline to end the thread and send the response. */
+const SLACK_MS = 200;
+const MAX_GROWTH_MIB = 20;
+const SLOWEST = 8;
+const MIB = 1024 * 1024;
+
+const TARGET: Address = `0x${"11".repeat(20)}`;
+const callee: Address = `0x${CALLEE.toString(16).padStart(40, "0")}`;
+const block = { ...PARENT, hash: ZERO_HASH, gasLimit: 100_000_000n };
+
+const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
+const simulatorOf = (timeoutMs: number): Simulator =>
+  createSimulator({
+    ...SIMULATOR_OPTIONS,
+    workers,
+    forks: () => fixedForks(1n, "osaka"),
+    nativesAt: () => [],
+    timeoutMs,
+  });
+const simulator = simulatorOf(TIMEOUT_MS);
+const impatient = simulatorOf(SHORT_MS);
+
+const payloadOf = ({ code, input, callee: called }: Omit<LoopProgram, "name">): unknown => [
+  {
+    blockStateCalls: [
+      {
+        stateOverrides: { [TARGET]: { code: formatData(code) }, [callee]: { code: formatData(called) } },
+        calls: [{ to: TARGET, input: formatData(input) }],
+      },
+    ],
+  },
+];
+
+const simulate = async (on: Simulator, payload: unknown): Promise<string> => {
+  const source = plainSource(`state ${performance.now()}`, new Map());
+  const { signal } = new AbortController();
+  try {
+    await on.simulate(new TextEncoder().encode(JSON.stringify(payload)), { block, source }, signal);
+    return "result";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+};
+
+const NOTHING = new Uint8Array(0);
+/** Waits for a thread: a run that was ended by its deadline has ended its thread too. */
+const ensureThread = async (): Promise<void> => {
+  const ended = await simulate(simulator, payloadOf({ code: NOTHING, callee: NOTHING, input: NOTHING }));
+  if (ended !== "result") {
+    throw new Error(`an empty simulation failed: ${ended}`);
+  }
+};
+
+interface Timed {
+  readonly name: string;
+  readonly ms: number;
+  readonly ended: string;
+}
+
+const time = async (on: Simulator, { name, ...program }: LoopProgram): Promise<Timed> => {
+  await ensureThread();
+  const startMs = performance.now();
+  const ended = await simulate(on, payloadOf(program));
+  return { name, ms: Math.round(performance.now() - startMs), ended };
+};
+
+/** Resident memory without the garbage of this thread, in bytes. */
+const residentBytes = (): number => {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  return process.memoryUsage().rss;
+};
+
+const isDeadline = ({ ended }: Timed): boolean => ended.startsWith("execution aborted");
+const slowest = (times: readonly Timed[]): readonly Timed[] => times.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
+
+/** With `seconds`, the loops end after that time, and memory is not checked. */
+export const long = async ({ seconds = Number.POSITIVE_INFINITY }: { readonly seconds: number | undefined }) => {
+  const programs = loopPrograms();
+  const endMs = performance.now() + seconds * 1_000;
+  await ensureThread();
+  const beforeBytes = residentBytes();
+  const patient: Timed[] = [];
+  const short: Timed[] = [];
+  for (const program of programs) {
+    if (performance.now() > endMs) {
+      break;
+    }
+    patient.push(await time(simulator, program));
+    short.push(await time(impatient, program));
+  }
+  await ensureThread();
+  const growthMiB = Math.round((residentBytes() - beforeBytes) / MIB);
+  await workers.close();
+  const failed = [...patient, ...short].filter((timed) => timed.ended !== "result" && !isDeadline(timed));
+  const late = [
+    ...patient.filter(({ ms }) => ms > TIMEOUT_MS + SLACK_MS),
+    ...short.filter(({ ms }) => ms > SHORT_MS + SLACK_MS),
+  ];
+  const isWhole = patient.length === programs.length;
+  return {
+    passed: failed.length === 0 && late.length === 0 && (!isWhole || growthMiB <= MAX_GROWTH_MIB),
+    loops: patient.length,
+    deadlines: patient.filter(isDeadline).length,
+    shortDeadlines: short.filter(isDeadline).length,
+    growthMiB,
+    failed,
+    late,
+    slowest: slowest(patient),
+    slowestOfShort: slowest(short),
+  };
+};
