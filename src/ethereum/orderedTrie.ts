@@ -1,6 +1,6 @@
 import { formatData, type Hash } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
-import { concatBytes, encodeBytes, encodeList, encodeNumber } from "./rlp.ts";
+import { bytesLength, encodeBytes, encodeList, encodeNumber, listLength, writePrefix } from "./rlp.ts";
 
 const EMPTY_STRING = encodeBytes(new Uint8Array(0));
 const BRANCH_WIDTH = 16;
@@ -53,7 +53,7 @@ const encodeNode = (trie: Trie, from: number, to: number, depth: number): Uint8A
     throw new RangeError("a node has at least one leaf");
   }
   if (from === to - 1) {
-    return encodeList([path(first.key, depth, first.key.length, true), encodeBytes(first.value)]);
+    return encodeLeaf(path(first.key, depth, first.key.length, true), first.value);
   }
   let fork = depth;
   while (first.key[fork] === last.key[fork]) {
@@ -74,6 +74,18 @@ const encodeNode = (trie: Trie, from: number, to: number, depth: number): Uint8A
   }
   children.push(EMPTY_STRING);
   return encodeList(children);
+};
+
+/** Writes the value once: it is most of the node. */
+const encodeLeaf = (encodedPath: Uint8Array, value: Uint8Array): Uint8Array => {
+  const length = encodedPath.length + bytesLength(value);
+  const encoded = new Uint8Array(listLength(length));
+  const at = writePrefix(encoded, 0, length, 0xc0);
+  encoded.set(encodedPath, at);
+  const valueAt = at + encodedPath.length;
+  const isOwnEncoding = bytesLength(value) === 1 && value.length === 1;
+  encoded.set(value, isOwnEncoding ? valueAt : writePrefix(encoded, valueAt, value.length, 0x80));
+  return encoded;
 };
 
 const childReference = (trie: Trie, from: number, to: number, depth: number): Uint8Array => {
@@ -99,12 +111,12 @@ const reference = (encoded: Uint8Array): Uint8Array =>
 const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8Array => {
   const isOdd = (to - from) % 2 === 1;
   const flag = (isLeaf ? 2 : 0) + (isOdd ? 1 : 0);
-  const head = Uint8Array.of(flag * 16 + (isOdd ? (key[from] ?? 0) : 0));
-  const rest: number[] = [];
-  for (let at = isOdd ? from + 1 : from; at < to; at += 2) {
-    rest.push((key[at] ?? 0) * 16 + (key[at + 1] ?? 0));
+  const bytes = new Uint8Array(1 + ((to - from) >> 1));
+  bytes[0] = flag * 16 + (isOdd ? (key[from] ?? 0) : 0);
+  for (let at = isOdd ? from + 1 : from, into = 1; at < to; at += 2, into++) {
+    bytes[into] = (key[at] ?? 0) * 16 + (key[at + 1] ?? 0);
   }
-  return encodeBytes(concatBytes([head, Uint8Array.from(rest)]));
+  return encodeBytes(bytes);
 };
 
 const MAX_KEYS = 1_024;

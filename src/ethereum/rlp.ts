@@ -45,10 +45,25 @@ export const encodeBytes = (bytes: Uint8Array): Uint8Array => {
 /** Encodes a number. */
 export const encodeNumber = (value: bigint | number): Uint8Array => encodeBytes(numberBytes(value));
 
+const MAX_UINT32 = 0xffffffff;
+
 /** Returns the minimal big-endian bytes of a number. Zero is empty. */
 export const numberBytes = (value: bigint | number): Uint8Array => {
+  const number = Number(value);
+  if (number <= MAX_UINT32) {
+    return uint32Bytes(number);
+  }
   const digits = value.toString(16);
-  return digits === "0" ? new Uint8Array(0) : parseData(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
+  return parseData(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`);
+};
+
+/** Most numbers are small. Their digits would take four times as long. */
+const uint32Bytes = (value: number): Uint8Array => {
+  const bytes = new Uint8Array(Math.ceil((32 - Math.clz32(value)) / 8));
+  for (let at = bytes.length - 1, rest = value; at >= 0; at--, rest >>>= 8) {
+    bytes[at] = rest;
+  }
+  return bytes;
 };
 
 /** Removes leading zeros. Storage values have none. */

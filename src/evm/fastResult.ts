@@ -96,7 +96,11 @@ class OutputReader {
   }
 
   list<T>(item: () => T): T[] {
-    return Array.from({ length: this.uint32() }, item);
+    const items: T[] = [];
+    for (let left = this.uint32(); left > 0; left--) {
+      items.push(item());
+    }
+    return items;
   }
 }
 

@@ -6,6 +6,7 @@ import { compile } from "../support/builders/compile.ts";
 import { countedFetch } from "../support/fakes/countedFetch.ts";
 import { createSimulationRig } from "../support/fakes/simulationRig.ts";
 import { type Deployed, deploy } from "../support/servers/deployed.ts";
+import { cpuSeconds } from "./support/cpuTime.ts";
 import { type BenchOptions, type BenchResult, median, round } from "./support/result.ts";
 
 const CLAIM = "Large simulations on known state, against eth_simulateV1 of anvil over loopback";
@@ -30,11 +31,17 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
     const measure = async (params: readonly unknown[], runs: number): Promise<Compared> => {
       const [ours, anvils]: [number[], number[]] = [[], []];
       checkSame(await rig.simulate(params), await anvil.call("eth_simulateV1", ...params));
+      const anvilCpu = cpuSeconds(anvil.pid ?? 0);
+      let cpu = 0;
       for (let run = 0; run < runs; run++) {
+        const { user, system } = process.cpuUsage();
         ours.push(await timed(() => rig.simulate(params)));
+        const after = process.cpuUsage({ user, system });
+        cpu += (after.user + after.system) / 1e6;
         anvils.push(await timed(() => anvil.call("eth_simulateV1", ...params)));
       }
-      return { ours: round(median(ours)), anvil: round(median(anvils)) };
+      const cpuRatio = round((cpuSeconds(anvil.pid ?? 0) - anvilCpu) / cpu);
+      return { ours: round(median(ours)), anvil: round(median(anvils)), cpuRatio };
     };
     const blocks = await measure(transferBlocks(placed), short ? 100 : 500);
     const gas = await measure(loop(placed), short ? 5 : 20);
@@ -45,9 +52,11 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
       ours: blocks.ours,
       yardstick: blocks.anvil,
       unit: "ms",
+      cpuRatio: blocks.cpuRatio,
       gasRatio: round(gas.anvil / gas.ours),
       gasMs: gas.ours,
       gasAnvilMs: gas.anvil,
+      gasCpuRatio: gas.cpuRatio,
     };
   } finally {
     await anvil.close();
@@ -57,6 +66,8 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
 interface Compared {
   readonly ours: number;
   readonly anvil: number;
+  /** CPU of anvil, by that of this process with its workers. */
+  readonly cpuRatio: number;
 }
 
 const addressOf = (number: number): string => `0x${number.toString(16).padStart(40, "0")}`;
