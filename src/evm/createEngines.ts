@@ -13,7 +13,7 @@ const load = async (kind: EngineKind, options: EngineOptions): Promise<Engines> 
   switch (kind) {
     case "auto":
     case "fast":
-      return (await import("./fastEngine.ts")).createFastEngines(options);
+      return (await import("./fast/fastEngine.ts")).createFastEngines(options);
     case "reference":
       return (await import("./reference/referenceEngine.ts")).createReferenceEngine;
   }

@@ -1,4 +1,4 @@
-import type { ModuleKind } from "./fastModule.ts";
+import type { ModuleKind } from "./fast/fastModule.ts";
 
 /**
  * How engines are chosen. `auto` compares a share of the runs with the reference engine; `fast` does not; `reference` executes with

@@ -1,7 +1,7 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { parseBlockNumberOrTagOrHash } from "../ethereum/blockParameter.ts";
-import { MustForwardError } from "../evm/evmWorkers.ts";
-import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { PrefetchHint } from "../evm/reads/prefetch.ts";
+import { MustForwardError } from "../evm/runs/evmWorkers.ts";
 import { elementAt } from "../json/members.ts";
 import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";

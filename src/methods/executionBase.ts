@@ -1,7 +1,7 @@
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
-import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulation/parentBlock.ts";

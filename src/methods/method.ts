@@ -5,7 +5,7 @@ import type { StateSource } from "../core/stateReader.ts";
 import type { PendingChange } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
 import type { LogFilter, LogFilterLimits } from "../ethereum/logFilter.ts";
-import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";

@@ -1,5 +1,5 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
-import { MustForwardError } from "../evm/evmWorkers.ts";
+import { MustForwardError } from "../evm/runs/evmWorkers.ts";
 import { createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { prefetchHintOfCall } from "../simulation/prefetchHints.ts";
 import type { Simulator } from "../simulation/simulator.ts";

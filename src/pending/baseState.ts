@@ -2,9 +2,9 @@ import { LRUCache } from "lru-cache";
 import type { BlockId } from "../core/heads.ts";
 import type { StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import { createKnownState, type KnownState } from "../evm/knownState.ts";
-import { createMissingState } from "../evm/missingState.ts";
-import type { PlainCall } from "../evm/stateCalls.ts";
+import { createKnownState, type KnownState } from "../evm/reads/knownState.ts";
+import { createMissingState } from "../evm/reads/missingState.ts";
+import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import { predictKeys } from "./predictKeys.ts";
 import { type Layer, type LayerEntry, mergeLayers } from "./stateLayers.ts";
 

@@ -2,8 +2,8 @@ import type { StateChanges, StateKeys, StateReader } from "../core/stateReader.t
 import type { Hash } from "../ethereum/hex.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
-import type { KnownState } from "../evm/knownState.ts";
-import { createStrictState } from "../evm/missingState.ts";
+import type { KnownState } from "../evm/reads/knownState.ts";
+import { createStrictState } from "../evm/reads/missingState.ts";
 import { type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { blockOf, layered } from "./blockState.ts";
 import { type Executed, executeTransaction, type Prepared } from "./executeTransactions.ts";

@@ -2,7 +2,7 @@ import type { Address } from "../ethereum/hex.ts";
 import { keccak256Hex } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { InvalidTransaction } from "../ethereum/transaction.ts";
-import { recoverSender } from "../evm/recoverAddress.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import { isDeposit, type Prepared } from "./executeTransactions.ts";
 import type { DecodedTransaction, UnverifiedReason } from "./execution.ts";
 

@@ -3,7 +3,7 @@ import type { StateChanges } from "../core/stateReader.ts";
 import type { PendingEnvironment } from "../core/view.ts";
 import type { Address, Data, Hash } from "../ethereum/hex.ts";
 import type { Receipt } from "../ethereum/receipt.ts";
-import type { Senders } from "../evm/senderRecovery.ts";
+import type { Senders } from "../evm/senders/senderRecovery.ts";
 
 /** Why a message's state is not verified. It is a label value of the metric. */
 export type UnverifiedReason =

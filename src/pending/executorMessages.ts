@@ -2,7 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
-import type { PlainCall } from "../evm/stateCalls.ts";
+import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import type { Execution, Work } from "./execution.ts";
 
 /** From the main thread to the executor's thread. */

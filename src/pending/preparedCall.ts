@@ -1,6 +1,6 @@
 import { type Address, formatData, formatQuantity } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
-import type { PlainCall } from "../evm/stateCalls.ts";
+import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import type { Prepared } from "./executeTransactions.ts";
 
 export const senderOf = (prepared: Prepared): Address =>

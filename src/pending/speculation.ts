@@ -1,8 +1,8 @@
 import type { StateKeys, StateReader } from "../core/stateReader.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
-import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/guesses.ts";
-import { createMissingState, type MissingState } from "../evm/missingState.ts";
-import type { PlainCall } from "../evm/stateCalls.ts";
+import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/reads/guesses.ts";
+import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
+import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import { callOfPrepared, createdBy, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";

@@ -1,6 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { StateKeys, StateValues } from "../core/stateReader.ts";
-import type { PlainCall } from "../evm/stateCalls.ts";
+import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import type { FromExecutor } from "./executorMessages.ts";
 
 /** The open requests of the executor's thread for state. The main thread answers them. */

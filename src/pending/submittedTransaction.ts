@@ -2,8 +2,8 @@ import { type Address, formatData, type Hash, isData, parseData } from "../ether
 import { keccak256 } from "../ethereum/keccak.ts";
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../ethereum/transaction.ts";
-import { recoverSender } from "../evm/recoverAddress.ts";
-import type { SenderCache } from "../evm/senderCache.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
+import type { SenderCache } from "../evm/senders/senderCache.ts";
 
 /** A raw transaction that a node accepted. */
 export interface SubmittedTransaction {

@@ -3,7 +3,7 @@ import { type Address, formatQuantity, type Hash, parseData, ZERO_ADDRESS } from
 import { parseTransaction } from "../ethereum/parseTransaction.ts";
 import { formatReceipt } from "../ethereum/receipt.ts";
 import { DEPOSIT_TYPE, InvalidTransaction, type Transaction } from "../ethereum/transaction.ts";
-import { recoverSender } from "../evm/recoverAddress.ts";
+import { recoverSender } from "../evm/senders/recoverAddress.ts";
 import type { AppliedTransaction, PendingBlockState } from "./applyFlashblock.ts";
 import { L1ReceiptFields } from "./l1ReceiptFields.ts";
 

@@ -1,6 +1,6 @@
 import { type Address, parseData } from "../ethereum/hex.ts";
 import { stripZeros } from "../ethereum/rlp.ts";
-import { checksumAddress } from "../evm/checksumAddress.ts";
+import { checksumAddress } from "../evm/checks/checksumAddress.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { AccountOverride } from "./payload.ts";

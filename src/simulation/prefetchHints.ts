@@ -1,4 +1,4 @@
-import type { PrefetchHint } from "../evm/prefetch.ts";
+import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

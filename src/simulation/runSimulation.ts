@@ -1,8 +1,8 @@
 import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
-import type { WorkerContext } from "../evm/evmTask.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";

@@ -1,5 +1,5 @@
-import { evmTask } from "../evm/evmTask.ts";
-import { runRecoverSenders } from "../evm/recoverSendersRun.ts";
+import { evmTask } from "../evm/runs/evmTask.ts";
+import { runRecoverSenders } from "../evm/senders/recoverSendersRun.ts";
 import { runAccessList, runCall, runEstimate } from "./callRuns.ts";
 import { runSimulation } from "./runSimulation.ts";
 

@@ -3,7 +3,7 @@ import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
-import { type EvmWorkers, MustForwardError } from "../evm/evmWorkers.ts";
+import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
 import type { AccessListResult, CallInput } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";

@@ -11,7 +11,7 @@ import { type Address, parseData, ZERO_ADDRESS } from "../../src/ethereum/hex.ts
 import { parseTransaction } from "../../src/ethereum/parseTransaction.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import { DEPOSIT_TYPE, type SignedTransaction } from "../../src/ethereum/transaction.ts";
-import { recoverSender } from "../../src/evm/recoverAddress.ts";
+import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { type Contract, compile } from "../support/builders/compile.ts";
 import { measureLoops } from "./support/evmLoops.ts";

@@ -5,8 +5,8 @@ import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { DeadlineError } from "../../src/evm/deadlineError.ts";
 import type { BlockEnvironment } from "../../src/evm/engine.ts";
-import { FastEngine } from "../../src/evm/fastEngine.ts";
-import { FastInstances } from "../../src/evm/fastInstances.ts";
+import { FastEngine } from "../../src/evm/fast/fastEngine.ts";
+import { FastInstances } from "../../src/evm/fast/fastInstances.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { verifyKzgProof } from "../../src/evm/kzg.ts";
+import { verifyKzgProof } from "../../src/evm/reference/kzg.ts";
 
 /** The input of go-ethereum's test of the point evaluation precompile: versioned hash, z, y, commitment, proof. */
 const INPUT =

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateFetch, StateKeys } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { createNodeState } from "../../src/evm/nodeState.ts";
+import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 
 const BLOCK = { number: 7n, hash: `0x${"ab".repeat(32)}` } as const;

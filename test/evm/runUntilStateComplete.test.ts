@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StateKeys } from "../../src/core/stateReader.ts";
 import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { createKnownState } from "../../src/evm/knownState.ts";
-import { runUntilStateComplete } from "../../src/evm/runUntilStateComplete.ts";
+import { createKnownState } from "../../src/evm/reads/knownState.ts";
+import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 
 const create = () => createKnownState({ codes: new Map(), isNative: () => false });

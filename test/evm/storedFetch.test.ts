@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { storedFetch } from "../../src/evm/storedFetch.ts";
+import { storedFetch } from "../../src/evm/reads/storedFetch.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 
 const hash = `0x${"ab".repeat(32)}` as const;

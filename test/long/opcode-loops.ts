@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import { EvmWorkers } from "../../src/evm/evmWorkers.ts";
+import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";

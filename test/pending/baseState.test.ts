@@ -4,7 +4,7 @@ import type { BlockId } from "../../src/core/heads.ts";
 import type { AccountState, StateKeys, StateValues } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../src/ethereum/keccak.ts";
-import { createStrictState } from "../../src/evm/missingState.ts";
+import { createStrictState } from "../../src/evm/reads/missingState.ts";
 import { BaseState } from "../../src/pending/baseState.ts";
 import { layerFromChanges } from "../../src/pending/stateLayers.ts";
 

@@ -6,7 +6,7 @@ import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
-import { EvmWorkers, MustForwardError } from "../../src/evm/evmWorkers.ts";
+import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSimulator, type RunBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import type { View } from "../../src/core/view.ts";
 import { type Address, type Data, type Hash, parseData } from "../../src/ethereum/hex.ts";
-import { createNodeState } from "../../src/evm/nodeState.ts";
+import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { createPending } from "../../src/pending/pending.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";

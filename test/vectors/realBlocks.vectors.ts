@@ -6,7 +6,7 @@ import type { StateChanges } from "../../src/core/stateReader.ts";
 import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import { createNodeState } from "../../src/evm/nodeState.ts";
+import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
 import type { Execution, Work } from "../../src/pending/execution.ts";

@@ -14,7 +14,7 @@ import type { Rules } from "../../src/ethereum/rules.ts";
 import { DEPOSIT_TYPE, InvalidTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { BlockEnvironment, Engine, ExecutionContext, TransactionResult } from "../../src/evm/engine.ts";
-import { recoverSender } from "../../src/evm/recoverAddress.ts";
+import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
 import { TransactionError } from "../../src/evm/transactionError.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { type PlainAccount, type PlainState, readerOf, stateRoot, withChanges } from "../support/builders/stateRoot.ts";

@@ -4,7 +4,7 @@ import type { StateKeys, StateValues } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
 import { type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
-import { EvmWorkers } from "../../../src/evm/evmWorkers.ts";
+import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 
 /** Starts workers, executes calls on each, and sends the resident memory when all are idle. */
 const [, , workers, codeHex, data] = process.argv;

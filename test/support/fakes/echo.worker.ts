@@ -1,4 +1,4 @@
-import { evmTask } from "../../../src/evm/evmTask.ts";
+import { evmTask } from "../../../src/evm/runs/evmTask.ts";
 import { startTask } from "../../../src/workers/startTask.ts";
 
 let runs = 0;

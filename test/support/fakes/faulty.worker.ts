@@ -1,5 +1,5 @@
 import { createEngines } from "../../../src/evm/createEngines.ts";
-import { evmTask } from "../../../src/evm/evmTask.ts";
+import { evmTask } from "../../../src/evm/runs/evmTask.ts";
 import { runCall } from "../../../src/simulation/callRuns.ts";
 import { startTask } from "../../../src/workers/startTask.ts";
 import { faultyEngines } from "../builders/faultyEngines.ts";

@@ -3,11 +3,11 @@ import { EVM, EVMMockBlockchain, NobleBN254 } from "@ethereumjs/evm";
 import { Address as AddressBytes } from "@ethereumjs/util";
 import { type Address, formatData, parseData } from "../../../src/ethereum/hex.ts";
 import type { EthereumFork } from "../../../src/ethereum/rules.ts";
-import { libraryCrypto } from "../../../src/evm/crypto.ts";
+import { isDelegation } from "../../../src/evm/checks/transactionChecks.ts";
+import { libraryCrypto } from "../../../src/evm/reference/libraryCrypto.ts";
 import { libraryBlock } from "../../../src/evm/reference/libraryTransaction.ts";
 import { ReferenceState } from "../../../src/evm/reference/referenceState.ts";
 import { ReferenceStateManager } from "../../../src/evm/reference/referenceStateManager.ts";
-import { isDelegation } from "../../../src/evm/transactionChecks.ts";
 import { readerOf } from "../builders/stateRoot.ts";
 import type { FuzzCase } from "./randomWorld.ts";
 

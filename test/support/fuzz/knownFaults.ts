@@ -1,6 +1,6 @@
 import { ETHEREUM_FORKS, type EthereumFork } from "../../../src/ethereum/rules.ts";
-import { CODE_STORE_OUT_OF_GAS } from "../../../src/evm/haltText.ts";
-import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/precompileFault.ts";
+import { CODE_STORE_OUT_OF_GAS } from "../../../src/evm/halts/haltText.ts";
+import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/halts/precompileFault.ts";
 import type { Observation } from "./observation.ts";
 
 /** A difference between revm and the library that changes no state and no gas. */

@@ -1,7 +1,7 @@
 import { Common, Mainnet } from "@ethereumjs/common";
 import { EVM } from "@ethereumjs/evm";
 import { concatBytes, numberBytes } from "../../../src/ethereum/rlp.ts";
-import { inputsOf } from "../../../src/evm/opcodes.ts";
+import { inputsOf } from "../../../src/evm/halts/opcodes.ts";
 import { Assembler } from "./assembler.ts";
 import { PRECOMPILE_INPUTS } from "./precompileInputs.ts";
 

@@ -1,0 +1,193 @@
+import type { StateReader } from "../../core/stateReader.ts";
+import { type Address, type Hash, ZERO_ADDRESS } from "../../ethereum/hex.ts";
+import type { Rules } from "../../ethereum/rules.ts";
+import type { AccessListEntry, DepositTransaction } from "../../ethereum/transaction.ts";
+import { CONSENSUS_CHECKS, checkTransaction } from "../checks/checkTransaction.ts";
+import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
+import type { EngineOptions } from "../engineKind.ts";
+import type { ExecutionState } from "../executionState.ts";
+import { NONCE_OVERFLOW } from "../halts/haltText.ts";
+import type { RejectedInput } from "../halts/precompileFault.ts";
+import { l1AttributesOf, opChainFees } from "../opChainFees.ts";
+import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
+import type { TransactionMessage } from "../transactionMessage.ts";
+import { formatModuleHalt } from "./fastHalt.ts";
+import { FastInstances } from "./fastInstances.ts";
+import type { ModuleKind } from "./fastModule.ts";
+import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
+import { type ModuleResult, readResult } from "./fastResult.ts";
+import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
+import { FastState } from "./fastState.ts";
+import { warmUp } from "./warmUp.ts";
+
+const NOTHING = new Uint8Array(0);
+
+/** Executes with revm in WebAssembly. */
+export class FastEngine implements Engine {
+  readonly rules: Rules;
+  readonly precompiles: readonly Address[];
+  readonly isActive: (eip: number) => boolean;
+  readonly #rules: FastRules;
+  readonly #instances: FastInstances;
+
+  constructor(rules: Rules, instances: FastInstances) {
+    this.rules = rules;
+    this.isActive = eipsOf(rules);
+    this.#rules = fastRulesOf(rules);
+    this.#instances = instances;
+    this.precompiles = instances.precompilesOf(this.#rules);
+  }
+
+  createState(reader: StateReader): ExecutionState {
+    return new FastState(this.#instances.take(this.#rules.kind), reader);
+  }
+
+  async transact(
+    context: TransactionContext,
+    message: TransactionMessage,
+    options: TransactionOptions = {},
+  ): Promise<TransactionResult> {
+    const { state, block } = context;
+    const place = { engine: this, state, block };
+    const cost = checkTransaction(
+      place,
+      message,
+      options.checks ?? CONSENSUS_CHECKS,
+      this.#chainCost(state, message, options),
+    );
+    const request = requestOf(message, cost, this.rules.chainId, options);
+    const result = this.#run(context, request, "transact");
+    return {
+      ...describe(result, message, () => ({
+        address: originalOf(message.to, options),
+        data: message.input,
+        gasLimit: message.gas - cost.intrinsic,
+      })),
+      blobGasUsed: cost.blobGas,
+      ...(options.tracesAccess ? { accessed: this.#accessed(result, message, block.coinbase) } : {}),
+    };
+  }
+
+  async deposit(context: TransactionContext, deposit: DepositTransaction): Promise<DepositResult> {
+    const nonce = context.state.nonceOf(deposit.from);
+    const result = this.#run(context, depositRequest(deposit), "transact");
+    const input = () => ({ address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
+    return { ...describe(result, deposit, input), blobGasUsed: 0n, nonce };
+  }
+
+  async systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
+    if (context.state.codeOf(to).length === 0) {
+      return NOTHING;
+    }
+    const result = this.#run(context, systemRequest(SYSTEM, to, SYSTEM_GAS, data), "system_call");
+    return result.status === "halt" ? NOTHING : result.returnData;
+  }
+
+  /** Returns the fee that the chain charges besides gas. */
+  #chainCost(state: ExecutionState, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
+    if (raw === undefined || this.rules.op === undefined) {
+      return 0n;
+    }
+    return opChainFees(this.rules, l1AttributesOf(state), raw, gas);
+  }
+
+  #run({ state, block }: TransactionContext, request: FastRequest, name: "transact" | "system_call"): ModuleResult {
+    if (!(state instanceof FastState)) {
+      throw new TypeError("the state was created by an engine of another kind");
+    }
+    const { instance } = state;
+    instance.select(state);
+    instance.setBlock(this.#rules, block);
+    const length = writeRequest(instance, request);
+    const outcome = readResult(instance.memory, instance.run(name, length));
+    switch (outcome.status) {
+      case "readerFailed":
+        return instance.throwReaderError();
+      case "late":
+        return instance.throwDeadline();
+      case "fault":
+        throw new Error(`the module failed: ${outcome.text}`);
+      default:
+        return outcome;
+    }
+  }
+
+  /** Leaves out what was warm before. */
+  #accessed({ accessed }: ModuleResult, message: TransactionMessage, coinbase: Address): readonly AccessListEntry[] {
+    const { from, to, accessList } = message;
+    const warm = new Set<Address>([from, ...this.precompiles, ...(to === null ? [] : [to])]);
+    if (this.isActive(3651)) {
+      warm.add(coinbase);
+    }
+    const warmSlots = new Set<string>();
+    for (const { address, storageKeys } of accessList) {
+      warm.add(address);
+      for (const slot of storageKeys) {
+        warmSlots.add(address + slot);
+      }
+    }
+    const found = new Map<Address, Set<Hash>>();
+    const slotsOf = (address: Address) => found.get(address) ?? found.set(address, new Set()).get(address);
+    for (const [address, slot] of accessed) {
+      if (slot !== undefined && !warmSlots.has(address + slot)) {
+        slotsOf(address)?.add(slot);
+      } else if (slot === undefined && !warm.has(address)) {
+        slotsOf(address);
+      }
+    }
+    return [...found].map(([address, slots]) => ({ address, storageKeys: [...slots] }));
+  }
+}
+
+type Described = Omit<TransactionResult, "blobGasUsed">;
+
+/** The precompile that runs at an address. */
+const originalOf = (to: Address | null, { movedPrecompiles }: TransactionOptions): Address =>
+  (to === null ? undefined : (movedPrecompiles?.get(to) ?? to)) ?? ZERO_ADDRESS;
+
+const describe = (
+  result: ModuleResult,
+  { to }: { readonly to: Address | null },
+  input: () => RejectedInput,
+): Described => {
+  const { gasUsed, maxUsedGas, capturedLogs } = result;
+  const failed = { gasUsed, maxUsedGas, capturedLogs, logs: [] };
+  if (result.status === "revert") {
+    return { ...failed, status: "revert", returnData: result.returnData };
+  }
+  if (result.status !== "success") {
+    return { ...failed, status: "halt", halt: haltOf(result, input()), returnData: NOTHING };
+  }
+  const { created, returnData, logs } = result;
+  if (to === null && created === undefined) {
+    return { ...failed, status: "halt", halt: NONCE_OVERFLOW, returnData: NOTHING };
+  }
+  return {
+    status: "success",
+    gasUsed,
+    maxUsedGas,
+    capturedLogs,
+    logs,
+    returnData,
+    ...(created === undefined ? {} : { created }),
+  };
+};
+
+const haltOf = (result: ModuleResult, input: RejectedInput): string =>
+  result.status === "failedDeposit" && result.lastStep === undefined
+    ? "failed deposit"
+    : formatModuleHalt(result, input);
+
+/** Returns a function that makes engines. Their states share the instances of the modules. */
+export const createFastEngines = async ({ isLate, module }: EngineOptions): Promise<(rules: Rules) => Engine> => {
+  const instances = new FastInstances(isLate);
+  if (module !== undefined) {
+    await warmUp(new FastEngine(WARM_UP_RULES[module], instances));
+  }
+  return (rules) => new FastEngine(rules, instances);
+};
+
+const WARM_UP_RULES: Readonly<Record<ModuleKind, Rules>> = {
+  ethereum: { chainId: 1n, fork: "osaka" },
+  optimism: { chainId: 10n, fork: "prague", op: "jovian" },
+};

@@ -1,0 +1,109 @@
+import {
+  ADDRESS_COLLISION,
+  CODE_STORE_OUT_OF_GAS,
+  CODE_TOO_LARGE,
+  FORMAT_PREFIX,
+  formatOutOfGas,
+  formatOverflow,
+  formatUndefinedOpcode,
+  formatUnderflow,
+  type HaltedFrame,
+  INIT_CODE_TOO_LARGE,
+  INSUFFICIENT_BALANCE,
+  INVALID_CODE,
+  INVALID_JUMP,
+  memoryGas,
+  NONCE_OVERFLOW,
+  OUT_OF_GAS,
+  WRITE_PROTECTION,
+  wordsOf,
+} from "../halts/haltText.ts";
+import { inputsOf } from "../halts/opcodes.ts";
+import { describePrecompileFault, type RejectedInput } from "../halts/precompileFault.ts";
+import type { LastStep, ModuleResult } from "./fastResult.ts";
+
+// Source: revm-interpreter, InstructionResult.
+const OUT_OF_FUNDS = 0x12;
+const FIRST_OUT_OF_GAS = 0x20;
+const LAST_OUT_OF_GAS = 0x25;
+const OPCODE_NOT_FOUND = 0x26;
+const CALL_IN_STATIC = 0x27;
+const WRITE_IN_STATIC = 0x28;
+const INVALID_FE = 0x29;
+const BAD_JUMP = 0x2a;
+const NOT_ACTIVATED = 0x2b;
+const STACK_UNDERFLOW = 0x2c;
+const STACK_OVERFLOW = 0x2d;
+const OUT_OF_OFFSET = 0x2e;
+const CREATE_COLLISION = 0x2f;
+const PRECOMPILE_ERROR = 0x31;
+const NONCE_TOO_LARGE = 0x32;
+const CODE_SIZE_LIMIT = 0x33;
+const CODE_PREFIX = 0x34;
+const INIT_CODE_SIZE_LIMIT = 0x35;
+
+const TEXTS: ReadonlyMap<number, string> = new Map([
+  [OUT_OF_FUNDS, INSUFFICIENT_BALANCE],
+  [CALL_IN_STATIC, WRITE_PROTECTION],
+  [WRITE_IN_STATIC, WRITE_PROTECTION],
+  [BAD_JUMP, INVALID_JUMP],
+  [CREATE_COLLISION, ADDRESS_COLLISION],
+  [NONCE_TOO_LARGE, NONCE_OVERFLOW],
+  [CODE_SIZE_LIMIT, CODE_TOO_LARGE],
+  [CODE_PREFIX, INVALID_CODE],
+  [INIT_CODE_SIZE_LIMIT, INIT_CODE_TOO_LARGE],
+]);
+
+/** Returns geth's text for the error that halted a transaction. `input`: for a precompile that the transaction called. */
+export const formatModuleHalt = ({ code, lastStep, precompileFault }: ModuleResult, input: RejectedInput): string => {
+  if (code === PRECOMPILE_ERROR) {
+    return describePrecompileFault(precompileFault, input);
+  }
+  const text = TEXTS.get(code);
+  if (text !== undefined) {
+    return text;
+  }
+  return lastStep === undefined ? OUT_OF_GAS : formatStep(code, lastStep);
+};
+
+const formatStep = (code: number, step: LastStep): string => {
+  const halted = haltedFrame(step);
+  switch (code) {
+    case OPCODE_NOT_FOUND:
+    case INVALID_FE:
+    case NOT_ACTIVATED:
+      return formatUndefinedOpcode(step.opCode);
+    case STACK_UNDERFLOW:
+      return formatUnderflow(halted);
+    case STACK_OVERFLOW:
+      // revm has this result also for a DUP of a word that the stack lacks.
+      return step.stackLength < inputsOf(step.opCode) ? formatUnderflow(halted) : formatOverflow(step.stackLength);
+    case OUT_OF_OFFSET:
+      // revm compares the bounds before it charges the copy, unlike geth.
+      return formatOutOfGas(halted);
+    default:
+      return code >= FIRST_OUT_OF_GAS && code <= LAST_OUT_OF_GAS ? describeOutOfGas(step, halted) : `halted: ${code}`;
+  }
+};
+
+const RETURN = 0xf3;
+
+/** A frame that returned code runs out of gas when the code is stored. */
+const describeOutOfGas = (step: LastStep, halted: HaltedFrame): string => {
+  if (step.opCode === RETURN && step.firstOutputByte !== undefined) {
+    return step.firstOutputByte === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;
+  }
+  return formatOutOfGas(halted);
+};
+
+const haltedFrame = ({ opCode, stack, stackLength, gasLeft, returnBytes, memoryBytes }: LastStep): HaltedFrame => {
+  const words = wordsOf(memoryBytes);
+  return {
+    opCode,
+    stack: { length: stackLength, peek: (count) => stack.slice(0, count) },
+    gasLeft,
+    returnBytes: { length: returnBytes },
+    memoryWordCount: words,
+    highestMemCost: memoryGas(words),
+  };
+};

@@ -1,0 +1,119 @@
+import { NodeError } from "../../core/node.ts";
+import type { StateKeys } from "../../core/stateReader.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import type { Call } from "../../jsonrpc/call.ts";
+import { CODES, RpcError } from "../../jsonrpc/rpcError.ts";
+import {
+  accessListCall,
+  type Listed,
+  type PlainCall,
+  parseAccessList,
+  parsePrestate,
+  type TracedAccount,
+  traceCall,
+} from "./stateCalls.ts";
+
+const MAX_CALLS = 16;
+const REFUSED = /not (found|available|supported|allowed|enabled|implemented)|unsupported|does not exist|disabled/i;
+
+/** Calls that will be executed next, as the client wrote them. */
+export interface PrefetchHint {
+  readonly calls: readonly PlainCall[];
+  readonly stateOverrides: unknown;
+}
+
+/** The state keys that nodes predict. */
+export interface PredictedKeys {
+  /** Predicted accounts and slots with their values. */
+  readonly traced: readonly TracedAccount[];
+  /** Predicted keys without values. Their values must be fetched. */
+  readonly listed: StateKeys;
+}
+
+interface PrefetchPlan {
+  readonly calls: readonly Call[];
+  read(outcomes: readonly unknown[]): PredictedKeys;
+}
+
+/** Whether the nodes support a method. `undefined` before the first clear outcome. */
+type Support = boolean | undefined;
+
+/**
+ * Creates a planner of state prefetches. A plan predicts the state of calls with `debug_traceCall` or `eth_createAccessList`.
+ * The first plan tries both methods. Later plans use the methods that nodes support.
+ */
+export const createPrefetch = (): ((block: Hash, hint: PrefetchHint) => PrefetchPlan) => {
+  const support: { trace: Support; list: Support } = { trace: undefined, list: undefined };
+
+  return (block, { calls, stateOverrides }) => {
+    const overridden = overriddenAddresses(stateOverrides);
+    // Some nodes report the effect of an authorization as if the account had been so before the call.
+    const plain = calls.filter(({ authorizationList }) => authorizationList === undefined).slice(0, MAX_CALLS);
+    const traces = support.trace === false ? [] : plain.map((call) => traceCall(block, call, stateOverrides));
+    // A trace contains more than an access list.
+    const usesLists = support.trace !== true && support.list !== false;
+    const lists = usesLists ? plain.map((call) => accessListCall(block, call, stateOverrides)) : [];
+    return {
+      calls: [...traces, ...lists],
+      read: (outcomes) => {
+        const fromTraces = outcomes.slice(0, traces.length);
+        const fromLists = outcomes.slice(traces.length);
+        support.trace = updateSupport(support.trace, fromTraces);
+        support.list = updateSupport(support.list, fromLists);
+        // A trace reports overridden accounts with the overrides, not with their values in the state.
+        const traced = fromTraces.flatMap(prestateOf).filter(({ address }) => !overridden.has(address));
+        return { traced, listed: listedKeys(fromLists) };
+      },
+    };
+  };
+};
+
+const overriddenAddresses = (stateOverrides: unknown): ReadonlySet<string> =>
+  new Set(Object.keys(stateOverrides ?? {}).map((address) => address.toLowerCase()));
+
+/** Updates the support of a method. A call that fails does not change it, a call that is refused does. */
+const updateSupport = (before: Support, outcomes: readonly unknown[]): Support => {
+  if (outcomes.some((outcome) => !(outcome instanceof Error))) {
+    return true;
+  }
+  return outcomes.some(isRefused) ? false : before;
+};
+
+const isRefused = (outcome: unknown): boolean => {
+  if (outcome instanceof NodeError && (outcome.kind === "unsupportedMethod" || outcome.kind === "unauthorized")) {
+    return true;
+  }
+  if (!(outcome instanceof RpcError)) {
+    return false;
+  }
+  return outcome.code === CODES.METHOD_NOT_FOUND || REFUSED.test(outcome.message);
+};
+
+const prestateOf = (outcome: unknown): readonly TracedAccount[] => parseOptional(outcome, parsePrestate);
+
+const listedKeys = (outcomes: readonly unknown[]): StateKeys => {
+  const accounts = new Set<Address>();
+  const slots = new Map<string, readonly [Address, Hash]>();
+  for (const outcome of outcomes) {
+    for (const { address, slots: listed } of parseOptional<Listed>(outcome, parseAccessList)) {
+      accounts.add(address);
+      for (const slot of listed) {
+        slots.set(address + slot, [address, slot]);
+      }
+    }
+  }
+  return { accounts: [...accounts], slots: [...slots.values()], blockHashes: [] };
+};
+
+/** Parses a prediction. The execution fetches what a prediction does not contain, so an invalid one counts as empty. */
+const parseOptional = <T>(outcome: unknown, parse: (value: unknown) => readonly T[]): readonly T[] => {
+  if (outcome instanceof Error) {
+    return [];
+  }
+  try {
+    return parse(outcome);
+  } catch {
+    // The node's response has another form than its method defines.
+    return [];
+  }
+};

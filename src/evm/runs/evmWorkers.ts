@@ -1,0 +1,169 @@
+import type { StateKeys, StateSource } from "../../core/stateReader.ts";
+import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
+import { WorkerPool, type WorkerPoolOptions } from "../../workers/workerPool.ts";
+import { WorkerPoolError } from "../../workers/workerPoolError.ts";
+import type { Comparison } from "../comparison/compareEngines.ts";
+import type { EngineComparisons } from "../comparison/engineComparisons.ts";
+import type { EngineKind } from "../engineKind.ts";
+import type { ModuleKind } from "../fast/fastModule.ts";
+import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
+
+const MAX_WAITING = 64;
+const MAX_HEAP_MIB = 512;
+/** A thread aborts a run this long before the deadline. A thread that does not is replaced at the deadline. */
+const ABORT_AHEAD_MS = 20;
+
+/** The run cannot be done here, because the code is not in the EVM. A node must answer. */
+export class MustForwardError extends Error {
+  override readonly name = "MustForwardError";
+}
+
+export interface EvmWorkersOptions extends Omit<WorkerPoolOptions, "data" | "maxWaiting" | "limits"> {
+  readonly engine?: EngineKind;
+  /** The module that the chain needs. */
+  readonly module?: ModuleKind;
+  /** Compares a share of the runs with the reference engine. */
+  readonly comparisons?: EngineComparisons | undefined;
+  readonly maxWaiting?: number;
+}
+
+export interface RunRequest {
+  readonly name: string;
+  /** Plain data. */
+  readonly input: unknown;
+  readonly source: StateSource;
+  /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
+  readonly nativeContracts: readonly string[];
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface RunOutcome {
+  readonly output: unknown;
+  /** Rounds of state fetching. */
+  readonly rounds: number;
+}
+
+/** Threads that execute EVM code. They have no network: they request missing state from the run's StateSource. */
+export class EvmWorkers {
+  readonly #pool: WorkerPool;
+  /** One thread, so that no run waits for a comparison, and no other thread loads the library. */
+  readonly #comparisonPool: WorkerPool;
+  readonly #comparisons: EngineComparisons | undefined;
+  readonly #onDeadline: (() => void) | undefined;
+  readonly #closing = new AbortController();
+
+  constructor({
+    comparisons,
+    engine = "auto",
+    module = "ethereum",
+    maxWaiting = MAX_WAITING,
+    ...options
+  }: EvmWorkersOptions) {
+    const data: EvmTaskData = { engine, module };
+    this.#onDeadline = options.onDeadline;
+    this.#comparisons = comparisons;
+    const limits = { maxOldGenerationSizeMb: MAX_HEAP_MIB };
+    this.#pool = new WorkerPool({ ...options, data, maxWaiting, limits });
+    const { entry, onFailure } = options;
+    this.#comparisonPool = new WorkerPool({ entry, data, size: 1, maxWaiting: 1, limits, onFailure });
+  }
+
+  /**
+   * Rejects with MustForwardError, the error of `source`, the signal's reason, or RpcError.
+   * An RpcError is 503 if too many runs wait, the deadline, or the run's own error.
+   */
+  async run(request: RunRequest): Promise<RunOutcome> {
+    try {
+      const output = await this.#run(this.#pool, request, false);
+      if (output.kind === "late") {
+        this.#onDeadline?.();
+      }
+      // A run without a state executes nothing.
+      if (output.kind !== "mustForward" && request.source.id !== "") {
+        void this.#comparisons?.sample(() => this.#compare(request));
+      }
+      return outcomeOf(output);
+    } catch (error) {
+      throw error instanceof WorkerPoolError ? rpcErrorOf(error, request.timeoutMs) : error;
+    }
+  }
+
+  async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
+    const { name, input, source, nativeContracts, timeoutMs, signal } = request;
+    const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
+    const deadlineMs = Date.now() + timeoutMs - ABORT_AHEAD_MS;
+    const run: EvmRun = { name, stateId: source.id, nativeContracts, forwardedCodes, compares, deadlineMs, input };
+    const output = await pool.run({
+      input: run,
+      // A thread that ran on this state has cached a part of it.
+      affinity: source.id === "" ? undefined : source.id,
+      answer: (keys) => source.read(keys as StateKeys, signal),
+      timeoutMs,
+      signal,
+    });
+    return output as EvmRunOutput;
+  }
+
+  /** The client has its answer, and may have left. */
+  async #compare(request: RunRequest): Promise<Comparison> {
+    const output = await this.#run(this.#comparisonPool, { ...request, signal: this.#closing.signal }, true);
+    if (output.kind !== "compared") {
+      throw new Error(`the comparison was ${output.kind}`);
+    }
+    return output.comparison;
+  }
+
+  /** Number of runs that execute. */
+  get busy(): number {
+    return this.#pool.busy;
+  }
+
+  /** Number of threads that would run at once. */
+  get idle(): number {
+    return this.#pool.idle;
+  }
+
+  /** Starts all threads that are missing. */
+  start(): void {
+    this.#pool.start();
+  }
+
+  async close(): Promise<void> {
+    const closed = Promise.all([this.#pool.close(), this.#comparisonPool.close()]);
+    this.#closing.abort();
+    await closed;
+  }
+}
+
+const outcomeOf = (output: EvmRunOutput): RunOutcome => {
+  if (output.kind === "mustForward") {
+    throw new MustForwardError(output.message);
+  }
+  if (output.kind === "late") {
+    throw new WorkerPoolError("deadline");
+  }
+  if (output.kind === "error") {
+    const { code, message, data } = output;
+    throw new RpcError(code, message, data === undefined ? {} : { data });
+  }
+  if (output.kind === "compared") {
+    throw new Error("the run was only compared");
+  }
+  return { output: output.output, rounds: output.rounds };
+};
+
+const rpcErrorOf = ({ reason, cause }: WorkerPoolError, timeoutMs: number): RpcError => {
+  switch (reason) {
+    case "queueFull":
+      return unavailable("too many simulations are waiting");
+    case "queueTimeout":
+      return unavailable("too many simulations are running");
+    case "closed":
+      return unavailable("shutting down");
+    case "deadline":
+      return new RpcError(CODES.INTERNAL, `execution aborted (timeout = ${timeoutMs / 1000}s)`);
+    case "failed":
+      return new RpcError(CODES.INTERNAL, "execution failed", { cause });
+  }
+};

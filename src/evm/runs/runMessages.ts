@@ -1,0 +1,37 @@
+import type { Hash } from "../../ethereum/hex.ts";
+import type { Comparison } from "../comparison/compareEngines.ts";
+import type { EngineKind } from "../engineKind.ts";
+import type { ModuleKind } from "../fast/fastModule.ts";
+
+/** Sent to a thread when it starts. */
+export interface EvmTaskData {
+  readonly engine: EngineKind;
+  readonly module: ModuleKind;
+}
+
+/** The input of a pool's job: one run of EVM code. */
+export interface EvmRun {
+  readonly name: string;
+  readonly stateId: string;
+  /** Addresses, or prefixes of addresses, whose code is native in that state's block. */
+  readonly nativeContracts: readonly string[];
+  /** Hashes of codes on which the engines differ. A run that reads one is forwarded. */
+  readonly forwardedCodes: readonly Hash[];
+  /** Execute on both engines, and return only whether they differ. */
+  readonly compares: boolean;
+  /** Time at which the thread aborts the run, in milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  /** Plain data for the run of that name. */
+  readonly input: unknown;
+}
+
+/** The output of a pool's job. */
+export type EvmRunOutput =
+  | { readonly kind: "done"; readonly output: unknown; readonly rounds: number }
+  | { readonly kind: "compared"; readonly comparison: Comparison }
+  /** The deadline has passed. */
+  | { readonly kind: "late" }
+  /** An error for the client. */
+  | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown }
+  /** The run cannot be done here: a node must answer. */
+  | { readonly kind: "mustForward"; readonly message: string };

@@ -1,0 +1,18 @@
+import { LRUCache } from "lru-cache";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+
+/** Some 200 bytes each. */
+const MAX_SENDERS = 50_000;
+
+/** Senders of signed transactions by transaction hash. A recovery costs as much as the execution of a transfer. */
+export class SenderCache {
+  readonly #senders = new LRUCache<Hash, Address>({ max: MAX_SENDERS });
+
+  get(hash: Hash): Address | undefined {
+    return this.#senders.get(hash);
+  }
+
+  add(hash: Hash, sender: Address): void {
+    this.#senders.set(hash, sender);
+  }
+}
