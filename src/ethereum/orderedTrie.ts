@@ -122,7 +122,7 @@ const path = (key: Uint8Array, from: number, to: number, isLeaf: boolean): Uint8
 const MAX_KEYS = 1_024;
 const keys: Uint8Array[] = [];
 
-/** Returns the nibbles of rlp(index). Caches the keys of short lists. */
+/** Returns the nibbles of rlp(index). The keys of short lists are cached. */
 const keyOf = (index: number): Uint8Array => {
   const key = keys[index] ?? nibbles(encodeNumber(index));
   if (index < MAX_KEYS) {

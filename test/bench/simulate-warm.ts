@@ -15,13 +15,16 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
     const rig = createSimulationRig(block, counted.fetch);
     const runs = short ? 50 : 1_000;
     const ours: number[] = [];
+    const calls: number[] = [];
     const yardstick: number[] = [];
     for (let run = 0; run < runs / 2; run++) {
       await rig.simulate(params);
+      await rig.call([call, "latest"]);
     }
     const known = counted.roundTrips;
     for (let run = 0; run < runs; run++) {
       ours.push(await timed(() => rig.simulate(params)));
+      calls.push(await timed(() => rig.call([call, "latest"])));
       yardstick.push(await timed(() => anvil.call("eth_call", call, "latest")));
     }
     await rig.close();
@@ -32,6 +35,8 @@ export const bench = async ({ short }: { readonly short: boolean }) => {
       ours: round(mine),
       yardstick: round(theirs),
       unit: "ms",
+      callRatio: round(theirs / median(calls)),
+      callMs: round(median(calls)),
       p99Ms: round(ours.toSorted((a, b) => a - b)[Math.floor(runs * 0.99)] ?? 0),
       roundTrips: counted.roundTrips - known,
     };
