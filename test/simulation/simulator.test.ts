@@ -25,6 +25,8 @@ const OPTIONS: SimulatorOptions = {
   ...SIMULATOR_OPTIONS,
 };
 const simulator = createSimulator(OPTIONS);
+/** For runs that must not end by themselves. */
+const UNLIMITED: SimulatorOptions = { ...OPTIONS, gasCap: 2n ** 60n };
 
 const SENDER: Address = `0x${"aa".repeat(20)}`;
 const READER: Address = `0x${"cc".repeat(20)}`;
@@ -58,6 +60,10 @@ const base = (): RunBase & { readonly source: ReturnType<typeof plainSource> } =
 });
 const text = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 const payload = (...calls: object[]) => text([{ blockStateCalls: [{ calls }] }, "latest"]);
+const LOOP_PAYLOAD = text([
+  { blockStateCalls: [{ blockOverrides: { gasLimit: "0xfffffffffffff" }, calls: [{ to: LOOP }] }] },
+  "latest",
+]);
 const never = new AbortController().signal;
 const read = async (answer: Promise<{ readonly body: unknown }>) =>
   JSON.parse(new TextDecoder().decode((await answer).body as Uint8Array));
@@ -127,8 +133,8 @@ test("an error is an object or a string, by configuration", async () => {
 });
 
 test("a run that exceeds its deadline is ended, and the next run succeeds", async () => {
-  const short = createSimulator({ ...OPTIONS, timeoutMs: 200 });
-  await assert.rejects(short.simulate(payload({ to: LOOP }), base(), never), {
+  const short = createSimulator({ ...UNLIMITED, timeoutMs: 200 });
+  await assert.rejects(short.simulate(LOOP_PAYLOAD, base(), never), {
     code: -32603,
     message: "execution aborted (timeout = 0.2s)",
   });
@@ -147,7 +153,7 @@ test("a run above the limit of waiting runs fails with 503", async () => {
 test("a waiting run whose client disconnects fails at once, and frees its place in the queue", async () => {
   const leaving = new AbortController();
   const ends = new AbortController();
-  const running = simulator.simulate(payload({ to: LOOP }), base(), ends.signal);
+  const running = createSimulator(UNLIMITED).simulate(LOOP_PAYLOAD, base(), ends.signal);
   const waiting = simulator.simulate(payload({ to: READER }), base(), never);
   const aborted = simulator.simulate(payload({ to: READER }), base(), leaving.signal);
   leaving.abort(new Error("disconnected"));
@@ -162,7 +168,7 @@ test("a waiting run whose client disconnects fails at once, and frees its place 
 
 test("a run ends when its client disconnects", async () => {
   const leaving = new AbortController();
-  const run = simulator.simulate(payload({ to: LOOP }), base(), leaving.signal);
+  const run = createSimulator(UNLIMITED).simulate(LOOP_PAYLOAD, base(), leaving.signal);
   leaving.abort(new Error("disconnected"));
   await assert.rejects(run, /disconnected/);
 });

@@ -18,9 +18,7 @@ import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
 const MAX_STATES = 4;
 const MAX_VALUES = 200_000;
-const MAX_CODE_BYTES = 192 * 1024 * 1024;
-/** Code that was executed has its jump analysis with it: one slot per byte, and its pushes. */
-const BYTES_OF_CODE_BYTE = 17;
+const MAX_CODE_BYTES = 64 * 1024 * 1024;
 
 export interface WorkerContext {
   engine(rules: Rules): Engine;
@@ -35,7 +33,7 @@ export type EvmRuns = Readonly<Record<string, (input: never, context: WorkerCont
 class StateCaches {
   readonly #codes = new LRUCache<Hash, Uint8Array>({
     maxSize: MAX_CODE_BYTES,
-    sizeCalculation: (code) => code.length * BYTES_OF_CODE_BYTE + 1,
+    sizeCalculation: (code) => code.length + 1,
   });
   readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
 
