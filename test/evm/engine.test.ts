@@ -8,9 +8,10 @@ import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment, Engine, TransactionContext, TransactionOptions } from "../../src/evm/engine.ts";
+import type { Engine, TransactionContext, TransactionOptions } from "../../src/evm/engine.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 
 const FROM: Address = `0x${"aa".repeat(20)}`;
 const TO: Address = `0x${"bb".repeat(20)}`;
@@ -21,31 +22,15 @@ const CODE = Uint8Array.fromHex("600760015560025460035500");
 const CODE_HASH = keccak256Hex(CODE);
 const slotAt = (slot: number): Hash => `0x${slot.toString(16).padStart(64, "0")}`;
 const LACKED = slotAt(2);
-const BLOCK: BlockEnvironment = {
-  number: 5n,
-  timestamp: 1n,
-  coinbase: `0x${"cc".repeat(20)}`,
-  gasLimit: 30_000_000n,
-  baseFee: 10n,
-  prevRandao: ZERO_HASH,
-  blobBaseFee: 1n,
-  blockHash: () => ZERO_HASH,
-};
-const MESSAGE: TransactionMessage = {
-  type: 2,
+const BLOCK = createBlock({ number: 5n, baseFee: 10n });
+const MESSAGE = createMessage({
   from: FROM,
   to: TO,
   nonce: 3n,
-  gas: 100_000n,
   value: 5n,
-  input: NOTHING,
   maxFeePerGas: 12n,
   maxPriorityFeePerGas: 1n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-};
+});
 const DEPOSIT: DepositTransaction = {
   type: 0x7e,
   raw: NOTHING,

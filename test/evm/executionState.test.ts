@@ -7,10 +7,9 @@ import { type Address, type Hash, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import type { ExecutionState } from "../../src/evm/executionState.ts";
 import { ReferenceState } from "../../src/evm/reference/referenceState.ts";
-import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 import { type PlainState, readerOf, withChanges } from "../support/builders/stateRoot.ts";
 
 const ADDRESSES = [1, 2, 3].map((digit): Address => `0x${String(digit).repeat(40)}`);
@@ -193,31 +192,8 @@ const reread = (state: ExecutionState) =>
 
 const RULES = rulesAt(fixedForks(1n, "prague"), 1n, 1n);
 const SENDER: Address = `0x${"aa".repeat(20)}`;
-const BLOCK: BlockEnvironment = {
-  number: 1n,
-  timestamp: 1n,
-  coinbase: `0x${"cc".repeat(20)}`,
-  gasLimit: 30_000_000n,
-  baseFee: 0n,
-  prevRandao: ZERO_HASH,
-  blobBaseFee: 1n,
-  blockHash: () => ZERO_HASH,
-};
-const MESSAGE: TransactionMessage = {
-  type: 2,
-  from: SENDER,
-  to: null,
-  nonce: 0n,
-  gas: 100_000n,
-  value: 0n,
-  input: NOTHING,
-  maxFeePerGas: 0n,
-  maxPriorityFeePerGas: 0n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-};
+const BLOCK = createBlock();
+const MESSAGE = createMessage({ from: SENDER });
 
 for (const kind of ["fast", "reference"] as const) {
   const engine = (await createEngines(kind))(RULES);

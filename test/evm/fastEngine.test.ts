@@ -4,40 +4,16 @@ import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { type Address, ZERO_ADDRESS, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { DeadlineError } from "../../src/evm/deadlineError.ts";
-import type { BlockEnvironment } from "../../src/evm/engine.ts";
 import { FastEngine } from "../../src/evm/fast/fastEngine.ts";
 import { FastInstances } from "../../src/evm/fast/fastInstances.ts";
 import { NotExecutableError } from "../../src/evm/notExecutableError.ts";
-import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 
 const AT: Address = `0x${"ca".repeat(20)}`;
 const NOTHING = new Uint8Array(0);
 const GAS = 30_000_000n;
-const BLOCK: BlockEnvironment = {
-  number: 5n,
-  timestamp: 1n,
-  coinbase: `0x${"cc".repeat(20)}`,
-  gasLimit: GAS,
-  baseFee: 0n,
-  prevRandao: ZERO_HASH,
-  blobBaseFee: 1n,
-  blockHash: () => ZERO_HASH,
-};
-const CALL: TransactionMessage = {
-  type: 2,
-  from: ZERO_ADDRESS,
-  to: AT,
-  nonce: 0n,
-  gas: GAS,
-  value: 0n,
-  input: NOTHING,
-  maxFeePerGas: 0n,
-  maxPriorityFeePerGas: 0n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-};
+const BLOCK = createBlock({ number: 5n });
+const CALL = createMessage({ to: AT, gas: GAS });
 const OPTIONS = { checks: { nonce: false, sender: false, freeGas: true } };
 const EMPTY = { account: () => undefined, code: () => NOTHING, storage: () => NOTHING, blockHash: () => ZERO_HASH };
 const RULES = rulesAt(fixedForks(1n, "osaka"), 1n, 1n);

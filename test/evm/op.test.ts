@@ -7,24 +7,16 @@ import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { type OpFork, rulesAt } from "../../src/ethereum/rules.ts";
 import type { DepositTransaction } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { BlockEnvironment, Engine } from "../../src/evm/engine.ts";
+import type { Engine } from "../../src/evm/engine.ts";
 import { l1AttributesOf } from "../../src/evm/opChainFees.ts";
 import type { TransactionMessage } from "../../src/evm/transactionMessage.ts";
+import { createBlock, createMessage } from "../support/builders/plainCall.ts";
 
 const FROM: Address = `0x${"aa".repeat(20)}`;
 const TO: Address = `0x${"bb".repeat(20)}`;
 const COINBASE: Address = "0x4200000000000000000000000000000000000011";
 const NOTHING = new Uint8Array(0);
-const BLOCK: BlockEnvironment = {
-  number: 1n,
-  timestamp: 1n,
-  coinbase: COINBASE,
-  gasLimit: 30_000_000n,
-  baseFee: 10n,
-  prevRandao: ZERO_HASH,
-  blobBaseFee: 1n,
-  blockHash: () => ZERO_HASH,
-};
+const BLOCK = createBlock({ coinbase: COINBASE, baseFee: 10n });
 
 const engines = await createEngines("fast");
 const rulesOf = (fork: OpFork) => rulesAt(createOpForks(10n, { [fork]: 0n }), 1n, 1n);
@@ -82,21 +74,14 @@ test("a deposit whose code fails is reverted, except for its mint", async () => 
   assert.deepEqual([state.balanceOf(FROM), state.balanceOf(TO), state.nonceOf(FROM)], [100n, 0n, 4n]);
 });
 
-const CALL: TransactionMessage = {
-  type: 2,
+const CALL = createMessage({
   from: FROM,
   to: TO,
   nonce: 3n,
   gas: 21_000n,
-  value: 0n,
-  input: NOTHING,
   maxFeePerGas: 12n,
   maxPriorityFeePerGas: 1n,
-  accessList: [],
-  maxFeePerBlobGas: 0n,
-  blobVersionedHashes: [],
-  authorizationList: [],
-};
+});
 
 const slot = (number: number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 

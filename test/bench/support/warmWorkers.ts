@@ -2,9 +2,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import { workerEntry } from "../../../src/app/workerEntry.ts";
 import type { StateKeys, StateValues } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
-import { type Hash, parseData, ZERO_ADDRESS, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
+import { PARENT } from "../../support/builders/parentBlock.ts";
 
 /** Starts workers, executes calls on each, and sends the resident memory when all are idle. */
 const [, , workers, codeHex, data] = process.argv;
@@ -25,23 +26,8 @@ const read = ({ accounts, slots, blockHashes }: StateKeys): Promise<StateValues>
     slots: slots.map(([address, slot]) => [address, slot, Uint8Array.of(7)]),
     blockHashes: blockHashes.map((number): readonly [bigint, Hash] => [number, ZERO_HASH]),
   });
-const block = {
-  number: 1n,
-  hash: ZERO_HASH,
-  timestamp: 1n,
-  miner: ZERO_ADDRESS,
-  gasLimit: 30_000_000n,
-  gasUsed: 0n,
-  difficulty: 0n,
-  mixHash: ZERO_HASH,
-  extraData: "0x",
-  baseFeePerGas: 7n,
-  blobGasUsed: 0n,
-  excessBlobGas: 0n,
-  parentBeaconBlockRoot: ZERO_HASH,
-};
 const paramsText = new TextEncoder().encode(JSON.stringify([{ to: AT, data }, "latest"]));
-const input = { paramsText, block, forks: fixedForks(1n, "prague"), gasCap: 50_000_000n };
+const input = { paramsText, block: PARENT, forks: fixedForks(1n, "prague"), gasCap: 50_000_000n };
 const { signal } = new AbortController();
 
 const pool = size === 0 ? undefined : new EvmWorkers({ entry: workerEntry("simulation"), size });
