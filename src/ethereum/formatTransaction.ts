@@ -1,5 +1,5 @@
 import { type Address, formatData, formatQuantity, type Hash } from "./hex.ts";
-import type { SignedTransaction, Transaction } from "./transaction.ts";
+import type { Authorization, SignedTransaction, Transaction } from "./transaction.ts";
 import { DEPOSIT_TYPE } from "./transaction.ts";
 
 /** The position of a transaction. `blockHash` is null if the block is not sealed. */
@@ -104,13 +104,16 @@ const formatFees = (transaction: Exclude<SignedTransaction, { type: 0 }>): RpcTr
   }
   return {
     ...fees,
-    authorizationList: transaction.authorizationList.map(({ chainId, address, nonce, yParity, r, s }) => ({
-      chainId: formatQuantity(chainId),
-      address,
-      nonce: formatQuantity(nonce),
-      yParity: formatQuantity(yParity),
-      r: formatQuantity(r),
-      s: formatQuantity(s),
-    })),
+    authorizationList: transaction.authorizationList.map(formatAuthorization),
   };
 };
+
+/** Formats an authorization as the field of a transaction (EIP-7702). */
+export const formatAuthorization = ({ chainId, address, nonce, yParity, r, s }: Authorization) => ({
+  chainId: formatQuantity(chainId),
+  address,
+  nonce: formatQuantity(nonce),
+  yParity: formatQuantity(yParity),
+  r: formatQuantity(r),
+  s: formatQuantity(s),
+});

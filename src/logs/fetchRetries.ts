@@ -12,7 +12,7 @@ export class FetchRetries {
     return this.#count < RETRY_LIMITS.logs.delaysMs.length;
   }
 
-  /** Counts one retry. Returns the delay before it, or undefined if there is none left. */
+  /** Counts one retry. Returns the delay before it, or undefined after the last one. */
   next(): number | undefined {
     return this.hasNext ? RETRY_LIMITS.logs.delaysMs[this.#count++] : undefined;
   }

@@ -1,4 +1,5 @@
 import { smaller } from "../ethereum/bigintOrder.ts";
+import { formatAuthorization } from "../ethereum/formatTransaction.ts";
 import { type Data, formatData, formatQuantity, type Hash, parseData } from "../ethereum/hex.ts";
 import { keccak256 } from "../ethereum/keccak.ts";
 import { concatBytes, encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
@@ -123,14 +124,7 @@ const formatTyped = (message: TransactionMessage): Record<string, unknown> => ({
     : {}),
   ...(message.type === SET_CODE_TYPE
     ? {
-        authorizationList: message.authorizationList.map(({ chainId, address, nonce, yParity, r, s }) => ({
-          chainId: formatQuantity(chainId),
-          address,
-          nonce: formatQuantity(nonce),
-          yParity: formatQuantity(yParity),
-          r: formatQuantity(r),
-          s: formatQuantity(s),
-        })),
+        authorizationList: message.authorizationList.map(formatAuthorization),
       }
     : {}),
 });

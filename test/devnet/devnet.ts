@@ -43,7 +43,7 @@ export interface Devnet {
   readonly failures: readonly unknown[];
   /** Sends a call to the node directly. */
   rpc(method: string, ...params: readonly unknown[]): Promise<unknown>;
-  /** Builds and sends the next message. Begins a block if there is none. */
+  /** Builds and sends the next message. Begins a block if no block is open. */
   step(): Promise<Flashblock>;
   /** Seals the block with exactly the transactions of its messages. If no block has begun, sends index 0 first. */
   sealNow(): Promise<SealedBlock>;

@@ -5,7 +5,7 @@ const COMPRESSION_BYTES = 1;
 
 /** Precompiles that are faster in the host than in WebAssembly. They read and write the module's memory. */
 export const cryptoImports = (memory: () => ModuleMemory) => ({
-  /** Writes the public key of a signature. Returns 0 if there is none. The native module is 26 times as fast as JavaScript. */
+  /** Writes the public key of a signature. Returns 0 for an invalid signature. The native module is 26 times as fast as JavaScript. */
   ecrecover: (signature: number, recovery: number, digest: number, key: number): number => {
     const at = memory();
     if (recovery > 1) {

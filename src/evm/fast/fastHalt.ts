@@ -1,8 +1,7 @@
 import {
   ADDRESS_COLLISION,
-  CODE_STORE_OUT_OF_GAS,
   CODE_TOO_LARGE,
-  FORMAT_PREFIX,
+  formatCodeStore,
   formatOutOfGas,
   formatOverflow,
   formatUndefinedOpcode,
@@ -91,7 +90,7 @@ const RETURN = 0xf3;
 /** A frame that returned code runs out of gas when the code is stored. */
 const describeOutOfGas = (step: LastStep, halted: HaltedFrame): string => {
   if (step.opCode === RETURN && step.firstOutputByte !== undefined) {
-    return step.firstOutputByte === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;
+    return formatCodeStore(step.firstOutputByte);
   }
   return formatOutOfGas(halted);
 };

@@ -8,7 +8,7 @@ const WORD_BYTES = 32n;
 /** The largest memory that geth prices. Source: geth, core/vm/gas_table.go, memoryGasCost. */
 const MAX_PRICED_MEMORY = 0x1f_ffff_ffe0n;
 
-export const FORMAT_PREFIX = 0xef;
+const FORMAT_PREFIX = 0xef;
 export const OUT_OF_GAS = "out of gas";
 const GAS_OVERFLOW = "gas uint64 overflow";
 export const CODE_STORE_OUT_OF_GAS = "contract creation code storage out of gas";
@@ -83,3 +83,7 @@ const copyGas = ({ memoryWordCount, highestMemCost }: HaltedFrame, end: bigint, 
 };
 
 export const wordsOf = (bytes: bigint): bigint => (bytes + WORD_BYTES - 1n) / WORD_BYTES;
+
+/** Returns the text for a creation without gas to store its code. `first`: the first byte of the code. */
+export const formatCodeStore = (first: number | undefined): string =>
+  first === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;

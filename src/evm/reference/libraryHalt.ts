@@ -3,7 +3,7 @@ import {
   ADDRESS_COLLISION,
   CODE_STORE_OUT_OF_GAS,
   CODE_TOO_LARGE,
-  FORMAT_PREFIX,
+  formatCodeStore,
   formatOutOfGas,
   formatOverflow,
   formatUndefinedOpcode,
@@ -58,12 +58,9 @@ const describeByFrame = (error: EVMError, failed: Failed): string | undefined =>
     case errorMessages.STACK_OVERFLOW:
       return formatOverflow(stack.length);
     case errorMessages.OUT_OF_GAS:
-      return returnValue?.length ? describeDeposit(returnValue) : formatOutOfGas(failed);
+      // The frame returned code, and there was no gas left to store it.
+      return returnValue?.length ? formatCodeStore(returnValue[0]) : formatOutOfGas(failed);
     default:
       return undefined;
   }
 };
-
-/** The frame returned code, and there was no gas left to store it. */
-const describeDeposit = ([first]: Uint8Array): string =>
-  first === FORMAT_PREFIX ? INVALID_CODE : CODE_STORE_OUT_OF_GAS;

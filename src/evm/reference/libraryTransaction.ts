@@ -2,7 +2,8 @@ import { type Block, createBlock } from "@ethereumjs/block";
 import type { Common } from "@ethereumjs/common";
 import { createTx, paramsTx, TransactionType, type TypedTransaction } from "@ethereumjs/tx";
 import { Address as AddressBytes } from "@ethereumjs/util";
-import { formatQuantity, parseData } from "../../ethereum/hex.ts";
+import { formatAuthorization } from "../../ethereum/formatTransaction.ts";
+import { parseData } from "../../ethereum/hex.ts";
 import type { BlockEnvironment } from "../engine.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 
@@ -50,15 +51,7 @@ const blobFields = ({ maxFeePerBlobGas, blobVersionedHashes }: TransactionMessag
   blobVersionedHashes: [...blobVersionedHashes],
 });
 
-const authorizations = ({ authorizationList }: TransactionMessage) =>
-  authorizationList.map(({ chainId, address, nonce, yParity, r, s }) => ({
-    chainId: formatQuantity(chainId),
-    address,
-    nonce: formatQuantity(nonce),
-    yParity: formatQuantity(yParity),
-    r: formatQuantity(r),
-    s: formatQuantity(s),
-  }));
+const authorizations = ({ authorizationList }: TransactionMessage) => authorizationList.map(formatAuthorization);
 
 /** Converts a block environment to a block of the library. */
 export const libraryBlock = (block: BlockEnvironment, common: Common): Block => {
