@@ -88,7 +88,7 @@ const createParts = (options: PendingOptions, onChange: { executed(): void; prob
     read,
     formatted,
     onDropped: (count, removed) => {
-      metrics.pendingVanished.inc({ chain }, count);
+      metrics.pendingDropped.inc({ chain }, count);
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
       publication.publishRemoved(removed);
     },

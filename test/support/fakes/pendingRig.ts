@@ -85,7 +85,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       await turn();
     },
     counted: async (
-      name: "feedMessages" | "pendingMismatches" | "pendingUnverified" | "pendingVanished" | "feedGaps",
+      name: "feedMessages" | "pendingMismatches" | "pendingUnverified" | "pendingDropped" | "feedGaps",
     ) => {
       const { values } = await telemetry.metrics[name].get();
       return Object.fromEntries(
