@@ -14,7 +14,7 @@ export class CachedResponse implements CacheEntry, RpcResponse {
   readonly status: CacheStatus = HIT;
   readonly body: Uint8Array;
   readonly block?: BlockId;
-  readonly final: boolean;
+  readonly isFinal: boolean;
   readonly storedAtMs: number;
   readonly #key: string;
   readonly #onGrowth: OnGrowth;
@@ -26,7 +26,7 @@ export class CachedResponse implements CacheEntry, RpcResponse {
     if (entry.block !== undefined) {
       this.block = entry.block;
     }
-    this.final = entry.final;
+    this.isFinal = entry.isFinal;
     this.storedAtMs = entry.storedAtMs;
     this.#onGrowth = onGrowth;
   }

@@ -29,7 +29,7 @@ export interface FlashblockExecutorOptions extends BaseStateOptions {
 }
 
 /** The state on which one job executes: its ancestors and their layers, newest first. */
-interface Position {
+interface PreState {
   readonly ancestors: readonly ExecutedFlashblock[];
   readonly layers: readonly Layer[];
 }
@@ -129,7 +129,7 @@ export class FlashblockExecutor {
     };
   }
 
-  async #attempt(job: PreparedJob, position: Position): Promise<Attempt> {
+  async #attempt(job: PreparedJob, position: PreState): Promise<Attempt> {
     const { work } = job;
     try {
       const outcome = await this.#execute(job, position);
@@ -151,7 +151,7 @@ export class FlashblockExecutor {
 
   async #execute(
     { work, engine, transactions, rounds }: PreparedJob,
-    { ancestors, layers }: Position,
+    { ancestors, layers }: PreState,
   ): Promise<Outcome> {
     if (work.index === 0) {
       this.#base.known.add(overwritten(work.environment));

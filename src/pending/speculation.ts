@@ -1,6 +1,6 @@
 import type { StateKeys, StateReader } from "../core/stateReader.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
-import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/reads/guesses.ts";
+import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
 import type { PlainCall } from "../evm/reads/stateCalls.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
@@ -29,7 +29,7 @@ export interface SpeculationOptions {
   /** Returns the block, and a reader of its state that guesses missing values. */
   readonly guessedBlock: (
     missing: MissingState,
-    guesses: Guesses,
+    guesses: GuessedValues,
   ) => { readonly reader: StateReader; readonly block: BlockEnvironment };
 }
 
@@ -149,7 +149,7 @@ export class Speculation {
     return missing;
   }
 
-  async #guess(prepared: Prepared, guesses: Guesses): Promise<StateKeys> {
+  async #guess(prepared: Prepared, guesses: GuessedValues): Promise<StateKeys> {
     const missing = createMissingState();
     const { reader, block } = this.#options.guessedBlock(missing, guesses);
     try {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateKeys } from "../core/stateReader.ts";
 import type { Engine } from "../evm/engine.ts";
-import type { BaseState, Fetched } from "./baseState.ts";
+import type { BaseState, StateFetchResult } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { UnverifiedReason, Work } from "./execution.ts";
@@ -62,7 +62,7 @@ export class StateRounds {
   #hasStarted = false;
   #isAhead = false;
   /** The round ahead whose values are being fetched. */
-  #roundAhead: Promise<Fetched> | undefined;
+  #roundAhead: Promise<StateFetchResult> | undefined;
   #startedMs: number | undefined;
   #fetched = 0;
   #idleRounds = 0;
@@ -190,7 +190,7 @@ export class StateRounds {
     return cause;
   }
 
-  async #next(lacking: StateKeys | undefined, from: number): Promise<Fetched> {
+  async #next(lacking: StateKeys | undefined, from: number): Promise<StateFetchResult> {
     const { work, engine } = this.#options;
     const { keys, hint, hinted } = await this.#speculation.next(from, lacking !== undefined);
     const wanted = createStateKeySet();

@@ -4,7 +4,7 @@ import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
-const entryOf = (body: Uint8Array): CacheEntry => ({ body, final: true, storedAtMs: 0 });
+const entryOf = (body: Uint8Array): CacheEntry => ({ body, isFinal: true, storedAtMs: 0 });
 const createTested = (maxBytes: number) => {
   const telemetry = createTelemetry({ level: "silent" });
   return { telemetry, memory: createMemoryStore({ maxBytes, telemetry }) };

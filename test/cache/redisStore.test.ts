@@ -17,7 +17,7 @@ const SLACK_MS = 200;
 const entryOf = (text: string): CacheEntry => ({
   body: Buffer.from(text),
   block: { number: 17n, hash: hashOf(17) },
-  final: true,
+  isFinal: true,
   storedAtMs: 1_700_000_000_123,
 });
 
