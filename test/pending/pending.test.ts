@@ -90,7 +90,7 @@ test("a sealed block that equals the view moves the base, and the blocks above s
   await rig.send(...block, flashblock(0, { number: 102n }));
   assert.equal(rig.shown(), "102-0");
   assert.equal(rig.view().blocks.length, 2);
-  const works = rig.fake.works.length;
+  const jobs = rig.fake.jobs.length;
   rig.heads.move(sealed(block));
   assert.equal(rig.shown(), "102-0");
   assert.equal(rig.view().blocks.length, 1);
@@ -100,7 +100,7 @@ test("a sealed block that equals the view moves the base, and the blocks above s
     [[101n, 2]],
   );
   await turn();
-  assert.equal(rig.fake.works.length, works, "nothing is executed again");
+  assert.equal(rig.fake.jobs.length, jobs, "nothing is executed again");
   assert.deepEqual(await rig.counted("pendingMismatches"), {});
 });
 
@@ -110,12 +110,12 @@ test("a sealed block that differs is counted, dropped transactions are published
   rig.fake.say("101-1", { logs: [log] });
   const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
   await rig.send(...block, flashblock(0, { number: 102n }));
-  const works = rig.fake.works.length;
+  const jobs = rig.fake.jobs.length;
   rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(9)] });
   rig.heads.move(sealed([block[0] ?? flashblock(0), flashblock(1, { transactions: [raw(9)] })]));
   assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
   await turn();
-  assert.equal(rig.fake.works.length, works + 1);
+  assert.equal(rig.fake.jobs.length, jobs + 1);
   assert.equal(rig.shown(), "102-0");
   assert.deepEqual(await rig.counted("pendingMismatches"), { transactions: 1 });
   assert.deepEqual(await rig.counted("pendingDropped"), { pendingDropped: 1 });
