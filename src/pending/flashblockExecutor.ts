@@ -10,13 +10,13 @@ import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
 import { overwritten } from "./blockState.ts";
+import { createEngineQueue } from "./engineQueue.ts";
+import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { ExecutedJobs, layersOf } from "./executedJobs.ts";
 import type { Execution, FlashblockJob, Outcome, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { type Layer, layerFromChanges } from "./stateLayers.ts";
 import { JobCancelledError, UnreadableStateError } from "./stateRounds.ts";
-import { createEngineQueue } from "./turns.ts";
-import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./verifyWork.ts";
 
 export interface FlashblockExecutorOptions extends BaseStateOptions {
   readonly engine: (rules: Rules) => Engine;

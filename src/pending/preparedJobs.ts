@@ -3,12 +3,12 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import type { BaseState } from "./baseState.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import type { EngineQueue } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob } from "./execution.ts";
 import { createReadSets } from "./readSets.ts";
 import type { Layer } from "./stateLayers.ts";
 import { StateRounds } from "./stateRounds.ts";
-import type { EngineQueue } from "./turns.ts";
 
 /** A job with its decoded transactions and the rounds that fetch its state. */
 export interface PreparedJob {

@@ -3,6 +3,7 @@ import type { StateKeys } from "../core/stateReader.ts";
 import type { Engine } from "../evm/engine.ts";
 import type { BaseState, StateFetchResult } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
+import type { EngineQueue } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
@@ -10,7 +11,6 @@ import { Speculation } from "./speculation.ts";
 import { standardKeys } from "./standardKeys.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Layer } from "./stateLayers.ts";
-import type { EngineQueue } from "./turns.ts";
 
 /** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */
 const MAX_FETCHED = 50_000;
