@@ -1,7 +1,8 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { connectFeed, type EndReason } from "./feedConnection.ts";
 import { decodeFrame } from "./frame.ts";
-import { type Flashblock, parseMessage } from "./message.ts";
+import type { Flashblock } from "./message.ts";
+import { parseMessage } from "./parseMessage.ts";
 
 export interface FeedOptions {
   readonly chain: string;
