@@ -71,13 +71,3 @@ test("a new value replaces the old one", () => {
   assert.deepEqual(memory.get("key")?.body, Uint8Array.of(2));
   assert.equal(memory.entries, 1);
 });
-
-test("the compressed form is created once, and counted", async () => {
-  const { memory } = createTested(1 << 20);
-  memory.set("key", entryOf(new Uint8Array(2_000)));
-  const before = memory.bytes;
-  const entry = memory.get("key");
-  const form = await entry?.deflated?.();
-  assert.equal(await entry?.deflated?.(), form);
-  assert.equal(memory.bytes, before + (form?.bytes.byteLength ?? 0));
-});
