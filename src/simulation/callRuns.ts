@@ -21,8 +21,8 @@ import type { ParentBlock } from "./simulatedHeader.ts";
 const TRANSFER_GAS = 21_000n;
 const CALL_STIPEND = 2_300n;
 const MAX_TRANSACTION_GAS = 16_777_216n;
-/** geth's tolerance: an estimate may be too high by this number of thousandths. */
-const ESTIMATE_ERROR = 15n;
+/** geth's `estimateGasErrorRatio`, in thousandths: an estimate may be too high by this share. */
+const ESTIMATE_TOLERANCE = 15n;
 
 /** A call that executes in a block, on that block's state. Plain data, sent to a worker. */
 export interface CallInput {
@@ -33,14 +33,14 @@ export interface CallInput {
   readonly gasCap: bigint;
 }
 
-type Host = Pick<WorkerContext, "engine" | "withState">;
+type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
-export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
-  const trial = prepare(input, host);
-  const result = await host.withState((reader) => trial.run(reader, trial.gas));
+export const runCall = async (input: CallInput, context: RunContext): Promise<Data> => {
+  const execution = prepareExecution(input, context);
+  const result = await context.withState((reader) => execution.run(reader, execution.gas));
   if (result.status !== "success") {
     throw failure(result);
   }
@@ -48,9 +48,9 @@ export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
 };
 
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
-export const runEstimate = async (input: CallInput, host: Host): Promise<bigint> => {
-  const trial = prepare(input, host);
-  return host.withState((reader) => estimate(trial, reader));
+export const runEstimate = async (input: CallInput, context: RunContext): Promise<bigint> => {
+  const execution = prepareExecution(input, context);
+  return context.withState((reader) => estimateGas(execution, reader));
 };
 
 export interface AccessListResult {
@@ -60,16 +60,16 @@ export interface AccessListResult {
 }
 
 /** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
-export const runAccessList = async (input: CallInput, host: Host): Promise<AccessListResult> => {
-  const trial = prepare(input, host);
-  return host.withState(async (reader) => {
-    let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
-    const created = trial.created(reader);
+export const runAccessList = async (input: CallInput, context: RunContext): Promise<AccessListResult> => {
+  const execution = prepareExecution(input, context);
+  return context.withState(async (reader) => {
+    let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
+    const created = execution.createdContract(reader);
     for (;;) {
-      const result = await trial.run(reader, trial.gas, accessList);
+      const result = await execution.run(reader, execution.gas, accessList);
       // Entries of the list are warm, and the trace omits warm entries.
-      const next = union(accessList, trial.listed(result.accessed ?? [], created));
-      if (sizeOf(next) === sizeOf(accessList)) {
+      const next = mergeAccessLists(accessList, execution.filterAccessed(result.accessed ?? [], created));
+      if (countEntries(next) === countEntries(accessList)) {
         const error = result.status === "success" ? {} : { error: failure(result).message };
         return { accessList: next, gasUsed: result.gasUsed, ...error };
       }
@@ -78,7 +78,7 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
   });
 };
 
-interface Trial {
+interface CallExecution {
   readonly call: CallRequest;
   readonly engine: Engine;
   readonly block: BlockEnvironment;
@@ -87,11 +87,11 @@ interface Trial {
   run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
   state(reader: StateReader): ExecutionState;
   /** Returns the address of the contract that the call creates, or null. */
-  created(reader: StateReader): Address | null;
-  listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
+  createdContract(reader: StateReader): Address | null;
+  filterAccessed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
-const prepare = (input: CallInput, host: Host): Trial => {
+const prepareExecution = (input: CallInput, context: RunContext): CallExecution => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
   if (!Array.isArray(params) || params[0] === undefined) {
     throw invalidParams("missing value for required argument 0");
@@ -102,7 +102,7 @@ const prepare = (input: CallInput, host: Host): Trial => {
   const { forks, gasCap } = input;
   const parent = input.block;
   const rules = rulesAt(forks, overrides.number ?? parent.number, overrides.time ?? parent.timestamp);
-  const engine = host.engine(rules);
+  const engine = context.engine(rules);
   const isFree = (call.gasPrice ?? call.maxFeePerGas ?? call.maxPriorityFeePerGas ?? 0n) === 0n;
   const environment = (reader: StateReader): BlockEnvironment => ({
     ...environmentOf(parent, overrides, isFree),
@@ -110,11 +110,11 @@ const prepare = (input: CallInput, host: Host): Trial => {
       overrides.blobBaseFee ?? (rules.blobs === undefined ? 1n : blobBaseFee(parent.excessBlobGas, rules.blobs)),
     blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
   });
-  const prepared = (reader: StateReader) => {
+  const createState = (reader: StateReader) => {
     const state = engine.createState(reader);
     return { state, movedPrecompiles: overrideState(state, states, engine.precompiles) };
   };
-  const hidden = (from: Address, to: Address | null) =>
+  const addressesWithoutEntry = (from: Address, to: Address | null) =>
     new Set<Address>([from, ...(to === null ? [] : [to]), ...engine.precompiles]);
   return {
     call,
@@ -122,15 +122,15 @@ const prepare = (input: CallInput, host: Host): Trial => {
     block: { ...environmentOf(parent, overrides, isFree), blobBaseFee: 1n, blockHash: () => parent.hash },
     gas: smaller(call.gas ?? gasCap, gasCap),
     gasCap,
-    state: (reader) => prepared(reader).state,
-    created: (reader) =>
-      call.to === null ? createdAddress(call.from, call.nonce ?? prepared(reader).state.nonceOf(call.from)) : null,
-    listed: (accessed, created) => {
-      const plain = hidden(call.from, call.to ?? created);
-      return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !plain.has(address));
+    state: (reader) => createState(reader).state,
+    createdContract: (reader) =>
+      call.to === null ? createdAddress(call.from, call.nonce ?? createState(reader).state.nonceOf(call.from)) : null,
+    filterAccessed: (accessed, created) => {
+      const omitted = addressesWithoutEntry(call.from, call.to ?? created);
+      return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !omitted.has(address));
     },
     run: async (reader, gas, accessList) => {
-      const { state, movedPrecompiles } = prepared(reader);
+      const { state, movedPrecompiles } = createState(reader);
       const request = accessList === undefined ? call : { ...call, accessList };
       try {
         const message = messageOfCall(request, state, engine, gas);
@@ -173,14 +173,15 @@ const failure = (result: TransactionResult): RpcError => {
   return new RpcError(SIMULATE_CODES.REVERTED, message, { data: formatData(result.returnData) });
 };
 
-const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
-  const { call } = trial;
-  const isTransfer = call.input.length === 0 && call.to !== null && trial.state(reader).codeOf(call.to).length === 0;
-  let high = await highest(trial, reader);
-  if (isTransfer && (await succeeds(trial, reader, TRANSFER_GAS)) !== undefined) {
+const estimateGas = async (execution: CallExecution, reader: StateReader): Promise<bigint> => {
+  const { call } = execution;
+  const isTransfer =
+    call.input.length === 0 && call.to !== null && execution.state(reader).codeOf(call.to).length === 0;
+  let high = await highestGas(execution, reader);
+  if (isTransfer && (await runIfSuccessful(execution, reader, TRANSFER_GAS)) !== undefined) {
     return TRANSFER_GAS;
   }
-  const first = await trial.run(reader, high);
+  const first = await execution.run(reader, high);
   if (first.status === "revert") {
     throw failure(first);
   }
@@ -190,16 +191,16 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
   if (optimistic < high) {
-    if ((await succeeds(trial, reader, optimistic)) === undefined) {
+    if ((await runIfSuccessful(execution, reader, optimistic)) === undefined) {
       low = optimistic;
     } else {
       high = optimistic;
     }
   }
-  while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_ERROR) {
+  while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_TOLERANCE) {
     // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
-    if ((await succeeds(trial, reader, middle)) === undefined) {
+    if ((await runIfSuccessful(execution, reader, middle)) === undefined) {
       low = middle;
     } else {
       high = middle;
@@ -209,12 +210,12 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
 };
 
 /** Returns the highest gas for the call: the block's limit and, with a price, the gas that the sender can pay. */
-const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
-  const { call, engine, block, gasCap } = trial;
+const highestGas = async (execution: CallExecution, reader: StateReader): Promise<bigint> => {
+  const { call, engine, block, gasCap } = execution;
   let high = call.gas !== undefined && call.gas >= TRANSFER_GAS ? call.gas : block.gasLimit;
   const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
   if (price > 0n) {
-    const available = trial.state(reader).balanceOf(call.from) - call.value;
+    const available = execution.state(reader).balanceOf(call.from) - call.value;
     if (available < 0n) {
       throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
     }
@@ -226,9 +227,13 @@ const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   return larger(smaller(high, gasCap), 0n);
 };
 
-const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise<TransactionResult | undefined> => {
+const runIfSuccessful = async (
+  execution: CallExecution,
+  reader: StateReader,
+  gas: bigint,
+): Promise<TransactionResult | undefined> => {
   try {
-    const result = await trial.run(reader, gas);
+    const result = await execution.run(reader, gas);
     return result.status === "success" ? result : undefined;
   } catch (error) {
     // The gas does not suffice to start.
@@ -239,7 +244,10 @@ const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise
   }
 };
 
-const union = (one: readonly AccessListEntry[], other: readonly AccessListEntry[]): readonly AccessListEntry[] => {
+const mergeAccessLists = (
+  one: readonly AccessListEntry[],
+  other: readonly AccessListEntry[],
+): readonly AccessListEntry[] => {
   const slots = new Map<Address, Set<Hash>>();
   for (const { address, storageKeys } of [...one, ...other]) {
     slots.set(address, new Set([...(slots.get(address) ?? []), ...storageKeys]));
@@ -247,5 +255,5 @@ const union = (one: readonly AccessListEntry[], other: readonly AccessListEntry[
   return [...slots].map(([address, storageKeys]) => ({ address, storageKeys: [...storageKeys] }));
 };
 
-const sizeOf = (list: readonly AccessListEntry[]): number =>
+const countEntries = (list: readonly AccessListEntry[]): number =>
   list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);
