@@ -6,7 +6,9 @@ import type { Log } from "./telemetry.ts";
 
 const SLOW_SECONDS = 1;
 /** At most one line of each kind is logged in this time. It has the number of skipped lines. */
-const SAMPLE_MS = 1_000;
+const FIRST_SAMPLE_MS = 1_000;
+/** The time doubles with each line, up to this limit, and begins anew after a pause of this length. */
+const MAX_SAMPLE_MS = 60_000;
 const MAX_METHOD_LENGTH = 64;
 
 type CallOutcome = Outcome<Pick<RequestContext, "clientId" | "requestId" | "signal">, RpcResponse>;
@@ -18,6 +20,7 @@ const isFailure = (error: RpcError): boolean => error.status >= 500 || error.cod
 export const createCallLog = (chain: string, log: Log) => {
   const sampled = (text: string) => {
     let nextMs = Number.NEGATIVE_INFINITY;
+    let sampleMs = FIRST_SAMPLE_MS;
     let skipped = 0;
     return ({ call, context, error, reply, seconds }: CallOutcome): void => {
       const nowMs = performance.now();
@@ -25,7 +28,8 @@ export const createCallLog = (chain: string, log: Log) => {
         skipped++;
         return;
       }
-      nextMs = nowMs + SAMPLE_MS;
+      sampleMs = nowMs > nextMs + MAX_SAMPLE_MS ? FIRST_SAMPLE_MS : Math.min(2 * sampleMs, MAX_SAMPLE_MS);
+      nextMs = nowMs + sampleMs;
       const node = error instanceof NodeError ? error.node : reply?.node;
       log.warn(
         {
