@@ -1,7 +1,7 @@
 /** The result of one check. The text never contains a URL. */
 export interface CheckResult {
   readonly level: "ok" | "warn" | "fault";
-  /** What was checked, for example `op/node1` or `redis`. */
+  /** The checked part, for example `op/node1` or `redis`. */
   readonly subject: string;
   readonly text: string;
 }

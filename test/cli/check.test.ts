@@ -98,7 +98,10 @@ test("TLS to a node without TLS", async (t) => {
 
 test("a Redis that requires another password", async (t) => {
   const [node, { port }] = await Promise.all([startNode(t), startRedis(t, { password: "secret" })]);
-  const lines = await check({ chainId: 31337, nodes: [{ url: node.url }] }, { redis: `redis://:terces@127.0.0.1:${port}` });
+  const lines = await check(
+    { chainId: 31337, nodes: [{ url: node.url }] },
+    { redis: `redis://:terces@127.0.0.1:${port}` },
+  );
   assert.equal(
     lines.at(-1),
     "fault redis: HOST: WRONGPASS (the server rejects the user name or the password of the URL)",

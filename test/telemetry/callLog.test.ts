@@ -82,3 +82,37 @@ test("a call whose client has disconnected is not logged as a failure", () => {
   tell("eth_call", 2, new NodeError("other", "ours", "ours: the caller has left"));
   assert.deepEqual(lines, []);
 });
+
+test("at level debug every call has a line with chain, method and trace id", () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino(
+    { base: null, timestamp: false, level: "debug" },
+    { write: (text: string) => lines.push(JSON.parse(text)) },
+  );
+  createCallLog(
+    "main",
+    log,
+  )({
+    call: createCall("eth_call", []),
+    context: {
+      ...asker,
+      signal: new AbortController().signal,
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    },
+    reply: undefined,
+    error: undefined,
+    seconds: 0.012,
+  });
+  assert.deepEqual(lines, [
+    {
+      level: 20,
+      chain: "main",
+      method: "eth_call",
+      milliseconds: 12,
+      clientId: "203.0.113.1",
+      requestId: "r-1",
+      traceId: "0af7651916cd43dd8448eb211c80319c",
+      msg: "call",
+    },
+  ]);
+});
