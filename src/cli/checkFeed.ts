@@ -1,7 +1,7 @@
 import { connectionHint } from "../core/connectionFault.ts";
 import { connectFeed } from "../feed/feedConnection.ts";
 import { decodeFrame } from "../feed/frame.ts";
-import { parseMessage } from "../feed/message.ts";
+import { parseMessage } from "../feed/parseMessage.ts";
 import { CHECK_TIMEOUT_MS, type CheckResult } from "./checkResult.ts";
 
 /** Connects to a feed and waits for its first message. Never rejects. */
