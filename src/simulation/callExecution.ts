@@ -27,7 +27,7 @@ export interface CallInput {
   readonly gasCap: bigint;
 }
 
-/** What a run needs of its worker. */
+/** The part of the worker that a run uses. */
 export type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
