@@ -1,19 +1,18 @@
-/** Characters of reads that one generation remembers. Reads beyond it do not count as repeated. */
-const MAX_CHARACTERS = 16 * 1024 * 1024;
+/** Reads that one generation remembers. Reads beyond it count as new. */
+const MAX_READS = 100_000;
+
+/** `sameBlock`: an equal read named this block or a newer one. `repeated`: one named an older block. */
+export type Repetition = "new" | "repeated" | "sameBlock";
 
 /** The newest block of each read, since one moment. */
 interface Generation {
   readonly blocks: Map<string, bigint>;
   readonly sinceMs: number;
-  characters: number;
 }
 
-const begin = (sinceMs: number): Generation => ({ blocks: new Map(), sinceMs, characters: 0 });
+const begin = (sinceMs: number): Generation => ({ blocks: new Map(), sinceMs });
 
-/**
- * Remembers which reads were made, with the newest block of each, for one to two periods.
- * A read is the canonical text of its parameters without the block.
- */
+/** Remembers reads, with the newest block of each, for one to two periods. */
 export class RepeatedReads {
   readonly #periodMs: number;
   #current = begin(Number.NEGATIVE_INFINITY);
@@ -23,22 +22,24 @@ export class RepeatedReads {
     this.#periodMs = periodMs;
   }
 
-  /** Remembers a read. Returns whether it repeats one of an earlier block. Equal reads of one block count once. */
-  record(read: string, block: bigint, nowMs: number): boolean {
+  /** Remembers a read, and compares it with earlier ones. */
+  record(read: string, block: bigint, nowMs: number): Repetition {
     this.#rotate(nowMs);
-    const current = this.#current;
-    const last = current.blocks.get(read) ?? this.#previous.blocks.get(read);
+    const { blocks } = this.#current;
+    const last = blocks.get(read) ?? this.#previous.blocks.get(read);
     if (last !== undefined && last >= block) {
-      return false;
+      return "sameBlock";
     }
-    if (!current.blocks.has(read)) {
-      if (current.characters + read.length > MAX_CHARACTERS) {
-        return false;
-      }
-      current.characters += read.length;
+    if (blocks.size < MAX_READS || blocks.has(read)) {
+      blocks.set(read, block);
     }
-    current.blocks.set(read, block);
-    return last !== undefined;
+    return last === undefined ? "new" : "repeated";
+  }
+
+  /** Returns the number of different reads of the last period, approximately. */
+  count(nowMs: number): number {
+    this.#rotate(nowMs);
+    return Math.max(this.#current.blocks.size, this.#previous.blocks.size);
   }
 
   #rotate(nowMs: number): void {
