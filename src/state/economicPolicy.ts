@@ -1,4 +1,4 @@
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { CountedRead, FollowPolicy } from "./followPolicy.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { RepeatedReads } from "./repeatedReads.ts";
 import { SlidingSum } from "./slidingSum.ts";
@@ -13,16 +13,6 @@ const MIN_GAIN = 2;
 /** The state cache serves this number of blocks. Write sets of older blocks are of no use. */
 const SERVED_BLOCKS = 256;
 
-/** A read of one state value. */
-interface ValuedRead {
-  readonly method: string;
-  readonly key: { readonly field: string; readonly address: Address; readonly slot: Hash | undefined };
-  /** The number of the block whose state is read. */
-  readonly block: bigint;
-  /** Whether the state cache had the value. */
-  readonly isHit: boolean;
-}
-
 export interface EconomicPolicyOptions {
   readonly unitsOf: UnitsOf;
   readonly ledger: Pick<UnitLedger, "save">;
@@ -34,7 +24,7 @@ export interface EconomicPolicyOptions {
  * It saves the reads that repeat one of an earlier block, and costs one write set a block.
  * Equal reads of one block count once, because the response cache answers the others.
  */
-export class EconomicPolicy {
+export class EconomicPolicy implements FollowPolicy {
   readonly #unitsOf: UnitsOf;
   readonly #ledger: Pick<UnitLedger, "save">;
   readonly #nowMs: () => number;
@@ -51,7 +41,7 @@ export class EconomicPolicy {
   }
 
   /** Counts a read that the state cache can answer once it has the value. */
-  onRead({ method, key, block, isHit }: ValuedRead): void {
+  onRead({ method, key, block, isHit }: CountedRead): void {
     const nowMs = this.#nowMs();
     this.#countBlocks(block, nowMs);
     this.#lastReadMs = nowMs;
