@@ -4,19 +4,21 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */
 export type Written<Value> = Value | "unknown";
 
-/** What a block wrote of one account. A field that is absent was not written. */
+/** The writes of a block to one account. A field that is absent was not written. */
 export interface AccountWrites {
   readonly balance?: Written<bigint>;
   readonly nonce?: Written<bigint>;
   /** The code after the block. Empty: the account has no code. */
   readonly code?: Written<Uint8Array>;
+  /** The hash of that code. It may be known where `code` is "unknown". Absent where only `code` is known. */
+  readonly codeHash?: Hash;
   /** Slots outside `slots`: "cleared" if all became zero, "unknown" if any may have been written. */
   readonly otherSlots?: "cleared" | "unknown";
   /** Values without leading zero bytes. Zero is empty. */
   readonly slots: ReadonlyMap<Hash, Written<Uint8Array>>;
 }
 
-/** What one block wrote, system writes included. An account that is absent was not written. */
+/** The writes of one block, system writes included. An account that is absent was not written. */
 export interface WriteSet {
   readonly block: BlockId;
   readonly accounts: ReadonlyMap<Address, AccountWrites>;
