@@ -40,7 +40,7 @@ export class WriteSetThread {
         input: job,
         transfer,
         affinity: undefined,
-        answer: () => Promise.reject(new Error("a job of write sets needs no values")),
+        onRequest: () => Promise.reject(new Error("a job of write sets needs no values")),
         timeoutMs: Math.max(0, deadlineMs - performance.now()),
         signal,
       });
