@@ -1,5 +1,5 @@
-import type { ChainConfig } from "../config/schema.ts";
 import type { Address } from "../ethereum/hex.ts";
+import { BilledSource } from "../state/billedSource.ts";
 import { BlockValues } from "../state/blockValues.ts";
 import { EconomicPolicy } from "../state/economicPolicy.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
@@ -11,16 +11,13 @@ import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import { directNodeCall } from "./directNodeCall.ts";
-import type { Upstreams } from "./upstreams.ts";
-import { createWriteSetSources } from "./writeSetSources.ts";
+import { createWriteSetSources, type WriteSetSourcesOptions } from "./writeSetSources.ts";
 
 /** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
 
-export interface ChainStateOptions {
-  readonly config: ChainConfig;
-  readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "ready" | "view" | "forks">;
+export interface ChainStateOptions extends WriteSetSourcesOptions {
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts">;
   readonly telemetry: Telemetry;
 }
 
@@ -55,7 +52,7 @@ export class ChainState {
     if (follow === false || cacheBytes === 0 || (follow === "auto" && (await this.#isDevelopmentNode()))) {
       return;
     }
-    const sources = createWriteSetSources({ ...this.#options, config });
+    const sources = createWriteSetSources(this.#options);
     if (sources.length === 0 || this.#isClosed) {
       return;
     }
@@ -83,7 +80,7 @@ export class ChainState {
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
-      sources,
+      sources: sources.map((source) => new BilledSource(source, ledger)),
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
