@@ -10,8 +10,8 @@ import { UnitLedger } from "../state/unitLedger.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
+import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
-import { createWriteSetSources, type WriteSetSourcesOptions } from "./writeSetSources.ts";
 
 /** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
