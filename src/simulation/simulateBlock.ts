@@ -143,11 +143,11 @@ export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Wit
   ]);
 
 /** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
-const footprintOfCall = ({ rules, state }: BlockContext, { calls }: PlannedBlock): bigint | undefined => {
-  if (!isOpForkActive(rules, "jovian")) {
+const footprintOfCall = (context: BlockContext, { calls }: PlannedBlock): bigint | undefined => {
+  if (!isOpForkActive(context.rules, "jovian")) {
     return undefined;
   }
-  return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(state));
+  return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(context));
 };
 
 const blobGasUsed = (calls: readonly SimulatedCall[], footprint: bigint | undefined): bigint =>

@@ -1,12 +1,16 @@
+import { formatReads } from "../../../src/core/formatReads.ts";
 import { formatData } from "../../../src/ethereum/hex.ts";
 import type { Engine, TransactionResult } from "../../../src/evm/engine.ts";
+import { ReadRecorder } from "../../../src/evm/readRecorder.ts";
 import { TransactionError } from "../../../src/evm/transactionError.ts";
 import { type PlainState, readerOf, withChanges } from "../builders/stateRoot.ts";
 import type { FuzzCase } from "./randomWorld.ts";
 
-/** The result of one transaction, and the state after it, as lines of text. */
+/** The result of one transaction, what it read, and the state after it, as lines of text. */
 export interface Observation {
   readonly outcome: readonly string[];
+  /** Empty if the transaction was rejected. */
+  readonly reads: readonly string[];
   readonly state: readonly string[];
 }
 
@@ -40,15 +44,18 @@ export const observe = async (
   const observations: Observation[] = [];
   for (const message of transactions) {
     let outcome: string[];
+    let read: readonly string[] = [];
     try {
-      outcome = describe(await engine.transact({ state, block }, message, { checks: CHECKS }));
+      const reads = new ReadRecorder();
+      outcome = describe(await engine.transact({ state, block, reads }, message, { checks: CHECKS }));
+      read = formatReads(reads.readSet()).map((key) => `read ${key}`);
     } catch (error) {
       if (!(error instanceof TransactionError)) {
         throw error;
       }
       outcome = ["rejected", error.message];
     }
-    observations.push({ outcome, state: describeState(withChanges(before, state.changes())) });
+    observations.push({ outcome, reads: read, state: describeState(withChanges(before, state.changes())) });
   }
   return observations;
 };
