@@ -7,6 +7,7 @@ import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { BlockEnvironment, Engine, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import type { ReadRecorder } from "../evm/readRecorder.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
@@ -40,7 +41,7 @@ const decoder = new TextDecoder();
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
 export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
   const trial = prepare(input, host);
-  const result = await host.withState((reader) => trial.run(reader, trial.gas));
+  const result = await host.withState((reader, reads) => trial.run({ reader, reads }, trial.gas));
   if (result.status !== "success") {
     throw failure(result);
   }
@@ -50,7 +51,7 @@ export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
 export const runEstimate = async (input: CallInput, host: Host): Promise<bigint> => {
   const trial = prepare(input, host);
-  return host.withState((reader) => estimate(trial, reader));
+  return host.withState((reader, reads) => estimate(trial, { reader, reads }));
 };
 
 export interface AccessListResult {
@@ -62,11 +63,12 @@ export interface AccessListResult {
 /** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
 export const runAccessList = async (input: CallInput, host: Host): Promise<AccessListResult> => {
   const trial = prepare(input, host);
-  return host.withState(async (reader) => {
+  return host.withState(async (reader, reads) => {
+    const place = { reader, reads };
     let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
-    const created = trial.created(reader);
+    const created = trial.created(place);
     for (;;) {
-      const result = await trial.run(reader, trial.gas, accessList);
+      const result = await trial.run(place, trial.gas, accessList);
       // Entries of the list are warm, and the trace omits warm entries.
       const next = union(accessList, trial.listed(result.accessed ?? [], created));
       if (sizeOf(next) === sizeOf(accessList)) {
@@ -78,16 +80,22 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
   });
 };
 
+/** Where a call is tried. */
+interface TrialPlace {
+  readonly reader: StateReader;
+  readonly reads: ReadRecorder | undefined;
+}
+
 interface Trial {
   readonly call: CallRequest;
   readonly engine: Engine;
   readonly block: BlockEnvironment;
   readonly gas: bigint;
   readonly gasCap: bigint;
-  run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
-  state(reader: StateReader): ExecutionState;
+  run(place: TrialPlace, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
+  state(place: TrialPlace): ExecutionState;
   /** Returns the address of the contract that the call creates, or null. */
-  created(reader: StateReader): Address | null;
+  created(place: TrialPlace): Address | null;
   listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
@@ -110,9 +118,9 @@ const prepare = (input: CallInput, host: Host): Trial => {
       overrides.blobBaseFee ?? (rules.blobs === undefined ? 1n : blobBaseFee(parent.excessBlobGas, rules.blobs)),
     blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
   });
-  const prepared = (reader: StateReader) => {
+  const prepared = ({ reader, reads }: TrialPlace) => {
     const state = engine.createState(reader);
-    return { state, movedPrecompiles: overrideState(state, states, engine.precompiles) };
+    return { state, movedPrecompiles: overrideState(state, states, engine.precompiles, reads) };
   };
   const hidden = (from: Address, to: Address | null) =>
     new Set<Address>([from, ...(to === null ? [] : [to]), ...engine.precompiles]);
@@ -122,19 +130,19 @@ const prepare = (input: CallInput, host: Host): Trial => {
     block: { ...environmentOf(parent, overrides, isFree), blobBaseFee: 1n, blockHash: () => parent.hash },
     gas: smaller(call.gas ?? gasCap, gasCap),
     gasCap,
-    state: (reader) => prepared(reader).state,
-    created: (reader) =>
-      call.to === null ? createdAddress(call.from, call.nonce ?? prepared(reader).state.nonceOf(call.from)) : null,
+    state: (place) => prepared(place).state,
+    created: (place) =>
+      call.to === null ? createdAddress(call.from, call.nonce ?? prepared(place).state.nonceOf(call.from)) : null,
     listed: (accessed, created) => {
       const plain = hidden(call.from, call.to ?? created);
       return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !plain.has(address));
     },
-    run: async (reader, gas, accessList) => {
-      const { state, movedPrecompiles } = prepared(reader);
+    run: async (place, gas, accessList) => {
+      const { state, movedPrecompiles } = prepared(place);
       const request = accessList === undefined ? call : { ...call, accessList };
       try {
         const message = messageOfCall(request, state, engine, gas);
-        return await engine.transact({ state, block: environment(reader) }, message, {
+        return await engine.transact({ state, block: environment(place.reader), reads: place.reads }, message, {
           checks: { nonce: false, sender: false, freeGas: true },
           movedPrecompiles,
           tracesAccess: accessList !== undefined,
@@ -173,14 +181,14 @@ const failure = (result: TransactionResult): RpcError => {
   return new RpcError(SIMULATE_CODES.REVERTED, message, { data: formatData(result.returnData) });
 };
 
-const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
+const estimate = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
   const { call } = trial;
-  const isTransfer = call.input.length === 0 && call.to !== null && trial.state(reader).codeOf(call.to).length === 0;
-  let high = await highest(trial, reader);
-  if (isTransfer && (await succeeds(trial, reader, TRANSFER_GAS)) !== undefined) {
+  const isTransfer = call.input.length === 0 && call.to !== null && trial.state(place).codeOf(call.to).length === 0;
+  let high = await highest(trial, place);
+  if (isTransfer && (await succeeds(trial, place, TRANSFER_GAS)) !== undefined) {
     return TRANSFER_GAS;
   }
-  const first = await trial.run(reader, high);
+  const first = await trial.run(place, high);
   if (first.status === "revert") {
     throw failure(first);
   }
@@ -190,7 +198,7 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
   if (optimistic < high) {
-    if ((await succeeds(trial, reader, optimistic)) === undefined) {
+    if ((await succeeds(trial, place, optimistic)) === undefined) {
       low = optimistic;
     } else {
       high = optimistic;
@@ -199,7 +207,7 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_ERROR) {
     // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
-    if ((await succeeds(trial, reader, middle)) === undefined) {
+    if ((await succeeds(trial, place, middle)) === undefined) {
       low = middle;
     } else {
       high = middle;
@@ -209,12 +217,16 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
 };
 
 /** Returns the highest gas for the call: the block's limit and, with a price, the gas that the sender can pay. */
-const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
+const highest = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
   const { call, engine, block, gasCap } = trial;
-  let high = call.gas !== undefined && call.gas >= TRANSFER_GAS ? call.gas : block.gasLimit;
+  const hasGas = call.gas !== undefined && call.gas >= TRANSFER_GAS;
+  if (!hasGas) {
+    place.reads?.environment("GASLIMIT");
+  }
+  let high = hasGas ? call.gas : block.gasLimit;
   const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
   if (price > 0n) {
-    const available = trial.state(reader).balanceOf(call.from) - call.value;
+    const available = trial.state(place).balanceOf(call.from) - call.value;
     if (available < 0n) {
       throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
     }
@@ -226,9 +238,9 @@ const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   return larger(smaller(high, gasCap), 0n);
 };
 
-const succeeds = async (trial: Trial, reader: StateReader, gas: bigint): Promise<TransactionResult | undefined> => {
+const succeeds = async (trial: Trial, place: TrialPlace, gas: bigint): Promise<TransactionResult | undefined> => {
   try {
-    const result = await trial.run(reader, gas);
+    const result = await trial.run(place, gas);
     return result.status === "success" ? result : undefined;
   } catch (error) {
     // The gas does not suffice to start.
