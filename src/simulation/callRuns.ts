@@ -22,8 +22,8 @@ import type { ParentBlock } from "./simulatedHeader.ts";
 const TRANSFER_GAS = 21_000n;
 const CALL_STIPEND = 2_300n;
 const MAX_TRANSACTION_GAS = 16_777_216n;
-/** geth's tolerance: an estimate may be too high by this number of thousandths. */
-const ESTIMATE_ERROR = 15n;
+/** geth's `estimateGasErrorRatio`, in thousandths: an estimate may be too high by this share. */
+const ESTIMATE_TOLERANCE = 15n;
 
 /** A call that executes in a block, on that block's state. Plain data, sent to a worker. */
 export interface CallInput {
@@ -34,14 +34,14 @@ export interface CallInput {
   readonly gasCap: bigint;
 }
 
-type Host = Pick<WorkerContext, "engine" | "withState">;
+type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
-export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
-  const trial = prepare(input, host);
-  const result = await host.withState((reader, reads) => trial.run({ reader, reads }, trial.gas));
+export const runCall = async (input: CallInput, context: RunContext): Promise<Data> => {
+  const execution = prepareExecution(input, context);
+  const result = await context.withState((reader, reads) => execution.run({ reader, reads }, execution.gas));
   if (result.status !== "success") {
     throw failure(result);
   }
@@ -49,9 +49,9 @@ export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
 };
 
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
-export const runEstimate = async (input: CallInput, host: Host): Promise<bigint> => {
-  const trial = prepare(input, host);
-  return host.withState((reader, reads) => estimate(trial, { reader, reads }));
+export const runEstimate = async (input: CallInput, context: RunContext): Promise<bigint> => {
+  const execution = prepareExecution(input, context);
+  return context.withState((reader, reads) => estimateGas(execution, { reader, reads }));
 };
 
 export interface AccessListResult {
@@ -61,17 +61,17 @@ export interface AccessListResult {
 }
 
 /** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
-export const runAccessList = async (input: CallInput, host: Host): Promise<AccessListResult> => {
-  const trial = prepare(input, host);
-  return host.withState(async (reader, reads) => {
-    const place = { reader, reads };
-    let accessList: readonly AccessListEntry[] = trial.call.accessList ?? [];
-    const created = trial.created(place);
+export const runAccessList = async (input: CallInput, context: RunContext): Promise<AccessListResult> => {
+  const execution = prepareExecution(input, context);
+  return context.withState(async (reader, reads) => {
+    const source = { reader, reads };
+    let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
+    const created = execution.createdContract(source);
     for (;;) {
-      const result = await trial.run(place, trial.gas, accessList);
+      const result = await execution.run(source, execution.gas, accessList);
       // Entries of the list are warm, and the trace omits warm entries.
-      const next = union(accessList, trial.listed(result.accessed ?? [], created));
-      if (sizeOf(next) === sizeOf(accessList)) {
+      const next = mergeAccessLists(accessList, execution.filterAccessed(result.accessed ?? [], created));
+      if (countEntries(next) === countEntries(accessList)) {
         const error = result.status === "success" ? {} : { error: failure(result).message };
         return { accessList: next, gasUsed: result.gasUsed, ...error };
       }
@@ -80,26 +80,26 @@ export const runAccessList = async (input: CallInput, host: Host): Promise<Acces
   });
 };
 
-/** Where a call is tried. */
-interface TrialPlace {
+/** The state of a call, and the recorder of what it reads. */
+interface CallSource {
   readonly reader: StateReader;
   readonly reads: ReadRecorder | undefined;
 }
 
-interface Trial {
+interface CallExecution {
   readonly call: CallRequest;
   readonly engine: Engine;
   readonly block: BlockEnvironment;
   readonly gas: bigint;
   readonly gasCap: bigint;
-  run(place: TrialPlace, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
-  state(place: TrialPlace): ExecutionState;
+  run(source: CallSource, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
+  state(source: CallSource): ExecutionState;
   /** Returns the address of the contract that the call creates, or null. */
-  created(place: TrialPlace): Address | null;
-  listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
+  createdContract(source: CallSource): Address | null;
+  filterAccessed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
-const prepare = (input: CallInput, host: Host): Trial => {
+const prepareExecution = (input: CallInput, context: RunContext): CallExecution => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
   if (!Array.isArray(params) || params[0] === undefined) {
     throw invalidParams("missing value for required argument 0");
@@ -110,7 +110,7 @@ const prepare = (input: CallInput, host: Host): Trial => {
   const { forks, gasCap } = input;
   const parent = input.block;
   const rules = rulesAt(forks, overrides.number ?? parent.number, overrides.time ?? parent.timestamp);
-  const engine = host.engine(rules);
+  const engine = context.engine(rules);
   const isFree = (call.gasPrice ?? call.maxFeePerGas ?? call.maxPriorityFeePerGas ?? 0n) === 0n;
   const environment = (reader: StateReader): BlockEnvironment => ({
     ...environmentOf(parent, overrides, isFree),
@@ -118,11 +118,11 @@ const prepare = (input: CallInput, host: Host): Trial => {
       overrides.blobBaseFee ?? (rules.blobs === undefined ? 1n : blobBaseFee(parent.excessBlobGas, rules.blobs)),
     blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
   });
-  const prepared = ({ reader, reads }: TrialPlace) => {
+  const createState = ({ reader, reads }: CallSource) => {
     const state = engine.createState(reader);
     return { state, movedPrecompiles: overrideState(state, states, engine.precompiles, reads) };
   };
-  const hidden = (from: Address, to: Address | null) =>
+  const addressesWithoutEntry = (from: Address, to: Address | null) =>
     new Set<Address>([from, ...(to === null ? [] : [to]), ...engine.precompiles]);
   return {
     call,
@@ -130,19 +130,19 @@ const prepare = (input: CallInput, host: Host): Trial => {
     block: { ...environmentOf(parent, overrides, isFree), blobBaseFee: 1n, blockHash: () => parent.hash },
     gas: smaller(call.gas ?? gasCap, gasCap),
     gasCap,
-    state: (place) => prepared(place).state,
-    created: (place) =>
-      call.to === null ? createdAddress(call.from, call.nonce ?? prepared(place).state.nonceOf(call.from)) : null,
-    listed: (accessed, created) => {
-      const plain = hidden(call.from, call.to ?? created);
-      return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !plain.has(address));
+    state: (source) => createState(source).state,
+    createdContract: (source) =>
+      call.to === null ? createdAddress(call.from, call.nonce ?? createState(source).state.nonceOf(call.from)) : null,
+    filterAccessed: (accessed, created) => {
+      const omitted = addressesWithoutEntry(call.from, call.to ?? created);
+      return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !omitted.has(address));
     },
-    run: async (place, gas, accessList) => {
-      const { state, movedPrecompiles } = prepared(place);
+    run: async (source, gas, accessList) => {
+      const { state, movedPrecompiles } = createState(source);
       const request = accessList === undefined ? call : { ...call, accessList };
       try {
         const message = messageOfCall(request, state, engine, gas);
-        return await engine.transact({ state, block: environment(place.reader), reads: place.reads }, message, {
+        return await engine.transact({ state, block: environment(source.reader), reads: source.reads }, message, {
           checks: { nonce: false, sender: false, freeGas: true },
           movedPrecompiles,
           tracesAccess: accessList !== undefined,
@@ -181,14 +181,15 @@ const failure = (result: TransactionResult): RpcError => {
   return new RpcError(SIMULATE_CODES.REVERTED, message, { data: formatData(result.returnData) });
 };
 
-const estimate = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
-  const { call } = trial;
-  const isTransfer = call.input.length === 0 && call.to !== null && trial.state(place).codeOf(call.to).length === 0;
-  let high = await highest(trial, place);
-  if (isTransfer && (await succeeds(trial, place, TRANSFER_GAS)) !== undefined) {
+const estimateGas = async (execution: CallExecution, source: CallSource): Promise<bigint> => {
+  const { call } = execution;
+  const isTransfer =
+    call.input.length === 0 && call.to !== null && execution.state(source).codeOf(call.to).length === 0;
+  let high = await highestGas(execution, source);
+  if (isTransfer && (await runIfSuccessful(execution, source, TRANSFER_GAS)) !== undefined) {
     return TRANSFER_GAS;
   }
-  const first = await trial.run(place, high);
+  const first = await execution.run(source, high);
   if (first.status === "revert") {
     throw failure(first);
   }
@@ -198,16 +199,16 @@ const estimate = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
   if (optimistic < high) {
-    if ((await succeeds(trial, place, optimistic)) === undefined) {
+    if ((await runIfSuccessful(execution, source, optimistic)) === undefined) {
       low = optimistic;
     } else {
       high = optimistic;
     }
   }
-  while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_ERROR) {
+  while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_TOLERANCE) {
     // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
-    if ((await succeeds(trial, place, middle)) === undefined) {
+    if ((await runIfSuccessful(execution, source, middle)) === undefined) {
       low = middle;
     } else {
       high = middle;
@@ -217,16 +218,16 @@ const estimate = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
 };
 
 /** Returns the highest gas for the call: the block's limit and, with a price, the gas that the sender can pay. */
-const highest = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
-  const { call, engine, block, gasCap } = trial;
+const highestGas = async (execution: CallExecution, source: CallSource): Promise<bigint> => {
+  const { call, engine, block, gasCap } = execution;
   const hasGas = call.gas !== undefined && call.gas >= TRANSFER_GAS;
   if (!hasGas) {
-    place.reads?.environment("GASLIMIT");
+    source.reads?.environment("GASLIMIT");
   }
   let high = hasGas ? call.gas : block.gasLimit;
   const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
   if (price > 0n) {
-    const available = trial.state(place).balanceOf(call.from) - call.value;
+    const available = execution.state(source).balanceOf(call.from) - call.value;
     if (available < 0n) {
       throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
     }
@@ -238,9 +239,13 @@ const highest = async (trial: Trial, place: TrialPlace): Promise<bigint> => {
   return larger(smaller(high, gasCap), 0n);
 };
 
-const succeeds = async (trial: Trial, place: TrialPlace, gas: bigint): Promise<TransactionResult | undefined> => {
+const runIfSuccessful = async (
+  execution: CallExecution,
+  source: CallSource,
+  gas: bigint,
+): Promise<TransactionResult | undefined> => {
   try {
-    const result = await trial.run(place, gas);
+    const result = await execution.run(source, gas);
     return result.status === "success" ? result : undefined;
   } catch (error) {
     // The gas does not suffice to start.
@@ -251,7 +256,10 @@ const succeeds = async (trial: Trial, place: TrialPlace, gas: bigint): Promise<T
   }
 };
 
-const union = (one: readonly AccessListEntry[], other: readonly AccessListEntry[]): readonly AccessListEntry[] => {
+const mergeAccessLists = (
+  one: readonly AccessListEntry[],
+  other: readonly AccessListEntry[],
+): readonly AccessListEntry[] => {
   const slots = new Map<Address, Set<Hash>>();
   for (const { address, storageKeys } of [...one, ...other]) {
     slots.set(address, new Set([...(slots.get(address) ?? []), ...storageKeys]));
@@ -259,5 +267,5 @@ const union = (one: readonly AccessListEntry[], other: readonly AccessListEntry[
   return [...slots].map(([address, storageKeys]) => ({ address, storageKeys: [...storageKeys] }));
 };
 
-const sizeOf = (list: readonly AccessListEntry[]): number =>
+const countEntries = (list: readonly AccessListEntry[]): number =>
   list.reduce((sum, { storageKeys }) => sum + 1 + storageKeys.length, 0);

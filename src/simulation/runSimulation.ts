@@ -34,7 +34,7 @@ export const runSimulation = async (
   host: Pick<WorkerContext, "engine" | "withState">,
 ): Promise<Uint8Array> => {
   const payload = parsePayload(input.paramsText, input);
-  const blocks = await host.withState((reader, reads) => simulate(input, payload, host.engine, { reader, reads }));
+  const blocks = await host.withState((reader, reads) => simulate(input, payload, host, { reader, reads }));
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
   // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).
@@ -57,7 +57,7 @@ interface ObservedReader {
 const simulate = async (
   input: SimulationInput,
   payload: Payload,
-  engines: WorkerContext["engine"],
+  host: Pick<WorkerContext, "engine">,
   { reader, reads }: ObservedReader,
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
@@ -69,7 +69,7 @@ const simulate = async (
   let state: ExecutionState | undefined;
   for (const plan of planned) {
     const rules = rulesAt(forks, plan.number, plan.timestamp);
-    const engine = engines(rules);
+    const engine = host.engine(rules);
     state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {
       profile,

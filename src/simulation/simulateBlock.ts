@@ -11,7 +11,7 @@ import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
-import { beginBlock, presetBlock } from "../evm/systemCalls.ts";
+import { beginBlock, writeStartSlots } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";
 import type { Withdrawal } from "./payload.ts";
@@ -115,7 +115,7 @@ const beginSystem = async (context: BlockContext, environment: BlockEnvironment,
   if (context.profile === "geth") {
     await beginBlock(execution, { parentHash, parentBeaconBlockRoot });
   } else {
-    presetBlock(execution, { parentHash, parentBeaconBlockRoot });
+    writeStartSlots(execution, { parentHash, parentBeaconBlockRoot });
   }
 };
 
