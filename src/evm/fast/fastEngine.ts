@@ -54,9 +54,9 @@ export class FastEngine implements Engine {
     message: TransactionMessage,
     options: TransactionOptions = {},
   ): Promise<TransactionResult> {
-    const { block } = context;
+    const { state, block, reads } = context;
     const cost = checkTransaction(
-      { ...context, engine: this },
+      { engine: this, state, block, reads },
       message,
       options.checks ?? CONSENSUS_CHECKS,
       this.#chainCost(context, message, options),
@@ -120,7 +120,9 @@ export class FastEngine implements Engine {
       case "fault":
         throw new Error(`the module failed: ${outcome.text}`);
       default:
-        reads?.add(outcome.reads);
+        if (outcome.reads !== undefined) {
+          reads?.add(outcome.reads);
+        }
         return outcome;
     }
   }

@@ -35,8 +35,8 @@ export interface ModuleResult {
   readonly returnData: Uint8Array;
   readonly logs: readonly EngineLog[];
   readonly accessed: readonly (readonly [Address, Hash | undefined])[];
-  /** Empty unless requested. */
-  readonly reads: ReadSet;
+  /** Present only if requested. */
+  readonly reads: ReadSet | undefined;
   /** revm's word for the failure of a precompile that the transaction called. */
   readonly precompileFault: string;
   readonly lastStep: LastStep | undefined;
@@ -126,7 +126,7 @@ export const readResult = (memory: ModuleMemory, at: number): ModuleOutcome => {
     returnData: reader.bytes(),
     logs: reader.list(() => readLog(reader)),
     accessed: reader.list(() => readAccess(reader)),
-    reads: readReads(reader),
+    reads: reader.uint32() === 1 ? readReads(reader) : undefined,
     ...(status === "halt" || status === "failedDeposit"
       ? { precompileFault: reader.text(), lastStep: readStep(reader) }
       : NO_HALT),

@@ -136,7 +136,11 @@ fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, writer: &mut
     writer.bytes(&data);
     write_logs(machine, &logs, writer);
     write_access(machine, writer);
-    machine.evm.ctx.journaled_state.database.reads.write(writer);
+    let reads = &machine.evm.ctx.journaled_state.database.reads;
+    writer.u32(reads.is_on.into());
+    if reads.is_on {
+        reads.write(writer);
+    }
     if matches!(status, Status::Halt | Status::FailedDeposit) {
         write_step(machine, writer);
     }
