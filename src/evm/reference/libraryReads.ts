@@ -1,5 +1,5 @@
 import type { Common } from "@ethereumjs/common";
-import type { EVM, EVMResult, InterpreterStep, Message } from "@ethereumjs/evm";
+import type { EVMResult, Message } from "@ethereumjs/evm";
 import { type Address as AddressBytes, eoaCode7702RecoverAuthority, SECP256K1_ORDER_DIV_2 } from "@ethereumjs/util";
 import { formatAuthorization } from "../../ethereum/formatTransaction.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
@@ -7,6 +7,7 @@ import type { Authorization } from "../../ethereum/transaction.ts";
 import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
 import type { TransactionContext } from "../engine.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
+import type { InstrumentedEvm } from "./instrumentedEvm.ts";
 import { recordStep, type StepContext } from "./stepReads.ts";
 
 /** Where a delegation names its account, after its prefix (EIP-7702). */
@@ -14,7 +15,7 @@ const DELEGATE_AT = 3;
 
 const hexOf = (address: AddressBytes): Address => formatData(address.bytes);
 
-/** Derives what a run reads from the events of the library's EVM. */
+/** Derives what a run reads from the steps and messages of the library's EVM. */
 export class LibraryReads {
   readonly #state: TransactionContext["state"];
   readonly #common: Common;
@@ -29,13 +30,15 @@ export class LibraryReads {
   }
 
   /** Listens until the returned function is called. */
-  listen({ events }: EVM): () => void {
-    const onStep = (step: InterpreterStep) => recordStep(step, this.#steps);
+  listen(evm: InstrumentedEvm): () => void {
+    const { events } = evm;
+    evm.onStep = (step) => recordStep(step, this.#steps);
     const onMessage = (message: Message) => this.#message(message);
     const onResult = ({ createdAddress }: EVMResult) => this.#created(createdAddress);
-    events.on("step", onStep).on("beforeMessage", onMessage).on("afterMessage", onResult);
+    events.on("beforeMessage", onMessage).on("afterMessage", onResult);
     return () => {
-      events.off("step", onStep).off("beforeMessage", onMessage).off("afterMessage", onResult);
+      evm.onStep = undefined;
+      events.off("beforeMessage", onMessage).off("afterMessage", onResult);
     };
   }
 

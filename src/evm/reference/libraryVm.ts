@@ -7,7 +7,7 @@ import type { TransactionContext } from "../engine.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { CountingEvm, type LibraryLog } from "./countingEvm.ts";
+import { InstrumentedEvm, type LibraryLog } from "./instrumentedEvm.ts";
 import { LibraryReads } from "./libraryReads.ts";
 import { libraryBlock, libraryTransaction } from "./libraryTransaction.ts";
 import type { ReferenceState } from "./referenceState.ts";
@@ -32,7 +32,7 @@ interface LibraryOptions {
 /** The parts of one VM. */
 interface Parts {
   readonly vm: VM;
-  readonly evm: CountingEvm;
+  readonly evm: InstrumentedEvm;
   readonly manager: ReferenceStateManager;
 }
 
@@ -109,6 +109,6 @@ export class LibraryVm {
 const createParts = async (common: Common, state: ReferenceState): Promise<Parts> => {
   const manager = new ReferenceStateManager(state);
   const bn254 = new NobleBN254();
-  const evm = new CountingEvm({ common, stateManager: manager, blockchain: new EVMMockBlockchain(), bn254 });
+  const evm = new InstrumentedEvm({ common, stateManager: manager, blockchain: new EVMMockBlockchain(), bn254 });
   return { vm: await createVM({ common, stateManager: manager, evm }), evm, manager };
 };

@@ -1,4 +1,4 @@
-import type { InterpreterStep } from "@ethereumjs/evm";
+import type { Address as AddressBytes } from "@ethereumjs/util";
 import { ENVIRONMENT_OPCODES, type EnvironmentOpcode } from "../../core/readSet.ts";
 import { type Address, formatData, type Hash } from "../../ethereum/hex.ts";
 import type { BlockEnvironment } from "../engine.ts";
@@ -6,6 +6,16 @@ import { inputsOf } from "../halts/opcodes.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 
 const ANCESTORS = 256n;
+
+/** An opcode that is about to run, before its gas is charged. */
+export interface LibraryStep {
+  /** In this fork. */
+  readonly name: string;
+  readonly opCode: number;
+  readonly stack: { readonly length: number; peek(count: number): bigint[] };
+  /** The account whose state the frame uses. */
+  readonly own: AddressBytes;
+}
 
 /** Where a step is recorded. */
 export interface StepContext {
@@ -98,17 +108,26 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
   ],
 ]);
 
+const PREVRANDAO_BEFORE = "DIFFICULTY";
 const isEnvironment = (name: string): name is EnvironmentOpcode => Object.hasOwn(ENVIRONMENT_OPCODES, name);
 
+/** The names of all opcodes that read state or environment. */
+export const READING_OPCODES: ReadonlySet<string> = new Set([
+  ...RULES.keys(),
+  ...Object.keys(ENVIRONMENT_OPCODES),
+  PREVRANDAO_BEFORE,
+]);
+
 /** Records what the next opcode reads, if the stack has its operands. */
-export const recordStep = ({ opcode, stack, address }: InterpreterStep, context: StepContext): void => {
-  if (stack.length < inputsOf(opcode.code)) {
+export const recordStep = ({ name, opCode, stack, own }: LibraryStep, context: StepContext): void => {
+  const inputs = inputsOf(opCode);
+  if (stack.length < inputs) {
     return;
   }
-  const name = opcode.name === "DIFFICULTY" ? "PREVRANDAO" : opcode.name;
-  if (isEnvironment(name)) {
-    context.reads.environment(name);
+  const operands = stack.peek(inputs);
+  const opcode = name === PREVRANDAO_BEFORE ? "PREVRANDAO" : name;
+  if (isEnvironment(opcode)) {
+    context.reads.environment(opcode);
   }
-  const operand = (position: number): bigint => stack.at(-1 - position) ?? 0n;
-  RULES.get(name)?.({ ...context, own: formatData(address.bytes), operand });
+  RULES.get(name)?.({ ...context, own: formatData(own.bytes), operand: (position) => operands[position] ?? 0n });
 };
