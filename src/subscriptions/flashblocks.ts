@@ -2,12 +2,12 @@ import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingChange, PendingExtension } from "../core/view.ts";
 import type { LogIndex, MatchedLog } from "../ethereum/logIndex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import { type FullTransaction, formatFullTransaction, formatPendingTransaction } from "./fullTransaction.ts";
 import { createNotification } from "./notification.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import { broadcast, type Subscription } from "./subscriber.ts";
-import { type FullTransaction, formatFullTransaction, formatPendingTransaction } from "./wholeTransaction.ts";
 
 /** The subscriptions to pending blocks and their transactions. */
 export interface FlashblockSubscribers {
