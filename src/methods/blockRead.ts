@@ -35,12 +35,12 @@ const readRecent = (
   if (!spec.nullIsError) {
     return response;
   }
-  return whenKnown(response, (answer) => {
+  return whenKnown(response, (found) => {
     // The block is in the view, so that `null` is wrong.
-    if (isNull(answer)) {
+    if (isNull(found)) {
       throw headerNotFound();
     }
-    return answer;
+    return found;
   });
 };
 
@@ -54,8 +54,8 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   if (resolved.kind === "pending") {
     return atPending(spec, input, values, async (block) => request(block));
   }
-  const answer = request(resolved);
-  return spec.kind === "state" && answer instanceof Promise ? answer.catch(throwUnknownBlock) : answer;
+  const response = request(resolved);
+  return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;
 };
 
 /** Creates a method that reads at a block. */

@@ -47,6 +47,7 @@ const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
 /** A node that is reached over HTTP. */
 class HttpUpstreamNode implements UpstreamNode {
   readonly name: string;
+  readonly host: string;
   readonly requestsPerSecond: number | undefined;
   fault: IdentityFault | undefined;
   readonly #options: UpstreamNodeOptions;
@@ -76,6 +77,7 @@ class HttpUpstreamNode implements UpstreamNode {
       telemetry,
     );
     this.name = name;
+    this.host = new URL(options.url).host;
     this.requestsPerSecond = options.requestsPerSecond;
     this.#options = options;
     this.#telemetry = telemetry;

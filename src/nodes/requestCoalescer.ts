@@ -174,18 +174,18 @@ export const coalesced = (source: NodeSource): NodeSource => {
     }
   };
 
-  const request = (question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    if (!isShared(question, context)) {
-      return source.request(question, context);
+  const request = (rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    if (!isShared(rpcRequest, context)) {
+      return source.request(rpcRequest, context);
     }
     if (isAborted(context)) {
       return Promise.reject(abortReason(context));
     }
-    const key = keyOf(question, context.view);
+    const key = keyOf(rpcRequest, context.view);
     const shared = inFlight.get(key);
     return shared === undefined
-      ? new SharedRequest(context, key, inFlight).send(source, question, context)
-      : follow(shared, question, context);
+      ? new SharedRequest(context, key, inFlight).send(source, rpcRequest, context)
+      : follow(shared, rpcRequest, context);
   };
 
   return { request };
