@@ -146,7 +146,12 @@ export class Exchange implements CallCarrier {
     const dueMs = performance.now() + TIMER_SLACK_MS;
     if (this.#lateAtMs <= dueMs) {
       this.#lateAtMs = Number.POSITIVE_INFINITY;
-      this.#options.onLate?.(this.#unsettled());
+      // If this process was busy, the response may have arrived, and is read before the immediate runs.
+      setImmediate(() => {
+        if (!this.#isEnded) {
+          this.#options.onLate?.(this.#unsettled());
+        }
+      });
     }
     for (const call of this.#calls) {
       if (!call.isSettled && call.timerMs <= dueMs) {

@@ -43,7 +43,7 @@ const DEFAULT_CONCURRENCY = 256;
 const DEFAULT_PAUSE_MS = 1000;
 
 /** A batch is late after this time, or after a multiple of the usual duration if that is longer. */
-const MIN_LATE_MS = 50;
+const MIN_LATE_MS = 100;
 const LATE_FACTOR = 4;
 /** The same time while no duration is known. */
 const FIRST_LATE_MS = 1_000;

@@ -3,7 +3,6 @@ import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/l
 import { RETENTION } from "../core/retention.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import { asText } from "../json/asText.ts";
 import { RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
@@ -14,11 +13,9 @@ const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
-const keyOf = (request: RpcRequest, { heads }: View): string => {
-  const { method, params, paramsText, block, retention, nullIsError } = request;
-  const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : block?.hash;
-  const text = paramsText === undefined ? JSON.stringify(params) : asText(paramsText);
-  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${text}`;
+const keyOf = ({ block, retention, nullIsError, canonicalParams }: RpcRequest, { heads }: View): string => {
+  const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : (block?.hash ?? block?.number);
+  return `${retention} ${anchor ?? ""} ${nullIsError ? "!" : ""}${canonicalParams}`;
 };
 
 const TIMEOUT_STATUS = 504;
