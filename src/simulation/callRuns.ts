@@ -5,6 +5,7 @@ import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.
 import { createdAddress } from "../ethereum/receipt.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
+import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
 import type { BlockEnvironment, Engine, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
@@ -20,7 +21,6 @@ import type { ParentBlock } from "./simulatedHeader.ts";
 
 const TRANSFER_GAS = 21_000n;
 const CALL_STIPEND = 2_300n;
-const MAX_TRANSACTION_GAS = 16_777_216n;
 /** geth's tolerance: an estimate may be too high by this number of thousandths. */
 const ESTIMATE_ERROR = 15n;
 
@@ -39,7 +39,7 @@ const decoder = new TextDecoder();
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
 export const runCall = async (input: CallInput, host: Host): Promise<Data> => {
-  const trial = prepare(input, host);
+  const trial = prepare(input, host, true);
   const result = await host.withState((reader) => trial.run(reader, trial.gas));
   if (result.status !== "success") {
     throw failure(result);
@@ -91,7 +91,8 @@ interface Trial {
   listed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
-const prepare = (input: CallInput, host: Host): Trial => {
+/** geth caps the gas of execution (EIP-8037) in its estimates and access lists, but not in eth_call. */
+const prepare = (input: CallInput, host: Host, liftsExecutionCap = false): Trial => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
   if (!Array.isArray(params) || params[0] === undefined) {
     throw invalidParams("missing value for required argument 0");
@@ -135,7 +136,7 @@ const prepare = (input: CallInput, host: Host): Trial => {
       try {
         const message = messageOfCall(request, state, engine, gas);
         return await engine.transact({ state, block: environment(reader) }, message, {
-          checks: { nonce: false, sender: false, freeGas: true },
+          checks: { nonce: false, sender: false, freeGas: true, liftsExecutionCap },
           movedPrecompiles,
           tracesAccess: accessList !== undefined,
         });
@@ -162,6 +163,7 @@ const environmentOf = (
   baseFee: isFree ? 0n : (overrides.baseFeePerGas ?? block.baseFeePerGas ?? 0n),
   prevRandao: overrides.prevRandao ?? block.mixHash,
   difficulty: block.difficulty,
+  ...(block.slotNumber === undefined ? {} : { slotNumber: block.slotNumber }),
 });
 
 const failure = (result: TransactionResult): RpcError => {
@@ -177,8 +179,9 @@ const estimate = async (trial: Trial, reader: StateReader): Promise<bigint> => {
   const { call } = trial;
   const isTransfer = call.input.length === 0 && call.to !== null && trial.state(reader).codeOf(call.to).length === 0;
   let high = await highest(trial, reader);
-  if (isTransfer && (await succeeds(trial, reader, TRANSFER_GAS)) !== undefined) {
-    return TRANSFER_GAS;
+  const transfer = isTransfer ? await succeeds(trial, reader, TRANSFER_GAS) : undefined;
+  if (transfer !== undefined) {
+    return transfer.gasUsed;
   }
   const first = await trial.run(reader, high);
   if (first.status === "revert") {
@@ -220,8 +223,8 @@ const highest = async (trial: Trial, reader: StateReader): Promise<bigint> => {
     }
     high = smaller(high, available / price);
   }
-  if (engine.isActive(7825)) {
-    high = smaller(high, MAX_TRANSACTION_GAS);
+  if (engine.isActive(7825) && !engine.isActive(8037)) {
+    high = smaller(high, MAX_EXECUTION_GAS);
   }
   return larger(smaller(high, gasCap), 0n);
 };
