@@ -5,7 +5,8 @@ import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
-import type { AccessListResult, CallInput } from "./callRuns.ts";
+import type { CallInput } from "./callExecution.ts";
+import type { AccessListResult } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
@@ -42,7 +43,7 @@ export interface RunReport {
 export type RunKind = "simulate" | "call" | "estimateGas" | "createAccessList";
 
 /** The block and the state on which a run is based. */
-export interface RunBase {
+export interface ExecutionBase {
   /** For a simulation the block before the first one, for a call the block that it runs in. */
   readonly block: ParentBlock;
   readonly source: StateSource;
@@ -52,10 +53,10 @@ export interface RunBase {
 
 /** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */
 export interface Simulator {
-  simulate(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
-  call(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
-  estimateGas(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
-  createAccessList(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
+  simulate(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  call(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  estimateGas(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  createAccessList(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
 }
 
 const GETH_STEP_SECONDS = 12n;
@@ -65,7 +66,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
   const runCall = async (
     kind: RunKind,
     paramsText: Uint8Array,
-    base: RunBase,
+    base: ExecutionBase,
     signal: AbortSignal,
   ): Promise<RpcResponse> => {
     const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap: options.gasCap };
@@ -87,7 +88,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
 interface Run {
   readonly kind: RunKind;
   readonly input: unknown;
-  readonly base: RunBase;
+  readonly base: ExecutionBase;
   readonly signal: AbortSignal;
 }
 
@@ -123,7 +124,7 @@ const isBlockKnown = ({ number, timestamp, laterFields = [] }: ParentBlock, fork
 const simulationInput = (
   { forks, profile, errorShape, maxBlocks, maxCalls, gasCap, blockTimeMs }: SimulatorOptions,
   paramsText: Uint8Array,
-  { block, firstTimestamp }: RunBase,
+  { block, firstTimestamp }: ExecutionBase,
 ): SimulationInput => ({
   paramsText,
   parent: block,
@@ -137,7 +138,7 @@ const simulationInput = (
   firstTimestamp,
 });
 
-const localResponse = (body: Uint8Array, { block }: RunBase): RpcResponse => ({
+const localResponse = (body: Uint8Array, { block }: ExecutionBase): RpcResponse => ({
   body,
   status: { hit: "local" },
   block: { number: block.number, hash: block.hash } satisfies BlockId,
