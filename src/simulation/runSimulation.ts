@@ -1,6 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
-import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
+import { type ChainForks, isForkActive, rulesAt } from "../ethereum/rules.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
 import type { CallSource } from "./callExecution.ts";
@@ -63,6 +64,9 @@ const simulate = async (
   let state: ExecutionState | undefined;
   for (const plan of planned) {
     const rules = rulesAt(forks, plan.number, plan.timestamp);
+    if (isForkActive(rules, "amsterdam")) {
+      throw new NotExecutableError("the module does not return the gas of state, which the block's header needs");
+    }
     const engine = host.engine(rules);
     state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {
