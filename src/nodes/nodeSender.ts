@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isAborted } from "../core/lazySignal.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError, type Reach } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
@@ -126,23 +126,31 @@ export class NodeSender {
     if (isAborted(reach)) {
       return calls.map(() => this.#leftError("disconnected"));
     }
-    const outcomes = Promise.withResolvers<CallOutcome[]>();
-    const settled = new Array<CallOutcome>(calls.length);
+    return calls.length === 0 ? [] : this.#sendTogether(calls, reach);
+  }
+
+  #sendTogether(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
+    const { promise, resolve } = Promise.withResolvers<CallOutcome[]>();
+    const outcomes = new Array<CallOutcome>(calls.length);
+    // One listener of the client's signal, for all calls.
+    const ending = new LazySignal();
+    const onEnd = (): void => ending.abort(abortReason(reach));
+    onAbort(reach, onEnd);
+    const { signal, deadlineMs, traceparent } = reach;
+    const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceparent };
     let waiting = calls.length;
     const sent = calls.map((call, index) =>
-      this.#createCall(call, reach, false, (outcome) => {
-        settled[index] = outcome;
+      this.#createCall(call, shared, false, (outcome) => {
+        outcomes[index] = outcome;
         waiting--;
         if (waiting === 0) {
-          outcomes.resolve(settled);
+          offAbort(reach, onEnd);
+          resolve(outcomes);
         }
       }),
     );
-    if (sent.length === 0) {
-      return [];
-    }
     this.#batcher.sendTogether(sent);
-    return outcomes.promise;
+    return promise;
   }
 
   close(): Promise<void> {
