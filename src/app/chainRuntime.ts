@@ -73,7 +73,7 @@ class ChainRuntime implements ServedChain {
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
     const views = createPendingViews({ config, upstreams, pipeline, telemetry });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views });
-    const handlers = createHandlers(chain, new Set(config.allowNamespaces));
+    const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
     const passthrough = createPassThrough(config, shared);
