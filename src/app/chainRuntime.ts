@@ -54,7 +54,12 @@ const createPassThrough = (
     : createPassThroughHandler({
         target: passthrough,
         timeoutMs: upstream.timeoutMs,
-        onError: (error) => telemetry.log.warn({ err: error, chain: name }, "passing through failed"),
+        onFailure: (reason, error) => {
+          telemetry.metrics.passThroughFailures.inc({ chain: name, reason });
+          if (error !== undefined) {
+            telemetry.log.warn({ err: error, chain: name }, "passing through failed");
+          }
+        },
       });
 
 class ChainRuntime implements ServedChain {
