@@ -1,5 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { deriveContext } from "../core/deriveContext.ts";
+import type { LazySignal } from "../core/lazySignal.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
@@ -27,9 +28,10 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
 }
 
-type Admitted = Parameters<NonNullable<Endpoint["upgrade"]>>[3];
-
-type ClientRequest = Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize">;
+type ClientRequest = Pick<
+  EndpointRequest,
+  "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize"
+>;
 
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
 const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
@@ -61,6 +63,10 @@ class ClientRequestContext implements RequestContext {
   get signal(): AbortSignal {
     return this.#request.signal;
   }
+
+  get lazySignal(): LazySignal | undefined {
+    return this.#request.lazySignal;
+  }
 }
 
 const toEndpointResponse = (result: DispatchResult<RpcResponse>): EndpointResponse => {
@@ -84,14 +90,14 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     return whenKnown(result, toEndpointResponse);
   };
 
-  const upgrade: Endpoint["upgrade"] = (request, socket, head, { clientId, authorize }: Admitted) =>
-    options.shared.webSockets.accept(request, socket, head, async (body, message) => {
+  const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
+    options.shared.webSockets.accept({ request, stream: socket, head, admitted }, async (body, message) => {
       heads.markActive();
-      const { subscriber, onAnswered, requestId, signal } = message;
       if (heads.current() === undefined) {
-        return dispatch.beforeHead(body, { requestId, clientId, authorize, signal });
+        return dispatch.beforeHead(body, message);
       }
-      const context: RequestContext = new ClientRequestContext({ ...message, clientId, authorize }, options);
+      const { subscriber, onAnswered } = message;
+      const context: RequestContext = new ClientRequestContext(message, options);
       return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
     });
 

@@ -1,7 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint, PassThrough } from "../http/endpoint.ts";
 import { createPassThroughHandler } from "../http/passThroughHandler.ts";
-import { createHandlers, methodLabel } from "../methods/handlers.ts";
+import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
@@ -39,6 +39,7 @@ const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       blockTimeMs: config.blockTimeMs,
       maxResponseBytes: maxResponseBytesOf(shared.server),
       methodLabel,
+      isQuick: isQuickMethod,
       onWrongChain: shared.onWrongChain,
       verify: config.verify,
       checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],
@@ -56,7 +57,12 @@ const createPassThrough = (
     : createPassThroughHandler({
         target: passthrough,
         timeoutMs: upstream.timeoutMs,
-        onError: (error) => telemetry.log.warn({ err: error, chain: name }, "passing through failed"),
+        onFailure: (reason, error) => {
+          telemetry.metrics.passThroughFailures.inc({ chain: name, reason });
+          if (error !== undefined) {
+            telemetry.log.warn({ err: error, chain: name }, "passing through failed");
+          }
+        },
       });
 
 class ChainRuntime implements ServedChain {
@@ -86,7 +92,7 @@ class ChainRuntime implements ServedChain {
       telemetry,
     });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
-    const handlers = createHandlers(chain, new Set(config.allowNamespaces));
+    const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
     const passthrough = createPassThrough(config, shared);

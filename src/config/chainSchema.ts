@@ -11,6 +11,16 @@ const node = z.strictObject({
   headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
   requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
   concurrency: count(256).describe("Maximum of requests in flight"),
+  batch: z
+    .union([
+      z.literal("off"),
+      z.strictObject({
+        maxCalls: count(50).describe("Maximum of calls in one HTTP request"),
+        maxWaitMs: milliseconds(0).describe("Time that a call waits for others; 0 for one turn of the event loop"),
+      }),
+    ])
+    .prefault({})
+    .describe("HTTP requests with several reads; `off` for nodes that bill or refuse them"),
   logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
 });
 
@@ -146,5 +156,8 @@ export const chainSchema = z.strictObject({
     })
     .prefault({}),
   passthrough: urlWith("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
-  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces that are allowed, e.g. admin"),
+  allowNamespaces: z
+    .array(z.string().regex(/^[A-Za-z0-9]+(?:_[A-Za-z0-9_]*\*?)?$/, "a namespace, or a method's name"))
+    .default([])
+    .describe("Refused namespaces and single methods that are allowed, e.g. `admin`, `eth_sendTransaction`"),
 });

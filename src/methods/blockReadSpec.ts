@@ -28,6 +28,8 @@ export interface BlockReadSpec {
     readonly method: StateMethod;
     readonly keyOf: (values: readonly CanonicalJson[]) => StateKey;
   };
+  /** See `Method`. */
+  readonly isSlow?: true;
   /** Answers from the view at `pending`. Without it, the node's pending block answers. */
   readonly pending?: (read: PendingRead) => Promise<RpcResponse>;
 }

@@ -1,8 +1,8 @@
 import type { RpcResponse } from "../core/rpcSource.ts";
 import { forwarded, type MethodInput } from "./method.ts";
 
-/** The namespaces of anvil, Hardhat and ganache whose methods can change state inside a block, such as `anvil_setBalance`. */
-const DEVELOPMENT_METHOD = /^(?:anvil|hardhat|evm)_/;
+/** The namespaces of anvil, Hardhat, ganache and Tenderly whose methods can change state inside a block, such as `anvil_setBalance`. */
+const DEVELOPMENT_METHOD = /^(?:anvil|hardhat|evm|ganache|tenderly)_/;
 
 export const isDevelopmentMethod = (method: string): boolean => DEVELOPMENT_METHOD.test(method);
 

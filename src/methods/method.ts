@@ -11,6 +11,7 @@ import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { StateReads } from "../state/stateReads.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
+import type { ParsedReads } from "./parsedReads.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
 export interface Chain {
@@ -20,6 +21,7 @@ export interface Chain {
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: NodeSource;
+  readonly parsedReads: ParsedReads;
   /** Known state values. Undefined if they are not followed. */
   readonly state?: Pick<StateReads, "request" | "forget"> | undefined;
   readonly heads: {
@@ -86,6 +88,8 @@ export interface Method {
   readonly name: string;
   readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
+  /** A node may need long for it, or its response is large. It shares no HTTP request to a node with other calls. */
+  readonly isSlow?: true;
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 

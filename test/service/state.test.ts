@@ -210,6 +210,7 @@ const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
     nodes: [{ url: anvil.url }],
     blockTimeMs: LONG_MS,
     forks: "prague",
+    allowNamespaces: ["anvil"],
     state: { waitMs: LONG_MS, ...state },
   });
   t.after(() => service.close());

@@ -46,7 +46,7 @@ export const askSourceNode = async (
 ): Promise<Uint8Array | WriteSetFailure> => {
   const delays = RETRY_LIMITS.node.delaysMs.values();
   for (;;) {
-    const outcome = await node.send(call, reach, true).catch((error: unknown) => error);
+    const outcome = await node.send(call, reach, { isVerified: true }).catch((error: unknown) => error);
     if (!isMissing(outcome)) {
       return outcome instanceof Uint8Array ? outcome : failureOf(outcome, reach);
     }

@@ -6,7 +6,7 @@ import type { Call } from "../../jsonrpc/call.ts";
 export interface SourceNode {
   readonly name: string;
   /** See UpstreamNode. */
-  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array>;
+  send(call: Call, reach: Reach, options?: { readonly isVerified?: boolean }): Promise<Uint8Array>;
 }
 
 /** The nodes of one chain, as its sources use them. */

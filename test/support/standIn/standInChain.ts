@@ -1,10 +1,4 @@
-import {
-  type BlockHeader,
-  EMPTY_REQUESTS_HASH,
-  encodeHeader,
-  formatHeader,
-  hashHeader,
-} from "../../../src/ethereum/blockHeader.ts";
+import { type BlockHeader, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
 import { createBloom } from "../../../src/ethereum/bloom.ts";
 import { formatTransaction } from "../../../src/ethereum/formatTransaction.ts";
 import { type Address, formatQuantity, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
@@ -167,14 +161,11 @@ export class StandInChain {
       baseFeePerGas: BASE_FEE,
       withdrawalsRoot: orderedTrieRoot(withdrawals.map(encodeWithdrawal)),
       ...(this.fork === "shanghai" ? {} : { ...CANCUN_FIELDS, requestsHash: EMPTY_REQUESTS_HASH }),
+      ...(accessList && { blockAccessListHash: accessList.hash }),
     };
-    const hash =
-      accessList === undefined
-        ? hashHeader(header)
-        : keccak256Hex(encodeHeader(header, [encodeBytes(parseData(accessList.hash))]));
+    const hash = hashHeader(header);
     const rest = {
       ...formatHeader(header, hash),
-      ...(accessList && { blockAccessListHash: accessList.hash }),
       size: "0x400",
       uncles: [],
       withdrawals: withdrawals.map(formatWithdrawal),
