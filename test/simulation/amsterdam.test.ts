@@ -5,11 +5,20 @@ import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import type { HeaderFields } from "../../src/core/heads.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
-import { type Address, type Data, parseData, type Quantity, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  formatQuantity,
+  parseData,
+  type Quantity,
+  ZERO_HASH,
+} from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import type { AccessListEntry } from "../../src/ethereum/transaction.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { runAccessList, runCall, runEstimate } from "../../src/simulation/callRuns.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
@@ -82,11 +91,17 @@ interface Recorded {
     readonly params: unknown;
     readonly result: readonly object[] | { readonly error: object };
   }[];
+  readonly calls: readonly {
+    readonly method: "eth_call" | "eth_estimateGas" | "eth_createAccessList";
+    readonly call: object;
+    readonly result: unknown;
+  }[];
 }
 
 /** The file names the version of go-ethereum. */
 const recorded = JSON.parse(readFileSync(join(import.meta.dirname, "amsterdam.json"), "utf8")) as Recorded;
 const engine = await createEngines("fast");
+const FORKS = fixedForks(1_337n, "amsterdam");
 const genesis = parseParent(recorded.genesis);
 const reader = readerOf(
   new Map(
@@ -99,11 +114,40 @@ const reader = readerOf(
   () => genesis.hash,
 );
 
+const runOf = { eth_call: runCall, eth_estimateGas: runEstimate, eth_createAccessList: runAccessList };
+
+/** Runs a call as a worker does. Quantities are formatted as in a response. */
+const runMethod = async (method: keyof typeof runOf, call: object): Promise<unknown> => {
+  const input = { paramsText: text(call, "0x0"), block: genesis, forks: FORKS, gasCap: 50_000_000n };
+  try {
+    const output = await runOf[method](input, { engine, withState: (run) => run(reader) });
+    return JSON.parse(
+      JSON.stringify(output, (_, value) => (typeof value === "bigint" ? formatQuantity(value) : value)),
+    );
+  } catch (error) {
+    assert.ok(error instanceof RpcError);
+    return { error: { code: error.code, message: error.message, data: error.data ?? null } };
+  }
+};
+
+/** geth's access list has the order of a Go map. */
+const sorted = (result: unknown): unknown => {
+  const { accessList } = result as { readonly accessList?: readonly AccessListEntry[] };
+  const inOrder = accessList?.toSorted((one, other) => (one.address < other.address ? -1 : 1));
+  return accessList === undefined ? result : { ...(result as object), accessList: inOrder };
+};
+
+for (const [at, { method, call, result }] of recorded.calls.entries()) {
+  test(`${method} on Amsterdam as in go-ethereum: ${at}`, async () => {
+    assert.deepEqual(sorted(await runMethod(method, call)), sorted(result));
+  });
+}
+
 const simulate = async (params: unknown): Promise<Readonly<Record<string, unknown>>> => {
   const input: SimulationInput = {
     paramsText: text(params, "0x0"),
     parent: genesis,
-    forks: fixedForks(1_337n, "amsterdam"),
+    forks: FORKS,
     profile: "geth",
     errorShape: "object",
     timeStep: 12n,
