@@ -45,6 +45,10 @@ export const simulateCall = async (call: CallRequest, context: CallContext): Pro
   const { engine, state, budget } = context;
   const wanted = gasOf(call, context.gas.available);
   const gas = smaller(wanted, budget.left);
+  if (call.nonce === undefined) {
+    // The hash of the transaction contains it.
+    context.reads?.account(call.from, "nonce");
+  }
   const message = messageOfCall(call, state, engine, gas);
   try {
     const result = await engine.transact(context, message, {

@@ -1,3 +1,4 @@
+import type { ReadSet } from "../../core/readSet.ts";
 import type { StateReader, StateValues } from "../../core/stateReader.ts";
 import { formatData, type Hash } from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
@@ -5,12 +6,17 @@ import type { Rules } from "../../ethereum/rules.ts";
 import type { Engines } from "../createEngines.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionResult } from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
+import { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { RecordedReads } from "./recordedReads.ts";
 
 /** The outcome of one call of an engine's method. */
 export type StepOutcome =
-  | { readonly kind: "result"; readonly result: TransactionResult | DepositResult | Uint8Array }
+  | {
+      readonly kind: "result";
+      readonly result: TransactionResult | DepositResult | Uint8Array;
+      readonly reads: ReadSet;
+    }
   | { readonly kind: "error"; readonly error: unknown };
 
 export interface ObservedStep {
@@ -70,22 +76,25 @@ export class ObservedRun {
         return state;
       },
       transact: (context, message, options) =>
-        this.#observe(context, message, () => engine.transact(context, message, options)),
-      deposit: (context, deposit) => this.#observe(context, deposit, () => engine.deposit(context, deposit)),
+        this.#observe(context, message, (reads) => engine.transact({ ...context, reads }, message, options)),
+      deposit: (context, deposit) =>
+        this.#observe(context, deposit, (reads) => engine.deposit({ ...context, reads }, deposit)),
       systemCall: (context, to, input) =>
-        this.#observe(context, { to, input }, () => engine.systemCall(context, to, input)),
+        this.#observe(context, { to, input }, (reads) => engine.systemCall({ ...context, reads }, to, input)),
     };
   }
 
   async #observe<T extends TransactionResult | Uint8Array>(
     context: TransactionContext,
     called: Called,
-    run: () => Promise<T>,
+    run: (reads: ReadRecorder) => Promise<T>,
   ): Promise<T> {
     const entry = entryOf(context, called);
+    const reads = new ReadRecorder();
     try {
-      const result = await run();
-      this.#steps.push({ outcome: { kind: "result", result }, entry, field: this.#field?.(context.state) });
+      const result = await run(reads);
+      const outcome: StepOutcome = { kind: "result", result, reads: reads.readSet() };
+      this.#steps.push({ outcome, entry, field: this.#field?.(context.state) });
       return result;
     } catch (error) {
       this.#steps.push({ outcome: { kind: "error", error }, entry, field: undefined });

@@ -15,7 +15,14 @@ import { amsterdamFields, formatTooLarge } from "./amsterdamResult.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
-import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
+import {
+  depositRequest,
+  type FastRequest,
+  requestOf,
+  systemRequest,
+  tracingReads,
+  writeRequest,
+} from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
 import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
 import { FastState } from "./fastState.ts";
@@ -48,10 +55,10 @@ export class FastEngine implements Engine {
     message: TransactionMessage,
     options: TransactionOptions = {},
   ): Promise<TransactionResult> {
-    const { state, block } = context;
-    const place = { engine: this, state, block };
+    const { state, block, reads } = context;
     const { checks = CONSENSUS_CHECKS } = options;
-    const cost = checkTransaction(place, message, checks, this.#chainCost(state, message, options));
+    const place = { engine: this, state, block, reads };
+    const cost = checkTransaction(place, message, checks, this.#chainCost(context, message, options));
     const request = requestOf(message, cost, this, options);
     const result = this.#run(context, request, "transact");
     const described = describe(result, message, () =>
@@ -66,6 +73,7 @@ export class FastEngine implements Engine {
   }
 
   async deposit(context: TransactionContext, deposit: DepositTransaction): Promise<DepositResult> {
+    context.reads?.account(deposit.from, "nonce");
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
     const halt = () =>
@@ -74,6 +82,7 @@ export class FastEngine implements Engine {
   }
 
   async systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
+    context.reads?.account(to, "code");
     if (context.state.codeOf(to).length === 0) {
       return NOTHING;
     }
@@ -82,21 +91,25 @@ export class FastEngine implements Engine {
   }
 
   /** Returns the fee that the chain charges besides gas. */
-  #chainCost(state: ExecutionState, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
+  #chainCost(context: TransactionContext, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
     if (raw === undefined || this.rules.op === undefined) {
       return 0n;
     }
-    return opChainFees(this.rules, l1AttributesOf(state), raw, gas);
+    return opChainFees(this.rules, l1AttributesOf(context), raw, gas);
   }
 
-  #run({ state, block }: TransactionContext, request: FastRequest, name: "transact" | "system_call"): ModuleResult {
+  #run(
+    { state, block, reads }: TransactionContext,
+    request: FastRequest,
+    name: "transact" | "system_call",
+  ): ModuleResult {
     if (!(state instanceof FastState)) {
       throw new TypeError("the state was created by an engine of another kind");
     }
     const { instance } = state;
     instance.select(state);
     instance.setBlock(this.#rules, block);
-    const length = writeRequest(instance, request);
+    const length = writeRequest(instance, reads === undefined ? request : tracingReads(request));
     const outcome = readResult(instance.memory, instance.run(name, length));
     switch (outcome.status) {
       case "readerFailed":
@@ -106,6 +119,9 @@ export class FastEngine implements Engine {
       case "fault":
         throw new Error(`the module failed: ${outcome.text}`);
       default:
+        if (outcome.reads !== undefined) {
+          reads?.add(outcome.reads);
+        }
         return outcome;
     }
   }

@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
 
 pub mod flags {
     /// Above the cap of execution, the gas limit is for state alone.
-    pub const CAPS_EXECUTION: u32 = 512;
+    #[cfg_attr(feature = "optimism", allow(dead_code))] pub const CAPS_EXECUTION: u32 = 512;
     pub const CREATES: u32 = 1;
     pub const TRACES_TRANSFERS: u32 = 2;
     pub const TRACES_ACCESS: u32 = 4;
@@ -61,6 +61,7 @@ pub mod flags {
     pub const IS_DEPOSIT: u32 = 32;
     pub const IS_SYSTEM: u32 = 64;
     pub const HAS_DEADLINE: u32 = 128;
+    pub const TRACES_READS: u32 = 256;
 }
 
 #[cfg_attr(feature = "ethereum", allow(dead_code))]
@@ -126,7 +127,7 @@ impl Request {
     }
 }
 
-/// The host has recovered the signer, or found that there is none.
+/// The host has recovered the signer, or marks an authorization without one.
 fn authorization(reader: &mut Reader<'_>) -> RecoveredAuthorization {
     let inner = Authorization { chain_id: reader.word(), address: reader.address(), nonce: reader.u64() };
     let is_valid = reader.u32() == 1;
