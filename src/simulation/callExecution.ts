@@ -33,7 +33,7 @@ export type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
-/** The state of a call, and the recorder of what the call reads. */
+/** The state of a run, and the recorder of what the run reads. */
 export interface CallSource {
   readonly reader: StateReader;
   readonly reads: ReadRecorder | undefined;
