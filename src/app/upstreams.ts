@@ -184,7 +184,7 @@ class ChainUpstreams implements Upstreams {
     const { metrics } = this.#telemetry;
     return createNodePool(this.nodes, {
       attempts,
-      ...(hedge && { hedge }),
+      hedge,
       onRetry: () => metrics.upstreamRetries.inc({ chain }),
       onHedge: () => metrics.upstreamHedges.inc({ chain }),
     });

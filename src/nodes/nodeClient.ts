@@ -1,6 +1,10 @@
 import { Pool } from "undici";
+import { systemClock } from "../core/clock.ts";
 import { NodeError } from "../core/node.ts";
 import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
+import { connectWithin } from "./connectWithin.ts";
+import { HangWatch } from "./hangWatch.ts";
+import { LivenessProbe } from "./livenessProbe.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
@@ -18,6 +22,10 @@ export interface NodeClientOptions {
   readonly onRetryAfter?: (seconds: number) => void;
   /** The node closed a connection, or none could be opened: the node may have been restarted. */
   readonly onLost?: () => void;
+  /** Whether another node can answer. Default: no, so that requests wait for this node even while it hangs. */
+  readonly hasOther?: () => boolean;
+  /** The node has begun to hang, or has responded again. */
+  readonly onHang?: (isHung: boolean) => void;
 }
 
 export interface SendOptions {
@@ -28,6 +36,8 @@ export interface SendOptions {
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
 export interface NodeClient {
+  /** The node responds neither to requests nor to probes. */
+  readonly isHung: boolean;
   /**
    * Returns the UTF-8 JSON text of the result. `isVerified`: the caller rejects a result that is not one JSON value.
    */
@@ -37,7 +47,7 @@ export interface NodeClient {
   close(): Promise<void>;
 }
 
-const CONNECT_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 1_000;
 /** The code of undici's error if undici itself closed the connection, for example because it was idle. */
 const CLOSED_BY_CLIENT = "UND_ERR_INFO";
 const SINGLE_ID = 1;
@@ -52,8 +62,7 @@ const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOpti
   const pool = new Pool(origin, {
     connections: concurrency,
     pipelining: 1,
-    allowH2: false,
-    connect: { timeout: CONNECT_TIMEOUT_MS },
+    connect: connectWithin(CONNECT_TIMEOUT_MS),
     // Each request has its own deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -73,6 +82,8 @@ class HttpNodeClient implements NodeClient {
   readonly #verifies: boolean;
   readonly #replies: ReplyReader;
   readonly #pool: Pool;
+  readonly #probe: LivenessProbe;
+  readonly #hangWatch: HangWatch;
 
   constructor(options: NodeClientOptions) {
     const endpoint = parseNodeUrl(options.url, options.headers);
@@ -83,16 +94,29 @@ class HttpNodeClient implements NodeClient {
     this.#verifies = verifies;
     this.#replies = createReplyReader({ name: options.name, endpoint, verifies });
     this.#pool = createPool(endpoint, options);
+    const probe = new LivenessProbe({ origin: endpoint.origin, path: endpoint.path, headers: this.#headers });
+    this.#probe = probe;
+    this.#hangWatch = new HangWatch({
+      probe: () => probe.send(),
+      hasOther: options.hasOther ?? (() => false),
+      onChange: (isHung) => options.onHang?.(isHung),
+      clock: systemClock,
+    });
+  }
+
+  get isHung(): boolean {
+    return this.#hangWatch.isHung;
   }
 
   call(call: Call, send: SendOptions, isVerified = false): Promise<Uint8Array> {
-    return this.#post(encode(call, SINGLE_ID), send, (http) => {
+    const readResult = (http: HttpReply): Uint8Array => {
       const result = this.#replies.read(parseNodeResponse(http.body, isVerified), http, SINGLE_ID);
       if (result instanceof NodeError) {
         throw result;
       }
       return result;
-    });
+    };
+    return this.#post(encode(call, SINGLE_ID), send, readResult, call.write);
   }
 
   batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
@@ -111,8 +135,9 @@ class HttpNodeClient implements NodeClient {
     return this.#verifies ? outcomes.map((outcome) => checkJson(name, outcome)) : outcomes;
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  async close(): Promise<void> {
+    this.#hangWatch.close();
+    await Promise.all([this.#pool.destroy(), this.#probe.close()]);
   }
 
   /** Sends one HTTP request, and applies `read` to its response. */
@@ -120,6 +145,7 @@ class HttpNodeClient implements NodeClient {
     parts: Uint8Array[],
     { signal, timeoutMs, traceparent }: SendOptions,
     read: (http: HttpReply) => T,
+    isWrite = false,
   ): Promise<T> {
     const posted = postJson(this.#pool, {
       path: this.#path,
@@ -127,6 +153,8 @@ class HttpNodeClient implements NodeClient {
       body: Buffer.concat(parts),
       signal,
       timeoutMs,
+      isWrite,
+      hangWatch: this.#hangWatch,
       maxBytes: this.#options.maxResponseBytes,
     });
     return posted.then(

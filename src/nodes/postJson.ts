@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
 
 export interface HttpReply {
   readonly status: number;
@@ -24,6 +25,8 @@ export interface PostOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly maxBytes: number;
+  readonly isWrite: boolean;
+  readonly hangWatch: HangWatch;
 }
 
 const single = (header: string | string[] | undefined): string | undefined =>
@@ -36,9 +39,11 @@ const networkError = (error: Error): PostError => {
 };
 
 /** Reads the response of one request into memory. */
-class ResponseReader implements Dispatcher.DispatchHandler {
+class ResponseReader implements Dispatcher.DispatchHandler, RequestInFlight {
+  readonly isWrite: boolean;
   readonly #signal: AbortSignal;
   readonly #maxBytes: number;
+  readonly #hangWatch: HangWatch;
   readonly #timer: NodeJS.Timeout;
   readonly #onAbort = (): void => this.fail(new PostError("aborted", "the client has disconnected"));
   readonly #response = Promise.withResolvers<HttpReply>();
@@ -49,7 +54,9 @@ class ResponseReader implements Dispatcher.DispatchHandler {
   #status = 0;
   #retryAfter: string | undefined;
 
-  constructor({ signal, maxBytes, timeoutMs }: PostOptions) {
+  constructor({ signal, maxBytes, timeoutMs, isWrite, hangWatch }: PostOptions) {
+    this.isWrite = isWrite;
+    this.#hangWatch = hangWatch;
     this.#signal = signal;
     this.#maxBytes = maxBytes;
     this.#timer = setTimeout(
@@ -57,6 +64,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
       Math.max(0, Math.ceil(timeoutMs)),
     );
     signal.addEventListener("abort", this.#onAbort, { once: true });
+    hangWatch.begin(this);
   }
 
   get response(): Promise<HttpReply> {
@@ -76,11 +84,13 @@ class ResponseReader implements Dispatcher.DispatchHandler {
     statusCode: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
+    this.#hangWatch.recordBytes();
     this.#status = statusCode;
     this.#retryAfter = single(headers["retry-after"]);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#hangWatch.recordBytes();
     this.#bytes += chunk.length;
     if (this.#bytes > this.#maxBytes) {
       this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
@@ -101,6 +111,10 @@ class ResponseReader implements Dispatcher.DispatchHandler {
     this.#response.reject(networkError(error));
   }
 
+  onHang(): void {
+    this.fail(new PostError("timeout", "the node does not respond"));
+  }
+
   /** Ends the request with this error. */
   fail(error: PostError): void {
     this.#failure = error;
@@ -112,6 +126,7 @@ class ResponseReader implements Dispatcher.DispatchHandler {
   #finish(): void {
     clearTimeout(this.#timer);
     this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#hangWatch.end(this);
   }
 }
 
