@@ -20,7 +20,9 @@ COPY --from=build /build/dist/lib ./lib
 # Loads every module once, so that a container starts from compiled code. Run it as the final user: the cache depends on the uid.
 RUN install -d -o node .compile-cache
 USER node
-RUN node lib/cli/bin.js --version
+RUN node lib/cli/bin.js --version \
+ && node --input-type=module -e 'for (const name of ["http-proxy", "ioredis", "rate-limiter-flexible", "ws", "yaml"]) { await import(name); }' \
+ && node --input-type=module -e 'for (const task of ["simulation/simulationTask", "pending/executorTask", "verification/verificationTask"]) { await import(`/app/lib/${task}.js`); }'
 EXPOSE 8545 9545
 HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.FOREBAY_OPS_PORT ?? 9545}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # Exec form without a shell: forebay gets SIGTERM, drains and exits with 0.

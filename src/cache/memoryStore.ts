@@ -37,7 +37,6 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
   }
   const { cacheBytes, cacheEntries, cacheEvictions } = telemetry.metrics;
   const lru = new LRUCache<string, CachedResponse>({
-    max: Math.ceil(maxBytes / ENTRY_BYTES),
     maxSize: maxBytes,
     maxEntrySize: Math.max(ENTRY_BYTES, Math.floor(maxBytes * MAX_SHARE)),
     dispose: (_entry, _key, reason) => {

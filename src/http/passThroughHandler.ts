@@ -1,7 +1,14 @@
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
-import httpProxy from "http-proxy";
+import { createRequire } from "node:module";
 import type { PassThrough } from "./endpoint.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded if pass-through is configured. */
+const loadProxy = (): typeof import("http-proxy") => require("http-proxy");
+
+const createAgent = (target: string) => {
+  const { Agent } = process.getBuiltinModule(target.startsWith("https:") ? "node:https" : "node:http");
+  return new Agent({ keepAlive: true });
+};
 
 export interface PassThroughOptions {
   readonly target: string;
@@ -16,8 +23,14 @@ const BAD_GATEWAY_HEAD = "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nConte
 
 /** Creates the proxy for requests that are not JSON-RPC, WebSockets included. It does not read them. */
 export const createPassThroughHandler = ({ target, timeoutMs, onError }: PassThroughOptions): PassThrough => {
-  const agent = target.startsWith("https:") ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
-  const proxy = httpProxy.createProxyServer({ target, changeOrigin: true, agent, proxyTimeout: timeoutMs, xfwd: true });
+  const agent = createAgent(target);
+  const proxy = loadProxy().createProxyServer({
+    target,
+    changeOrigin: true,
+    agent,
+    proxyTimeout: timeoutMs,
+    xfwd: true,
+  });
   return {
     web: (request, response) =>
       proxy.web(request, response, {}, (error) => {

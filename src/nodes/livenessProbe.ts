@@ -1,6 +1,7 @@
-import { Client, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import { connectWithin } from "./connectWithin.ts";
+import { Client } from "./undici.ts";
 
 export interface LivenessProbeOptions {
   readonly origin: string;

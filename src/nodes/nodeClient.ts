@@ -1,4 +1,3 @@
-import { Pool } from "undici";
 import { systemClock } from "../core/clock.ts";
 import { NodeError } from "../core/node.ts";
 import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
@@ -9,6 +8,7 @@ import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
 import { type HttpReply, PostError, postJson } from "./postJson.ts";
 import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
+import { Pool } from "./undici.ts";
 
 export interface NodeClientOptions {
   readonly name: string;
