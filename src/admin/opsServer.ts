@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
+import { listen } from "../core/listen.ts";
 
 /** An import of node:http would also load Node's own fetch and WebSocket: 11 MB and 30 ms of each start. */
 const { createServer } = process.getBuiltinModule("node:http");
@@ -81,8 +81,7 @@ export const createOpsServer = async ({
         reply(response, 404, "not found\n");
     }
   });
-  server.listen(port, host);
-  await once(server, "listening");
+  await listen(server, { host, port, setting: "server.opsHost and server.opsPort, or --ops-host and --ops-port" });
   const address = server.address();
 
   return {

@@ -9,7 +9,8 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   forebay --upstream URL [options]     one chain
   forebay --config FILE                more chains, nodes and limits (YAML)
-  forebay check ...                    validate, and request chain and head of every node
+  forebay check ...                    validate, and try every node, WebSocket, feed and Redis
+  forebay health ...                   exit code 1 if the running forebay is not healthy
   forebay schema                       print the JSON Schema of the configuration
 
   --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
@@ -81,12 +82,18 @@ const main = async (): Promise<void> => {
   if (args.command === "serve") {
     return serve(args);
   }
-  const { checkNodes, formatChecked } = await import("./check.ts");
-  const checked = await checkNodes(readConfig(args, process.env));
-  for (const result of checked) {
-    print(formatChecked(result));
+  if (args.command === "health") {
+    const argv = process.argv.slice(2).filter((argument) => argument !== "health");
+    const { checkHealth } = await import("./health.ts");
+    return checkHealth(argv, process.env);
   }
-  if (checked.some(({ fault }) => fault !== undefined)) {
+  const { checkConfig } = await import("./check.ts");
+  const { formatResult } = await import("./checkResult.ts");
+  const results = await checkConfig(readConfig(args, process.env));
+  for (const result of results) {
+    print(formatResult(result));
+  }
+  if (results.some(({ level }) => level === "fault")) {
     process.exitCode = 1;
   }
 };

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { type Config, configSchema } from "./schema.ts";
+import { formatUnknownKey } from "./unknownKey.ts";
 
 const require = createRequire(import.meta.url);
 /** Loaded if there is a file. */
@@ -38,8 +39,10 @@ const OPTIONS = {
   version: { type: "boolean" },
 } as const;
 
+const COMMANDS = ["serve", "check", "health", "schema"] as const;
+
 export interface Arguments {
-  readonly command: "serve" | "check" | "schema" | "help" | "version";
+  readonly command: (typeof COMMANDS)[number] | "help" | "version";
   /** Values of the flags. An environment variable replaces a missing flag. */
   readonly values: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 }
@@ -62,9 +65,10 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   if (values.version === true) {
     return { command: "version", values };
   }
-  const [command = "serve", ...rest] = positionals;
-  if ((command !== "serve" && command !== "check" && command !== "schema") || rest.length > 0) {
-    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected serve, check or schema`]);
+  const [name = "serve", ...rest] = positionals;
+  const command = COMMANDS.find((known) => known === name);
+  if (command === undefined || rest.length > 0) {
+    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected ${COMMANDS.join(", ")}`]);
   }
   const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
     const text = environment[`FOREBAY_${name.replaceAll("-", "_").toUpperCase()}`];
@@ -197,7 +201,30 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
   if (result.success) {
     return result.data;
   }
-  throw new ConfigError(result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`));
+  throw new ConfigError(result.error.issues.flatMap((issue) => formatIssue(issue, values)));
+};
+
+/** The flag that sets an option, by the option's path. */
+const FLAGS: Readonly<Record<string, string>> = {
+  "server.host": "host",
+  "server.port": "port",
+  "server.opsHost": "ops-host",
+  "server.opsPort": "ops-port",
+  "cache.redis": "redis",
+  "log.level": "log-level",
+};
+
+const formatIssue = (issue: z.core.$ZodIssue, values: Arguments["values"]): readonly string[] => {
+  const option = formatPath(issue.path);
+  const flag = FLAGS[option];
+  const variable = `FOREBAY_${(flag ?? "").replaceAll("-", "_").toUpperCase()}`;
+  const subject = flag !== undefined && values[flag] !== undefined ? `${option} (--${flag} or ${variable})` : option;
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => `${subject}: ${formatUnknownKey(issue.path, key)}`);
+  }
+  const isNumber =
+    issue.code === "invalid_type" && issue.expected === "number" && flag !== undefined && values[flag] !== undefined;
+  return [`${subject}: ${isNumber ? `"${values[flag]}" is not a number` : issue.message}`];
 };
 
 const formatPath = (path: readonly PropertyKey[]): string =>

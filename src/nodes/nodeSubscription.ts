@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { WebSocket } from "ws";
+import { connectionFault } from "../core/connectionFault.ts";
 import { parseNodeUrl } from "./nodeUrl.ts";
 
 const require = createRequire(import.meta.url);
@@ -17,7 +18,8 @@ export interface NodeSubscriptionOptions {
   readonly onAccepted?: () => void;
   /** Called when the node has rejected the subscription. */
   readonly onRejected?: () => void;
-  readonly onClosed?: () => void;
+  /** `fault` is the error of the connection, without the URL; undefined if it was closed without an error. */
+  readonly onClosed?: (fault: string | undefined) => void;
 }
 
 export interface NodeSubscription {
@@ -101,12 +103,15 @@ class ReconnectingSubscription implements NodeSubscription {
 
     socket.on("open", () => socket.send(this.#request));
     socket.on("message", (data) => this.#onMessage(parse(data.toString())));
-    // The error's text may contain the URL. The event "close" follows in any case.
-    socket.on("error", () => undefined);
+    let fault: string | undefined;
+    // The event "close" follows in any case.
+    socket.on("error", (error) => {
+      fault = connectionFault(error);
+    });
     socket.on("close", () => {
       stopPings();
       signal.removeEventListener("abort", onAbort);
-      this.#onClose();
+      this.#onClose(fault);
     });
   }
 
@@ -125,9 +130,9 @@ class ReconnectingSubscription implements NodeSubscription {
     }
   }
 
-  #onClose(): void {
+  #onClose(fault: string | undefined): void {
     const { signal, onClosed } = this.#options;
-    onClosed?.();
+    onClosed?.(fault);
     if (signal.aborted) {
       return;
     }
