@@ -80,6 +80,7 @@ export const valuesSchema = z.strictObject({
   prometheusRule: z.strictObject({
     enabled: z.boolean(),
     labels: texts,
+    runbookBase: text.describe("Put before docs/runbook.md#... in the annotation runbook_url"),
     overrides: z.record(text, ruleOverride).describe("Changes of single alerts, by name"),
   }),
   dashboard: z.strictObject({ enabled: z.boolean(), labels: texts }),

@@ -8,13 +8,17 @@ import { createTelemetry } from "../telemetry/telemetry.ts";
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   forebay --upstream URL [options]     one chain
+  forebay --provider NAME:KEY --chain NAMES   chains of a provider
   forebay --config FILE                more chains, nodes and limits (YAML)
   forebay check ...                    validate, and try every node, WebSocket, feed and Redis
   forebay health ...                   exit code 1 if the running forebay is not healthy
+  forebay init [options]               print a commented configuration file
   forebay schema                       print the JSON Schema of the configuration
 
   --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
   --upstream-ws URL   WebSocket endpoint of a node, for new heads; in the order of --upstream
+  --provider NAME:KEY endpoints of a provider (docs/providers.md); repeat it for more
+  --chain NAMES       chains at these providers, for example op,base,unichain
   --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
   --host ADDRESS      default 127.0.0.1
@@ -81,6 +85,10 @@ const main = async (): Promise<void> => {
   }
   if (args.command === "serve") {
     return serve(args);
+  }
+  if (args.command === "init") {
+    const { askMissing, formatInitialConfig, readInitOptions } = await import("./init.ts");
+    return print(formatInitialConfig(await askMissing(readInitOptions(args))));
   }
   if (args.command === "health") {
     const argv = process.argv.slice(2).filter((argument) => argument !== "health");

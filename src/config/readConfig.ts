@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 import { z } from "zod";
+import { createProviderChains } from "./providerChains.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { formatUnknownKey } from "./unknownKey.ts";
 
@@ -28,6 +29,8 @@ const OPTIONS = {
   config: { type: "string", short: "c" },
   upstream: { type: "string", multiple: true },
   "upstream-ws": { type: "string", multiple: true },
+  provider: { type: "string", multiple: true },
+  chain: { type: "string", multiple: true },
   feed: { type: "string", multiple: true },
   redis: { type: "string" },
   host: { type: "string" },
@@ -39,7 +42,7 @@ const OPTIONS = {
   version: { type: "boolean" },
 } as const;
 
-const COMMANDS = ["serve", "check", "health", "schema"] as const;
+const COMMANDS = ["serve", "check", "health", "init", "schema"] as const;
 
 export interface Arguments {
   readonly command: (typeof COMMANDS)[number] | "help" | "version";
@@ -137,6 +140,19 @@ const oneChain = ({ values }: Arguments): Record<string, unknown> => {
   return { chains: [{ name: "chain", nodes, pending: { feeds: listOf(values.feed) } }] };
 };
 
+/** Returns the chains that flags describe: one at URLs, or several at providers. */
+const chainsOfFlags = (args: Arguments): Record<string, unknown> => {
+  const { provider, chain } = args.values;
+  if (provider === undefined) {
+    return oneChain(args);
+  }
+  try {
+    return { chains: createProviderChains(listOf(provider), listOf(chain)) };
+  } catch (error) {
+    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+  }
+};
+
 const SCALAR = /^(?:true|false|(?:0|[1-9]\d*)(?:\.\d+)?)$/;
 
 /** Returns a copy of `value` whose text at the path is parsed as a number or boolean. */
@@ -174,13 +190,14 @@ const section = (value: unknown): object => (typeof value === "object" && value 
 export const readConfig = (args: Arguments, environment: Environment): Config => {
   const { values } = args;
   const file = typeof values.config === "string" ? values.config : undefined;
-  if (file === undefined && values.upstream === undefined) {
-    throw new ConfigError(["--upstream URL or --config FILE is required (forebay --help)"]);
+  const sources = ["upstream", "provider", "config"].filter((name) => values[name] !== undefined);
+  if (sources.length === 0) {
+    throw new ConfigError(["--upstream URL, --provider NAME:KEY or --config FILE is required (forebay --help)"]);
   }
-  if (file !== undefined && values.upstream !== undefined) {
-    throw new ConfigError(["--upstream and --config cannot be combined"]);
+  if (sources.length > 1) {
+    throw new ConfigError([`${sources.map((name) => `--${name}`).join(" and ")} cannot be combined`]);
   }
-  const raw = file === undefined ? oneChain(args) : readFile(file, environment);
+  const raw = file === undefined ? chainsOfFlags(args) : readFile(file, environment);
   const flags = {
     server: {
       host: values.host,

@@ -4,6 +4,7 @@ import type { LogEntry } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../ethereum/transaction.ts";
 import type { ExecutionState } from "./executionState.ts";
+import type { ReadRecorder } from "./readRecorder.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 /** The block that contracts see while they run. */
@@ -85,6 +86,8 @@ export interface ActiveRules {
 export interface TransactionContext {
   readonly state: ExecutionState;
   readonly block: BlockEnvironment;
+  /** Present: the engine records what the run reads. That costs time. */
+  readonly reads?: ReadRecorder | undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import { LazySignal } from "../core/lazySignal.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 
@@ -15,6 +16,8 @@ export interface EndpointRequest {
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
+  /** The same as `signal`: see `RequestContext`. */
+  readonly lazySignal?: LazySignal | undefined;
 }
 
 export interface EndpointResponse {
@@ -72,8 +75,7 @@ export class HttpEndpointRequest implements EndpointRequest {
   readonly clientId: string;
   readonly authorize: AuthenticatedRequest["authorize"];
   readonly headers: IncomingHttpHeaders;
-  #controller: AbortController | undefined;
-  #hasLeft = false;
+  readonly #departure = new LazySignal();
 
   constructor(
     request: IncomingMessage,
@@ -87,18 +89,15 @@ export class HttpEndpointRequest implements EndpointRequest {
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#hasLeft) {
-        this.#controller.abort();
-      }
-    }
-    return this.#controller.signal;
+    return this.#departure.signal;
+  }
+
+  get lazySignal(): LazySignal {
+    return this.#departure;
   }
 
   /** Records that the client disconnected before its response was written. */
   leave(): void {
-    this.#hasLeft = true;
-    this.#controller?.abort();
+    this.#departure.abort();
   }
 }

@@ -1,3 +1,5 @@
+import { asText } from "../json/asText.ts";
+
 /** One JSON-RPC call. */
 export interface Call {
   readonly method: string;
@@ -21,3 +23,7 @@ export const createCall = (method: string, params: readonly unknown[]): Call => 
 /** Returns the UTF-8 JSON text of the params. A call that the cache answers never needs it. */
 export const paramsTextOf = ({ params, paramsText }: Call): Uint8Array =>
   paramsText ?? Buffer.from(JSON.stringify(params));
+
+/** Returns the JSON text of the params. */
+export const paramsJsonOf = ({ params, paramsText }: Call): string =>
+  paramsText === undefined ? JSON.stringify(params) : asText(paramsText);

@@ -31,12 +31,16 @@ const readRecent = (
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
     return chain.reads.request(requestAtBlock(read, block), current);
   };
-  return whenKnown(retryOnBranchChange(chain, context, request), (response) => {
+  const response = retryOnBranchChange(chain, context, request);
+  if (!spec.nullIsError) {
+    return response;
+  }
+  return whenKnown(response, (found) => {
     // The block is in the view, so that `null` is wrong.
-    if (spec.nullIsError && isNull(response)) {
+    if (isNull(found)) {
       throw headerNotFound();
     }
-    return response;
+    return found;
   });
 };
 
@@ -61,6 +65,7 @@ export const blockRead = (spec: BlockReadSpec): Method => {
     name: spec.name,
     retention: spec.kind,
     atPending: spec.pending ? "view" : "node",
+    ...(spec.isSlow && { isSlow: true }),
     handle: (input) => {
       const values = parseParams(input.call.params, spec.params);
       const parameter = blockOfCanonical(values[position]);

@@ -83,6 +83,8 @@ export interface Method {
   readonly name: string;
   readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
+  /** A node may need long for it, or its response is large. It shares no HTTP request to a node with other calls. */
+  readonly isSlow?: true;
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 

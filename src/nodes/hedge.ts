@@ -1,4 +1,5 @@
-import { deriveContext } from "../core/deriveContext.ts";
+import { withLazySignal } from "../core/deriveContext.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { RecentQuantile } from "./recentQuantile.ts";
@@ -22,7 +23,7 @@ const hasContent = ({ body }: RpcResponse): boolean => !(body instanceof Uint8Ar
 interface Attempt {
   readonly node: HedgedNode;
   readonly startedMs: number;
-  readonly abort: AbortController;
+  readonly signal: LazySignal;
 }
 
 /** Sends one read to one node, and maybe to a second. The first response that is not empty wins. */
@@ -32,7 +33,7 @@ class Race {
   readonly #onDuration: (node: HedgedNode, durationMs: number) => void;
   readonly #result = Promise.withResolvers<RpcResponse>();
   readonly #running = new Set<Attempt>();
-  readonly #onDisconnect = (): void => this.#abortAll();
+  readonly #onDisconnect = (): void => this.#abortAll(abortReason(this.#context));
   #empty: RpcResponse | undefined;
 
   constructor(
@@ -43,7 +44,7 @@ class Race {
     this.#request = request;
     this.#context = context;
     this.#onDuration = onDuration;
-    context.signal.addEventListener("abort", this.#onDisconnect, { once: true });
+    onAbort(context, this.#onDisconnect);
   }
 
   get result(): Promise<RpcResponse> {
@@ -51,13 +52,15 @@ class Race {
   }
 
   start(node: HedgedNode): void {
-    const abort = new AbortController();
-    const attempt = { node, startedMs: performance.now(), abort };
+    const context = this.#context;
+    // The owner of the context's signal ends it at the deadline, and this one with it.
+    const signal = new LazySignal(context.lazySignal?.deadlineMs);
+    const attempt = { node, startedMs: performance.now(), signal };
     this.#running.add(attempt);
-    if (this.#context.signal.aborted) {
-      abort.abort();
+    if (isAborted(context)) {
+      signal.abort(abortReason(context));
     }
-    node.request(this.#request, deriveContext(this.#context, { signal: abort.signal })).then(
+    node.request(this.#request, withLazySignal(context, signal)).then(
       (response) => this.#onResponse(attempt, response),
       (error: unknown) => this.#onError(attempt, error),
     );
@@ -65,7 +68,7 @@ class Race {
 
   /** Ends the requests that lost. The time until now is the least that they would have taken. */
   finish(): void {
-    this.#context.signal.removeEventListener("abort", this.#onDisconnect);
+    offAbort(this.#context, this.#onDisconnect);
     for (const { node, startedMs } of this.#running) {
       const elapsedMs = performance.now() - startedMs;
       node.recordLostRace(elapsedMs);
@@ -74,9 +77,9 @@ class Race {
     this.#abortAll();
   }
 
-  #abortAll(): void {
-    for (const { abort } of this.#running) {
-      abort.abort();
+  #abortAll(reason?: unknown): void {
+    for (const { signal } of this.#running) {
+      signal.abort(reason);
     }
   }
 

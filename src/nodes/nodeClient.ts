@@ -1,12 +1,12 @@
 import { systemClock } from "../core/clock.ts";
-import { NodeError } from "../core/node.ts";
-import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
+import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import { connectWithin } from "./connectWithin.ts";
 import { HangWatch } from "./hangWatch.ts";
 import { LivenessProbe } from "./livenessProbe.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
-import { type HttpReply, PostError, postJson } from "./postJson.ts";
+import { type HttpReply, type Post, PostError, postJson } from "./postJson.ts";
 import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
 import { Pool } from "./undici.ts";
 
@@ -29,21 +29,23 @@ export interface NodeClientOptions {
 }
 
 export interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
+  /** The caller rejects a result that is not one JSON value. */
+  readonly isVerified: boolean;
 }
 
-/** One node's HTTP endpoint. Every failure is a NodeError. */
+/** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
+export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
+
+/** One node's HTTP endpoint. Every failure is a NodeError. A callback is called once, unless the request is aborted. */
 export interface NodeClient {
   /** The node responds neither to requests nor to probes. */
   readonly isHung: boolean;
-  /**
-   * Returns the UTF-8 JSON text of the result. `isVerified`: the caller rejects a result that is not one JSON value.
-   */
-  call(call: Call, options: SendOptions, isVerified?: boolean): Promise<Uint8Array>;
-  /** Sends several calls in one HTTP request. Returns one outcome per call, in order. Rejects if the node answered no call. */
-  batch(calls: readonly Call[], options: SendOptions): Promise<(Uint8Array | NodeError)[]>;
+  /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
+  call(call: Call, options: SendOptions, onOutcome: (outcome: Uint8Array | NodeError) => void): Post;
+  /** Sends several calls in one HTTP request. The outcome is one error if the node answered no call. */
+  batch(calls: readonly Call[], options: SendOptions, onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): Post;
+  createError(kind: NodeErrorKind, message: string): NodeError;
   close(): Promise<void>;
 }
 
@@ -52,11 +54,19 @@ const CONNECT_TIMEOUT_MS = 1_000;
 const CLOSED_BY_CLIENT = "UND_ERR_INFO";
 const SINGLE_ID = 1;
 
-const encode = (call: Call, id: number): Uint8Array[] => [
-  Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
-  paramsTextOf(call),
-  Buffer.from("}"),
-];
+const encode = (call: Call, id: number): string =>
+  `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":${paramsJsonOf(call)}}`;
+
+const encodeBatch = (calls: readonly Call[]): string => {
+  let text = "";
+  for (let index = 0; index < calls.length; index++) {
+    const call = calls[index];
+    if (call !== undefined) {
+      text += (index === 0 ? "[" : ",") + encode(call, index);
+    }
+  }
+  return `${text}]`;
+};
 
 const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOptions): Pool => {
   const pool = new Pool(origin, {
@@ -108,31 +118,24 @@ class HttpNodeClient implements NodeClient {
     return this.#hangWatch.isHung;
   }
 
-  call(call: Call, send: SendOptions, isVerified = false): Promise<Uint8Array> {
-    const readResult = (http: HttpReply): Uint8Array => {
-      const result = this.#replies.read(parseNodeResponse(http.body, isVerified), http, SINGLE_ID);
-      if (result instanceof NodeError) {
-        throw result;
-      }
-      return result;
-    };
-    return this.#post(encode(call, SINGLE_ID), send, readResult, call.write);
+  call(call: Call, options: SendOptions, onOutcome: (outcome: Uint8Array | NodeError) => void): Post {
+    const onReply = (reply: HttpReply | PostError): void =>
+      onOutcome(
+        reply instanceof PostError
+          ? this.#postFailure(reply)
+          : this.#replies.read(parseNodeResponse(reply.body, options.isVerified), reply, SINGLE_ID),
+      );
+    return this.#post(encode(call, SINGLE_ID), options, onReply, call.write);
   }
 
-  batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
-    const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
-    return this.#post([...items, Buffer.from("]")], send, (http) => this.#readBatch(calls, http));
+  batch(calls: readonly Call[], options: SendOptions, onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): Post {
+    return this.#post(encodeBatch(calls), options, (reply) =>
+      onOutcomes(reply instanceof PostError ? this.#postFailure(reply) : this.#readBatch(calls.length, options, reply)),
+    );
   }
 
-  #readBatch(calls: readonly Call[], http: HttpReply): (Uint8Array | NodeError)[] {
-    const responses = parseBatchResponse(http.body);
-    if (!responses) {
-      throw this.#batchError(http);
-    }
-    const byId = new Map(responses.map((response) => [response?.id, response]));
-    const outcomes = calls.map((_, index) => this.#replies.read(byId.get(`${index}`), http, index));
-    const { name } = this.#options;
-    return this.#verifies ? outcomes.map((outcome) => checkJson(name, outcome)) : outcomes;
+  createError(kind: NodeErrorKind, message: string): NodeError {
+    return this.#replies.createError(kind, message);
   }
 
   async close(): Promise<void> {
@@ -140,30 +143,47 @@ class HttpNodeClient implements NodeClient {
     await Promise.all([this.#pool.destroy(), this.#probe.close()]);
   }
 
-  /** Sends one HTTP request, and applies `read` to its response. */
-  #post<T>(
-    parts: Uint8Array[],
-    { signal, timeoutMs, traceparent }: SendOptions,
-    read: (http: HttpReply) => T,
-    isWrite = false,
-  ): Promise<T> {
-    const posted = postJson(this.#pool, {
-      path: this.#path,
-      headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
-      body: Buffer.concat(parts),
-      signal,
-      timeoutMs,
-      isWrite,
-      hangWatch: this.#hangWatch,
-      maxBytes: this.#options.maxResponseBytes,
+  #readBatch(calls: number, { isVerified }: SendOptions, http: HttpReply): BatchOutcomes | NodeError {
+    const responses = parseBatchResponse(http.body);
+    if (!responses) {
+      return this.#batchError(http);
+    }
+    // Most nodes respond in the order of the calls, and some in another.
+    const isInOrder = responses.every((response, index) => response?.id === String(index));
+    const byId = isInOrder ? undefined : new Map(responses.map((response) => [response?.id, response]));
+    const { name } = this.#options;
+    return Array.from({ length: calls }, (_, index) => {
+      const response = byId === undefined ? responses[index] : byId.get(String(index));
+      if (response === undefined) {
+        return undefined;
+      }
+      const outcome = this.#replies.read(response, http, index);
+      return this.#verifies && !isVerified ? checkJson(name, outcome) : outcome;
     });
-    return posted.then(
-      (http) => {
-        this.#readRetryAfter(http);
-        return read(http);
+  }
+
+  /** Sends one HTTP request. */
+  #post(
+    body: string,
+    { traceparent }: SendOptions,
+    onReply: (reply: HttpReply | PostError) => void,
+    isWrite = false,
+  ): Post {
+    return postJson(
+      this.#pool,
+      {
+        path: this.#path,
+        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
+        body,
+        maxBytes: this.#options.maxResponseBytes,
+        isWrite,
+        hangWatch: this.#hangWatch,
       },
-      (error: unknown) => {
-        throw this.#postFailure(error);
+      (reply) => {
+        if (!(reply instanceof PostError)) {
+          this.#readRetryAfter(reply);
+        }
+        onReply(reply);
       },
     );
   }
@@ -178,11 +198,7 @@ class HttpNodeClient implements NodeClient {
     }
   }
 
-  #postFailure(error: unknown): NodeError {
-    if (!(error instanceof PostError)) {
-      return this.#replies.createError("unreachable", "no connection");
-    }
-    const { reason, message } = error;
+  #postFailure({ reason, message }: PostError): NodeError {
     const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
     return this.#replies.createError(kind, message);
   }

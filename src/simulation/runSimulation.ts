@@ -2,6 +2,7 @@ import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import type { ReadRecorder } from "../evm/readRecorder.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
@@ -33,7 +34,7 @@ export const runSimulation = async (
   host: Pick<WorkerContext, "engine" | "withState">,
 ): Promise<Uint8Array> => {
   const payload = parsePayload(input.paramsText, input);
-  const blocks = await host.withState((reader) => simulate(input, payload, host, reader));
+  const blocks = await host.withState((reader, reads) => simulate(input, payload, host, { reader, reads }));
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
   // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).
@@ -48,11 +49,16 @@ interface PlannedResult {
   readonly isGap: boolean;
 }
 
+interface ObservedReader {
+  readonly reader: StateReader;
+  readonly reads: ReadRecorder | undefined;
+}
+
 const simulate = async (
   input: SimulationInput,
   payload: Payload,
   host: Pick<WorkerContext, "engine">,
-  reader: StateReader,
+  { reader, reads }: ObservedReader,
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const planned = planBlocks(input.parent, payload.blocks, input);
@@ -72,6 +78,7 @@ const simulate = async (
       parentRules: rulesAt(forks, parent.number, parent.timestamp),
       engine,
       state,
+      reads,
       budget,
       validates: payload.validates,
       tracesTransfers: payload.tracesTransfers,

@@ -41,6 +41,10 @@ export const simulateCall = async (
   const { engine, state, block, budget } = context;
   const wanted = gasOf(call, block.gasLimit - gasUsed);
   const gas = smaller(wanted, budget.left);
+  if (call.nonce === undefined) {
+    // The hash of the transaction contains it.
+    context.reads?.account(call.from, "nonce");
+  }
   const message = messageOfCall(call, state, engine, gas);
   try {
     const result = await engine.transact(context, message, {

@@ -89,6 +89,13 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
   ["gasBeforeRefund", (result) => ({ ...result, maxUsedGas: result.maxUsedGas + 1n })],
   ["logs", (result) => ({ ...result, logs: [] })],
   [
+    "reads",
+    (result, { reads }) => {
+      reads?.account(CALLED, "balance");
+      return result;
+    },
+  ],
+  [
     `slot ${CALLED} ${SLOT}`,
     (result, { state }) => {
       state.setStorage(CALLED, SLOT, Uint8Array.of(6));

@@ -1,5 +1,4 @@
-import type { ActiveRules, BlockEnvironment, TransactionContext } from "../engine.ts";
-import type { ExecutionState } from "../executionState.ts";
+import type { ActiveRules, TransactionContext } from "../engine.ts";
 import { TransactionError } from "../transactionError.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { checksumAddress } from "./checksumAddress.ts";
@@ -24,7 +23,11 @@ export interface CheckContext extends TransactionContext {
   readonly engine: ActiveRules;
 }
 
-export const checkNonce = (state: ExecutionState, { from, nonce }: TransactionMessage): void => {
+export const checkNonce = (
+  { state, reads }: Pick<CheckContext, "state" | "reads">,
+  { from, nonce }: TransactionMessage,
+): void => {
+  reads?.account(from, "nonce");
   const next = state.nonceOf(from);
   if (next !== nonce) {
     const detail = `address ${checksumAddress(from)}, tx: ${nonce} state: ${next}`;
@@ -42,12 +45,13 @@ export const isDelegation = (code: Uint8Array): boolean =>
   code.length === DELEGATION_BYTES && DELEGATION.every((byte, at) => code[at] === byte);
 
 export const checkSender = (
-  { engine, state }: Pick<CheckContext, "engine" | "state">,
+  { engine, state, reads }: Pick<CheckContext, "engine" | "state" | "reads">,
   { from, gas }: TransactionMessage,
 ): void => {
   if (engine.isActive(7825) && gas > MAX_TRANSACTION_GAS) {
     throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${MAX_TRANSACTION_GAS}, tx: ${gas})`);
   }
+  reads?.account(from, "code");
   const code = state.codeOf(from);
   if (code.length > 0 && !isDelegation(code)) {
     throw new TransactionError(
@@ -57,7 +61,12 @@ export const checkSender = (
   }
 };
 
-export const checkFees = ({ baseFee }: BlockEnvironment, message: TransactionMessage): void => {
+export const checkFees = (
+  { block, reads }: Pick<CheckContext, "block" | "reads">,
+  message: TransactionMessage,
+): void => {
+  reads?.environment("BASEFEE");
+  const { baseFee } = block;
   const { from, maxFeePerGas, maxPriorityFeePerGas } = message;
   if (maxPriorityFeePerGas > maxFeePerGas) {
     throw new TransactionError(
@@ -74,7 +83,7 @@ export const checkFees = ({ baseFee }: BlockEnvironment, message: TransactionMes
 };
 
 export const checkBlobs = (
-  { engine, block }: Pick<CheckContext, "engine" | "block">,
+  { engine, block, reads }: Pick<CheckContext, "engine" | "block" | "reads">,
   message: TransactionMessage,
   isFree: boolean,
 ): void => {
@@ -96,6 +105,7 @@ export const checkBlobs = (
   if (isFree) {
     return;
   }
+  reads?.environment("BLOBBASEFEE");
   if (maxFeePerBlobGas < blobBaseFee) {
     throw new TransactionError(
       "blobFeeCapTooLow",
@@ -122,7 +132,7 @@ export interface Charge {
 }
 
 export const checkFunds = (
-  state: ExecutionState,
+  { state, reads }: Pick<CheckContext, "state" | "reads">,
   message: TransactionMessage,
   { blobGas, charged, extraCost }: Charge,
 ): void => {
@@ -134,6 +144,9 @@ export const checkFunds = (
       "insufficientFunds",
       `insufficient funds for gas * price + value: address ${checksumAddress(from)} required balance exceeds 256 bits`,
     );
+  }
+  if (want > 0n) {
+    reads?.account(from, "balance");
   }
   if (have >= want) {
     return;

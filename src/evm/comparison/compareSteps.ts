@@ -1,3 +1,4 @@
+import { formatReads } from "../../core/formatReads.ts";
 import { formatData } from "../../ethereum/hex.ts";
 import type { TransactionResult } from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
@@ -58,8 +59,10 @@ const fieldsOf = (outcome: StepOutcome): readonly Field[] => {
   if (outcome.kind === "error") {
     return [["error", formatError(outcome.error)]];
   }
-  const { result } = outcome;
-  return result instanceof Uint8Array ? [["output", formatData(result)]] : resultFields(result);
+  const { result, reads } = outcome;
+  const fields: readonly Field[] =
+    result instanceof Uint8Array ? [["output", formatData(result)]] : resultFields(result);
+  return [...fields, ["reads", formatReads(reads).join(", ")]];
 };
 
 /** A rejection has geth's words; other errors are faults of one engine. */

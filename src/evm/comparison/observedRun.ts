@@ -1,3 +1,4 @@
+import type { ReadSet } from "../../core/readSet.ts";
 import type { StateReader, StateValues } from "../../core/stateReader.ts";
 import { formatData, type Hash } from "../../ethereum/hex.ts";
 import { keccak256Hex } from "../../ethereum/keccak.ts";
@@ -5,12 +6,17 @@ import type { Rules } from "../../ethereum/rules.ts";
 import type { Engines } from "../createEngines.ts";
 import type { DepositResult, Engine, TransactionContext, TransactionResult } from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
+import { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { RecordedReads } from "./recordedReads.ts";
 
 /** The outcome of one call of an engine's method. */
 export type StepOutcome =
-  | { readonly kind: "result"; readonly result: TransactionResult | DepositResult | Uint8Array }
+  | {
+      readonly kind: "result";
+      readonly result: TransactionResult | DepositResult | Uint8Array;
+      readonly reads: ReadSet;
+    }
   | { readonly kind: "error"; readonly error: unknown };
 
 export interface ObservedStep {
@@ -63,18 +69,24 @@ export class ObservedRun {
         return state;
       },
       transact: (context, message, options) =>
-        this.#observe(entryOf(context, message), () => engine.transact(context, message, options)),
-      deposit: (context, deposit) => this.#observe(undefined, () => engine.deposit(context, deposit)),
-      systemCall: (context, to, data) => this.#observe(undefined, () => engine.systemCall(context, to, data)),
+        this.#observe(entryOf(context, message), (reads) => engine.transact({ ...context, reads }, message, options)),
+      deposit: (context, deposit) =>
+        this.#observe(undefined, (reads) => engine.deposit({ ...context, reads }, deposit)),
+      systemCall: (context, to, data) =>
+        this.#observe(undefined, (reads) => engine.systemCall({ ...context, reads }, to, data)),
     };
   }
 
-  async #observe<T extends TransactionResult | Uint8Array>(entry: Hash | undefined, run: () => Promise<T>): Promise<T> {
+  async #observe<T extends TransactionResult | Uint8Array>(
+    entry: Hash | undefined,
+    run: (reads: ReadRecorder) => Promise<T>,
+  ): Promise<T> {
     this.#reads.beginStep();
+    const reads = new ReadRecorder();
     const codes = () => [...new Set([...(entry === undefined ? [] : [entry]), ...this.#reads.stepCodes()])];
     try {
-      const result = await run();
-      this.#steps.push({ outcome: { kind: "result", result }, codes: codes() });
+      const result = await run(reads);
+      this.#steps.push({ outcome: { kind: "result", result, reads: reads.readSet() }, codes: codes() });
       return result;
     } catch (error) {
       this.#steps.push({ outcome: { kind: "error", error }, codes: codes() });

@@ -14,7 +14,14 @@ import type { TransactionMessage } from "../transactionMessage.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
-import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
+import {
+  depositRequest,
+  type FastRequest,
+  requestOf,
+  systemRequest,
+  tracingReads,
+  writeRequest,
+} from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
 import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
 import { FastState } from "./fastState.ts";
@@ -47,13 +54,12 @@ export class FastEngine implements Engine {
     message: TransactionMessage,
     options: TransactionOptions = {},
   ): Promise<TransactionResult> {
-    const { state, block } = context;
-    const place = { engine: this, state, block };
+    const { state, block, reads } = context;
     const cost = checkTransaction(
-      place,
+      { engine: this, state, block, reads },
       message,
       options.checks ?? CONSENSUS_CHECKS,
-      this.#chainCost(state, message, options),
+      this.#chainCost(context, message, options),
     );
     const request = requestOf(message, cost, this.rules.chainId, options);
     const result = this.#run(context, request, "transact");
@@ -69,6 +75,7 @@ export class FastEngine implements Engine {
   }
 
   async deposit(context: TransactionContext, deposit: DepositTransaction): Promise<DepositResult> {
+    context.reads?.account(deposit.from, "nonce");
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
     const input = () => ({ address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
@@ -76,6 +83,7 @@ export class FastEngine implements Engine {
   }
 
   async systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
+    context.reads?.account(to, "code");
     if (context.state.codeOf(to).length === 0) {
       return NOTHING;
     }
@@ -84,21 +92,25 @@ export class FastEngine implements Engine {
   }
 
   /** Returns the fee that the chain charges besides gas. */
-  #chainCost(state: ExecutionState, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
+  #chainCost(context: TransactionContext, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
     if (raw === undefined || this.rules.op === undefined) {
       return 0n;
     }
-    return opChainFees(this.rules, l1AttributesOf(state), raw, gas);
+    return opChainFees(this.rules, l1AttributesOf(context), raw, gas);
   }
 
-  #run({ state, block }: TransactionContext, request: FastRequest, name: "transact" | "system_call"): ModuleResult {
+  #run(
+    { state, block, reads }: TransactionContext,
+    request: FastRequest,
+    name: "transact" | "system_call",
+  ): ModuleResult {
     if (!(state instanceof FastState)) {
       throw new TypeError("the state was created by an engine of another kind");
     }
     const { instance } = state;
     instance.select(state);
     instance.setBlock(this.#rules, block);
-    const length = writeRequest(instance, request);
+    const length = writeRequest(instance, reads === undefined ? request : tracingReads(request));
     const outcome = readResult(instance.memory, instance.run(name, length));
     switch (outcome.status) {
       case "readerFailed":
@@ -108,6 +120,9 @@ export class FastEngine implements Engine {
       case "fault":
         throw new Error(`the module failed: ${outcome.text}`);
       default:
+        if (outcome.reads !== undefined) {
+          reads?.add(outcome.reads);
+        }
         return outcome;
     }
   }

@@ -24,7 +24,6 @@ export interface ModuleExports {
   seed_maps(seed: bigint): void;
   add_state(): number;
   select_state(id: number): void;
-  remove_state(id: number): void;
   set_block(length: number): void;
   transact(length: number): number;
   system_call(length: number): number;
