@@ -18,6 +18,8 @@ export interface BlockEnvironment {
   /** Before the Merge only. */
   readonly difficulty?: bigint;
   readonly blobBaseFee: bigint;
+  /** EIP-7843 */
+  readonly slotNumber?: bigint;
   /** Returns the hash of one of the 256 blocks before this one. */
   blockHash(number: bigint): Hash;
 }
@@ -25,10 +27,12 @@ export interface BlockEnvironment {
 /** The checks that are not applied to every call. */
 export interface TransactionChecks {
   readonly nonce: boolean;
-  /** EIP-3607 and EIP-7825. */
+  /** EIP-3607, and the cap of the gas limit: EIP-7825, or EIP-8037 from Amsterdam on. */
   readonly sender: boolean;
   /** If both fees are zero, the base fee is not checked either. */
   readonly freeGas: boolean;
+  /** From Amsterdam on: execution may use the whole gas limit, also above the cap of EIP-7825. Default: no. */
+  readonly liftsExecutionCap?: boolean;
 }
 
 export interface TransactionOptions {
@@ -51,6 +55,13 @@ export interface EngineLog extends LogEntry {
   readonly index: number;
 }
 
+/** Gas before refunds (EIP-7778, EIP-8037). */
+export interface BlockGas {
+  readonly execution: bigint;
+  /** For the growth of the state. */
+  readonly state: bigint;
+}
+
 export interface TransactionResult {
   readonly status: "success" | "revert" | "halt";
   /** Why the transaction halted, in geth's words. */
@@ -61,6 +72,8 @@ export interface TransactionResult {
   readonly gasUsed: bigint;
   /** The highest gas during the run, before refunds. */
   readonly maxUsedGas: bigint;
+  /** The transaction's part of the block's two sums of gas. Undefined before Amsterdam. */
+  readonly blockGas?: BlockGas;
   readonly blobGasUsed: bigint;
   /** In order of execution. Empty unless the transaction succeeded. */
   readonly logs: readonly EngineLog[];

@@ -6,6 +6,8 @@ export interface Call {
   readonly params: readonly unknown[];
   /** The client's own bytes of `params`. A call of forebay has none: see `paramsTextOf`. */
   readonly paramsText?: Uint8Array | undefined;
+  /** The same as text. */
+  readonly paramsJson?: string | undefined;
   /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
   readonly write?: boolean;
 }
@@ -25,5 +27,10 @@ export const paramsTextOf = ({ params, paramsText }: Call): Uint8Array =>
   paramsText ?? Buffer.from(JSON.stringify(params));
 
 /** Returns the JSON text of the params. */
-export const paramsJsonOf = ({ params, paramsText }: Call): string =>
-  paramsText === undefined ? JSON.stringify(params) : asText(paramsText);
+export const paramsJsonOf = (call: Call): string => {
+  const { paramsJson } = call;
+  if (paramsJson !== undefined) {
+    return paramsJson;
+  }
+  return call.paramsText === undefined ? JSON.stringify(call.params) : asText(call.paramsText);
+};

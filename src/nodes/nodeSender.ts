@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isAborted } from "../core/lazySignal.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError, type Reach } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { CallBatcher } from "./callBatcher.ts";
 import { createNodeClient, type NodeClient } from "./nodeClient.ts";
+import { NodeCounts } from "./nodeCounts.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { type CallOutcome, type Leaving, SentCall } from "./sentCall.ts";
 import type { CallOptions } from "./upstreamNode.ts";
@@ -56,29 +56,18 @@ const lateAfterMs = (latencyMs: number): number =>
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
 export class NodeSender {
   readonly #options: NodeSenderOptions;
-  readonly #labels: { readonly chain: string; readonly node: string };
-  readonly #metrics: Telemetry["metrics"];
+  readonly #counts: NodeCounts;
   readonly #budget: Budget;
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
   readonly #batcher: CallBatcher;
-  /** Calls by metric label of their method. */
-  readonly #calls = new Map<string, CounterSeries>();
-  readonly #succeeded: CounterSeries;
-  /** HTTP requests. */
-  readonly #requests: CounterSeries;
-  readonly #seconds: HistogramSeries;
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
     const { chain, name, onLost } = options;
     const labels = { chain, node: name };
     const budget = createBudget(options.requestsPerSecond);
     this.#options = options;
-    this.#labels = labels;
-    this.#metrics = metrics;
-    this.#succeeded = metrics.upstreamRequests.series({ ...labels, outcome: "ok" });
-    this.#requests = metrics.upstreamHttpRequests.series(labels);
-    this.#seconds = metrics.upstreamSeconds.series(labels);
+    this.#counts = new NodeCounts(labels, metrics, options.methodLabel);
     this.#budget = budget;
     this.#client = createNodeClient({
       name,
@@ -104,17 +93,16 @@ export class NodeSender {
       onEnd: (end, durationMs) => this.#onEnd(end, durationMs),
       onRepeat: ({ call }) => {
         budget.take(1);
-        this.#countCall(call.method);
+        this.#counts.addCall(call.method);
       },
     });
     this.#breaker = createBreaker({
       ...options.breaker,
       onChange: (open) => {
-        metrics.upstreamBreaker.set(labels, open ? 1 : 0);
+        this.#counts.setBreaker(open);
         log.warn(labels, open ? "node is not used: it failed too often" : "node is used again");
       },
     });
-    metrics.upstreamBreaker.set(labels, 0);
   }
 
   /** True if the breaker is not open and the node did not ask for a pause. */
@@ -149,23 +137,31 @@ export class NodeSender {
     if (isAborted(reach)) {
       return calls.map(() => this.#leftError("disconnected"));
     }
-    const outcomes = Promise.withResolvers<CallOutcome[]>();
-    const settled = new Array<CallOutcome>(calls.length);
+    return calls.length === 0 ? [] : this.#sendTogether(calls, reach);
+  }
+
+  #sendTogether(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
+    const { promise, resolve } = Promise.withResolvers<CallOutcome[]>();
+    const outcomes = new Array<CallOutcome>(calls.length);
+    // One listener of the client's signal, for all calls.
+    const ending = new LazySignal();
+    const onEnd = (): void => ending.abort(abortReason(reach));
+    onAbort(reach, onEnd);
+    const { signal, deadlineMs, traceparent } = reach;
+    const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceparent };
     let waiting = calls.length;
     const sent = calls.map((call, index) =>
-      this.#createCall(call, reach, false, (outcome) => {
-        settled[index] = outcome;
+      this.#createCall(call, shared, false, (outcome) => {
+        outcomes[index] = outcome;
         waiting--;
         if (waiting === 0) {
-          outcomes.resolve(settled);
+          offAbort(reach, onEnd);
+          resolve(outcomes);
         }
       }),
     );
-    if (sent.length === 0) {
-      return [];
-    }
     this.#batcher.sendTogether(sent);
-    return outcomes.promise;
+    return promise;
   }
 
   close(): Promise<void> {
@@ -193,7 +189,7 @@ export class NodeSender {
   }
 
   #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
-    this.#countCall(call.method);
+    this.#counts.addCall(call.method);
     this.#options.health.recordStart();
     return new SentCall({
       call,
@@ -205,16 +201,6 @@ export class NodeSender {
         onOutcome(outcome);
       },
     });
-  }
-
-  #countCall(method: string): void {
-    const label = this.#options.methodLabel(method);
-    let calls = this.#calls.get(label);
-    if (calls === undefined) {
-      calls = this.#metrics.upstreamCalls.series({ ...this.#labels, method: label });
-      this.#calls.set(label, calls);
-    }
-    calls.inc();
   }
 
   /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
@@ -249,7 +235,7 @@ export class NodeSender {
 
   /** Called when an HTTP request is sent. */
   #onStart(): void {
-    this.#requests.inc();
+    this.#counts.addRequest();
     this.#breaker.begin();
   }
 
@@ -272,15 +258,14 @@ export class NodeSender {
     if (why === "disconnected") {
       return;
     }
-    if (outcome instanceof NodeError) {
-      this.#metrics.upstreamRequests.inc({ ...this.#labels, outcome: outcome.kind });
-      if (outcome.kind === "rateLimited") {
-        this.#budget.pause(DEFAULT_PAUSE_MS);
-      }
-      this.#options.onError(outcome, call.method);
-    } else {
-      this.#succeeded.inc();
+    const isError = outcome instanceof NodeError;
+    this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
+    if (!isError) {
+      return;
     }
-    this.#seconds.observe((performance.now() - startMs) / 1000);
+    if (outcome.kind === "rateLimited") {
+      this.#budget.pause(DEFAULT_PAUSE_MS);
+    }
+    this.#options.onError(outcome, call.method);
   }
 }

@@ -1,10 +1,9 @@
-import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
-import type { ReadRecorder } from "../evm/readRecorder.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
+import type { CallSource } from "./callExecution.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
@@ -49,16 +48,11 @@ interface PlannedResult {
   readonly isGap: boolean;
 }
 
-interface ObservedReader {
-  readonly reader: StateReader;
-  readonly reads: ReadRecorder | undefined;
-}
-
 const simulate = async (
   input: SimulationInput,
   payload: Payload,
   host: Pick<WorkerContext, "engine">,
-  { reader, reads }: ObservedReader,
+  { reader, reads }: CallSource,
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const planned = planBlocks(input.parent, payload.blocks, input);
@@ -105,5 +99,6 @@ const parentOf = ({ header, hash }: SimulatedBlock, before: ParentBlock): Parent
   baseFeePerGas: header.baseFeePerGas,
   blobGasUsed: header.blobGasUsed ?? 0n,
   excessBlobGas: header.excessBlobGas ?? 0n,
+  slotNumber: header.slotNumber,
   parentBeaconBlockRoot: header.parentBeaconBlockRoot ?? before.parentBeaconBlockRoot,
 });

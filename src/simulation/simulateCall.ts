@@ -5,6 +5,7 @@ import type { ExecutionState } from "../evm/executionState.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import type { TransactionMessage } from "../evm/transactionMessage.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { BlockGasPool } from "./blockGasPool.ts";
 import type { CallRequest } from "./callRequest.ts";
 import { SIMULATE_CODES } from "./codes.ts";
 import { typeOf } from "./simulatedTransaction.ts";
@@ -20,6 +21,8 @@ export interface CallContext extends ExecutionContext {
   readonly validates: boolean;
   readonly tracesTransfers: boolean;
   readonly budget: GasBudget;
+  /** Of the block. */
+  readonly gas: BlockGasPool;
 }
 
 export interface SimulatedCall {
@@ -29,17 +32,18 @@ export interface SimulatedCall {
   readonly isCapped: boolean;
 }
 
-/** geth never checks in simulations that the sender has no code (EIP-3607), nor the gas cap of EIP-7825. */
-const checksOf = (validates: boolean): TransactionChecks => ({ nonce: validates, sender: false, freeGas: !validates });
+/** geth never checks in simulations that the sender has no code (EIP-3607), nor the cap of the gas limit. */
+const checksOf = (validates: boolean): TransactionChecks => ({
+  nonce: validates,
+  sender: false,
+  freeGas: !validates,
+  liftsExecutionCap: !validates,
+});
 
 /** Executes one call, with geth's defaults, on the state after the previous call. Throws RpcError for an error that fails the whole request. */
-export const simulateCall = async (
-  call: CallRequest,
-  context: CallContext,
-  gasUsed: bigint,
-): Promise<SimulatedCall> => {
-  const { engine, state, block, budget } = context;
-  const wanted = gasOf(call, block.gasLimit - gasUsed);
+export const simulateCall = async (call: CallRequest, context: CallContext): Promise<SimulatedCall> => {
+  const { engine, state, budget } = context;
+  const wanted = gasOf(call, context.gas.available);
   const gas = smaller(wanted, budget.left);
   if (call.nonce === undefined) {
     // The hash of the transaction contains it.
@@ -53,6 +57,7 @@ export const simulateCall = async (
       movedPrecompiles: context.movedPrecompiles,
     });
     budget.left -= result.gasUsed;
+    context.gas.add(result);
     return { message, result, isCapped: gas < wanted };
   } catch (error) {
     throw error instanceof TransactionError ? transactionFault(error, gas) : error;

@@ -20,8 +20,9 @@ export interface ParentBlock {
   readonly blobGasUsed: bigint;
   readonly excessBlobGas: bigint;
   readonly parentBeaconBlockRoot: Hash;
-  /** Names of fields that no known fork has. Nothing can be executed on this block then. */
-  readonly unknownFields?: readonly string[];
+  readonly slotNumber?: bigint | undefined;
+  /** Names of the fields that were added after Osaka. Nothing can be executed on this block if its rules have other fields. */
+  readonly laterFields?: readonly string[];
 }
 
 /** `geth`: geth's rules for headers. `contract`: the rules of OP-stack nodes (docs/reference/simulate.md, Profiles). */
@@ -38,6 +39,7 @@ export type HeaderStart = Omit<
   | "withdrawalsRoot"
   | "requestsHash"
   | "stateRoot"
+  | "blockAccessListHash"
 >;
 
 export interface HeaderOptions {
@@ -63,6 +65,8 @@ export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: H
     extraData: isGeth ? "0x" : parent.extraData,
     mixHash: isGeth ? (overrides.prevRandao ?? ZERO_HASH) : ZERO_HASH,
     ...(baseFeePerGas === undefined ? {} : { baseFeePerGas }),
+    // Without the parent's slot, that of the block is not known either.
+    ...(parent.slotNumber === undefined ? {} : { slotNumber: parent.slotNumber + 1n }),
     ...(isForkActive(rules, "cancun")
       ? {
           excessBlobGas: isGeth ? excessBlobGasOf(parent, options) : 0n,
