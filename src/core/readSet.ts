@@ -25,7 +25,7 @@ export const ENVIRONMENT_OPCODES = {
 } as const;
 export type EnvironmentOpcode = keyof typeof ENVIRONMENT_OPCODES;
 
-/** What a run read of one account. */
+/** The keys of one account that a run read. */
 export interface AccountReads {
   readonly address: Address;
   readonly fields: readonly AccountField[];
@@ -37,7 +37,7 @@ export interface AccountReads {
  * Plain data.
  *
  * A read counts also in a frame that failed, and for a value that the same run has written before. Which fields an opcode reads
- * depends on its operands and the fork, never on a value of the state: SELFDESTRUCT always reads the emptiness of its target.
+ * depends on its operands and the fork, never on a value of the state. So SELFDESTRUCT always reads the emptiness of its target.
  * A payment to an account does not read its balance.
  *
  * The price of an access depends on whether the account is the fee recipient (EIP-3651). That is not a key: the user of a read

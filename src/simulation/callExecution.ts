@@ -5,7 +5,7 @@ import { type Address, formatData } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
-import type { BlockEnvironment, Engine, TransactionResult } from "../evm/engine.ts";
+import type { BlockEnvironment, Engine, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
@@ -33,7 +33,7 @@ export type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
-/** The state of a call, and the recorder of what the call reads. */
+/** The state of a run, and the recorder of what the run reads. */
 export interface CallSource {
   readonly reader: StateReader;
   readonly reads: ReadRecorder | undefined;
@@ -53,8 +53,15 @@ export interface CallExecution {
   filterAccessed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
-/** Parses the call and its overrides. Throws RpcError. */
-export const prepareExecution = (input: CallInput, context: RunContext): CallExecution => {
+/**
+ * Parses the call and its overrides. Throws RpcError.
+ * geth caps the gas of execution (EIP-8037) in its estimates and access lists, but not in eth_call.
+ */
+export const prepareExecution = (
+  input: CallInput,
+  context: RunContext,
+  { liftsExecutionCap }: Pick<TransactionChecks, "liftsExecutionCap"> = {},
+): CallExecution => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
   if (!Array.isArray(params) || params[0] === undefined) {
     throw invalidParams("missing value for required argument 0");
@@ -98,7 +105,7 @@ export const prepareExecution = (input: CallInput, context: RunContext): CallExe
       try {
         const message = messageOfCall(request, state, engine, gas);
         return await engine.transact({ state, block: environment(source.reader), reads: source.reads }, message, {
-          checks: { nonce: false, sender: false, freeGas: true },
+          checks: { nonce: false, sender: false, freeGas: true, ...(liftsExecutionCap && { liftsExecutionCap }) },
           movedPrecompiles,
           tracesAccess: accessList !== undefined,
         });
@@ -125,6 +132,7 @@ const environmentOf = (
   baseFee: isFree ? 0n : (overrides.baseFeePerGas ?? block.baseFeePerGas ?? 0n),
   prevRandao: overrides.prevRandao ?? block.mixHash,
   difficulty: block.difficulty,
+  ...(block.slotNumber === undefined ? {} : { slotNumber: block.slotNumber }),
 });
 
 /** Returns the error of a call that failed. */

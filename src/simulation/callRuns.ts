@@ -5,7 +5,7 @@ import { estimateGas } from "./estimateGas.ts";
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
 export const runCall = async (input: CallInput, context: RunContext): Promise<Data> => {
-  const execution = prepareExecution(input, context);
+  const execution = prepareExecution(input, context, { liftsExecutionCap: true });
   const result = await context.withState((reader, reads) => execution.run({ reader, reads }, execution.gas));
   if (result.status !== "success") {
     throw callError(result);

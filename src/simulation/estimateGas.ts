@@ -1,11 +1,11 @@
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
+import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
 import type { TransactionResult } from "../evm/engine.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallExecution, type CallSource, callError } from "./callExecution.ts";
 
 const TRANSFER_GAS = 21_000n;
 const CALL_STIPEND = 2_300n;
-const MAX_TRANSACTION_GAS = 16_777_216n;
 /** geth's `estimateGasErrorRatio`, in thousandths: an estimate may be too high by this share. */
 const ESTIMATE_TOLERANCE = 15n;
 
@@ -15,8 +15,9 @@ export const estimateGas = async (execution: CallExecution, source: CallSource):
   const isTransfer =
     call.input.length === 0 && call.to !== null && execution.state(source).codeOf(call.to).length === 0;
   let high = await highestGas(execution, source);
-  if (isTransfer && (await runIfSuccessful(execution, source, TRANSFER_GAS)) !== undefined) {
-    return TRANSFER_GAS;
+  const transfer = isTransfer ? await runIfSuccessful(execution, source, TRANSFER_GAS) : undefined;
+  if (transfer !== undefined) {
+    return transfer.gasUsed;
   }
   const first = await execution.run(source, high);
   if (first.status === "revert") {
@@ -62,8 +63,8 @@ const highestGas = async (execution: CallExecution, source: CallSource): Promise
     }
     high = smaller(high, available / price);
   }
-  if (engine.isActive(7825)) {
-    high = smaller(high, MAX_TRANSACTION_GAS);
+  if (engine.isActive(7825) && !engine.isActive(8037)) {
+    high = smaller(high, MAX_EXECUTION_GAS);
   }
   return larger(smaller(high, gasCap), 0n);
 };

@@ -1,10 +1,10 @@
-import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
+import { type ChainForks, isForkActive, rulesAt } from "../ethereum/rules.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
-import type { ReadRecorder } from "../evm/readRecorder.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
+import type { CallSource } from "./callExecution.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
@@ -49,16 +49,11 @@ interface PlannedResult {
   readonly isGap: boolean;
 }
 
-interface ObservedReader {
-  readonly reader: StateReader;
-  readonly reads: ReadRecorder | undefined;
-}
-
 const simulate = async (
   input: SimulationInput,
   payload: Payload,
   host: Pick<WorkerContext, "engine">,
-  { reader, reads }: ObservedReader,
+  { reader, reads }: CallSource,
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const planned = planBlocks(input.parent, payload.blocks, input);
@@ -69,6 +64,9 @@ const simulate = async (
   let state: ExecutionState | undefined;
   for (const plan of planned) {
     const rules = rulesAt(forks, plan.number, plan.timestamp);
+    if (isForkActive(rules, "amsterdam")) {
+      throw new NotExecutableError("the module does not return the gas of state, which the block's header needs");
+    }
     const engine = host.engine(rules);
     state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {

@@ -29,8 +29,13 @@ export interface SimulatedCall {
   readonly isCapped: boolean;
 }
 
-/** geth never checks in simulations that the sender has no code (EIP-3607), nor the gas cap of EIP-7825. */
-const checksOf = (validates: boolean): TransactionChecks => ({ nonce: validates, sender: false, freeGas: !validates });
+/** geth never checks in simulations that the sender has no code (EIP-3607), nor the cap of the gas limit. */
+const checksOf = (validates: boolean): TransactionChecks => ({
+  nonce: validates,
+  sender: false,
+  freeGas: !validates,
+  liftsExecutionCap: !validates,
+});
 
 /** Executes one call, with geth's defaults, on the state after the previous call. Throws RpcError for an error that fails the whole request. */
 export const simulateCall = async (

@@ -98,7 +98,7 @@ const LOST_HASH: Hash = `0x${LOST_SLOT.toString(16).padStart(64, "0")}`;
 const losingField = (field: AccountField): LoseReads =>
   losingOfAccounts((account) => ({ ...account, fields: account.fields.filter((read) => read !== field) }));
 
-/** What the module's side can lose. */
+/** The faults of a module that loses reads. */
 const LOST_READS: readonly (readonly [name: string, lose: LoseReads])[] = [
   ...ACCOUNT_FIELDS.map((field) => [`a lost ${field}`, losingField(field)] as const),
   [

@@ -60,7 +60,7 @@ const readsOf = async (engine: Engine, { code = "00", message = {}, options = UN
 const callOf = (opcode: string, value: string): string => `5f5f5f5f${value}${PUSH_OTHER}61ffff${opcode}00`;
 const CODE_OF_TO = `code ${TO}`;
 
-/** What each program reads besides its own code. */
+/** Programs, with the keys that each reads besides its own code. */
 const PROGRAMS: readonly (readonly [name: string, code: string, reads: readonly string[]])[] = [
   ["nothing", "00", []],
   ["BALANCE", `${PUSH_OTHER}31`, [`balance ${OTHER}`]],

@@ -6,6 +6,7 @@ import {
   type CheckContext,
   checkAuthorizations,
   checkBlobs,
+  checkExecutionCap,
   checkFees,
   checkFunds,
   checkLimits,
@@ -61,6 +62,9 @@ export const checkTransaction = (
   checkFunds(context, message, { blobGas, charged: message.gas * gasPrice + blobFee, extraCost });
   const { intrinsic, floor } = intrinsicGas(engine, message);
   checkLimits(engine, message, { intrinsic, floor });
+  if (checks.liftsExecutionCap !== true) {
+    checkExecutionCap(engine, { intrinsic, floor });
+  }
   return { gasPrice, isFree, blobGas, blobFee, intrinsic, floor };
 };
 

@@ -10,8 +10,12 @@ import type { IntrinsicGas } from "./intrinsicGas.ts";
 export const MAX_NONCE = 2n ** 64n - 1n;
 const UINT256 = 2n ** 256n;
 const MAX_INIT_CODE_BYTES = 49_152;
-/** EIP-7825 */
-const MAX_TRANSACTION_GAS = 16_777_216n;
+/** EIP-7954 */
+const MAX_AMSTERDAM_INIT_CODE_BYTES = 131_072;
+/** The cap of a transaction's gas limit (EIP-7825). From Amsterdam on it is the cap of execution alone (EIP-8037). */
+export const MAX_EXECUTION_GAS = 16_777_216n;
+/** EIP-8037 */
+const MAX_TOTAL_GAS = 2n ** 32n - 1n;
 /** EIP-7594 */
 const MAX_BLOBS = 6;
 const KZG_VERSION = "0x01";
@@ -48,8 +52,9 @@ export const checkSender = (
   { engine, state, reads }: Pick<CheckContext, "engine" | "state" | "reads">,
   { from, gas }: TransactionMessage,
 ): void => {
-  if (engine.isActive(7825) && gas > MAX_TRANSACTION_GAS) {
-    throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${MAX_TRANSACTION_GAS}, tx: ${gas})`);
+  const cap = engine.isActive(8037) ? MAX_TOTAL_GAS : MAX_EXECUTION_GAS;
+  if (engine.isActive(7825) && gas > cap) {
+    throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${cap}, tx: ${gas})`);
   }
   reads?.account(from, "code");
   const code = state.codeOf(from);
@@ -169,10 +174,18 @@ export const checkLimits = (
   if (gas < floor) {
     throw new TransactionError("floorGas", `insufficient gas for floor data gas cost: have ${gas}, want ${floor}`);
   }
-  if (to === null && engine.isActive(3860) && input.length > MAX_INIT_CODE_BYTES) {
+  const limit = engine.isActive(7954) ? MAX_AMSTERDAM_INIT_CODE_BYTES : MAX_INIT_CODE_BYTES;
+  if (to === null && engine.isActive(3860) && input.length > limit) {
+    throw new TransactionError("initCodeSize", `max initcode size exceeded: code size ${input.length} limit ${limit}`);
+  }
+};
+
+/** Compares the gas before execution with the cap of execution (EIP-8037). */
+export const checkExecutionCap = (engine: ActiveRules, { intrinsic, floor }: IntrinsicGas): void => {
+  if (engine.isActive(8037) && (intrinsic > MAX_EXECUTION_GAS || floor > MAX_EXECUTION_GAS)) {
     throw new TransactionError(
-      "initCodeSize",
-      `max initcode size exceeded: code size ${input.length} limit ${MAX_INIT_CODE_BYTES}`,
+      "floorGas",
+      `insufficient gas for floor data gas cost: intrinsic cost ${intrinsic}, floor: ${floor}`,
     );
   }
 };

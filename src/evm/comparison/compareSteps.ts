@@ -24,8 +24,13 @@ export const differenceOf = (ours: StepOutcome, reference: StepOutcome): Differe
 export const isLeft = (outcome: StepOutcome | undefined): boolean =>
   outcome?.kind === "error" && outcome.error instanceof NotExecutableError;
 
+export interface DifferentField extends DifferentValue {
+  /** Formats the field that differs. */
+  readonly read: (state: ExecutionState) => string;
+}
+
 /** Compares all accounts and slots that one of the two states wrote. */
-export const stateDifference = (ours: ExecutionState, reference: ExecutionState): DifferentValue | undefined => {
+export const stateDifference = (ours: ExecutionState, reference: ExecutionState): DifferentField | undefined => {
   const written = [ours.changes(), reference.changes()];
   for (const address of new Set(written.flatMap((changes) => [...changes.keys()]))) {
     const slots = new Set(written.flatMap((changes) => (changes.get(address)?.slots ?? []).map(([slot]) => slot)));
@@ -35,7 +40,8 @@ export const stateDifference = (ours: ExecutionState, reference: ExecutionState)
     ];
     const difference = firstDifference(fields(ours), fields(reference));
     if (difference !== undefined) {
-      return difference;
+      const read = (state: ExecutionState) => fields(state).find(([field]) => field === difference.field)?.[1] ?? "";
+      return { ...difference, read };
     }
   }
   return undefined;

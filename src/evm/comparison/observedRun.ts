@@ -21,19 +21,26 @@ export type StepOutcome =
 
 export interface ObservedStep {
   readonly outcome: StepOutcome;
-  /** Hashes of the codes that the step read, that of its recipient first. */
-  readonly codes: readonly Hash[];
+  /** Hash of the code that the step ran first; `undefined` if its recipient has no code. */
+  readonly entry: Hash | undefined;
+  /** The field of the state after the step that the run observes, if any. */
+  readonly field: string | undefined;
 }
+
+/** Formats one field of a state. */
+export type StateField = (state: ExecutionState) => string;
 
 /** Passes a run on to engines, and records what each of them did and read. */
 export class ObservedRun {
   readonly #engines: Engines;
+  readonly #field: StateField | undefined;
   #reads = new RecordedReads();
   #steps: ObservedStep[] = [];
   #states: ExecutionState[] = [];
 
-  constructor(engines: Engines) {
+  constructor(engines: Engines, field?: StateField) {
     this.#engines = engines;
+    this.#field = field;
   }
 
   get steps(): readonly ObservedStep[] {
@@ -69,34 +76,37 @@ export class ObservedRun {
         return state;
       },
       transact: (context, message, options) =>
-        this.#observe(entryOf(context, message), (reads) => engine.transact({ ...context, reads }, message, options)),
+        this.#observe(context, message, (reads) => engine.transact({ ...context, reads }, message, options)),
       deposit: (context, deposit) =>
-        this.#observe(undefined, (reads) => engine.deposit({ ...context, reads }, deposit)),
-      systemCall: (context, to, data) =>
-        this.#observe(undefined, (reads) => engine.systemCall({ ...context, reads }, to, data)),
+        this.#observe(context, deposit, (reads) => engine.deposit({ ...context, reads }, deposit)),
+      systemCall: (context, to, input) =>
+        this.#observe(context, { to, input }, (reads) => engine.systemCall({ ...context, reads }, to, input)),
     };
   }
 
   async #observe<T extends TransactionResult | Uint8Array>(
-    entry: Hash | undefined,
+    context: TransactionContext,
+    called: Called,
     run: (reads: ReadRecorder) => Promise<T>,
   ): Promise<T> {
-    this.#reads.beginStep();
+    const entry = entryOf(context, called);
     const reads = new ReadRecorder();
-    const codes = () => [...new Set([...(entry === undefined ? [] : [entry]), ...this.#reads.stepCodes()])];
     try {
       const result = await run(reads);
-      this.#steps.push({ outcome: { kind: "result", result, reads: reads.readSet() }, codes: codes() });
+      const outcome: StepOutcome = { kind: "result", result, reads: reads.readSet() };
+      this.#steps.push({ outcome, entry, field: this.#field?.(context.state) });
       return result;
     } catch (error) {
-      this.#steps.push({ outcome: { kind: "error", error }, codes: codes() });
+      this.#steps.push({ outcome: { kind: "error", error }, entry, field: undefined });
       throw error;
     }
   }
 }
 
+type Called = Pick<TransactionMessage, "to" | "input">;
+
 /** Returns the hash of the code that a transaction runs first; `undefined` if its recipient has no code. */
-export const entryOf = ({ state }: TransactionContext, { to, input }: TransactionMessage): Hash | undefined => {
+export const entryOf = ({ state }: TransactionContext, { to, input }: Called): Hash | undefined => {
   if (to === null) {
     return keccak256Hex(input);
   }

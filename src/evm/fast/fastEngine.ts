@@ -11,6 +11,7 @@ import type { RejectedInput } from "../halts/precompileFault.ts";
 import { l1AttributesOf, opChainFees } from "../opChainFees.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
+import { formatTooLarge, haltBeforeFrame, rejectUnsupported } from "./amsterdamModule.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
@@ -55,20 +56,18 @@ export class FastEngine implements Engine {
     options: TransactionOptions = {},
   ): Promise<TransactionResult> {
     const { state, block, reads } = context;
-    const cost = checkTransaction(
-      { engine: this, state, block, reads },
-      message,
-      options.checks ?? CONSENSUS_CHECKS,
-      this.#chainCost(context, message, options),
-    );
+    const { checks = CONSENSUS_CHECKS } = options;
+    const place = { engine: this, state, block, reads };
+    const cost = checkTransaction(place, message, checks, this.#chainCost(context, message, options));
+    if (this.isActive(8037)) {
+      rejectUnsupported(state, message, checks);
+    }
     const request = requestOf(message, cost, this.rules.chainId, options);
     const result = this.#run(context, request, "transact");
     return {
-      ...describe(result, message, () => ({
-        address: originalOf(message.to, options),
-        data: message.input,
-        gasLimit: message.gas - cost.intrinsic,
-      })),
+      ...describe(result, message, () =>
+        this.#halt(result, message, { options, gasLeft: message.gas - cost.intrinsic }),
+      ),
       blobGasUsed: cost.blobGas,
       ...(options.tracesAccess ? { accessed: this.#accessed(result, message, block.coinbase) } : {}),
     };
@@ -78,8 +77,9 @@ export class FastEngine implements Engine {
     context.reads?.account(deposit.from, "nonce");
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
-    const input = () => ({ address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
-    return { ...describe(result, deposit, input), blobGasUsed: 0n, nonce };
+    const halt = () =>
+      haltOf(result, { address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
+    return { ...describe(result, deposit, halt), blobGasUsed: 0n, nonce };
   }
 
   async systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
@@ -127,6 +127,22 @@ export class FastEngine implements Engine {
     }
   }
 
+  #halt(
+    result: ModuleResult,
+    message: TransactionMessage,
+    { options, gasLeft }: { readonly options: TransactionOptions; readonly gasLeft: bigint },
+  ): string {
+    const plain = () =>
+      haltOf(result, { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft });
+    if (!this.isActive(8037)) {
+      return plain();
+    }
+    const precompiles = [...this.precompiles, ...(options.movedPrecompiles?.keys() ?? [])];
+    const special =
+      result.lastStep === undefined ? haltBeforeFrame(result, message, gasLeft, precompiles) : formatTooLarge(result);
+    return special ?? plain();
+  }
+
   /** Leaves out what was warm before. */
   #accessed({ accessed }: ModuleResult, message: TransactionMessage, coinbase: Address): readonly AccessListEntry[] {
     const { from, to, accessList } = message;
@@ -160,18 +176,14 @@ type Described = Omit<TransactionResult, "blobGasUsed">;
 const originalOf = (to: Address | null, { movedPrecompiles }: TransactionOptions): Address =>
   (to === null ? undefined : (movedPrecompiles?.get(to) ?? to)) ?? ZERO_ADDRESS;
 
-const describe = (
-  result: ModuleResult,
-  { to }: { readonly to: Address | null },
-  input: () => RejectedInput,
-): Described => {
+const describe = (result: ModuleResult, { to }: { readonly to: Address | null }, halt: () => string): Described => {
   const { gasUsed, maxUsedGas, capturedLogs } = result;
   const failed = { gasUsed, maxUsedGas, capturedLogs, logs: [] };
   if (result.status === "revert") {
     return { ...failed, status: "revert", returnData: result.returnData };
   }
   if (result.status !== "success") {
-    return { ...failed, status: "halt", halt: haltOf(result, input()), returnData: NOTHING };
+    return { ...failed, status: "halt", halt: halt(), returnData: NOTHING };
   }
   const { created, returnData, logs } = result;
   if (to === null && created === undefined) {

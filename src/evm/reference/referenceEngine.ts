@@ -3,7 +3,7 @@ import { getActivePrecompiles } from "@ethereumjs/evm";
 import type { StateReader } from "../../core/stateReader.ts";
 import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
-import type { Rules } from "../../ethereum/rules.ts";
+import { isForkActive, type Rules } from "../../ethereum/rules.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checks/checkTransaction.ts";
 import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
 import type {
@@ -28,7 +28,7 @@ const NOTHING = new Uint8Array(0);
 
 /**
  * Executes with the library's own `runTx`. It throws NotExecutableError for what the library cannot do. That is: the rules of
- * OP stacks, moved precompiles, transfers as logs, and calls that break a rule which the library always checks.
+ * OP stacks, those of Amsterdam, moved precompiles, transfers as logs, and calls that break a rule of the library.
  */
 export class ReferenceEngine implements Engine {
   readonly rules: Rules;
@@ -91,9 +91,13 @@ const rejectIf = (missingFeature: string | undefined): void => {
   }
 };
 
-const lackingFeature = ({ op }: Rules, options: TransactionOptions): string | undefined => {
-  if (op !== undefined) {
+const lackingFeature = (rules: Rules, options: TransactionOptions): string | undefined => {
+  if (rules.op !== undefined) {
     return "rules of OP stacks";
+  }
+  if (isForkActive(rules, "amsterdam")) {
+    // The library has an older draft.
+    return "rules of Amsterdam";
   }
   if (options.tracesTransfers) {
     return "logs of transfers";

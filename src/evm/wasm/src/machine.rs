@@ -4,7 +4,7 @@ use crate::chain::{Ctx, Spec};
 use crate::host::{HostError, transfer_log};
 use crate::instructions::{Instructions, instructions};
 use crate::precompiles::MovablePrecompiles;
-use crate::reads;
+use crate::reads::record;
 use crate::revm::{
     context::{Evm, FrameStack, journal::JournalEntry},
     context_interface::{JournalTr, context::ContextError},
@@ -125,34 +125,6 @@ impl Machine {
         Ok(is_bare && journal.database.with_storage.contains(&created))
     }
 
-    fn is_recording(&self) -> bool {
-        self.evm.ctx.journaled_state.database.reads.is_on
-    }
-
-    fn record_frame(&mut self, init: &FrameInit, created: Option<Address>) {
-        let reads = &mut self.evm.ctx.journaled_state.database.reads;
-        if init.depth == 0 {
-            reads.first_frame(init);
-        }
-        if let Some(created) = created {
-            reads.creation(created);
-        }
-    }
-
-    /// Records the code to which the called account delegates. A call that did not begin has not read it.
-    fn record_delegate(&mut self, called: Address, outcome: &ItemOrResult<Address, FrameResult>) {
-        let has_begun = match outcome {
-            ItemOrResult::Item(_) => true,
-            ItemOrResult::Result(result) => {
-                !matches!(result.interpreter_result().result, InstructionResult::CallTooDeep | InstructionResult::OutOfFunds)
-            }
-        };
-        let journal = &mut self.evm.ctx.journaled_state;
-        if has_begun && let Some(account) = journal.inner.state.get(&called) {
-            journal.database.reads.delegate_of(account.info.code.as_ref());
-        }
-    }
-
     /// Runs a frame in steps. Records what they read if `RECORDS`. Keeps what geth's words for a halt of the transaction's own frame need.
     fn run_steps<const RECORDS: bool>(&mut self) -> InterpreterAction {
         let Evm { ctx, instruction, frame_stack, .. } = &mut self.evm;
@@ -167,7 +139,7 @@ impl Machine {
             let result = loop {
                 (stack_length, gas_left) = (interpreter.stack.len(), interpreter.gas.remaining());
                 if RECORDS {
-                    reads::record(interpreter, ctx);
+                    record(interpreter, ctx);
                 }
                 if let Err(result) = interpreter.step(instruction.instruction_table(), instruction.gas_table(), ctx) {
                     break result;
@@ -183,7 +155,7 @@ impl Machine {
             loop {
                 (stack_length, gas_left) = (interpreter.stack.len(), interpreter.gas.remaining());
                 if RECORDS {
-                    reads::record(interpreter, ctx);
+                    record(interpreter, ctx);
                 }
                 interpreter.step(instruction.instruction_table(), ctx);
                 if interpreter.bytecode.is_end() {

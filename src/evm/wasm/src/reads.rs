@@ -2,11 +2,13 @@
 //! Which fields an opcode reads depends on its operands and the fork, and never on a value of the state.
 
 use crate::chain::{Ctx, SpecId};
+use crate::machine::Machine;
 use crate::output::Writer;
 use crate::revm::{
     bytecode::Bytecode,
+    handler::{FrameResult, ItemOrResult},
     interpreter::{
-        FrameInput, Interpreter,
+        FrameInput, InstructionResult, Interpreter,
         interpreter::EthInterpreter,
         interpreter_action::FrameInit,
         interpreter_types::{InputsTr, Jumps},
@@ -57,12 +59,12 @@ impl Reads {
     }
 
     /// A contract that is created at an address.
-    pub fn creation(&mut self, created: Address) {
+    fn creation(&mut self, created: Address) {
         self.account(created, NONCE | CODE | EMPTINESS | STORAGE);
     }
 
     /// The transaction's own frame. Its other frames begin with an opcode.
-    pub fn first_frame(&mut self, init: &FrameInit) {
+    fn first_frame(&mut self, init: &FrameInit) {
         match &init.frame_input {
             FrameInput::Call(call) => {
                 self.account(call.bytecode_address, CODE);
@@ -77,7 +79,7 @@ impl Reads {
     }
 
     /// The code to which an account delegates (EIP-7702).
-    pub fn delegate_of(&mut self, code: Option<&Bytecode>) {
+    fn delegate_of(&mut self, code: Option<&Bytecode>) {
         if let Some(delegate) = code.and_then(Bytecode::eip7702_address) {
             self.account(delegate, CODE);
         }
@@ -104,6 +106,36 @@ impl Reads {
         writer.u32(opcodes.len() as u32);
         for opcode in opcodes {
             writer.u32(opcode);
+        }
+    }
+}
+
+impl Machine {
+    pub fn is_recording(&self) -> bool {
+        self.evm.ctx.journaled_state.database.reads.is_on
+    }
+
+    pub fn record_frame(&mut self, init: &FrameInit, created: Option<Address>) {
+        let reads = &mut self.evm.ctx.journaled_state.database.reads;
+        if init.depth == 0 {
+            reads.first_frame(init);
+        }
+        if let Some(created) = created {
+            reads.creation(created);
+        }
+    }
+
+    /// Records the code to which the called account delegates. A call that did not begin has not read it.
+    pub fn record_delegate(&mut self, called: Address, outcome: &ItemOrResult<Address, FrameResult>) {
+        let has_begun = match outcome {
+            ItemOrResult::Item(_) => true,
+            ItemOrResult::Result(result) => {
+                !matches!(result.interpreter_result().result, InstructionResult::CallTooDeep | InstructionResult::OutOfFunds)
+            }
+        };
+        let journal = &mut self.evm.ctx.journaled_state;
+        if has_begun && let Some(account) = journal.inner.state.get(&called) {
+            journal.database.reads.delegate_of(account.info.code.as_ref());
         }
     }
 }
