@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
@@ -24,6 +25,8 @@ export interface PendingViews {
   /** Returns the current view. Throws RpcError (503) before the first head. */
   view(): View;
   readonly execution: Execution | undefined;
+  /** Undefined while the rules of the chain are not known. */
+  readonly forks: ChainForks | undefined;
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
@@ -38,6 +41,8 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  /** See PendingOptions. */
+  readonly onReconciled: PendingOptions["onReconciled"];
   readonly telemetry: Telemetry;
 }
 
@@ -64,6 +69,10 @@ class ChainViews implements PendingViews {
 
   get execution(): Execution | undefined {
     return this.#execution;
+  }
+
+  get forks(): ChainForks | undefined {
+    return this.#rules?.forks;
   }
 
   view(): View {
@@ -151,7 +160,7 @@ class ChainViews implements PendingViews {
   }
 
   #createPending(): Pending {
-    const { config, upstreams, pipeline, telemetry } = this.#options;
+    const { config, upstreams, pipeline, onReconciled, telemetry } = this.#options;
     const { feeds, mode, maxDepth } = config.pending;
     const hasFeed = feeds.length > 0;
     return createPending({
@@ -165,6 +174,7 @@ class ChainViews implements PendingViews {
       ...(hasFeed && { openFeed: this.#openFeed }),
       read: this.#callNode,
       sharedValues: pipeline.sharedValues,
+      onReconciled,
       telemetry,
     });
   }

@@ -2,6 +2,7 @@ import { createMemoryStore } from "../cache/memoryStore.ts";
 import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import { createFairScheduler } from "../limits/fairScheduler.ts";
+import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/verifyPool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
@@ -14,6 +15,7 @@ const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"],
 export type ProcessParts = Omit<Shared, "onWrongChain"> & {
   readonly redis: RedisStore | undefined;
   readonly verifyPool: VerifyThreads;
+  readonly writeSetThread: WriteSetThread;
 };
 
 /** Creates the parts that all chains share. */
@@ -29,6 +31,10 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
     }),
     verifyPool: new VerifyThreads(workerEntry("verification")),
+    writeSetThread: new WriteSetThread({
+      entry: workerEntry("writeSets"),
+      onFailure: (error) => log.error({ err: error }, "a write set was not composed"),
+    }),
     telemetry,
     server,
     bypassHeader: cache.bypassHeader?.toLowerCase(),

@@ -1,0 +1,90 @@
+import type { CountedRead, FollowPolicy } from "./followPolicy.ts";
+import type { UnitsOf } from "./providerUnits.ts";
+import { RepeatedReads } from "./repeatedReads.ts";
+import { SlidingSum } from "./slidingSum.ts";
+import type { UnitLedger } from "./unitLedger.ts";
+
+/** The period whose reads decide. */
+const PERIOD_MS = 60_000;
+/** A paid source is not followed this long after the last read. */
+const IDLE_MS = 30_000;
+/** Following must save this many times its cost. */
+const MIN_GAIN = 2;
+/** The state cache serves this number of blocks. Write sets of older blocks are of no use. */
+const SERVED_BLOCKS = 256;
+
+export interface EconomicPolicyOptions {
+  readonly unitsOf: UnitsOf;
+  readonly ledger: Pick<UnitLedger, "save">;
+  readonly nowMs: () => number;
+}
+
+/**
+ * Follows a paid source while that saves twice its cost.
+ * It saves the reads that repeat one of an earlier block, and costs one write set a block.
+ * Equal reads of one block count once, because the response cache answers the others.
+ */
+export class EconomicPolicy implements FollowPolicy {
+  readonly #unitsOf: UnitsOf;
+  readonly #ledger: Pick<UnitLedger, "save">;
+  readonly #nowMs: () => number;
+  readonly #reads = new RepeatedReads(PERIOD_MS);
+  readonly #repeatedUnits = new SlidingSum(PERIOD_MS);
+  readonly #blocks = new SlidingSum(PERIOD_MS);
+  #newestBlock = 0n;
+  #lastReadMs = Number.NEGATIVE_INFINITY;
+
+  constructor({ unitsOf, ledger, nowMs }: EconomicPolicyOptions) {
+    this.#unitsOf = unitsOf;
+    this.#ledger = ledger;
+    this.#nowMs = nowMs;
+  }
+
+  /** Counts a read that the state cache can answer once it has the value. */
+  onRead({ method, key, block, isHit }: CountedRead): void {
+    const nowMs = this.#nowMs();
+    this.#countBlocks(block, nowMs);
+    this.#lastReadMs = nowMs;
+    const repetition = this.#reads.record(key.field + key.address + (key.slot ?? ""), block, nowMs);
+    if (repetition === "sameBlock") {
+      return;
+    }
+    const units = this.#unitsOf(method);
+    if (repetition === "repeated") {
+      this.#repeatedUnits.add(units, nowMs);
+    }
+    if (isHit) {
+      this.#ledger.save(units);
+    }
+  }
+
+  /** Whether the write set of the next block is worth its units. */
+  shouldFollow(unitsPerBlock: number): boolean {
+    if (unitsPerBlock === 0) {
+      return true;
+    }
+    const nowMs = this.#nowMs();
+    if (nowMs - this.#lastReadMs >= IDLE_MS) {
+      return false;
+    }
+    const blocks = Math.max(1, this.#blocks.total(nowMs));
+    return this.#repeatedUnits.total(nowMs) >= MIN_GAIN * unitsPerBlock * blocks;
+  }
+
+  /** Whether the write sets of a pause cost less than reading the values of the last minute again, one by one. */
+  shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
+    const unitsOfValues = this.#reads.count(this.#nowMs()) * this.#unitsOf("eth_getStorageAt");
+    return missedBlocks <= SERVED_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
+  }
+
+  /** Block numbers of reads show the rate of blocks. A step after a pause does not. */
+  #countBlocks(block: bigint, nowMs: number): void {
+    if (block <= this.#newestBlock) {
+      return;
+    }
+    if (nowMs - this.#lastReadMs < IDLE_MS) {
+      this.#blocks.add(Number(block - this.#newestBlock), nowMs);
+    }
+    this.#newestBlock = block;
+  }
+}
