@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { isJoinedInSlices, joinInSlices } from "./joinChunks.ts";
 
 export interface HttpReply {
   readonly status: number;
@@ -91,8 +92,15 @@ class ResponseReader implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#finish();
+    if (isJoinedInSlices(this.#bytes)) {
+      void joinInSlices(this.#chunks, this.#bytes).then((body) => this.#resolve(body));
+      return;
+    }
     const [first] = this.#chunks;
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes);
+    this.#resolve(this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes));
+  }
+
+  #resolve(body: Uint8Array): void {
     this.#response.resolve({ status: this.#status, retryAfter: this.#retryAfter, body });
   }
 
