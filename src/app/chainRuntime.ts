@@ -77,7 +77,7 @@ class ChainRuntime implements ServedChain {
     const feedSource = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
     const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feedSource?.record, telemetry });
     const { writeSetThread } = shared;
-    const state = new ChainState({ config, upstreams, views, feedSource, writeSetThread, telemetry });
+    const state = new ChainState({ config, upstreams, views, feedSource, writeSetThread, signal, telemetry });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
     const handlers = createHandlers(chain, new Set(config.allowNamespaces));
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });

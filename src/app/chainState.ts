@@ -22,7 +22,9 @@ const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
 export interface ChainStateOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "ready" | "view" | "forks">;
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "execution">;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
   readonly feedSource: FeedSource | undefined;
   readonly writeSetThread: WriteSetThread;
   readonly telemetry: Telemetry;

@@ -5,6 +5,7 @@ import type { Address } from "../ethereum/hex.ts";
 import { areRulesKnown } from "../ethereum/rules.ts";
 import { createCall } from "../jsonrpc/call.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
+import { ExecutionSource } from "../pending/executionSource.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
 import type { FeedSource } from "../state/sources/feedSource.ts";
@@ -20,10 +21,12 @@ import type { Upstreams } from "./upstreams.ts";
 export interface WriteSetSourcesOptions {
   readonly config: Pick<ChainConfig, "state">;
   readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "view" | "forks">;
+  readonly views: Pick<PendingViews, "view" | "forks" | "execution">;
   /** Undefined if the chain has no feed. */
   readonly feedSource: FeedSource | undefined;
   readonly writeSetThread: WriteSetThread;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
 }
 
 const headerOf = (heads: Heads | undefined, { number, hash }: BlockId) =>
@@ -49,18 +52,18 @@ const createBlockReader =
     return body;
   };
 
+const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): boolean => {
+  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
+  return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
+};
+
 const createTraceSource = (options: WriteSetSourcesOptions): TraceSource => {
   const { config, upstreams, views } = options;
-  const { heads } = upstreams;
   const callNode = directNodeCall(upstreams, () => views.view());
   const contracts = new SystemContracts(() => callNode("eth_config", []));
-  const areRulesKnownAt = ({ number }: BlockId): boolean => {
-    const timestamp = heads.current()?.at(number)?.timestamp;
-    return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
-  };
   return new TraceSource({
     ...sourceParts(options),
-    isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(block),
+    isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createBlockReader(options),
     systemContracts: (): Promise<readonly Address[]> => contracts.read(),
   });
@@ -80,17 +83,36 @@ const sourceParts = ({ upstreams, writeSetThread }: WriteSetSourcesOptions) => {
   };
 };
 
+/** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
+const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
+  const { upstreams, views, writeSetThread, signal } = options;
+  const executor = views.execution?.executor();
+  if (executor === undefined) {
+    return undefined;
+  }
+  signal.addEventListener("abort", () => void executor.close(), { once: true });
+  return new ExecutionSource({
+    executor,
+    thread: writeSetThread,
+    isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
+    readBlock: createBlockReader(options),
+    blockTimeMs: () => upstreams.heads.blockTimeMs,
+    unitsOf: createUnitsOf(),
+  });
+};
+
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
   const { config, upstreams, feedSource } = options;
   const { source } = config.state;
+  if (source === "execute") {
+    const execution = createExecutionSource(options);
+    return execution === undefined ? [] : [execution];
+  }
   const accessList = new AccessListSource({
     ...sourceParts(options),
     headerOf: (block) => headerOf(upstreams.heads.current(), block),
   });
-  return selectWriteSetSources(source === "execute" ? "execution" : source, [
-    ...(feedSource === undefined ? [] : [feedSource]),
-    accessList,
-    createTraceSource(options),
-  ]);
+  const available = [...(feedSource === undefined ? [] : [feedSource]), accessList, createTraceSource(options)];
+  return selectWriteSetSources(source, available);
 };
