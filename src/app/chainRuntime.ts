@@ -74,10 +74,18 @@ class ChainRuntime implements ServedChain {
     const { signal } = this.#ending;
     const upstreams = createChainUpstreams(config, shared);
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
-    const feedSource = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
-    const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feedSource?.record, telemetry });
-    const { writeSetThread } = shared;
-    const state = new ChainState({ config, upstreams, views, feedSource, writeSetThread, signal, telemetry });
+    const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
+    const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feed?.record, telemetry });
+    const state = new ChainState({
+      config,
+      upstreams,
+      pipeline,
+      views,
+      feed,
+      thread: shared.writeSetThread,
+      signal,
+      telemetry,
+    });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
     const handlers = createHandlers(chain, new Set(config.allowNamespaces));
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });

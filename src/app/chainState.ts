@@ -1,11 +1,9 @@
-import type { ChainConfig } from "../config/schema.ts";
 import type { Address } from "../ethereum/hex.ts";
+import { BilledSource } from "../state/billedSource.ts";
 import { BlockValues } from "../state/blockValues.ts";
 import { EconomicPolicy } from "../state/economicPolicy.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
-import type { FeedSource } from "../state/sources/feedSource.ts";
-import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
 import { UnitLedger } from "../state/unitLedger.ts";
@@ -13,20 +11,15 @@ import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import { directNodeCall } from "./directNodeCall.ts";
-import type { Upstreams } from "./upstreams.ts";
-import { createWriteSetSources } from "./writeSetSources.ts";
+import { createWriteSetSources, type WriteSetSourcesOptions } from "./writeSetSources.ts";
 
 /** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
 
-export interface ChainStateOptions {
-  readonly config: ChainConfig;
-  readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "execution">;
+export interface ChainStateOptions extends WriteSetSourcesOptions {
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
-  readonly feedSource: FeedSource | undefined;
-  readonly writeSetThread: WriteSetThread;
   readonly telemetry: Telemetry;
 }
 
@@ -89,7 +82,7 @@ export class ChainState {
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
-      sources,
+      sources: sources.map((source) => new BilledSource(source, ledger)),
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),

@@ -27,6 +27,8 @@ export interface PendingViews {
   readonly execution: Execution | undefined;
   /** Undefined while the rules of the chain are not known. */
   readonly forks: ChainForks | undefined;
+  /** The system contracts that a node reported. */
+  readonly systemContracts: readonly Address[];
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
@@ -41,8 +43,8 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
-  /** See PendingOptions. */
-  readonly onReconciled: PendingOptions["onReconciled"];
+  /** Called with the blocks that equal their execution from the feed. */
+  readonly onReconciled?: PendingOptions["onReconciled"];
   readonly telemetry: Telemetry;
 }
 
@@ -73,6 +75,10 @@ class ChainViews implements PendingViews {
 
   get forks(): ChainForks | undefined {
     return this.#rules?.forks;
+  }
+
+  get systemContracts(): readonly Address[] {
+    return this.#rules?.systemContracts ?? [];
   }
 
   view(): View {
@@ -160,7 +166,7 @@ class ChainViews implements PendingViews {
   }
 
   #createPending(): Pending {
-    const { config, upstreams, pipeline, onReconciled, telemetry } = this.#options;
+    const { config, upstreams, pipeline, telemetry } = this.#options;
     const { feeds, mode, maxDepth } = config.pending;
     const hasFeed = feeds.length > 0;
     return createPending({
@@ -174,7 +180,7 @@ class ChainViews implements PendingViews {
       ...(hasFeed && { openFeed: this.#openFeed }),
       read: this.#callNode,
       sharedValues: pipeline.sharedValues,
-      onReconciled,
+      onReconciled: this.#options.onReconciled,
       telemetry,
     });
   }

@@ -15,7 +15,6 @@ const createRedis = ({ redis: url, redisTimeoutMs: timeoutMs }: Config["cache"],
 export type ProcessParts = Omit<Shared, "onWrongChain"> & {
   readonly redis: RedisStore | undefined;
   readonly verifyPool: VerifyThreads;
-  readonly writeSetThread: WriteSetThread;
 };
 
 /** Creates the parts that all chains share. */
@@ -33,7 +32,7 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
     verifyPool: new VerifyThreads(workerEntry("verification")),
     writeSetThread: new WriteSetThread({
       entry: workerEntry("writeSets"),
-      onFailure: (error) => log.error({ err: error }, "a write set was not composed"),
+      onFailure: (error) => log.error({ err: error }, "the thread of write sets failed"),
     }),
     telemetry,
     server,

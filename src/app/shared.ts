@@ -15,7 +15,7 @@ export interface Shared {
   readonly webSockets: WebSockets;
   /** Threads that verify responses. */
   readonly verifyPool: VerifyPool;
-  /** The thread that composes write sets. */
+  /** Turns responses of nodes into write sets. */
   readonly writeSetThread: WriteSetThread;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];

@@ -1,53 +1,55 @@
 import type { ChainConfig } from "../config/schema.ts";
-import type { BlockId, Heads } from "../core/heads.ts";
+import type { BlockId } from "../core/heads.ts";
 import type { Reach } from "../core/node.ts";
-import type { Address } from "../ethereum/hex.ts";
 import { areRulesKnown } from "../ethereum/rules.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { fullBlockRequest } from "../methods/prefetchRequests.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
 import { ExecutionSource } from "../pending/executionSource.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
 import type { FeedSource } from "../state/sources/feedSource.ts";
+import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { selectWriteSetSources } from "../state/sources/sourceOrder.ts";
-import { SystemContracts } from "../state/sources/systemContracts.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { PendingViews } from "./createPendingViews.ts";
-import { directNodeCall } from "./directNodeCall.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 export interface WriteSetSourcesOptions {
-  readonly config: Pick<ChainConfig, "state">;
+  readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "view" | "forks" | "execution">;
-  /** Undefined if the chain has no feed. */
-  readonly feedSource: FeedSource | undefined;
-  readonly writeSetThread: WriteSetThread;
+  readonly pipeline: Pick<ReadPipeline, "reads">;
+  readonly views: Pick<PendingViews, "forks" | "systemContracts" | "execution">;
+  /** Undefined without a feed. */
+  readonly feed: FeedSource | undefined;
+  readonly thread: WriteSetThread;
   /** Aborts when the chain is closed. */
   readonly signal: AbortSignal;
 }
 
-const headerOf = (heads: Heads | undefined, { number, hash }: BlockId) =>
-  heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
+const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
+  nodesFor: (block) => {
+    const current = heads.current();
+    const available = nodes.filter((node) => node.available);
+    return current === undefined ? available : rankNodes(available, block, current);
+  },
+  blockTimeMs: () => heads.blockTimeMs,
+});
 
-/** Creates the function that reads a block with its whole transactions, without marking the chain active. */
-const createBlockReader =
-  ({ upstreams, views }: WriteSetSourcesOptions) =>
-  async (block: BlockId, { signal, deadlineMs }: Reach): Promise<Uint8Array> => {
-    const request = {
-      ...createCall("eth_getBlockByHash", [block.hash, true]),
-      retention: "never" as const,
-      canonicalParams: "",
-      block,
-      blockField: "hash" as const,
-      nullIsError: true,
-    };
-    const context = { view: views.view(), signal, deadlineMs, clientId: "forebay", bypassCache: true };
-    const { body } = await upstreams.background.request(request, context);
+/** Reads a whole block through the cache, because clients ask for new blocks too. */
+const createReadBlock =
+  ({ upstreams, pipeline }: WriteSetSourcesOptions) =>
+  async (block: BlockId, reach: Reach): Promise<Uint8Array> => {
+    const heads = upstreams.heads.current();
+    if (heads === undefined) {
+      throw new Error("no head is known");
+    }
+    const context = { ...reach, view: { heads }, clientId: "forebay", bypassCache: false };
+    const { body } = await pipeline.reads.request(fullBlockRequest(block), context);
     if (!(body instanceof Uint8Array)) {
-      throw new Error("the response with a block is a stream");
+      throw new Error(`block ${block.hash} is a stream`);
     }
     return body;
   };
@@ -57,35 +59,21 @@ const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number 
   return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
 };
 
-const createTraceSource = (options: WriteSetSourcesOptions): TraceSource => {
-  const { config, upstreams, views } = options;
-  const callNode = directNodeCall(upstreams, () => views.view());
-  const contracts = new SystemContracts(() => callNode("eth_config", []));
+const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
+  const { config, views, thread } = options;
   return new TraceSource({
-    ...sourceParts(options),
+    ...nodes,
+    thread,
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
-    readBlock: createBlockReader(options),
-    systemContracts: (): Promise<readonly Address[]> => contracts.read(),
-  });
-};
-
-const sourceParts = ({ upstreams, writeSetThread }: WriteSetSourcesOptions) => {
-  const { heads, nodes } = upstreams;
-  return {
-    thread: writeSetThread,
-    nodesFor: (block: BlockId) => {
-      const current = heads.current();
-      const usable = nodes.filter(({ available }) => available);
-      return current === undefined ? [] : rankNodes(usable, block, current);
-    },
-    blockTimeMs: () => heads.blockTimeMs,
+    readBlock: createReadBlock(options),
+    systemContracts: () => views.systemContracts,
     unitsOf: createUnitsOf(),
-  };
+  });
 };
 
 /** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
 const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
-  const { upstreams, views, writeSetThread, signal } = options;
+  const { upstreams, views, thread, signal } = options;
   const executor = views.execution?.executor();
   if (executor === undefined) {
     return undefined;
@@ -93,9 +81,9 @@ const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource
   signal.addEventListener("abort", () => void executor.close(), { once: true });
   return new ExecutionSource({
     executor,
-    thread: writeSetThread,
+    thread,
     isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
-    readBlock: createBlockReader(options),
+    readBlock: createReadBlock(options),
     blockTimeMs: () => upstreams.heads.blockTimeMs,
     unitsOf: createUnitsOf(),
   });
@@ -103,16 +91,22 @@ const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
-  const { config, upstreams, feedSource } = options;
+  const { config, upstreams, feed, thread } = options;
   const { source } = config.state;
   if (source === "execute") {
     const execution = createExecutionSource(options);
     return execution === undefined ? [] : [execution];
   }
+  const nodes = createSourceNodes(upstreams);
   const accessList = new AccessListSource({
-    ...sourceParts(options),
-    headerOf: (block) => headerOf(upstreams.heads.current(), block),
+    ...nodes,
+    thread,
+    headerOf: ({ number, hash }) => {
+      const heads = upstreams.heads.current();
+      return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
+    },
+    unitsOf: createUnitsOf(),
   });
-  const available = [...(feedSource === undefined ? [] : [feedSource]), accessList, createTraceSource(options)];
+  const available = [...(feed === undefined ? [] : [feed]), accessList, createTraceSource(options, nodes)];
   return selectWriteSetSources(source, available);
 };

@@ -18,7 +18,7 @@ export interface TraceSourceOptions extends SourceNodes {
   /** Returns the JSON text of the block with whole transactions. Rejects if no node has it. */
   readonly readBlock: (block: BlockId, reach: Reach) => Promise<Uint8Array>;
   /** Returns the `systemContracts` of eth_config (EIP-7910). */
-  readonly systemContracts: () => Promise<readonly Address[]>;
+  readonly systemContracts: () => readonly Address[];
   readonly unitsOf: (method: string) => number;
 }
 
@@ -96,11 +96,10 @@ export class TraceSource implements WriteSetSource {
     return reason;
   }
 
-  async #compose(block: BlockId, body: Uint8Array, trace: Uint8Array, reach: Reach): Promise<WriteSetJobOutput> {
+  #compose(block: BlockId, body: Uint8Array, trace: Uint8Array, reach: Reach): Promise<WriteSetJobOutput> {
     const { thread, systemContracts } = this.#options;
-    const contracts = await systemContracts();
     const moved = { trace: movableBytes(trace), body: new Uint8Array(body) };
-    const job = { kind: "trace", block, contracts, ...moved } as const;
+    const job = { kind: "trace", block, contracts: systemContracts(), ...moved } as const;
     return thread.run(job, [moved.trace.buffer, moved.body.buffer], reach);
   }
 

@@ -62,7 +62,7 @@ const createSource = (
     blockTimeMs: () => 20_000,
     isAllowed: () => true,
     readBlock: async ({ hash }) => encodeJson(blocks.find(({ block }) => block.hash === hash)?.block),
-    systemContracts: async () => [],
+    systemContracts: () => [],
     unitsOf: (method) => (method.startsWith("debug_") ? 40 : 20),
     ...options,
   });
