@@ -89,6 +89,7 @@ class ChainRuntime implements ServedChain {
       views,
       feed,
       thread: shared.writeSetThread,
+      signal,
       telemetry,
     });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });

@@ -17,7 +17,9 @@ import { directNodeCall } from "./directNodeCall.ts";
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
 
 export interface ChainStateOptions extends WriteSetSourcesOptions {
-  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts">;
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
 }
 

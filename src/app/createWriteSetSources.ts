@@ -4,12 +4,13 @@ import type { Reach } from "../core/node.ts";
 import { areRulesKnown } from "../ethereum/rules.ts";
 import { fullBlockRequest } from "../methods/prefetchRequests.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
+import { ExecutionSource } from "../pending/executionSource.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
 import type { FeedSource } from "../state/sources/feedSource.ts";
 import type { SourceNodes } from "../state/sources/sourceNodes.ts";
+import { selectWriteSetSources } from "../state/sources/sourceOrder.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
-import { selectWriteSetSources } from "../state/sources/writeSetSources.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { PendingViews } from "./createPendingViews.ts";
@@ -20,10 +21,12 @@ export interface WriteSetSourcesOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "reads">;
-  readonly views: Pick<PendingViews, "forks" | "systemContracts">;
+  readonly views: Pick<PendingViews, "forks" | "systemContracts" | "execution">;
   /** Undefined without a feed. */
   readonly feed: FeedSource | undefined;
   readonly thread: WriteSetThread;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
 }
 
 const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
@@ -51,18 +54,37 @@ const createReadBlock =
     return body;
   };
 
+const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): boolean => {
+  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
+  return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
+};
+
 const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
-  const { config, upstreams, views, thread } = options;
-  const isKnown = ({ number }: BlockId): boolean => {
-    const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
-    return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
-  };
+  const { config, views, thread } = options;
   return new TraceSource({
     ...nodes,
     thread,
-    isAllowed: (block) => config.state.source === "trace" || isKnown(block),
+    isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),
     systemContracts: () => views.systemContracts,
+    unitsOf: createUnitsOf(),
+  });
+};
+
+/** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
+const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
+  const { upstreams, views, thread, signal } = options;
+  const executor = views.execution?.executor();
+  if (executor === undefined) {
+    return undefined;
+  }
+  signal.addEventListener("abort", () => void executor.close(), { once: true });
+  return new ExecutionSource({
+    executor,
+    thread,
+    isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
+    readBlock: createReadBlock(options),
+    blockTimeMs: () => upstreams.heads.blockTimeMs,
     unitsOf: createUnitsOf(),
   });
 };
@@ -70,6 +92,11 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
 export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
   const { config, upstreams, feed, thread } = options;
+  const { source } = config.state;
+  if (source === "execute") {
+    const execution = createExecutionSource(options);
+    return execution === undefined ? [] : [execution];
+  }
   const nodes = createSourceNodes(upstreams);
   const accessList = new AccessListSource({
     ...nodes,
@@ -80,7 +107,6 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
     },
     unitsOf: createUnitsOf(),
   });
-  const { source } = config.state;
   const available = [...(feed === undefined ? [] : [feed]), accessList, createTraceSource(options, nodes)];
-  return selectWriteSetSources(source === "execute" ? "execution" : source, available);
+  return selectWriteSetSources(source, available);
 };

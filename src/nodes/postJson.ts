@@ -1,5 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
+import { isJoinedInSlices, joinInSlices } from "./joinChunks.ts";
 
 export interface HttpReply {
   readonly status: number;
@@ -99,8 +100,15 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   }
 
   onResponseEnd(): void {
+    if (isJoinedInSlices(this.#bytes)) {
+      void joinInSlices(this.#chunks, this.#bytes).then((body) => this.#endWith(body));
+      return;
+    }
     const [first] = this.#chunks;
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes);
+    this.#endWith(this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes));
+  }
+
+  #endWith(body: Uint8Array): void {
     this.#end({ status: this.#status, retryAfter: this.#retryAfter, body });
   }
 

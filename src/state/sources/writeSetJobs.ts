@@ -1,6 +1,7 @@
 import type { BlockId } from "../../core/heads.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { WriteSetFailure } from "../writeSet.ts";
+import type { BlockContent } from "./blockContent.ts";
 
 /** A job that turns a node's responses into writes. Plain data. */
 export type WriteSetJob =
@@ -15,6 +16,12 @@ export type WriteSetJob =
       readonly contracts: readonly Address[];
     }
   | { readonly kind: "codeHashes"; readonly trace: Uint8Array }
+  | {
+      readonly kind: "content";
+      readonly block: BlockId;
+      /** JSON text of the block with whole transactions. */
+      readonly body: Uint8Array;
+    }
   | {
       readonly kind: "accessList";
       /** JSON text of the block access list. */
@@ -33,6 +40,7 @@ export type WriteSetJobOutput =
       readonly codes?: TracedCodes;
     }
   | { readonly kind: "codeHashes"; readonly codes: TracedCodes | undefined }
+  | { readonly kind: "content"; readonly content: BlockContent }
   | { readonly kind: "failed"; readonly reason: WriteSetFailure };
 
 /** The hashes of the codes that a trace has as new, by account. "missing": the tracer does not give hashes. */

@@ -6,6 +6,7 @@ import { isSame, listOf, MalformedField, numberOf } from "../../verification/jso
 import { serveJobs } from "../../workers/serveJobs.ts";
 import type { WorkerTask } from "../../workers/startTask.ts";
 import { hashBlockAccessList, parseBlockAccessList, writesOfAccessList } from "./blockAccessList.ts";
+import { parseBlockContent } from "./blockContent.ts";
 import { composeTrace } from "./composeTrace.ts";
 import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
 import { packWrites } from "./packedWrites.ts";
@@ -59,12 +60,19 @@ const runAccessList = (job: JobOf<"accessList">): WriteSetJobOutput => {
   return { kind: "written", packed: packWrites(writesOfAccessList(list)) };
 };
 
+const runContent = ({ body, block }: JobOf<"content">): WriteSetJobOutput => {
+  const content = parseBlockContent(body, block);
+  return content === undefined ? { kind: "failed", reason: "mismatch" } : { kind: "content", content };
+};
+
 const runJob = (job: WriteSetJob): WriteSetJobOutput => {
   switch (job.kind) {
     case "trace":
       return runTrace(job);
     case "accessList":
       return runAccessList(job);
+    case "content":
+      return runContent(job);
     case "codeHashes":
       return { kind: "codeHashes", codes: codesOf(parseTrace(job.trace)) };
   }

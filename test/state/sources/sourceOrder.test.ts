@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { selectWriteSetSources } from "../../../src/state/sources/writeSetSources.ts";
+import { selectWriteSetSources } from "../../../src/state/sources/sourceOrder.ts";
 import type { WriteSetOrigin, WriteSetSource } from "../../../src/state/writeSet.ts";
 
 const source = (origin: WriteSetOrigin): WriteSetSource => ({ origin, unitsPerBlock: 0, read: async () => "late" });
