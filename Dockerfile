@@ -8,6 +8,10 @@ COPY src ./src
 RUN npm run pack
 # Runtime packages: the versions of the lock file, without development tools and without the repository's own runtime.
 RUN npm ci --ignore-scripts --omit=dev --omit=optional
+# secp256k1 has no native build for ARM on Linux. Without one, senders are recovered by slower JavaScript.
+RUN if [ "$(node --print process.arch)" != x64 ]; then \
+      apt-get update && apt-get install --yes --no-install-recommends python3 make g++ && npm rebuild secp256k1; \
+    fi
 
 FROM node:26-slim
 WORKDIR /app

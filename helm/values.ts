@@ -14,7 +14,11 @@ export const valuesSchema = z.strictObject({
   secrets: texts.describe("Environment variables, stored in a Secret of this chart"),
   existingSecrets: z.array(text).describe("Secrets whose keys become environment variables"),
   redis: z.strictObject({ url: text, existingSecret: z.strictObject({ name: text, key: text }) }),
-  image: z.strictObject({ repository: text, tag: text, pullPolicy: z.enum(["Always", "IfNotPresent", "Never"]) }),
+  image: z.strictObject({
+    repository: text.min(1),
+    tag: text,
+    pullPolicy: z.enum(["Always", "IfNotPresent", "Never"]),
+  }),
   imagePullSecrets: z.array(z.strictObject({ name: text })),
   replicaCount: z.number().int().nonnegative(),
   autoscaling: z.strictObject({

@@ -49,7 +49,7 @@ export const pendingRow: Row = {
       queries: [
         rates("pending_mismatches_total", CHAIN, "what"),
         named("unverified: {{cause}}", rates("pending_unverified_total", CHAIN, "cause")),
-        named("dropped", rates("pending_vanished_total", CHAIN)),
+        named("dropped", rates("pending_dropped_total", CHAIN)),
       ],
     },
     {

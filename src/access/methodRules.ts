@@ -6,7 +6,7 @@ export interface MethodRules {
   readonly deny?: readonly string[] | undefined;
 }
 
-const createMatch = (patterns: readonly string[]): ((method: string) => boolean) => {
+const createMethodMatcher = (patterns: readonly string[]): ((method: string) => boolean) => {
   const names = new Set(patterns.filter((pattern) => !pattern.endsWith("*")));
   const prefixes = patterns.filter((pattern) => pattern.endsWith("*")).map((pattern) => pattern.slice(0, -1));
   return (method) => names.has(method) || prefixes.some((prefix) => method.startsWith(prefix));
@@ -17,7 +17,7 @@ export const createMethodRules = ({ allow, deny = [] }: MethodRules): ((method: 
   if (allow === undefined && deny.length === 0) {
     return undefined;
   }
-  const isAllowed = allow === undefined ? () => true : createMatch(allow);
-  const isDenied = createMatch(deny);
+  const isAllowed = allow === undefined ? () => true : createMethodMatcher(allow);
+  const isDenied = createMethodMatcher(deny);
   return (method) => isAllowed(method) && !isDenied(method);
 };

@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { Registry } from "prom-client";
+import { listen } from "../core/listen.ts";
 
 export interface OpsOptions {
   readonly host: string;
@@ -78,8 +78,7 @@ export const createOpsServer = async ({
         reply(response, 404, "not found\n");
     }
   });
-  server.listen(port, host);
-  await once(server, "listening");
+  await listen(server, { host, port, setting: "server.opsHost and server.opsPort, or --ops-host and --ops-port" });
   const address = server.address();
 
   return {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { type Access, type AuthenticatedRequest, createAccess } from "../access/accessControl.ts";
 import { createRateLimits, type RateLimits } from "../access/rateLimits.ts";
 import { createRedisClient } from "../cache/redisClient.ts";
+import { logConnection } from "../cache/redisConnection.ts";
 import { parseRedisUrl } from "../cache/redisUrl.ts";
 import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -23,8 +24,9 @@ export const createAccessControl = ({ access: first, cache }: Config, telemetry:
 
   /** Opens a separate connection, so that rate limits do not wait behind large cache values. */
   const connect = (url: string) => {
-    const client = createRedisClient(parseRedisUrl(url));
-    client.on("error", (err) => log.debug({ err }, "Redis connection error (rate limits)"));
+    const address = parseRedisUrl(url);
+    const client = createRedisClient(address);
+    logConnection(client, address, { log, use: "rate limits" });
     const redis = { client, timeoutMs: cache.redisTimeoutMs };
     return { limits: createRateLimits({ redis, telemetry }), close: () => client.disconnect() };
   };

@@ -38,7 +38,7 @@ export interface ReadPipeline {
   readonly reads: RpcSource;
   /** For callers that validate cached entries themselves. */
   readonly store: TieredStore;
-  readonly absent: NegativeCache;
+  readonly negativeCache: NegativeCache;
   /** Undefined without Redis. */
   readonly sharedValues: SharedValues | undefined;
   /** Runs scripts on keys of this chain; undefined without Redis. */
@@ -54,14 +54,14 @@ export const createReadPipeline = (
 ): ReadPipeline => {
   const { memory, redis, telemetry } = tiers;
   const prefixOf = createPrefixes();
-  const absent = createNegativeCache();
+  const negativeCache = createNegativeCache();
   const cacheOptions = {
     chain: config.name,
     get prefix() {
       return prefixOf(upstreams.genesis);
     },
     memory,
-    absent,
+    negativeCache,
     telemetry,
     ...(redis && { redis }),
   };
@@ -81,9 +81,9 @@ export const createReadPipeline = (
   const sharedValues = redis && {
     get: async (key: string) => (await redis.get(cacheOptions.prefix + key))?.body,
     set: (key: string, body: Uint8Array, seconds: number) =>
-      redis.set(cacheOptions.prefix + key, { body, final: false, storedAtMs: Date.now() }, seconds),
+      redis.set(cacheOptions.prefix + key, { body, isFinal: false, storedAtMs: Date.now() }, seconds),
   };
   const runScript: RunScript | undefined =
     redis && ((script, key, args) => redis.run(script, cacheOptions.prefix + key, args));
-  return { reads, store: createTieredStore(cacheOptions), absent, sharedValues, runScript };
+  return { reads, store: createTieredStore(cacheOptions), negativeCache, sharedValues, runScript };
 };

@@ -26,7 +26,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     nodes: upstreams.nodes,
     store: pipeline.store,
     slots: shared.logSlots,
-    spansPerNode: ({ name: node }) =>
+    rangesPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes: maxResponseBytesOf(server),
     verification: { verifier: upstreams.verifier, receiptsOf: receiptsOf(pipeline.reads) },
@@ -72,7 +72,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     recordSubmitted: (raw) => {
       const hash = views.recordSubmitted(raw);
       if (hash) {
-        pipeline.absent.expectTransactions([hash]);
+        pipeline.negativeCache.expectTransactions([hash]);
       }
     },
   };

@@ -7,7 +7,7 @@ export interface CacheEntry {
   readonly body: Uint8Array;
   readonly block?: BlockId;
   /** Whether the block was final when the response was cached. */
-  readonly final: boolean;
+  readonly isFinal: boolean;
   /** Milliseconds since 1970. */
   readonly storedAtMs: number;
 }
@@ -27,10 +27,10 @@ export const isCanonical = (block: BlockId, wasFinal: boolean, heads: Heads): bo
 /** Whether an entry is valid. If only the response names its block, that must be canonical. Other keys contain the block. */
 export const isValid = (entry: CacheEntry, retention: RetentionClass, heads: Heads): boolean =>
   RETENTION[retention].blockFrom === "request" ||
-  (entry.block !== undefined && isCanonical(entry.block, entry.final, heads));
+  (entry.block !== undefined && isCanonical(entry.block, entry.isFinal, heads));
 
 /** Returns the time to live in Redis in seconds, or undefined if the entry is cached in memory only. */
-export const redisSeconds = ({ final }: CacheEntry, retention: RetentionClass): number | undefined => {
+export const redisSeconds = ({ isFinal }: CacheEntry, retention: RetentionClass): number | undefined => {
   const seconds = RETENTION[retention].redisSeconds;
-  return final ? seconds?.final : seconds?.recent;
+  return isFinal ? seconds?.final : seconds?.recent;
 };

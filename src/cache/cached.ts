@@ -19,7 +19,7 @@ export interface CachedOptions {
   readonly prefix: string;
   readonly memory: MemoryStore;
   readonly redis?: RedisStore;
-  readonly absent: NegativeCache;
+  readonly negativeCache: NegativeCache;
   readonly telemetry: Telemetry;
 }
 
@@ -31,17 +31,17 @@ const MAX_LISTED_BYTES = 4 * 1024 * 1024;
  * See docs/architecture.md, invariant 1.
  */
 export const cached = (source: RpcSource, options: CachedOptions): RpcSource => {
-  const { memory, redis, absent } = options;
+  const { memory, redis, negativeCache } = options;
   const count = createLookupCounters(options);
   const { cacheAgeSeconds } = options.telemetry.metrics;
   const observeAge = (entry: CacheEntry) => cacheAgeSeconds.observe((Date.now() - entry.storedAtMs) / 1000);
 
-  const findAbsent = (question: RpcRequest, heads: Heads): RpcResponse | undefined => {
-    const answer = absent.get(question, heads);
-    if (answer !== undefined) {
-      count(question.retention, "absent");
+  const findNull = (request: RpcRequest, heads: Heads): RpcResponse | undefined => {
+    const response = negativeCache.get(request, heads);
+    if (response !== undefined) {
+      count(request.retention, "absent");
     }
-    return answer;
+    return response;
   };
 
   const findInRedis = async (
@@ -59,33 +59,33 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     return { body: entry.body, status: { hit: "redis" }, ...(entry.block && { block: entry.block }) };
   };
 
-  const fetch = (key: string, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
+  const fetch = (key: string, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
     const { heads } = context.view;
-    count(question.retention, context.bypassCache ? "bypass" : "miss");
-    return whenKnown(source.request(withExpectation(question, heads, absent), context), (answer) => {
-      if (answer.status.hit !== undefined) {
-        return answer;
+    count(request.retention, context.bypassCache ? "bypass" : "miss");
+    return whenKnown(source.request(withExpectation(request, heads, negativeCache), context), (response) => {
+      if (response.status.hit !== undefined) {
+        return response;
       }
-      const stored = storeAnswer(key, question, { heads, answer }, options);
-      return { ...answer, status: { ...answer.status, fwd: context.bypassCache ? "request" : "miss", stored } };
+      const stored = storeResponse(key, request, { heads, response }, options);
+      return { ...response, status: { ...response.status, fwd: context.bypassCache ? "request" : "miss", stored } };
     });
   };
 
-  const readOrFetch = (key: string, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
-    const { retention } = question;
+  const readOrFetch = (key: string, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> => {
+    const { retention } = request;
     if (context.bypassCache || redis === undefined || RETENTION[retention].redisSeconds === undefined) {
-      return fetch(key, question, context);
+      return fetch(key, request, context);
     }
-    return findInRedis(key, retention, context.view.heads).then((hit) => hit ?? fetch(key, question, context));
+    return findInRedis(key, retention, context.view.heads).then((hit) => hit ?? fetch(key, request, context));
   };
 
   return {
-    request: (question, context) => {
-      const { retention } = question;
+    request: (request, context) => {
+      const { retention } = request;
       const { heads } = context.view;
-      const key = requestKey(options.prefix, question, heads);
+      const key = requestKey(options.prefix, request, heads);
       if (key === undefined) {
-        return forward(source, question, context);
+        return forward(source, request, context);
       }
       if (!context.bypassCache) {
         const entry = memory.get(key);
@@ -94,58 +94,58 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
           observeAge(entry);
           return entry;
         }
-        const absentAnswer = RETENTION[retention].cachesNull ? findAbsent(question, heads) : undefined;
-        if (absentAnswer !== undefined) {
-          return absentAnswer;
+        const cachedNull = RETENTION[retention].cachesNull ? findNull(request, heads) : undefined;
+        if (cachedNull !== undefined) {
+          return cachedNull;
         }
       }
-      return readOrFetch(key, question, context);
+      return readOrFetch(key, request, context);
     },
   };
 };
 
 /** Requests from the source without the cache. */
-const forward = (source: RpcSource, question: RpcRequest, context: RequestContext): Awaitable<RpcResponse> =>
-  whenKnown(source.request(question, context), (answer) => {
-    if (answer.status.hit !== undefined) {
-      return answer;
+const forward = (source: RpcSource, request: RpcRequest, context: RequestContext): Awaitable<RpcResponse> =>
+  whenKnown(source.request(request, context), (response) => {
+    if (response.status.hit !== undefined) {
+      return response;
     }
-    const fwd = RETENTION[question.retention].isCached ? "bypass" : "method";
-    return { ...answer, status: { ...answer.status, fwd } };
+    const fwd = RETENTION[request.retention].isCached ? "bypass" : "method";
+    return { ...response, status: { ...response.status, fwd } };
   });
 
 /** Marks a request for a transaction that exists, so that a `null` is retried on another node. */
-const withExpectation = (question: RpcRequest, heads: Heads, absent: NegativeCache): RpcRequest => {
-  const hash = String(question.params[0]);
-  if (!RETENTION[question.retention].cachesNull || !absent.isExpected(hash, heads)) {
-    return question;
+const withExpectation = (request: RpcRequest, heads: Heads, negativeCache: NegativeCache): RpcRequest => {
+  const hash = String(request.params[0]);
+  if (!RETENTION[request.retention].cachesNull || !negativeCache.isExpected(hash, heads)) {
+    return request;
   }
-  return { ...question, nullIsError: true, isInKnownBlock: absent.isSealed(hash, heads) };
+  return { ...request, nullIsError: true, isInKnownBlock: negativeCache.isSealed(hash, heads) };
 };
 
 /** Caches a response if that is allowed. Returns whether it is cached. `heads` are those of the key. */
-const storeAnswer = (
+const storeResponse = (
   key: string,
-  question: RpcRequest,
-  { heads, answer }: { readonly heads: Heads; readonly answer: RpcResponse },
+  request: RpcRequest,
+  { heads, response }: { readonly heads: Heads; readonly response: RpcResponse },
   options: CachedOptions,
 ): boolean => {
-  const { retention } = question;
+  const { retention } = request;
   const rule = RETENTION[retention];
-  const { body } = answer;
+  const { body } = response;
   // An unverified response is of a node that did not have the block.
-  if (!(body instanceof Uint8Array) || answer.verified === false) {
+  if (!(body instanceof Uint8Array) || response.verified === false) {
     return false;
   }
-  if (isNull(answer)) {
-    return rule.cachesNull && options.absent.add(question, heads);
+  if (isNull(response)) {
+    return rule.cachesNull && options.negativeCache.add(request, heads);
   }
-  const entry = createEntry(question, heads, body, answer);
+  const entry = createEntry(request, heads, body, response);
   if (entry === undefined) {
     return false;
   }
-  if (rule.listsNewTransactions && answer.block && listsTransactions(question, body)) {
-    options.absent.expectTransactions(scanTransactionHashes(body), answer.block);
+  if (rule.listsNewTransactions && response.block && listsTransactions(request, body)) {
+    options.negativeCache.expectTransactions(scanTransactionHashes(body), response.block);
   }
   return storeEntry(key, entry, retention, options);
 };
@@ -166,21 +166,21 @@ const storeEntry = (key: string, entry: CacheEntry, retention: RetentionClass, o
 
 /** Creates the cache entry, or undefined if the response must not be cached. `heads` are those of the key. */
 const createEntry = (
-  question: RpcRequest,
+  request: RpcRequest,
   heads: Heads,
   body: Uint8Array,
-  answer: RpcResponse,
+  response: RpcResponse,
 ): CacheEntry | undefined => {
-  const { requiresVerification, blockFrom, finality } = RETENTION[question.retention];
-  if (requiresVerification && answer.verified !== true) {
+  const { requiresVerification, blockFrom, finality } = RETENTION[request.retention];
+  if (requiresVerification && response.verified !== true) {
     return undefined;
   }
-  const { block } = answer;
+  const { block } = response;
   if (blockFrom === "response" && (block === undefined || !isCanonical(block, true, heads))) {
     return undefined;
   }
-  const final = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
-  return { body, ...(block && { block }), final, storedAtMs: Date.now() };
+  const isFinal = finality === "ofBlock" ? isFinalBlock(block, heads) : finality === "final";
+  return { body, ...(block && { block }), isFinal, storedAtMs: Date.now() };
 };
 
 const isFinalBlock = (block: BlockId | undefined, { finalized }: Heads): boolean =>

@@ -51,19 +51,9 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
     cacheEntries.set(lru.size);
   };
 
-  const grow = (key: string, entry: CachedResponse, bytes: number) => {
-    if (lru.peek(key) !== entry) {
-      return;
-    }
-    // lru-cache updates a size only if the value changes. Delete the entry first.
-    lru.delete(key);
-    lru.set(key, entry, { size: entryBytes(key, entry.body) + bytes });
-    report();
-  };
-
   const set = (key: string, entry: CacheEntry): boolean => {
     const body = ownBytes(entry.body);
-    const cachedResponse = new CachedResponse(key, entry, body, grow);
+    const cachedResponse = new CachedResponse(entry, body);
     lru.set(key, cachedResponse, { size: entryBytes(key, body) });
     report();
     return lru.peek(key) === cachedResponse;

@@ -42,10 +42,12 @@ export interface RedisHealth {
   succeeded(): void;
   failed(reason: RedisFailure, operations: number, err?: unknown): void;
   isPaused(): boolean;
+  isFailing(): boolean;
 }
 
 export const createRedisHealth = (operation: "get" | "set" | "script", { log, metrics }: Telemetry): RedisHealth => {
   let isFailing = false;
+  let isLogged = false;
   let failures = 0;
   let pausedUntilMs = 0;
   const reportUp = (up: 0 | 1) => {
@@ -62,7 +64,10 @@ export const createRedisHealth = (operation: "get" | "set" | "script", { log, me
         return;
       }
       isFailing = false;
-      log.info({ operation }, "Redis works again");
+      if (isLogged) {
+        isLogged = false;
+        log.info({ operation }, "Redis works again");
+      }
     },
     failed: (reason, operations, err) => {
       metrics.redisErrors.inc({ reason }, operations);
@@ -78,8 +83,13 @@ export const createRedisHealth = (operation: "get" | "set" | "script", { log, me
       }
       isFailing = true;
       reportUp(0);
-      log.warn({ operation, reason, err }, "Redis fails: continuing without it");
+      // A lost connection is logged with its cause in redisConnection.
+      if (reason !== "disconnected") {
+        isLogged = true;
+        log.warn({ operation, reason, err }, "Redis fails: continuing without it");
+      }
     },
     isPaused: () => performance.now() < pausedUntilMs,
+    isFailing: () => isFailing,
   };
 };

@@ -4,7 +4,9 @@ import type { RunScript } from "../core/runScript.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
+import { logConnection } from "./redisConnection.ts";
 import { createRedisHealth, type RedisHealth } from "./redisHealth.ts";
+import { pingRedis } from "./redisPing.ts";
 import { RedisReads } from "./redisReads.ts";
 import { createScripts } from "./redisScript.ts";
 import { parseRedisUrl } from "./redisUrl.ts";
@@ -44,12 +46,14 @@ class ReplicatedStore implements RedisStore {
   readonly #writes: RedisWrites;
   /** Concurrent reads of a key share one. */
   readonly #readsByKey = new Map<string, Promise<CacheEntry | undefined>>();
+  readonly #endPing: () => void;
   #isClosed = false;
   #reconnectTimer: NodeJS.Timeout | undefined;
 
   constructor({ url, timeoutMs, telemetry, tls }: RedisStoreOptions) {
     const { log, metrics } = telemetry;
-    const client = createRedisClient(parseRedisUrl(url), tls);
+    const address = parseRedisUrl(url);
+    const client = createRedisClient(address, tls);
     this.#telemetry = telemetry;
     this.#client = client;
     this.#readHealth = createRedisHealth("get", telemetry);
@@ -57,8 +61,13 @@ class ReplicatedStore implements RedisStore {
     this.#reads = new RedisReads({ client, timeoutMs, health: this.#readHealth, metrics });
     this.#writes = new RedisWrites({ client, timeoutMs, health: this.#writeHealth, metrics });
     this.run = createScripts(client, telemetry);
-    // The commands that a connection error ends are counted and logged by themselves.
-    client.on("error", (err) => log.debug({ err }, "Redis connection error"));
+    logConnection(client, address, { log, use: "cache" });
+    metrics.redisUp.set(0);
+    this.#endPing = pingRedis({
+      client,
+      timeoutMs,
+      onResult: (isUp) => metrics.redisUp.set(isUp && !this.#readHealth.isFailing() ? 1 : 0),
+    });
     client.on("end", () => this.#reconnectLater());
   }
 
@@ -88,6 +97,7 @@ class ReplicatedStore implements RedisStore {
 
   close(): void {
     this.#isClosed = true;
+    this.#endPing();
     clearTimeout(this.#reconnectTimer);
     this.#client.disconnect();
   }

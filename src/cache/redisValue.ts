@@ -33,7 +33,7 @@ export const encodeValue = async (key: string, entry: CacheEntry): Promise<Buffe
   const value = Buffer.allocUnsafe(HEADER_BYTES + payload.byteLength).fill(0, 0, HEADER_BYTES);
   value.writeUInt16BE(MAGIC, 0);
   value[2] = VERSION;
-  value[3] = (isLarge ? DEFLATED : 0) | (entry.final ? FINAL : 0) | (entry.block ? HAS_BLOCK : 0);
+  value[3] = (isLarge ? DEFLATED : 0) | (entry.isFinal ? FINAL : 0) | (entry.block ? HAS_BLOCK : 0);
   value.writeDoubleBE(entry.storedAtMs, 4);
   value.writeUInt32BE(entry.body.byteLength, 12);
   if (entry.block !== undefined) {
@@ -65,7 +65,7 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
   const hash: Hash = formatData(value.subarray(24, CHECKSUM_AT));
   return {
     body,
-    final: (flags & FINAL) !== 0,
+    isFinal: (flags & FINAL) !== 0,
     storedAtMs: value.readDoubleBE(4),
     ...((flags & HAS_BLOCK) !== 0 && { block: { number: value.readBigUInt64BE(16), hash } }),
   };

@@ -1,4 +1,4 @@
-/** Members with a transaction hash, in blocks with whole transactions and in receipts. */
+/** Members with a transaction hash, in blocks with full transactions and in receipts. */
 const MEMBERS = ['"hash":"0x', '"transactionHash":"0x'];
 const LIST = '"transactions":["0x';
 const DIGITS = 64;

@@ -46,8 +46,8 @@ export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
       if (!isCached) {
         return;
       }
-      const final = finality === "final";
-      const entry: CacheEntry = { body: bytes, ...(block && { block }), final, storedAtMs: Date.now() };
+      const isFinal = finality === "final";
+      const entry: CacheEntry = { body: bytes, ...(block && { block }), isFinal, storedAtMs: Date.now() };
       memory.set(options.prefix + key, entry);
       const seconds = redisSeconds(entry, retention);
       if (seconds !== undefined) {

@@ -4,13 +4,14 @@ import { readVersion } from "../app/readVersion.ts";
 import { createReload } from "../app/reload.ts";
 import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
 import { createTelemetry } from "../telemetry/telemetry.ts";
-import { checkNodes, formatChecked } from "./check.ts";
+import { checkConfig } from "./check.ts";
+import { formatResult } from "./checkResult.ts";
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   forebay --upstream URL [options]     one chain
   forebay --config FILE                more chains, nodes and limits (YAML)
-  forebay check ...                    validate, and request chain and head of every node
+  forebay check ...                    validate, and try every node, WebSocket, feed and Redis
   forebay schema                       print the JSON Schema of the configuration
 
   --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
@@ -80,11 +81,11 @@ const main = async (): Promise<void> => {
   if (args.command === "serve") {
     return serve(args);
   }
-  const checked = await checkNodes(readConfig(args, process.env));
-  for (const result of checked) {
-    print(formatChecked(result));
+  const results = await checkConfig(readConfig(args, process.env));
+  for (const result of results) {
+    print(formatResult(result));
   }
-  if (checked.some(({ fault }) => fault !== undefined)) {
+  if (results.some(({ level }) => level === "fault")) {
     process.exitCode = 1;
   }
 };

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
 import { type Config, configSchema } from "./schema.ts";
+import { formatUnknownKey } from "./unknownKey.ts";
 
 /** The error of an invalid configuration. It lists all faults, each with its path. */
 export class ConfigError extends Error {
@@ -193,7 +194,30 @@ export const readConfig = (args: Arguments, environment: Environment): Config =>
   if (result.success) {
     return result.data;
   }
-  throw new ConfigError(result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`));
+  throw new ConfigError(result.error.issues.flatMap((issue) => formatIssue(issue, values)));
+};
+
+/** The flag that sets an option, by the option's path. */
+const FLAGS: Readonly<Record<string, string>> = {
+  "server.host": "host",
+  "server.port": "port",
+  "server.opsHost": "ops-host",
+  "server.opsPort": "ops-port",
+  "cache.redis": "redis",
+  "log.level": "log-level",
+};
+
+const formatIssue = (issue: z.core.$ZodIssue, values: Arguments["values"]): readonly string[] => {
+  const option = formatPath(issue.path);
+  const flag = FLAGS[option];
+  const variable = `FOREBAY_${(flag ?? "").replaceAll("-", "_").toUpperCase()}`;
+  const subject = flag !== undefined && values[flag] !== undefined ? `${option} (--${flag} or ${variable})` : option;
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => `${subject}: ${formatUnknownKey(issue.path, key)}`);
+  }
+  const isNumber =
+    issue.code === "invalid_type" && issue.expected === "number" && flag !== undefined && values[flag] !== undefined;
+  return [`${subject}: ${isNumber ? `"${values[flag]}" is not a number` : issue.message}`];
 };
 
 const formatPath = (path: readonly PropertyKey[]): string =>

@@ -33,7 +33,7 @@ const FORKS_BY_SELECTOR: ReadonlyMap<string, OpFork> = new Map([
   ["0x3db6be2b", "jovian"],
 ]);
 
-/** Returns the fork that a block of an OP-stack chain shows, with whole transactions. */
+/** Returns the fork that a block of an OP-stack chain shows, with full transactions. */
 export const detectForkFromBlock = (block: unknown): OpFork | undefined => {
   if (!isRecord(block) || !Array.isArray(block.transactions)) {
     return undefined;

@@ -1,4 +1,4 @@
-/** Ethereum's forks that change execution, oldest first, with the library's names. */
+/** Ethereum's forks that change execution, oldest first, with the names of ethereumjs. */
 export const ETHEREUM_FORKS = [
   "chainstart",
   "homestead",
@@ -108,7 +108,7 @@ export const newestRulesAt = (forks: ChainForks, number: bigint, timestamp: bigi
 };
 
 /** The fork of Ethereum that an OP fork includes. */
-const ETHEREUM_OF: Record<OpFork, EthereumFork> = {
+const ETHEREUM_FORK_OF: Record<OpFork, EthereumFork> = {
   bedrock: "paris",
   regolith: "paris",
   canyon: "shanghai",
@@ -128,7 +128,7 @@ const opRulesAt = (chainId: bigint, times: OpForkTimes, timestamp: bigint): Rule
     return time !== undefined && timestamp >= time;
   };
   const op = OP_FORKS.findLast(isReached) ?? "bedrock";
-  return { chainId, op, fork: ETHEREUM_OF[op] };
+  return { chainId, op, fork: ETHEREUM_FORK_OF[op] };
 };
 
 export const isForkActive = (rules: Rules, fork: EthereumFork): boolean =>

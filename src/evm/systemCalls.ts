@@ -39,7 +39,7 @@ export const beginBlock = async (context: ExecutionContext, start: BlockStart): 
 };
 
 /** Writes the slots that the contracts of EIP-4788 and EIP-2935 write, without a call. Their state need not be fetched. */
-export const presetBlock = (
+export const writeStartSlots = (
   { engine, state, block }: ExecutionContext,
   { parentHash, parentBeaconBlockRoot }: BlockStart,
 ): void => {

@@ -1,7 +1,8 @@
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { connectFeed, type EndReason } from "./feedConnection.ts";
 import { decodeFrame } from "./frame.ts";
-import { type Flashblock, parseMessage } from "./message.ts";
+import type { Flashblock } from "./message.ts";
+import { parseMessage } from "./parseMessage.ts";
 
 export interface FeedOptions {
   readonly chain: string;
@@ -87,22 +88,23 @@ class ReconnectingFeed {
         this.#onCount(1);
       },
       onFrame: (bytes) => this.#receive(bytes),
-      onEnd: (reason) => {
+      onEnd: (reason, fault) => {
         if (isOpen) {
           this.#onCount(-1);
         }
-        this.#reconnect(reason);
+        this.#reconnect(reason, fault);
       },
     });
   }
 
-  #reconnect(reason: EndReason): void {
+  #reconnect(reason: EndReason, fault: string | undefined): void {
     if (this.#isClosed) {
       return;
     }
     const { chain, telemetry } = this.#options;
     if (!this.#isDown) {
-      telemetry.log.warn({ chain, feed: this.#position, reason }, "feed lost");
+      const fields = { chain, feed: this.#position, host: new URL(this.#url).host, reason, fault };
+      telemetry.log.warn(fields, "feed lost");
     }
     this.#isDown = true;
     telemetry.metrics.feedReconnects.inc({ chain });

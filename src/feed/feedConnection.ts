@@ -1,4 +1,5 @@
 import { WebSocket } from "ws";
+import { connectionFault } from "../core/connectionFault.ts";
 
 export interface FeedConnectionOptions {
   readonly url: string;
@@ -11,8 +12,8 @@ export interface FeedConnectionOptions {
   readonly onOpen: () => void;
   /** Returns true if the frame was a valid message. */
   readonly onFrame: (bytes: Uint8Array) => boolean;
-  /** Called once, as the last event. */
-  readonly onEnd: (reason: EndReason) => void;
+  /** Called once, as the last event. `fault` is the error of the connection, without the URL. */
+  readonly onEnd: (reason: EndReason, fault: string | undefined) => void;
 }
 
 /** `refused`: the server rejected the connection (HTTP 4xx). `silent`: no pong. `idle`: no valid message. */
@@ -35,6 +36,7 @@ class FeedConnection {
   readonly #socket: WebSocket;
   readonly #timer: NodeJS.Timeout;
   #hasEnded = false;
+  #fault: string | undefined;
   #dataAtMs = performance.now();
   #pongAtMs = performance.now();
 
@@ -56,7 +58,7 @@ class FeedConnection {
     this.#hasEnded = true;
     clearInterval(this.#timer);
     this.#socket.terminate();
-    this.#options.onEnd(reason);
+    this.#options.onEnd(reason, this.#fault);
   }
 
   #listen(socket: WebSocket): void {
@@ -73,11 +75,14 @@ class FeedConnection {
         this.#dataAtMs = performance.now();
       }
     });
-    socket.on("unexpected-response", (_request, { statusCode }) =>
-      this.end(isRefusal(statusCode) ? "refused" : "closed"),
-    );
+    socket.on("unexpected-response", (_request, { statusCode }) => {
+      this.#fault = `HTTP ${statusCode}`;
+      this.end(isRefusal(statusCode) ? "refused" : "closed");
+    });
     // `close` follows every error and ends the connection.
-    socket.on("error", () => undefined);
+    socket.on("error", (error) => {
+      this.#fault ??= connectionFault(error);
+    });
     socket.on("close", () => this.end("closed"));
   }
 

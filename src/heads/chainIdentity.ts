@@ -21,6 +21,8 @@ export interface ChainIdentityOptions {
 
 /** Period of the checks of a node that never answered. */
 const UNREACHED_PERIOD_MS = 1_000;
+/** A node that never answered is logged at this interval. */
+const UNREACHED_LOG_MS = 60_000;
 const PERIOD_MS = 30_000;
 /** Delay before the first check of a suspended node. It doubles with each check, up to PERIOD_MS. */
 const FIRST_SUSPENDED_MS = 1_000;
@@ -189,14 +191,18 @@ export class ChainIdentity {
   async #watch(node: UpstreamNode): Promise<void> {
     const { chain, signal, telemetry } = this.#options;
     const watched = this.#watched.get(node);
+    const { name, host } = node;
     let isUnreached = false;
+    let logAtMs = 0;
     while (watched && !signal.aborted) {
       const { kind } = await this.verify(node);
-      if (!watched.isFollowed && kind === "unknown" && !isUnreached && !signal.aborted) {
-        telemetry.log.warn({ chain, node: node.name }, "node cannot be reached; trying again until it can");
+      if (!watched.isFollowed && kind === "unknown" && performance.now() >= logAtMs && !signal.aborted) {
+        logAtMs = performance.now() + UNREACHED_LOG_MS;
+        const fields = { chain, node: name, host, reason: node.fault?.text };
+        telemetry.log.warn(fields, "node cannot be reached; trying again until it can");
       }
       if (isUnreached && kind !== "unknown") {
-        telemetry.log.info({ chain, node: node.name }, "node is reached");
+        telemetry.log.info({ chain, node: name, host }, "node is reached");
       }
       isUnreached = kind === "unknown" && !watched.isFollowed;
       await this.#pause(watched, kind);

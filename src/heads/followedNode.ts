@@ -9,6 +9,11 @@ import { nextPollMs, type PollSchedule } from "./pollSchedule.ts";
 /** The WebSocket that pushes a node's heads. */
 export type HeadPush = Pick<NewHeadsOptions, "url" | "headers">;
 
+export interface PushFault {
+  readonly host: string;
+  readonly reason: string;
+}
+
 export interface FollowedNodeOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -20,6 +25,8 @@ export interface FollowedNodeOptions {
   readonly onPolled: () => void;
   /** Called when pushes begin or end. */
   readonly onPushState: (node: UpstreamNode, isPushed: boolean) => void;
+  /** Called when the WebSocket cannot be connected. */
+  readonly onPushFault: (node: UpstreamNode, fault: PushFault) => void;
 }
 
 /** The pause before the next check whether a node is identified. */
@@ -109,7 +116,7 @@ export class FollowedNode {
   }
 
   #subscribe(push: HeadPush): void {
-    const { signal, clock, onPushState } = this.#options;
+    const { signal, clock, onPushState, onPushFault } = this.#options;
     followNewHeads({
       ...push,
       signal,
@@ -120,6 +127,7 @@ export class FollowedNode {
           () => this.#resumePolls(),
         );
       },
+      onUnreachable: (reason) => onPushFault(this.node, { host: new URL(push.url).host, reason }),
       onState: (isPushed) => {
         onPushState(this.node, isPushed);
         if (isPushed) {

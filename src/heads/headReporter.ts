@@ -1,6 +1,7 @@
 import type { BlockId, HeadChange, Heads } from "../core/heads.ts";
 import type { NodeHealth } from "../nodes/upstreamNode.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { PushFault } from "./followedNode.ts";
 
 /** Sets the metrics and writes the log lines of one chain's heads. */
 export class HeadReporter {
@@ -42,6 +43,11 @@ export class HeadReporter {
 
   onPushState({ name }: NodeHealth, isPushed: boolean): void {
     this.#log.info({ chain: this.#chain, node: name }, isPushed ? "new heads are pushed" : "new heads are polled");
+  }
+
+  onPushFault({ name }: NodeHealth, fault: PushFault): void {
+    const fields = { chain: this.#chain, node: name, ...fault };
+    this.#log.warn(fields, "the WebSocket of the node cannot be connected: its heads are polled");
   }
 
   onBelowRing({ name }: NodeHealth): void {

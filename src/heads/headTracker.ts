@@ -134,6 +134,7 @@ class NodeHeadTracker implements HeadTracking {
       offerHead: (from, head) => this.#offerHead(from, head),
       onPolled: () => this.#reporter.onPolled(this.#canonical.heads),
       onPushState: (from, isPushed) => this.#reporter.onPushState(from, isPushed),
+      onPushFault: (from, fault) => this.#reporter.onPushFault(from, fault),
     });
     this.#followed.push(followed);
     followed.start(push);

@@ -8,11 +8,14 @@ export interface NewHeadsOptions {
   readonly onHeader: (header: SealedBlock) => void;
   /** Called once for each change. */
   readonly onState: (connected: boolean) => void;
+  /** Called once for each series of failed connections, with the error of the first. */
+  readonly onUnreachable: (fault: string) => void;
 }
 
 /** Subscribes to a node's `newHeads`, and subscribes again after each disconnect, until the signal is aborted. */
-export const followNewHeads = ({ onHeader, onState, ...options }: NewHeadsOptions): void => {
+export const followNewHeads = ({ onHeader, onState, onUnreachable, ...options }: NewHeadsOptions): void => {
   let connected = false;
+  let isUnreachable = false;
   const setConnected = (state: boolean): void => {
     if (state !== connected) {
       connected = state;
@@ -26,10 +29,17 @@ export const followNewHeads = ({ onHeader, onState, ...options }: NewHeadsOption
       const header = parseSealedBlock(result);
       if (header) {
         subscription.resetBackoff();
+        isUnreachable = false;
         setConnected(true);
         onHeader(header);
       }
     },
-    onClosed: () => setConnected(false),
+    onClosed: (fault) => {
+      setConnected(false);
+      if (fault !== undefined && !isUnreachable) {
+        isUnreachable = true;
+        onUnreachable(fault);
+      }
+    },
   });
 };

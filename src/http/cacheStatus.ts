@@ -46,16 +46,16 @@ const formatMany = (statuses: readonly CacheStatus[], errors: number): string =>
 };
 
 /** Formats the Cache-Status header (RFC 9211) of one response. `errors` is the number of failed calls of a batch. */
-export const formatCacheStatus = (answers: readonly Pick<RpcResponse, "status">[], errors = 0): string => {
-  const [first] = answers;
+export const formatCacheStatus = (responses: readonly Pick<RpcResponse, "status">[], errors = 0): string => {
+  const [first] = responses;
   if (first === undefined) {
     return errors === 0 ? "forebay" : "forebay; detail=error";
   }
-  if (answers.length === 1 && errors === 0) {
+  if (responses.length === 1 && errors === 0) {
     return formatOne(first.status);
   }
   return formatMany(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     errors,
   );
 };

@@ -1,8 +1,8 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { type AuthenticatedRequest, allowEveryone } from "../access/accessControl.ts";
+import { listen } from "../core/listen.ts";
 import { RpcError } from "../jsonrpc/rpcError.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -64,11 +64,14 @@ class RoutedServer {
   /** Upgraded connections that are passed through. */
   readonly #upgraded = new Set<Duplex>();
   #route: (target: string) => Route;
+  /** Paths of all chains, for the text of a 404. */
+  #paths: string;
   #isDraining = false;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
     this.#route = createRouter(options.routes);
+    this.#paths = [...options.routes.keys()].join(", ");
     this.#cors = createCors(options.corsOrigins);
     const commonHeaders = ({ headers }: IncomingMessage): readonly string[] => {
       const common = this.#cors.headers(headers.origin);
@@ -99,12 +102,13 @@ class RoutedServer {
 
   /** Resolves when the server accepts connections. */
   async listen(): Promise<void> {
-    this.#server.listen(this.#options.port, this.#options.host);
-    await once(this.#server, "listening");
+    const { host, port } = this.#options;
+    await listen(this.#server, { host, port, setting: "server.host and server.port, or --host and --port" });
   }
 
   setRoutes(routes: HttpServerOptions["routes"]): void {
     this.#route = createRouter(routes);
+    this.#paths = [...routes.keys()].join(", ");
   }
 
   startDraining(): void {
@@ -176,7 +180,7 @@ class RoutedServer {
       response,
       isWrongMethod
         ? { status: 405, type: PLAIN, text: "JSON-RPC is sent by POST\n", allow: allowedMethods(routing) }
-        : { status: 404, type: PLAIN, text: "nothing is served at this path\n" },
+        : { status: 404, type: PLAIN, text: `nothing is served at this path; chains: ${this.#paths}\n` },
     );
   }
 

@@ -117,27 +117,27 @@ class PostHandler implements JsonRpcHandler {
       return;
     }
     this.#options.metrics.requestBytes.observe(body.length);
-    let answer: Awaitable<EndpointResponse>;
+    let endpointResponse: Awaitable<EndpointResponse>;
     try {
-      answer = post.endpoint.handle(body, post.endpointRequest);
+      endpointResponse = post.endpoint.handle(body, post.endpointRequest);
     } catch (error) {
-      answer = this.#rejectedBy(error, post);
+      endpointResponse = this.#rejectedBy(error, post);
     }
-    if (answer instanceof Promise) {
-      answer.then(
+    if (endpointResponse instanceof Promise) {
+      endpointResponse.then(
         (known) => this.#respond(post, known),
         (error: unknown) => this.#respond(post, this.#rejectedBy(error, post)),
       );
     } else {
-      this.#respond(post, answer);
+      this.#respond(post, endpointResponse);
     }
   }
 
   /** Writes a response at the end of this turn of the event loop. */
-  #respond(post: Post, answer: EndpointResponse): void {
+  #respond(post: Post, endpointResponse: EndpointResponse): void {
     this.#endOfTick(() => {
       try {
-        const bytes = this.#write(post, answer);
+        const bytes = this.#write(post, endpointResponse);
         if (bytes instanceof Promise) {
           bytes.then(
             (known) => this.#options.metrics.responseBytes.observe(known),
@@ -153,9 +153,9 @@ class PostHandler implements JsonRpcHandler {
   }
 
   /** Returns the length of the body. */
-  #write({ request, response, endpointRequest }: Post, answer: EndpointResponse): Awaitable<number> {
-    const { status, retryAfterSeconds, chunks, pending } = answer;
-    const headers = this.#headersOf(request, endpointRequest.requestId, answer.cacheStatus);
+  #write({ request, response, endpointRequest }: Post, endpointResponse: EndpointResponse): Awaitable<number> {
+    const { status, retryAfterSeconds, chunks, pending } = endpointResponse;
+    const headers = this.#headersOf(request, endpointRequest.requestId, endpointResponse.cacheStatus);
     if (pending !== undefined) {
       headers.push("x-forebay-pending", pending);
     }

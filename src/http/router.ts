@@ -30,18 +30,19 @@ const originForm = (target: string): string => {
 export const createRouter = (routes: ReadonlyMap<string, Endpoint>) => {
   const parse = (requestTarget: string): Route => {
     const target = originForm(requestTarget);
-    const [bare = "/"] = target.split("?", 1);
-    const path = bare.length > 1 && bare.endsWith("/") ? bare.slice(0, -1) : bare;
-    const prefix = `/${path.split("/", 2)[1] ?? ""}`;
-    const below = prefix === "/" ? undefined : routes.get(prefix);
-    const rest = target.slice(prefix.length);
-    return below === undefined
+    const [pathWithoutQuery = "/"] = target.split("?", 1);
+    const path =
+      pathWithoutQuery.length > 1 && pathWithoutQuery.endsWith("/") ? pathWithoutQuery.slice(0, -1) : pathWithoutQuery;
+    const chainPath = `/${path.split("/", 2)[1] ?? ""}`;
+    const chainEndpoint = chainPath === "/" ? undefined : routes.get(chainPath);
+    const targetInChain = target.slice(chainPath.length);
+    return chainEndpoint === undefined
       ? { path, endpoint: routes.get(path), passthrough: routes.get("/")?.passthrough, target }
       : {
           path,
           endpoint: routes.get(path),
-          passthrough: below.passthrough,
-          target: rest.startsWith("/") ? rest : `/${rest}`,
+          passthrough: chainEndpoint.passthrough,
+          target: targetInChain.startsWith("/") ? targetInChain : `/${targetInChain}`,
         };
   };
   const parsed = new Map([...routes.keys()].map((path) => [path, parse(path)]));

@@ -33,12 +33,12 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
     end();
     throw error;
   };
-  const onAnswer = (answer: EndpointResponse): EndpointResponse => {
-    if (!answer.chunks.some(isStream)) {
+  const onResponse = (response: EndpointResponse): EndpointResponse => {
+    if (!response.chunks.some(isStream)) {
       end();
-      return answer;
+      return response;
     }
-    const chunks = answer.chunks.map((chunk): Chunk => {
+    const chunks = response.chunks.map((chunk): Chunk => {
       if (!isStream(chunk)) {
         return chunk;
       }
@@ -46,17 +46,17 @@ export const trackInFlight = (endpoint: Endpoint): TrackedEndpoint => {
       return tracked(chunk);
     });
     end();
-    return { ...answer, chunks };
+    return { ...response, chunks };
   };
   const handle: Endpoint["handle"] = (body, request) => {
     inFlight++;
-    let answer: Awaitable<EndpointResponse>;
+    let response: Awaitable<EndpointResponse>;
     try {
-      answer = endpoint.handle(body, request);
+      response = endpoint.handle(body, request);
     } catch (error) {
       return onFailure(error);
     }
-    return answer instanceof Promise ? answer.then(onAnswer, onFailure) : onAnswer(answer);
+    return response instanceof Promise ? response.then(onResponse, onFailure) : onResponse(response);
   };
   return {
     endpoint: { ...endpoint, handle },

@@ -1,18 +1,20 @@
 import { type Awaitable, whenKnown } from "./awaitable.ts";
 import type { Reply } from "./call.ts";
+import {
+  ARRAY_END,
+  ARRAY_START,
+  COMMA,
+  type CompletedCall,
+  discardBody,
+  formatCompleted,
+  hasStream,
+  joinResponses,
+} from "./completedCall.ts";
 import { type DispatchResult, noContent } from "./dispatchResult.ts";
 import type { Item } from "./envelope.ts";
-import { type Chunk, formatErrorResponse, formatResult, isStream } from "./formatResponse.ts";
-import { discardStream, tooLarge } from "./responseStream.ts";
-import { CODES, RpcError } from "./rpcError.ts";
-
-/** A completed call: a reply with the body to write for it, or an error. */
-export interface CompletedCall<R extends Reply> {
-  readonly id: Uint8Array | undefined;
-  readonly reply?: R | undefined;
-  readonly body?: Chunk | undefined;
-  readonly error?: RpcError | undefined;
-}
+import { isStream } from "./formatResponse.ts";
+import { tooLarge } from "./responseStream.ts";
+import type { RpcError } from "./rpcError.ts";
 
 export interface BatchLimits {
   /** Calls in flight at a time. */
@@ -20,34 +22,6 @@ export interface BatchLimits {
   /** Limit for the results of one batch. */
   readonly maxResponseBytes: number;
 }
-
-/** Up to this size, a response is copied into one buffer. */
-const MAX_JOINED_BYTES = 4 * 1024 * 1024;
-
-const OPEN = Buffer.from("[");
-const COMMA = Buffer.from(",");
-const CLOSE = Buffer.from("]");
-
-/** Formats the response to one call. Returns an empty list for a notification. */
-export const formatCompleted = <R extends Reply>({ id, body, error }: CompletedCall<R>): readonly Chunk[] => {
-  if (id === undefined) {
-    return [];
-  }
-  if (body !== undefined && error === undefined) {
-    return formatResult(id, body);
-  }
-  return formatErrorResponse(id, error ?? new RpcError(CODES.INTERNAL, "Internal error"));
-};
-
-const hasStream = <R extends Reply>({ id, body }: CompletedCall<R>): boolean =>
-  id !== undefined && body !== undefined && isStream(body);
-
-/** Discards the stream of a call that nobody will read. */
-const discardBody = async <R extends Reply>({ body }: CompletedCall<R>): Promise<void> => {
-  if (body !== undefined && isStream(body)) {
-    await discardStream(body).catch(() => undefined);
-  }
-};
 
 /**
  * One batch in flight. Each call has a slot in request order for its completed call.
@@ -85,7 +59,7 @@ class Batch<R extends Reply> {
 
   /** Yields the response, call by call in request order. Throws if it exceeds the limit. */
   async *stream(): AsyncGenerator<Uint8Array> {
-    let separator = OPEN;
+    let separator = ARRAY_START;
     let consumed = 0;
     try {
       while (consumed < this.#slots.length) {
@@ -111,7 +85,7 @@ class Batch<R extends Reply> {
           this.#release();
         }
       }
-      yield CLOSE;
+      yield ARRAY_END;
     } finally {
       this.#stop(consumed);
     }
@@ -242,29 +216,6 @@ class Batch<R extends Reply> {
     return completed;
   }
 }
-
-/** Returns the response to a batch without streams: one buffer, because each part costs more than its copy. */
-const joinResponses = <R extends Reply>(completed: readonly CompletedCall<R>[]): readonly Uint8Array[] => {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for (const call of completed) {
-    const chunks = formatCompleted(call);
-    if (chunks.length > 0) {
-      parts.push(parts.length === 0 ? OPEN : COMMA);
-    }
-    for (const chunk of chunks) {
-      if (!isStream(chunk)) {
-        parts.push(chunk);
-        bytes += chunk.length;
-      }
-    }
-  }
-  if (parts.length === 0) {
-    return parts;
-  }
-  parts.push(CLOSE);
-  return bytes <= MAX_JOINED_BYTES ? [Buffer.concat(parts)] : parts;
-};
 
 /**
  * Runs the calls of a batch in parallel and returns the responses in request order (ethers 5 matches by position).

@@ -11,19 +11,6 @@ export interface Call {
  */
 export interface Reply {
   readonly body: Uint8Array | AsyncIterable<Uint8Array>;
-  /** Returns the compressed body, if it is cached beside the body: see `spliceGzip`. */
-  readonly deflated?: () => Promise<Deflated>;
-}
-
-/**
- * A raw DEFLATE stream (RFC 1951). It ends at a byte boundary without a final block, so that more blocks can follow.
- */
-export interface Deflated {
-  readonly bytes: Uint8Array;
-  /** CRC-32 of the plain bytes. */
-  readonly crc32: number;
-  /** Number of plain bytes. */
-  readonly length: number;
 }
 
 /** Creates a call of forebay itself. `params` are JSON values; quantities are hex strings. */

@@ -1,6 +1,7 @@
 import { type Awaitable, whenKnown } from "./awaitable.ts";
-import { type CompletedCall, formatCompleted, runBatch } from "./batch.ts";
+import { runBatch } from "./batch.ts";
 import type { Call, Reply } from "./call.ts";
+import { type CompletedCall, formatCompleted } from "./completedCall.ts";
 import { type DispatchResult, errorResult, noContent } from "./dispatchResult.ts";
 import { type Envelope, type Item, parseEnvelope } from "./envelope.ts";
 import { type Chunk, isStream } from "./formatResponse.ts";

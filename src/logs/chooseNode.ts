@@ -9,7 +9,7 @@ export interface NodeChoiceOptions {
   readonly limits: Pick<NodeLimits, "blocks">;
   readonly slots: Pick<FairScheduler, "inFlight">;
   /** Limit of fetch ranges in flight on one node. */
-  readonly spansPerNode: (node: Node) => number;
+  readonly rangesPerNode: (node: Node) => number;
 }
 
 /**
@@ -18,7 +18,7 @@ export interface NodeChoiceOptions {
  * It prefers the node that accepts more blocks of the range, then the one with fewer requests in flight.
  */
 export const chooseNode = (
-  { nodes, limits, slots, spansPerNode }: NodeChoiceOptions,
+  { nodes, limits, slots, rangesPerNode }: NodeChoiceOptions,
   range: FetchRange,
   filterHash: string,
   failed: FailedNodes,
@@ -33,7 +33,7 @@ export const chooseNode = (
   }
   const size = (node: Node) => Math.min(limits.blocks(node, filterHash), blocksOf(range));
   const [best] = available
-    .filter((node) => slots.inFlight(node) < spansPerNode(node))
+    .filter((node) => slots.inFlight(node) < rangesPerNode(node))
     .toSorted((left, right) => size(right) - size(left) || slots.inFlight(left) - slots.inFlight(right));
   return best ?? "busy";
 };

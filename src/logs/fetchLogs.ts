@@ -10,7 +10,7 @@ import { FailedNodes } from "./failedNodes.ts";
 import { blocksOf, type FetchRange, fitFetchRange, halveFetchRange } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
-import { createMatch } from "./matchScanned.ts";
+import { createLogMatcher } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import { parseTooLarge } from "./rangeTooLarge.ts";
@@ -20,7 +20,7 @@ import type { ScannedLog } from "./scanLogs.ts";
 import { dropShortLogs, withoutEmptyTail } from "./topicCount.ts";
 import { createVerifyLogs, type LogVerification, type VerifyLogs, wrongLogs } from "./verifyLogs.ts";
 
-export interface Fetched {
+export interface FetchedLogs {
   /** Ordered by block and log index, without duplicates. */
   readonly logs: readonly ScannedLog[];
   readonly timestamps: Timestamps;
@@ -29,14 +29,14 @@ export interface Fetched {
   readonly nodes: ReadonlySet<string>;
 }
 
-export type FetchLogs = (range: FetchRange, context: FetchContext) => Promise<Fetched>;
+export type FetchLogs = (range: FetchRange, context: FetchContext) => Promise<FetchedLogs>;
 
 export interface FetchLogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly limits: NodeLimits;
   readonly slots: FairScheduler;
-  readonly spansPerNode: (node: Node) => number;
+  readonly rangesPerNode: (node: Node) => number;
   readonly checkLogs: CheckLogs;
   readonly fillTimestamps: FillTimestamps;
   /** If it is undefined, logs are not verified against filters, blooms and receipts. */
@@ -49,7 +49,7 @@ export interface FetchLogsOptions {
 /** A node's error for pruned data. Other missing data may appear later. */
 const PRUNED = /prun|histor|archive|missing trie|no longer/i;
 
-const mergeParts = (parts: readonly Fetched[]): Fetched => {
+const mergeParts = (parts: readonly FetchedLogs[]): FetchedLogs => {
   const logs = orderLogs(parts.flatMap((part) => part.logs));
   if (logs === undefined) {
     throw unavailable("The nodes disagree about the chain");
@@ -75,7 +75,7 @@ class RangeFetcher {
     this.#verifyLogs = verification && createVerifyLogs(verification);
   }
 
-  async fetch(range: FetchRange, context: FetchContext): Promise<Fetched> {
+  async fetch(range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
     const retries = context.retries.fork();
     try {
       return await this.#fetchFromNodes(range, { ...context, retries });
@@ -84,7 +84,7 @@ class RangeFetcher {
     }
   }
 
-  async #fetchFromNodes(range: FetchRange, context: FetchContext): Promise<Fetched> {
+  async #fetchFromNodes(range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
     const { limits } = this.#options;
     const { filterHash } = context;
     const failed = new FailedNodes(context.retries);
@@ -141,7 +141,7 @@ class RangeFetcher {
     return behind === undefined ? unavailable(message) : otherBranch(behind, message);
   }
 
-  async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<Fetched> {
+  async #fetchFrom({ node, release }: Lease, range: FetchRange, context: FetchContext): Promise<FetchedLogs> {
     const { chain, checkLogs, fillTimestamps, telemetry } = this.#options;
     const returned = await this.#request(node, range, context).finally(release);
     const { logs: checked, verified } = await checkLogs({
@@ -171,7 +171,7 @@ class RangeFetcher {
     const text = await requestLogs(node, "eth_getLogs", params, { ...context, deadlineMs, countBytes });
     const logs = readLogs(text, {
       range,
-      matches: this.#verifiesFilter ? createMatch(withoutEmptyTail(range.filter)) : () => true,
+      matches: this.#verifiesFilter ? createLogMatcher(withoutEmptyTail(range.filter)) : () => true,
       createError: (message) => (this.#verifiesFilter ? wrongLogs(node) : invalidAnswer(node, message)),
     });
     if (range.blockHash === undefined) {
@@ -214,7 +214,7 @@ class RangeFetcher {
     return parts;
   }
 
-  async #fetchParts(parts: readonly FetchRange[], context: FetchContext): Promise<Fetched> {
+  async #fetchParts(parts: readonly FetchRange[], context: FetchContext): Promise<FetchedLogs> {
     const fetched = parts.map((part) => this.fetch(part, { ...context, retries: new FetchRetries() }));
     return mergeParts(await Promise.all(fetched));
   }

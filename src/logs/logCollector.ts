@@ -1,7 +1,7 @@
 import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
-import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
@@ -241,7 +241,7 @@ class OrderedLogCollector implements LogCollector {
     }
   }
 
-  async #request({ from, to, final }: ClaimedRange, countBytes: FetchContext["countBytes"]): Promise<Fetched> {
+  async #request({ from, to, final }: ClaimedRange, countBytes: FetchContext["countBytes"]): Promise<FetchedLogs> {
     const { filter, filterHash } = this.#query;
     const ending = new AbortController();
     const waiting = AbortSignal.any([this.#signal, ending.signal]);

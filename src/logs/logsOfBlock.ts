@@ -4,7 +4,7 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import { admitsLogs } from "./logCompleteness.ts";
 import { formatList, joinLogs } from "./mergeLogs.ts";
@@ -64,7 +64,7 @@ const findHeader = async (nodes: readonly Node[], hash: Hash, context: RequestCo
  * A block that no node has is an error. An empty list is compared with the block's bloom.
  */
 export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOptions): LogsOfBlock => {
-  const fetchVerified = async (hash: Hash, filter: LogFilter, context: FetchContext): Promise<Fetched> => {
+  const fetchVerified = async (hash: Hash, filter: LogFilter, context: FetchContext): Promise<FetchedLogs> => {
     const { number, logsBloom } = await findHeader(nodes, hash, context);
     const range = { from: number, to: number, blockHash: hash, filter, final: false };
     const fetched = await fetchLogs(range, context);

@@ -1,6 +1,6 @@
 import type { Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
-import type { Fetched } from "./fetchLogs.ts";
+import type { FetchedLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import { countSegments, type SegmentRange, splitRange } from "./plan.ts";
@@ -38,7 +38,7 @@ interface Entry {
 export interface ClaimedRange extends BlockRange {
   readonly final: boolean;
   /** Buffers the fetched logs, and stores those that may be cached. */
-  complete(fetched: Fetched): void;
+  complete(fetched: FetchedLogs): void;
   /** Marks the segments as missing again, because the range did not fit into memory. */
   discard(): void;
 }
@@ -209,7 +209,7 @@ class StoredSegmentTracker implements SegmentTracker {
     this.#bufferedBytes += bytes.length;
   }
 
-  #complete(claimed: readonly Entry[], { logs, timestamps, verified }: Fetched): void {
+  #complete(claimed: readonly Entry[], { logs, timestamps, verified }: FetchedLogs): void {
     for (const entry of claimed) {
       const bytes = joinLogs(logs.slice(...findRange(logs, entry.range)), timestamps);
       this.#buffer(entry, bytes);

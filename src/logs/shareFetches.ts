@@ -1,11 +1,11 @@
 import { canonicalLogFilter } from "../ethereum/logFilter.ts";
-import type { Fetched, FetchLogs } from "./fetchLogs.ts";
+import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import type { FetchRange } from "./fetchRange.ts";
 import type { FetchContext } from "./requestLogs.ts";
 
 /** A fetch range that is being fetched, and the queries that share it. */
 interface SharedFetch {
-  readonly fetched: Promise<Fetched>;
+  readonly fetched: Promise<FetchedLogs>;
   /** Ends the wait for a slot and a node. */
   readonly waiting: AbortController;
   /** Ends the request to a node too. */

@@ -26,7 +26,7 @@ export interface SplitLogsOptions {
   readonly store: SegmentStore;
   /** Shared by all chains of the process. */
   readonly slots: FairScheduler;
-  readonly spansPerNode?: (node: Node) => number;
+  readonly rangesPerNode?: (node: Node) => number;
   /** Timeout of one fetch range on one node. */
   readonly spanTimeoutMs?: number;
   readonly clock?: Clock;
@@ -57,7 +57,7 @@ const createFetcher = (options: SplitLogsOptions, limits: NodeLimits): FetchLogs
       nodes: options.nodes,
       limits,
       slots: options.slots,
-      spansPerNode: options.spansPerNode ?? rangesOfAnyNode,
+      rangesPerNode: options.rangesPerNode ?? rangesOfAnyNode,
       checkLogs: createCheckLogs(),
       fillTimestamps: createFillTimestamps(),
       verification: options.verification,
@@ -91,7 +91,7 @@ class SegmentedLogs implements SplitLogs {
   }
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
-    const { chain, nodes, store, telemetry, spansPerNode = rangesOfAnyNode } = this.#options;
+    const { chain, nodes, store, telemetry, rangesPerNode = rangesOfAnyNode } = this.#options;
     telemetry.metrics.logRangeBlocks.observe({ chain }, Number(range.to - range.from) + 1);
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
@@ -101,7 +101,7 @@ class SegmentedLogs implements SplitLogs {
       limits: this.#limits,
       rangeBlocks: (filterHash) => this.#rangeBlocks(filterHash),
       // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
-      maxRanges: nodes.reduce((sum, node) => sum + spansPerNode(node), 0),
+      maxRanges: nodes.reduce((sum, node) => sum + rangesPerNode(node), 0),
     });
     const onLate = () => collector.close(upstreamTimeout("The logs took too long; the fetched part is cached"));
     const timer = setTimeout(onLate, Math.max(0, context.deadlineMs - performance.now()));

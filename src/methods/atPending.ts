@@ -30,13 +30,15 @@ export const atPending = async (
       const atBase = () => readAt(resolveBlock({ hash: base.hash, requireCanonical: false }, heads));
       return spec.pending({ input, values, pending, atBase });
     }
-    return source === "latest" ? readLatest() : nodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
+    return source === "latest"
+      ? readLatest()
+      : readNodePending(spec, heads, () => readAt({ kind: "pending" }), readLatest);
   };
   return withPendingMode(pending.mode, respond());
 };
 
 /** Reads the node's pending block. If there is none, or it is not above the head, it reads latest instead. */
-const nodePending = async (
+const readNodePending = async (
   spec: BlockReadSpec,
   heads: Heads,
   readPending: () => Promise<RpcResponse>,

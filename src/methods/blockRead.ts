@@ -31,12 +31,12 @@ const readRecent = (
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
     return chain.reads.request(requestAtBlock(read, block), current);
   };
-  return whenKnown(retryOnBranchChange(chain, context, request), (answer) => {
+  return whenKnown(retryOnBranchChange(chain, context, request), (response) => {
     // The block is in the view, so that `null` is wrong.
-    if (spec.nullIsError && isNull(answer)) {
+    if (spec.nullIsError && isNull(response)) {
       throw headerNotFound();
     }
-    return answer;
+    return response;
   });
 };
 
@@ -50,8 +50,8 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   if (resolved.kind === "pending") {
     return atPending(spec, input, values, async (block) => request(block));
   }
-  const answer = request(resolved);
-  return spec.kind === "state" && answer instanceof Promise ? answer.catch(throwUnknownBlock) : answer;
+  const response = request(resolved);
+  return spec.kind === "state" && response instanceof Promise ? response.catch(throwUnknownBlock) : response;
 };
 
 /** Creates a method that reads at a block. */

@@ -6,7 +6,7 @@ import { elementAt } from "../json/members.ts";
 import { type Call, createCall, paramsTextOf } from "../jsonrpc/call.ts";
 import { invalidParams } from "../jsonrpc/rpcError.ts";
 import { prefetchHintOfPayload } from "../simulation/prefetchHints.ts";
-import type { RunBase } from "../simulation/simulator.ts";
+import type { ExecutionBase } from "../simulation/simulator.ts";
 import { stateBlock } from "./blockParams.ts";
 import { pendingSimulationBase, sealedExecutionBase } from "./executionBase.ts";
 import { headerNotFound } from "./headerNotFound.ts";
@@ -66,7 +66,7 @@ const onNode = async (input: MethodInput, detail: string): Promise<RpcResponse> 
 };
 
 interface Base {
-  readonly run: RunBase;
+  readonly run: ExecutionBase;
   readonly pending?: RpcResponse["pending"];
 }
 

@@ -6,7 +6,7 @@ import { createCall } from "../jsonrpc/call.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
-import type { RunBase } from "../simulation/simulator.ts";
+import type { ExecutionBase } from "../simulation/simulator.ts";
 import { headerNotFound } from "./headerNotFound.ts";
 import type { Chain, MethodInput } from "./method.ts";
 import { isRecord } from "./paramSpec.ts";
@@ -51,7 +51,7 @@ export const sealedExecutionBase = async (
   { stateAt }: ChainExecution,
   block: BlockReference,
   hint: PrefetchHint | undefined,
-): Promise<RunBase> => {
+): Promise<ExecutionBase> => {
   const parent = parseParent(await readHeader(input, block));
   return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, hint) };
 };
@@ -81,7 +81,7 @@ export const pendingCallBase = (
   pending: PendingView,
   newest: PendingBlock,
   hint: PrefetchHint | undefined,
-): RunBase => ({ block: parentOfPending(newest), source: pendingState(pending, stateAt(pending.base, hint)) });
+): ExecutionBase => ({ block: parentOfPending(newest), source: pendingState(pending, stateAt(pending.base, hint)) });
 
 /**
  * Returns the base of a simulation on the pending block.
@@ -92,7 +92,7 @@ export const pendingSimulationBase = async (
   execution: ChainExecution,
   { pending, newest }: { readonly pending: PendingView; readonly newest: PendingBlock },
   hint: PrefetchHint | undefined,
-): Promise<RunBase> => {
+): Promise<ExecutionBase> => {
   const base = pendingCallBase(execution, pending, newest, hint);
   if (input.chain.pendingNumber === "next") {
     return base;

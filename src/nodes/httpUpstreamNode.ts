@@ -41,6 +41,7 @@ export interface UpstreamNodeOptions extends NodeOptions {
 /** A node that is reached over HTTP. */
 class HttpUpstreamNode implements UpstreamNode {
   readonly name: string;
+  readonly host: string;
   readonly requestsPerSecond: number | undefined;
   fault: IdentityFault | undefined;
   readonly #options: UpstreamNodeOptions;
@@ -70,6 +71,7 @@ class HttpUpstreamNode implements UpstreamNode {
       telemetry,
     );
     this.name = name;
+    this.host = new URL(options.url).host;
     this.requestsPerSecond = options.requestsPerSecond;
     this.#options = options;
     this.#telemetry = telemetry;

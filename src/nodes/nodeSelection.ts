@@ -6,11 +6,11 @@ import type { NodeHealth } from "./upstreamNode.ts";
 /** A failed request costs a client about as much time as this many successful ones. */
 const ERROR_COST = 10;
 /** Nodes whose latencies differ by less than this rank equally. */
-const NEAR_MS = 1;
+const LATENCY_TOLERANCE_MS = 1;
 
-const cost = (node: NodeHealth, best: bigint): number => {
-  const lag = node.head === undefined || node.head >= best ? 0 : Number(best - node.head);
-  return (node.latencyMs + NEAR_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
+const cost = (node: NodeHealth, bestHead: bigint): number => {
+  const lag = node.head === undefined || node.head >= bestHead ? 0 : Number(bestHead - node.head);
+  return (node.latencyMs + LATENCY_TOLERANCE_MS) * (1 + node.inFlight) * (1 + ERROR_COST * node.errorShare) * (1 + lag);
 };
 
 export const hasBlock = (node: NodeHealth, block: RpcRequest["block"]): boolean =>
@@ -30,7 +30,7 @@ export const neededBlock = ({ block, retention }: RpcRequest, heads: Heads): Rpc
   block ?? (RETENTION[retention].boundTo === "view" ? heads.latest : undefined);
 
 /** Returns the rank of a node's group; groups with lower ranks are tried first. */
-const group = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): number => {
+const groupOf = (node: NodeHealth, block: RpcRequest["block"], heads: Heads): number => {
   if (!node.available) {
     // The last resort: a chain's only node gets requests even while its breaker is open.
     return 3;
@@ -53,9 +53,9 @@ export const rankNodes = <N extends NodeHealth>(
   if (nodes.length <= 1) {
     return nodes;
   }
-  const best = nodes.reduce((high, { head }) => (head !== undefined && head > high ? head : high), 0n);
+  const bestHead = nodes.reduce((high, { head }) => (head !== undefined && head > high ? head : high), 0n);
   return nodes
-    .map((node) => ({ node, group: group(node, block, heads), cost: cost(node, best) }))
+    .map((node) => ({ node, group: groupOf(node, block, heads), cost: cost(node, bestHead) }))
     .sort((a, b) => a.group - b.group || a.cost - b.cost)
     .map(({ node }) => node);
 };

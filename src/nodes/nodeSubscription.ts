@@ -1,4 +1,5 @@
 import { WebSocket } from "ws";
+import { connectionFault } from "../core/connectionFault.ts";
 import { parseNodeUrl } from "./nodeUrl.ts";
 
 export interface NodeSubscriptionOptions {
@@ -12,7 +13,8 @@ export interface NodeSubscriptionOptions {
   readonly onAccepted?: () => void;
   /** Called when the node has rejected the subscription. */
   readonly onRejected?: () => void;
-  readonly onClosed?: () => void;
+  /** `fault` is the error of the connection, without the URL; undefined if it was closed without an error. */
+  readonly onClosed?: (fault: string | undefined) => void;
 }
 
 export interface NodeSubscription {
@@ -95,12 +97,15 @@ class ReconnectingSubscription implements NodeSubscription {
 
     socket.on("open", () => socket.send(this.#request));
     socket.on("message", (data) => this.#onMessage(parse(data.toString())));
-    // The error's text may contain the URL. The event "close" follows in any case.
-    socket.on("error", () => undefined);
+    let fault: string | undefined;
+    // The event "close" follows in any case.
+    socket.on("error", (error) => {
+      fault = connectionFault(error);
+    });
     socket.on("close", () => {
       stopPings();
       signal.removeEventListener("abort", onAbort);
-      this.#onClose();
+      this.#onClose(fault);
     });
   }
 
@@ -119,9 +124,9 @@ class ReconnectingSubscription implements NodeSubscription {
     }
   }
 
-  #onClose(): void {
+  #onClose(fault: string | undefined): void {
     const { signal, onClosed } = this.#options;
-    onClosed?.();
+    onClosed?.(fault);
     if (signal.aborted) {
       return;
     }

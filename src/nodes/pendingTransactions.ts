@@ -13,7 +13,7 @@ export interface PendingTransactionsOptions {
  * Each node gets one subscription, and none while there is no listener.
  */
 export interface PendingTransactions {
-  /** Sends UTF-8 JSON texts to the listener: hashes, or whole transactions. Rejects if no node offers the subscription. */
+  /** Sends UTF-8 JSON texts to the listener: hashes, or full transactions. Rejects if no node offers the subscription. */
   subscribe(isFull: boolean, listener: (body: Uint8Array) => void): Promise<() => void>;
 }
 
@@ -28,7 +28,7 @@ const hashOf = (result: unknown): string =>
 const notOffered = (): RpcError =>
   new RpcError(CODES.METHOD_NOT_FOUND, "no node of this chain offers newPendingTransactions");
 
-/** One kind of subscription (hashes or whole transactions) on all nodes. */
+/** One kind of subscription (hashes or full transactions) on all nodes. */
 class Channel {
   readonly listeners = new Set<Listener>();
   /** Resolves when the first node has accepted the subscription. */

@@ -141,16 +141,16 @@ export const coalesced = (source: NodeSource): NodeSource => {
     }
   };
 
-  const request = (question: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    if (!isShared(question, context)) {
-      return source.request(question, context);
+  const request = (rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
+    if (!isShared(rpcRequest, context)) {
+      return source.request(rpcRequest, context);
     }
     if (context.signal.aborted) {
       return Promise.reject(context.signal.reason);
     }
-    const key = keyOf(question, context.view);
+    const key = keyOf(rpcRequest, context.view);
     const shared = inFlight.get(key);
-    return shared === undefined ? start(key, question, context) : follow(shared, question, context);
+    return shared === undefined ? start(key, rpcRequest, context) : follow(shared, rpcRequest, context);
   };
 
   return { request };

@@ -22,6 +22,8 @@ export interface NodeHealth {
 
 /** One configured node: one URL, which may be a load balancer with several machines. */
 export interface UpstreamNode extends Node, NodeHealth {
+  /** Host and port, for log lines. */
+  readonly host: string;
   readonly requestsPerSecond: number | undefined;
   /** The highest head that the node reported within 10 s: one of its machines has that block, even if `head` is lower. */
   readonly announced: bigint | undefined;

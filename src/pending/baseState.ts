@@ -21,7 +21,7 @@ const MAX_IMPLEMENTATIONS = 10_000;
 const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 /** The result of one fetch, as numbers of values. */
-export interface Fetched {
+export interface StateFetchResult {
   readonly requested: number;
   /** Further values that a node returned because the calls of the hint read them. */
   readonly traced: number;
@@ -50,14 +50,14 @@ export class BaseState {
   }
 
   /** Fetches the keys whose values are not cached. */
-  async fetch(keys: StateKeys, hint: readonly PlainCall[]): Promise<Fetched> {
+  async fetch(keys: StateKeys, hint: readonly PlainCall[]): Promise<StateFetchResult> {
     const base = this.#base;
-    const lacking = this.#known.lacking(keys);
-    const requested = lacking.accounts.length + lacking.slots.length + lacking.blockHashes.length;
+    const missing = this.#known.uncached(keys);
+    const requested = missing.accounts.length + missing.slots.length + missing.blockHashes.length;
     if (requested === 0) {
       return { requested, traced: 0, predicted: NO_KEYS };
     }
-    const values = await this.#options.fetch(base, lacking, hint.length > 0 ? hint : undefined);
+    const values = await this.#options.fetch(base, missing, hint.length > 0 ? hint : undefined);
     // The base may be another block now, and that block may have written these values. Code does not change.
     if (base.hash === this.#base.hash) {
       this.#known.add(values);

@@ -7,11 +7,11 @@ import { createStrictState } from "../evm/reads/missingState.ts";
 import { type SystemCall, startCalls } from "../evm/systemCalls.ts";
 import { blockOf, layered } from "./blockState.ts";
 import { type Executed, executeTransaction, type Prepared } from "./executeTransactions.ts";
-import type { Work } from "./execution.ts";
+import type { FlashblockJob } from "./execution.ts";
 import type { Layer } from "./stateLayers.ts";
 
 export interface BlockRunOptions {
-  readonly work: Work;
+  readonly job: FlashblockJob;
   readonly engine: Engine;
   readonly known: KnownState;
   /** The writes above the cached state, newest first. */
@@ -33,7 +33,7 @@ export class BlockRun {
   #reader: StateReader;
 
   constructor(options: BlockRunOptions) {
-    const { work, engine, known, layers, ancestors } = options;
+    const { job, engine, known, layers, ancestors } = options;
     this.#options = options;
     this.#reader = layered(known.reader(createStrictState()), layers);
     const reader: StateReader = {
@@ -43,8 +43,8 @@ export class BlockRun {
       blockHash: (number) => this.#reader.blockHash(number),
     };
     this.#state = engine.createState(reader);
-    this.#startCalls = work.index > 0 ? [] : [...startCalls(engine, work.environment)];
-    this.block = blockOf(work.environment, ancestors, reader);
+    this.#startCalls = job.index > 0 ? [] : [...startCalls(engine, job.environment)];
+    this.block = blockOf(job.environment, ancestors, reader);
   }
 
   /** Executes until a value is missing and returns its key, or `undefined` at the end. Throws TransactionError. */

@@ -1,5 +1,5 @@
+import type { ExecutedFlashblock } from "./executedFlashblock.ts";
 import type { Layer } from "./stateLayers.ts";
-import type { ExecutedFlashblock } from "./verifyWork.ts";
 
 /** The jobs that were executed above the base block. */
 export class ExecutedJobs {

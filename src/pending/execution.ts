@@ -54,9 +54,9 @@ export interface Accessed {
 }
 
 /** One message to execute. It is plain data, because threads send it to each other. */
-export interface Work {
+export interface FlashblockJob {
   readonly id: number;
-  /** The work whose outcome this one starts from. `undefined` for the base block's state. */
+  /** The job whose outcome this one starts from. `undefined` for the base block's state. */
   readonly before: number | undefined;
   readonly environment: PendingEnvironment;
   readonly index: number;
@@ -77,8 +77,8 @@ export interface Work {
 
 /** Executes messages one after another, each on the state after the one before. */
 export interface Executor {
-  execute(work: Work): Promise<Execution>;
-  /** Moves the base to another block. `through`: the work whose outcome is that block's state, `undefined` if no outcome is. */
+  execute(job: FlashblockJob): Promise<Execution>;
+  /** Moves the base to another block. `through`: the job whose outcome is that block's state, `undefined` if no outcome is. */
   rebase(base: BlockId, through: number | undefined): void;
   close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { BlockMessages } from "../feed/sequenceState.ts";
 import { AppliedChain } from "./appliedChain.ts";
 import { type ExtraBlockFields, environmentOf, type PendingChain } from "./applyFlashblock.ts";
 import { decodeOnly, type KnownSender } from "./decode.ts";
-import type { Execution, Executor, Work } from "./execution.ts";
+import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 
 export interface ExecutionPipelineOptions {
   readonly executor: Executor;
@@ -58,7 +58,11 @@ interface QueuedMessage extends FeedMessage {
   timer: NodeJS.Timeout | undefined;
 }
 
-const createWork = (id: number, before: number | undefined, { block, message }: FeedMessage): Work | undefined => {
+const createJob = (
+  id: number,
+  before: number | undefined,
+  { block, message }: FeedMessage,
+): FlashblockJob | undefined => {
   const environment = environmentOf(block.messages[0]);
   if (!environment) {
     return undefined;
@@ -147,8 +151,8 @@ class MessageQueue implements ExecutionPipeline {
 
   #enqueue({ block, message }: FeedMessage): void {
     const id = this.#nextId++;
-    const work = createWork(id, this.#queue.at(-1)?.id, { block, message });
-    if (!work) {
+    const job = createJob(id, this.#queue.at(-1)?.id, { block, message });
+    if (!job) {
       return;
     }
     const base = this.#base;
@@ -164,7 +168,7 @@ class MessageQueue implements ExecutionPipeline {
     queued.timer = setTimeout(() => this.#expireFrom(queued), this.#deadlineMs(message));
     this.#queue.push(queued);
     const startedMs = performance.now();
-    this.#options.executor.execute(work).then(
+    this.#options.executor.execute(job).then(
       (execution) => this.#onExecuted(queued, execution, performance.now() - startedMs),
       () => this.#onFailed(queued),
     );

@@ -6,7 +6,7 @@ import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { SenderRecovery, Senders } from "../evm/senders/senderRecovery.ts";
 import { OrderedPosts } from "../workers/orderedPosts.ts";
 import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
-import type { Execution, Executor, Work } from "./execution.ts";
+import type { Execution, Executor, FlashblockJob } from "./execution.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 
 export interface ExecutorOptions {
@@ -53,15 +53,15 @@ class ThreadExecutor implements Executor {
     this.#posts = this.#startPosts();
   }
 
-  execute(work: Work): Promise<Execution> {
+  execute(job: FlashblockJob): Promise<Execution> {
     return new Promise((resolve, reject) => {
-      this.#waiting.set(work.id, { resolve, reject });
-      const { number, timestamp } = work.environment;
+      this.#waiting.set(job.id, { resolve, reject });
+      const { number, timestamp } = job.environment;
       const forks = this.#options.forks();
       const isExecutable = areRulesKnown(forks, timestamp);
-      const run = { kind: "run", work, rules: newestRulesAt(forks, number, timestamp), isExecutable } as const;
-      const senders = this.#options.senders?.of(work.transactions) ?? [];
-      const withSenders = (known: Senders): ToExecutor => ({ ...run, work: { ...work, senders: known } });
+      const run = { kind: "run", work: job, rules: newestRulesAt(forks, number, timestamp), isExecutable } as const;
+      const senders = this.#options.senders?.of(job.transactions) ?? [];
+      const withSenders = (known: Senders): ToExecutor => ({ ...run, job: { ...job, senders: known } });
       this.#posts.post(senders instanceof Promise ? senders.then(withSenders) : withSenders(senders));
     });
   }
@@ -108,7 +108,7 @@ class ThreadExecutor implements Executor {
   }
 
   #receive(message: FromExecutor): void {
-    if (message.kind === "need") {
+    if (message.kind === "readState") {
       void this.#sendState(message);
     } else if (message.kind === "retry") {
       this.#options.onRetry?.(message, message.message);
@@ -117,13 +117,13 @@ class ThreadExecutor implements Executor {
     }
   }
 
-  #complete(message: FromExecutor & { kind: "done" | "void" | "failed" }): void {
+  #complete(message: FromExecutor & { kind: "done" | "cancelled" | "failed" }): void {
     const waiting = this.#waiting.get(message.id);
     this.#waiting.delete(message.id);
     if (message.kind === "done") {
       this.#options.senders?.add(message.execution.transactions);
       waiting?.resolve(message.execution);
-    } else if (message.kind === "void") {
+    } else if (message.kind === "cancelled") {
       waiting?.reject(new Error(NO_LONGER_RUN));
     } else {
       const error = new Error(message.message);
@@ -132,7 +132,7 @@ class ThreadExecutor implements Executor {
     }
   }
 
-  async #sendState({ id, base, keys, hint }: FromExecutor & { kind: "need" }): Promise<void> {
+  async #sendState({ id, base, keys, hint }: FromExecutor & { kind: "readState" }): Promise<void> {
     try {
       const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
       const source = this.#options.stateAt(base, hint && { calls: hint, stateOverrides: undefined });

@@ -3,12 +3,12 @@ import type { StateKeys, StateValues } from "../core/stateReader.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { EngineKind } from "../evm/engineKind.ts";
 import type { PlainCall } from "../evm/reads/stateCalls.ts";
-import type { Execution, Work } from "./execution.ts";
+import type { Execution, FlashblockJob } from "./execution.ts";
 
 /** From the main thread to the executor's thread. */
 export type ToExecutor =
   /** If not `isExecutable`, the block's own rules are not known: the thread only decodes the transactions. */
-  | { readonly kind: "run"; readonly work: Work; readonly rules: Rules; readonly isExecutable: boolean }
+  | { readonly kind: "run"; readonly job: FlashblockJob; readonly rules: Rules; readonly isExecutable: boolean }
   | { readonly kind: "rebase"; readonly base: BlockId; readonly through: number | undefined }
   | { readonly kind: "values"; readonly id: number; readonly values: StateValues }
   | { readonly kind: "noValues"; readonly id: number; readonly message: string };
@@ -17,11 +17,11 @@ export type ToExecutor =
 export type FromExecutor =
   | { readonly kind: "done"; readonly id: number; readonly execution: Execution }
   /** The job was not run, because the base that it starts from was replaced. */
-  | { readonly kind: "void"; readonly id: number }
+  | { readonly kind: "cancelled"; readonly id: number }
   | { readonly kind: "failed"; readonly id: number; readonly message: string }
   /** Requests missing state at a sealed block. `id` is the request's. */
   | {
-      readonly kind: "need";
+      readonly kind: "readState";
       readonly id: number;
       readonly base: BlockId;
       readonly keys: StateKeys;

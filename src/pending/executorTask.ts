@@ -7,7 +7,7 @@ import type { WorkerTask } from "../workers/startTask.ts";
 import type { ExecutorData, FromExecutor, ToExecutor } from "./executorMessages.ts";
 import { createFlashblockExecutor, type FlashblockExecutor } from "./flashblockExecutor.ts";
 import { StateRequests } from "./stateRequests.ts";
-import { VoidWork } from "./stateRounds.ts";
+import { JobCancelledError } from "./stateRounds.ts";
 
 const MAX_CODE_BYTES = 128 * 1024 * 1024;
 
@@ -20,7 +20,7 @@ class ExecutorThread {
   readonly #requests: StateRequests;
   readonly #executor: FlashblockExecutor;
   /** Jobs up to this one start from a base that was replaced. They are not run. */
-  #voidThrough = 0;
+  #cancelledThrough = 0;
   #lastReceived = 0;
   /** Jobs up to `through` belong to a sealed block, and some of them have not ended. */
   #sealed: { readonly through: number; readonly atMs: number } | undefined;
@@ -37,7 +37,7 @@ class ExecutorThread {
         isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
         onRetry: ({ environment, index }, { message }) =>
           send({ kind: "retry", number: environment.number, index, message }),
-        isVoid: ({ id }) => id <= this.#voidThrough,
+        isCancelled: ({ id }) => id <= this.#cancelledThrough,
         deadlineMs: ({ id }) => this.#deadlineMs(id),
       },
       { number: 0n, hash: ZERO_HASH },
@@ -47,9 +47,9 @@ class ExecutorThread {
   receive(message: ToExecutor): void {
     switch (message.kind) {
       case "run":
-        this.#lastReceived = message.work.id;
+        this.#lastReceived = message.job.id;
         if (message.isExecutable) {
-          this.#executor.expect(message.work, message.rules);
+          this.#executor.expect(message.job, message.rules);
         }
         this.#enqueue(async () => this.#send(await this.#run(message)));
         break;
@@ -75,16 +75,16 @@ class ExecutorThread {
     this.#queue = this.#queue.then(() => nextTurn()).then(step);
   }
 
-  async #run({ work, rules, isExecutable }: ToExecutor & { kind: "run" }): Promise<FromExecutor> {
-    const { id } = work;
-    if (id <= this.#voidThrough) {
-      return { kind: "void", id };
+  async #run({ job, rules, isExecutable }: ToExecutor & { kind: "run" }): Promise<FromExecutor> {
+    const { id } = job;
+    if (id <= this.#cancelledThrough) {
+      return { kind: "cancelled", id };
     }
     try {
-      return { kind: "done", id, execution: await this.#executor.run(work, rules, isExecutable) };
+      return { kind: "done", id, execution: await this.#executor.run(job, rules, isExecutable) };
     } catch (error) {
-      if (error instanceof VoidWork) {
-        return { kind: "void", id };
+      if (error instanceof JobCancelledError) {
+        return { kind: "cancelled", id };
       }
       return { kind: "failed", id, message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
     }
@@ -92,7 +92,7 @@ class ExecutorThread {
 
   #rebase({ base, through }: ToExecutor & { kind: "rebase" }): void {
     if (through === undefined) {
-      this.#voidAll();
+      this.#cancelAll();
     }
     this.#sealed = through === undefined ? undefined : { through, atMs: this.#sealed?.atMs ?? performance.now() };
     this.#enqueue(() => {
@@ -104,8 +104,8 @@ class ExecutorThread {
   }
 
   /** Jobs that were received until now are not run, and no longer wait for state. */
-  #voidAll(): void {
-    this.#voidThrough = this.#lastReceived;
+  #cancelAll(): void {
+    this.#cancelledThrough = this.#lastReceived;
     this.#requests.rejectAll("the base is another block now");
   }
 }

@@ -10,26 +10,26 @@ import { TransactionError } from "../evm/transactionError.ts";
 import { BaseState, type BaseStateOptions } from "./baseState.ts";
 import { BlockRun } from "./blockRun.ts";
 import { overwritten } from "./blockState.ts";
+import { createEngineQueue } from "./engineQueue.ts";
+import { appendExecuted, type ExecutedFlashblock, findMismatch } from "./executedFlashblock.ts";
 import { ExecutedJobs, layersOf } from "./executedJobs.ts";
-import type { Execution, Outcome, UnverifiedReason, Work } from "./execution.ts";
+import type { Execution, FlashblockJob, Outcome, UnverifiedReason } from "./execution.ts";
 import { type PreparedJob, PreparedJobs } from "./preparedJobs.ts";
 import { type Layer, layerFromChanges } from "./stateLayers.ts";
-import { Unreadable, VoidWork } from "./stateRounds.ts";
-import { createTurns } from "./turns.ts";
-import { compare, type ExecutedFlashblock, extend } from "./verifyWork.ts";
+import { JobCancelledError, UnreadableStateError } from "./stateRounds.ts";
 
 export interface FlashblockExecutorOptions extends BaseStateOptions {
   readonly engine: (rules: Rules) => Engine;
   /** Called when the state of a job could not be read. The read is retried. */
-  readonly onRetry?: (work: Work, error: Error) => void;
+  readonly onRetry?: (job: FlashblockJob, error: Error) => void;
   /** Whether nobody awaits the job's outcome any more. */
-  readonly isVoid?: (work: Work) => boolean;
+  readonly isCancelled?: (job: FlashblockJob) => boolean;
   /** Returns when the job must end, on the clock of `performance`. Its block is sealed, and the next one waits for it. */
-  readonly deadlineMs?: (work: Work) => number | undefined;
+  readonly deadlineMs?: (job: FlashblockJob) => number | undefined;
 }
 
 /** The state on which one job executes: its ancestors and their layers, newest first. */
-interface Position {
+interface PreState {
   readonly ancestors: readonly ExecutedFlashblock[];
   readonly layers: readonly Layer[];
 }
@@ -55,7 +55,7 @@ export const createFlashblockExecutor = (options: FlashblockExecutorOptions, bas
 export class FlashblockExecutor {
   readonly #options: FlashblockExecutorOptions;
   readonly #base: BaseState;
-  readonly #turns = createTurns();
+  readonly #engineQueue = createEngineQueue();
   readonly #executed = new ExecutedJobs();
   readonly #jobs: PreparedJobs;
   /** A block's root is computed again for each of its messages. */
@@ -68,29 +68,29 @@ export class FlashblockExecutor {
     this.#jobs = new PreparedJobs({
       base: this.#base,
       engine: options.engine,
-      turns: this.#turns,
+      engineQueue: this.#engineQueue,
       written: () => this.#written(),
-      onRetry: (work, error) => options.onRetry?.(work, error),
-      isVoid: (work) => options.isVoid?.(work) ?? false,
-      deadlineMs: (work) => options.deadlineMs?.(work),
+      onRetry: (job, error) => options.onRetry?.(job, error),
+      isCancelled: (job) => options.isCancelled?.(job) ?? false,
+      deadlineMs: (job) => options.deadlineMs?.(job),
     });
   }
 
   /** Announces a job. Its state can be fetched while earlier jobs wait for state. */
-  expect(work: Work, rules: Rules): void {
-    this.#jobs.expect(work, rules);
+  expect(job: FlashblockJob, rules: Rules): void {
+    this.#jobs.expect(job, rules);
   }
 
   /**
    * Executes a job. With `isExecutable: false` it only decodes, because the block's rules are not known.
-   * Throws VoidWork if nobody awaits the outcome any more.
+   * Throws JobCancelledError if nobody awaits the outcome any more.
    */
-  async run(work: Work, rules: Rules, isExecutable = true): Promise<Execution> {
-    this.#jobs.start(work);
+  async run(job: FlashblockJob, rules: Rules, isExecutable = true): Promise<Execution> {
+    this.#jobs.start(job);
     try {
-      return await this.#run(work, rules, isExecutable);
+      return await this.#run(job, rules, isExecutable);
     } finally {
-      this.#jobs.end(work);
+      this.#jobs.end(job);
     }
   }
 
@@ -103,25 +103,25 @@ export class FlashblockExecutor {
     } else {
       this.#base.reset(base);
     }
-    this.#jobs.rebase(this.#options.isVoid ?? (() => through === undefined), layers !== undefined);
+    this.#jobs.rebase(this.#options.isCancelled ?? (() => through === undefined), layers !== undefined);
     this.#executed.rebase(through);
   }
 
-  async #run(work: Work, rules: Rules, isExecutable: boolean): Promise<Execution> {
-    const ancestors = this.#executed.ancestors(work.before);
+  async #run(job: FlashblockJob, rules: Rules, isExecutable: boolean): Promise<Execution> {
+    const ancestors = this.#executed.ancestors(job.before);
     const layers = layersOf(ancestors);
-    const job = this.#jobs.prepare(work, rules);
-    const isKnown = layers !== undefined && isExecutable && !work.hasPostExec;
+    const prepared = this.#jobs.prepare(job, rules);
+    const isKnown = layers !== undefined && isExecutable && !job.hasPostExec;
     const unverified =
-      job.decoded.find((each) => each.unverified)?.unverified ?? (isKnown ? undefined : "unexecutable");
+      prepared.decoded.find((each) => each.unverified)?.unverified ?? (isKnown ? undefined : "unexecutable");
     const attempt: Attempt =
       layers && !unverified
-        ? await this.#attempt(job, { ancestors, layers })
+        ? await this.#attempt(prepared, { ancestors, layers })
         : { outcome: undefined, unverified, cause: isExecutable ? undefined : "the rules of this block are not known" };
-    const executed = attempt.executed ?? extend(work, ancestors[0], rawsOf(job), []);
+    const executed = attempt.executed ?? appendExecuted(job, ancestors[0], rawsOf(prepared), []);
     this.#executed.add(executed);
     return {
-      transactions: job.decoded.map(({ identity }) => identity),
+      transactions: prepared.decoded.map(({ identity }) => identity),
       transactionsRoot: orderedTrieRoot(executed.raws, this.#leaves),
       outcome: attempt.outcome,
       unverified: attempt.unverified,
@@ -129,19 +129,19 @@ export class FlashblockExecutor {
     };
   }
 
-  async #attempt(job: PreparedJob, position: Position): Promise<Attempt> {
-    const { work } = job;
+  async #attempt(prepared: PreparedJob, preState: PreState): Promise<Attempt> {
+    const { job } = prepared;
     try {
-      const outcome = await this.#execute(job, position);
-      const executed = extend(work, position.ancestors[0], rawsOf(job), outcome.receipts);
-      const unverified = compare(work, executed);
+      const outcome = await this.#execute(prepared, preState);
+      const executed = appendExecuted(job, preState.ancestors[0], rawsOf(prepared), outcome.receipts);
+      const unverified = findMismatch(job, executed);
       if (unverified) {
         return { outcome: undefined, unverified, cause: undefined };
       }
       const layer = this.#layerOf(outcome.changes);
       return { executed: { ...executed, layer }, outcome, unverified, cause: undefined };
     } catch (error) {
-      if (error instanceof VoidWork) {
+      if (error instanceof JobCancelledError) {
         throw error;
       }
       const cause = error instanceof Error ? error.message : String(error);
@@ -150,29 +150,29 @@ export class FlashblockExecutor {
   }
 
   async #execute(
-    { work, engine, transactions, rounds }: PreparedJob,
-    { ancestors, layers }: Position,
+    { job, engine, transactions, rounds }: PreparedJob,
+    { ancestors, layers }: PreState,
   ): Promise<Outcome> {
-    if (work.index === 0) {
-      this.#base.known.add(overwritten(work.environment));
+    if (job.index === 0) {
+      this.#base.known.add(overwritten(job.environment));
     }
     const run = new BlockRun({
-      work,
+      job,
       engine,
       known: this.#base.known,
       layers,
-      ancestors: parentHashes([work, ...ancestors]),
+      ancestors: parentHashes([job, ...ancestors]),
       transactions,
-      gasUsed: work.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n),
+      gasUsed: job.index === 0 ? 0n : (ancestors[0]?.gasUsed ?? 0n),
     });
     this.#current = { run, layers };
     try {
       for (;;) {
-        const lacking = await this.#turns.urgent(() => run.advance());
-        if (!lacking) {
+        const missing = await this.#engineQueue.urgent(() => run.advance());
+        if (!missing) {
           break;
         }
-        await this.#jobs.wait(rounds.fetch(lacking, run.executed.length));
+        await this.#jobs.wait(rounds.fetch(missing, run.executed.length));
       }
     } finally {
       this.#current = undefined;
@@ -218,7 +218,7 @@ const reasonOf = (error: unknown): UnverifiedReason => {
   if (error instanceof NotExecutableError) {
     return "unexecutable";
   }
-  if (error instanceof Unreadable) {
+  if (error instanceof UnreadableStateError) {
     return error.reason;
   }
   return error instanceof TransactionError ? "rejected" : "failed";

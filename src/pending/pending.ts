@@ -1,48 +1,10 @@
 import type { HeadChange } from "../core/heads.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
-import type { Feed } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import { unavailable } from "../jsonrpc/rpcError.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { KnownSender } from "./decode.ts";
-import { createDroppedTransactions } from "./droppedTransactions.ts";
-import type { Executor } from "./execution.ts";
-import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
-import { FeedIntake } from "./feedIntake.ts";
-import { HeadReconciliation } from "./headReconciliation.ts";
-import { type Backend, needsNode } from "./mode.ts";
-import { PendingBlocks } from "./pendingBlock.ts";
-import type { HeadSource } from "./pendingHeads.ts";
-import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
-import { ServingDecision } from "./servingDecision.ts";
-import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
-import { createSubmittedNonces } from "./submittedNonces.ts";
-import { createTransactionShape } from "./transactionShape.ts";
-import { ViewPublication } from "./viewPublication.ts";
-
-export interface PendingOptions {
-  /** Label of metrics. */
-  readonly chain: string;
-  readonly mode: "auto" | Backend;
-  /** Limit of pending blocks above the head. */
-  readonly maxDepth: number;
-  /** The node's receipts roots are wrong for blocks with deposits. */
-  readonly ignoresReceiptsRoot: boolean;
-  readonly heads: HeadSource;
-  readonly executor: Executor;
-  /** Returns a sender that was recovered before. Default: none is known. */
-  readonly senderOf?: KnownSender;
-  /** Opens the chain's feeds. Absent if it has none. */
-  readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
-  /** Returns the parsed result of one call from a node. Rejects if no node answers. */
-  readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
-  /** Values that replicas share, so that transactions sent through other replicas count too. */
-  readonly sharedValues?: SharedValues | undefined;
-  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
-  /** Milliseconds of a monotonic clock. Tests replace it. */
-  readonly now?: () => number;
-}
+import { needsNode } from "./mode.ts";
+import { createPendingParts, type PendingOptions, type PendingParts } from "./pendingParts.ts";
 
 /** The pending state of one chain. */
 export interface Pending {
@@ -58,78 +20,13 @@ export interface Pending {
 }
 
 const CHECK_MS = 250;
-/** The shortest deadline of an execution, for a message that waited for others. */
-const MIN_EXECUTION_MS = 100;
 /** The heads are refreshed after this silence of a live feed: the chain may have ended its feed for sub-second blocks. */
 const QUIET_MS = 500;
-
-type Parts = ReturnType<typeof createParts>;
-
-const createNonces = ({ read, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
-  const local = createSubmittedNonces({
-    find: (hashes) => Promise.all(hashes.map((hash) => read("eth_getTransactionByHash", [hash]))),
-    head: () => heads.current()?.latest.number ?? 0n,
-    now,
-    onDropped: (sender, nonce) => shared?.drop(sender, nonce),
-  });
-  const shared = sharedValues && createSharedNonces(local, sharedValues);
-  return { local, shared };
-};
-
-/** Creates the parts. `onChange` is called when an execution ends, or when the result of the probe changes. */
-const createParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
-  const { chain, heads, executor, read, telemetry } = options;
-  const { log, metrics } = telemetry;
-  const now = options.now ?? (() => performance.now());
-  const blockTimeMs = (): number => heads.blockTimeMs;
-  const nonces = createNonces(options);
-  const formatted = new PendingBlocks();
-  const dropped = createDroppedTransactions({
-    read,
-    formatted,
-    onDropped: (count, removed) => {
-      metrics.pendingVanished.inc({ chain }, count);
-      log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
-      publication.publishRemoved(removed);
-    },
-    onDifference: (passed) => reconciliation.countDifferences(passed),
-  });
-  const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
-    metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
-    if (!unverified) {
-      return;
-    }
-    metrics.pendingMismatches.inc({ chain, what: unverified });
-    log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
-  };
-  /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
-  const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
-    Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
-  const pipeline = createExecutionPipeline({
-    executor,
-    senderOf: options.senderOf,
-    lateAfterMs,
-    onChange: onChange.executed,
-    onExecuted,
-  });
-  const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
-  const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
-  const decision = new ServingDecision({
-    ...options,
-    hasFeeds: options.openFeed !== undefined,
-    feed,
-    nodeBuilds: probe.nodeBuilds,
-  });
-  const shape = createTransactionShape(read, now);
-  const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, shape, dropped });
-  const publication = new ViewPublication({ advanceNonce: nonces.local.advance, dropped, formatted, now });
-  return { ...nonces, pipeline, probe, feed, decision, shape, reconciliation, publication };
-};
 
 /** Turns heads and messages of the feed into immutable views. */
 class PendingTracker implements Pending {
   readonly #options: PendingOptions;
-  readonly #parts: Parts;
+  readonly #parts: PendingParts;
   readonly #stops: (() => void)[] = [];
   /** Publishes again when a deadline of the feed passes. */
   #deadline: NodeJS.Timeout | undefined;
@@ -137,7 +34,7 @@ class PendingTracker implements Pending {
   constructor(options: PendingOptions) {
     const { heads, openFeed } = options;
     this.#options = options;
-    this.#parts = createParts(options, { executed: () => this.#onExecuted(), probed: () => this.#publish() });
+    this.#parts = createPendingParts(options, { executed: () => this.#onExecuted(), probed: () => this.#publish() });
     const first = heads.current();
     if (first) {
       this.#onHead({ heads: first, from: [], to: [] });

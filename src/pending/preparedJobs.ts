@@ -3,16 +3,16 @@ import type { Rules } from "../ethereum/rules.ts";
 import type { Engine } from "../evm/engine.ts";
 import type { BaseState } from "./baseState.ts";
 import { type Decoded, decodeTransaction } from "./decodeTransaction.ts";
+import type { EngineQueue } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
-import type { Work } from "./execution.ts";
+import type { FlashblockJob } from "./execution.ts";
 import { createReadSets } from "./readSets.ts";
 import type { Layer } from "./stateLayers.ts";
 import { StateRounds } from "./stateRounds.ts";
-import type { Turns } from "./turns.ts";
 
 /** A job with its decoded transactions and the rounds that fetch its state. */
 export interface PreparedJob {
-  readonly work: Work;
+  readonly job: FlashblockJob;
   readonly engine: Engine;
   readonly decoded: readonly Decoded[];
   /** The transactions of `decoded` that can be executed. */
@@ -23,12 +23,12 @@ export interface PreparedJob {
 export interface PreparedJobsOptions {
   readonly base: BaseState;
   readonly engine: (rules: Rules) => Engine;
-  readonly turns: Turns;
+  readonly engineQueue: EngineQueue;
   /** Returns the layers that are known to be below the next job, newest first. */
   readonly written: () => readonly Layer[];
-  readonly onRetry: (work: Work, error: Error) => void;
-  readonly isVoid: (work: Work) => boolean;
-  readonly deadlineMs: (work: Work) => number | undefined;
+  readonly onRetry: (job: FlashblockJob, error: Error) => void;
+  readonly isCancelled: (job: FlashblockJob) => boolean;
+  readonly deadlineMs: (job: FlashblockJob) => number | undefined;
 }
 
 /** The jobs that run or will run. While the running job waits for state, the others fetch theirs. */
@@ -37,7 +37,7 @@ export class PreparedJobs {
   readonly #readSets = createReadSets();
   readonly #jobs = new Map<number, PreparedJob>();
   /** Jobs that have not started. */
-  readonly #expected = new Map<number, { readonly work: Work; readonly rules: Rules }>();
+  readonly #expected = new Map<number, { readonly job: FlashblockJob; readonly rules: Rules }>();
   #waiting = 0;
 
   constructor(options: PreparedJobsOptions) {
@@ -45,57 +45,57 @@ export class PreparedJobs {
   }
 
   /** Announces a job that will start later. */
-  expect(work: Work, rules: Rules): void {
-    this.#expected.set(work.id, { work, rules });
+  expect(job: FlashblockJob, rules: Rules): void {
+    this.#expected.set(job.id, { job, rules });
     if (this.#waiting > 0) {
-      this.#runAhead(work, rules);
+      this.#runAhead(job, rules);
     }
   }
 
   /** Returns the prepared job. Throws if a transaction is not hexadecimal. */
-  prepare(work: Work, rules: Rules): PreparedJob {
-    const prepared = this.#jobs.get(work.id);
+  prepare(job: FlashblockJob, rules: Rules): PreparedJob {
+    const prepared = this.#jobs.get(job.id);
     if (prepared) {
       return prepared;
     }
-    const { base, turns, written, onRetry, isVoid, deadlineMs } = this.#options;
+    const { base, engineQueue, written, onRetry, isCancelled, deadlineMs } = this.#options;
     const engine = this.#options.engine(rules);
-    const decoded = work.transactions.map((raw, at) =>
-      decodeTransaction(parseData(raw), rules.chainId, work.senders?.[at]),
+    const decoded = job.transactions.map((raw, at) =>
+      decodeTransaction(parseData(raw), rules.chainId, job.senders?.[at]),
     );
     const transactions = decoded.flatMap((each) => each.prepared ?? []);
     const rounds = new StateRounds({
       base,
-      work,
+      job,
       engine,
-      turns,
+      engineQueue,
       readSets: this.#readSets,
       transactions,
       written,
-      onRetry: (error) => onRetry(work, error),
-      isVoid: () => isVoid(work),
-      deadlineMs: () => deadlineMs(work),
+      onRetry: (error) => onRetry(job, error),
+      isCancelled: () => isCancelled(job),
+      deadlineMs: () => deadlineMs(job),
     });
-    const job = { work, engine, decoded, transactions, rounds };
-    this.#jobs.set(work.id, job);
-    return job;
+    const created = { job, engine, decoded, transactions, rounds };
+    this.#jobs.set(job.id, created);
+    return created;
   }
 
   /** The job starts. */
-  start({ id }: Work): void {
+  start({ id }: FlashblockJob): void {
     this.#expected.delete(id);
   }
 
   /** The job has ended. */
-  end({ id }: Work): void {
+  end({ id }: FlashblockJob): void {
     this.#jobs.delete(id);
   }
 
   /** Waits for state of the running job. During the wait, the expected jobs determine the state that they will read. */
   async wait(rounds: Promise<void>): Promise<void> {
     this.#waiting++;
-    for (const { work, rules } of this.#expected.values()) {
-      this.#runAhead(work, rules);
+    for (const { job, rules } of this.#expected.values()) {
+      this.#runAhead(job, rules);
     }
     try {
       await rounds;
@@ -104,15 +104,15 @@ export class PreparedJobs {
     }
   }
 
-  /** The base block changed: discards void jobs. Unless `keepsState`, the others start their search for state again. */
-  rebase(isVoid: (work: Work) => boolean, keepsState: boolean): void {
-    for (const [id, { work }] of this.#expected) {
-      if (isVoid(work)) {
+  /** The base block changed: discards cancelled jobs. Unless `keepsState`, the others start their search for state again. */
+  rebase(isCancelled: (job: FlashblockJob) => boolean, keepsState: boolean): void {
+    for (const [id, { job }] of this.#expected) {
+      if (isCancelled(job)) {
         this.#expected.delete(id);
       }
     }
-    for (const [id, { work, rounds }] of this.#jobs) {
-      if (isVoid(work)) {
+    for (const [id, { job, rounds }] of this.#jobs) {
+      if (isCancelled(job)) {
         this.#jobs.delete(id);
       } else if (!keepsState) {
         rounds.restart();
@@ -120,9 +120,9 @@ export class PreparedJobs {
     }
   }
 
-  #runAhead(work: Work, rules: Rules): void {
+  #runAhead(job: FlashblockJob, rules: Rules): void {
     try {
-      this.prepare(work, rules).rounds.runAhead();
+      this.prepare(job, rules).rounds.runAhead();
     } catch {
       // The job reports its error when it runs.
     }

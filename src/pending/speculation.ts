@@ -1,13 +1,13 @@
 import type { StateKeys, StateReader } from "../core/stateReader.ts";
 import type { BlockEnvironment, Engine } from "../evm/engine.ts";
-import { createLikelyGuesses, type Guesses, largeGuesses } from "../evm/reads/guesses.ts";
+import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
 import type { PlainCall } from "../evm/reads/stateCalls.ts";
+import type { EngineQueue } from "./engineQueue.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import { callOfPrepared, createdBy, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
-import type { Turns } from "./turns.ts";
 
 /** Time limit for the guesses of one round. Then the round fetches the values that are missing so far. */
 const ROUND_MS = 60;
@@ -23,13 +23,13 @@ const NO_KEYS: StateKeys = { accounts: [], slots: [], blockHashes: [] };
 
 export interface SpeculationOptions {
   readonly engine: Engine;
-  readonly turns: Turns;
+  readonly engineQueue: EngineQueue;
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
   /** Returns the block, and a reader of its state that guesses missing values. */
   readonly guessedBlock: (
     missing: MissingState,
-    guesses: Guesses,
+    guesses: GuessedValues,
   ) => { readonly reader: StateReader; readonly block: BlockEnvironment };
 }
 
@@ -136,11 +136,11 @@ export class Speculation {
 
   /** Returns the keys that the transaction lacks, or `undefined` if it lacks none. */
   async #explore(position: number, prepared: Prepared, isUrgent: boolean): Promise<StateKeys | undefined> {
-    const { turns, readSets } = this.#options;
+    const { engineQueue, readSets } = this.#options;
     const round = this.#rounds.get(position) ?? 0;
     this.#rounds.set(position, round + 1);
     const guesses = round % LARGE_EVERY === 0 ? largeGuesses : createLikelyGuesses();
-    const missing = await (isUrgent ? turns.urgent : turns.idle)(() => this.#guess(prepared, guesses));
+    const missing = await (isUrgent ? engineQueue.urgent : engineQueue.idle)(() => this.#guess(prepared, guesses));
     if (isEmptySet(missing)) {
       this.#open.delete(position);
       return undefined;
@@ -149,7 +149,7 @@ export class Speculation {
     return missing;
   }
 
-  async #guess(prepared: Prepared, guesses: Guesses): Promise<StateKeys> {
+  async #guess(prepared: Prepared, guesses: GuessedValues): Promise<StateKeys> {
     const missing = createMissingState();
     const { reader, block } = this.#options.guessedBlock(missing, guesses);
     try {

@@ -3,14 +3,14 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import { BASE_FEE_VAULT, L1_BLOCK, L1_FEE_VAULT, OPERATOR_FEE_VAULT } from "../ethereum/opFees.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import { BEACON_ROOTS, BLOCK_HASHES, SYSTEM } from "../evm/systemCalls.ts";
-import type { Work } from "./execution.ts";
+import type { FlashblockJob } from "./execution.ts";
 
 const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT, OPERATOR_FEE_VAULT];
 /** Slots of the L1Block contract (Jovian). */
 const L1_BLOCK_SLOTS = 9;
 
 /** Returns the keys that every message reads: accounts of system calls and fees, L1 attributes, and the feed's access list. */
-export const standardKeys = ({ environment, index, accessList }: Work, rules: Rules): StateKeys => ({
+export const standardKeys = ({ environment, index, accessList }: FlashblockJob, rules: Rules): StateKeys => ({
   accounts: [
     environment.feeRecipient,
     ...(index === 0 ? [SYSTEM, BEACON_ROOTS, BLOCK_HASHES] : []),

@@ -17,7 +17,7 @@ export class StateRequests {
     const id = ++this.#lastId;
     const request = Promise.withResolvers<StateValues>();
     this.#open.set(id, request);
-    this.#send({ kind: "need", id, base, keys, hint });
+    this.#send({ kind: "readState", id, base, keys, hint });
     return request.promise;
   }
 

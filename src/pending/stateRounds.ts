@@ -1,16 +1,16 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateKeys } from "../core/stateReader.ts";
 import type { Engine } from "../evm/engine.ts";
-import type { BaseState, Fetched } from "./baseState.ts";
+import type { BaseState, StateFetchResult } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
+import type { EngineQueue } from "./engineQueue.ts";
 import type { Prepared } from "./executeTransactions.ts";
-import type { UnverifiedReason, Work } from "./execution.ts";
+import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
 import { Speculation } from "./speculation.ts";
 import { standardKeys } from "./standardKeys.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Layer } from "./stateLayers.ts";
-import type { Turns } from "./turns.ts";
 
 /** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */
 const MAX_FETCHED = 50_000;
@@ -25,8 +25,8 @@ const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 400;
 
 /** The state of a message could not be fetched. */
-export class Unreadable extends Error {
-  override readonly name = "Unreadable";
+export class UnreadableStateError extends Error {
+  override readonly name = "UnreadableStateError";
   readonly reason: UnverifiedReason;
   constructor(reason: UnverifiedReason, message: string) {
     super(message);
@@ -35,21 +35,21 @@ export class Unreadable extends Error {
 }
 
 /** Nobody awaits the outcome any more. */
-export class VoidWork extends Error {
-  override readonly name = "VoidWork";
+export class JobCancelledError extends Error {
+  override readonly name = "JobCancelledError";
 }
 
 export interface StateRoundsOptions {
   readonly base: BaseState;
-  readonly work: Work;
+  readonly job: FlashblockJob;
   readonly engine: Engine;
-  readonly turns: Turns;
+  readonly engineQueue: EngineQueue;
   readonly readSets: ReadSets;
   readonly transactions: readonly Prepared[];
   /** Returns the layers that are known to be below the transactions, newest first. */
   readonly written: () => readonly Layer[];
   readonly onRetry: (error: Error) => void;
-  readonly isVoid: () => boolean;
+  readonly isCancelled: () => boolean;
   /** On the clock of `performance`. */
   readonly deadlineMs: () => number | undefined;
 }
@@ -62,7 +62,7 @@ export class StateRounds {
   #hasStarted = false;
   #isAhead = false;
   /** The round ahead whose values are being fetched. */
-  #roundAhead: Promise<Fetched> | undefined;
+  #roundAhead: Promise<StateFetchResult> | undefined;
   #startedMs: number | undefined;
   #fetched = 0;
   #idleRounds = 0;
@@ -74,12 +74,12 @@ export class StateRounds {
   }
 
   #speculate(): Speculation {
-    const { base, work, engine, turns, readSets, transactions, written } = this.#options;
-    const { environment } = work;
+    const { base, job, engine, engineQueue, readSets, transactions, written } = this.#options;
+    const { environment } = job;
     const parent = new Map([[environment.number - 1n, environment.parentHash]]);
     return new Speculation({
       engine,
-      turns,
+      engineQueue,
       readSets,
       transactions,
       guessedBlock: (missing, guesses) => {
@@ -105,7 +105,7 @@ export class StateRounds {
 
   async #loopAhead(): Promise<void> {
     try {
-      while (!this.#hasStarted && !this.#options.isVoid()) {
+      while (!this.#hasStarted && !this.#options.isCancelled()) {
         const round = this.#next(undefined, 0);
         this.#roundAhead = round;
         if ((await round).requested === 0) {
@@ -120,8 +120,8 @@ export class StateRounds {
     }
   }
 
-  /** Completes one more round. `from`: the transaction that lacks those keys. Throws VoidWork or Unreadable. */
-  async fetch(lacking: StateKeys, from: number): Promise<void> {
+  /** Completes one more round. `from`: the transaction that lacks those keys. Throws JobCancelledError or UnreadableStateError. */
+  async fetch(missing: StateKeys, from: number): Promise<void> {
     const { transactions, readSets } = this.#options;
     this.#hasStarted = true;
     this.#startedMs ??= performance.now();
@@ -133,18 +133,18 @@ export class StateRounds {
     this.#speculation.reopen(from);
     const prepared = transactions[from];
     if (prepared) {
-      readSets.learn(prepared.transaction, lacking);
+      readSets.learn(prepared.transaction, missing);
     }
-    await this.#fetchWithRetries(lacking, from, this.#startedMs);
+    await this.#fetchWithRetries(missing, from, this.#startedMs);
   }
 
-  async #fetchWithRetries(lacking: StateKeys, from: number, startedMs: number): Promise<void> {
+  async #fetchWithRetries(missing: StateKeys, from: number, startedMs: number): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS;
     let lastError = "";
     for (;;) {
       this.#checkLimits(startedMs, lastError);
       try {
-        if (await this.#fetchOnce(lacking, from)) {
+        if (await this.#fetchOnce(missing, from)) {
           return;
         }
       } catch (error) {
@@ -156,53 +156,53 @@ export class StateRounds {
   }
 
   #checkLimits(startedMs: number, lastError: string): void {
-    const { isVoid, deadlineMs } = this.#options;
-    if (isVoid()) {
-      throw new VoidWork();
+    const { isCancelled, deadlineMs } = this.#options;
+    if (isCancelled()) {
+      throw new JobCancelledError();
     }
     const untilMs = Math.min(startedMs + TIMEOUT_MS, deadlineMs() ?? Number.POSITIVE_INFINITY);
     if (performance.now() <= untilMs) {
       return;
     }
-    throw new Unreadable("unreadable", `its state was not fetched in time${lastError}`);
+    throw new UnreadableStateError("unreadable", `its state was not fetched in time${lastError}`);
   }
 
   /** Returns whether the transaction can run. Another round costs less than a run that will stop again. */
-  async #fetchOnce(lacking: StateKeys, from: number): Promise<boolean> {
-    const { requested } = await this.#next(lacking, from);
+  async #fetchOnce(missing: StateKeys, from: number): Promise<boolean> {
+    const { requested } = await this.#next(missing, from);
     this.#idleRounds = requested === 0 ? this.#idleRounds + 1 : 0;
     if (this.#idleRounds > MAX_IDLE_ROUNDS) {
-      throw new Unreadable("failed", "fetched state is still missing");
+      throw new UnreadableStateError("failed", "fetched state is still missing");
     }
     return requested === 0 || !this.#speculation.isOpen(from);
   }
 
   /** Reports an error that a retry may resolve. Throws other errors. */
   #reportRetry(error: unknown): Error {
-    if (error instanceof Unreadable) {
+    if (error instanceof UnreadableStateError) {
       throw error;
     }
-    if (this.#options.isVoid()) {
-      throw new VoidWork();
+    if (this.#options.isCancelled()) {
+      throw new JobCancelledError();
     }
     const cause = error instanceof Error ? error : new Error(String(error));
     this.#options.onRetry(cause);
     return cause;
   }
 
-  async #next(lacking: StateKeys | undefined, from: number): Promise<Fetched> {
-    const { work, engine } = this.#options;
-    const { keys, hint, hinted } = await this.#speculation.next(from, lacking !== undefined);
+  async #next(missing: StateKeys | undefined, from: number): Promise<StateFetchResult> {
+    const { job, engine } = this.#options;
+    const { keys, hint, hinted } = await this.#speculation.next(from, missing !== undefined);
     const wanted = createStateKeySet();
     if (this.#fetched === 0) {
-      wanted.add(standardKeys(work, engine.rules));
+      wanted.add(standardKeys(job, engine.rules));
     }
     wanted.add(keys);
     if (wanted.size > 0) {
       wanted.add(this.#predicted);
     }
-    if (lacking) {
-      wanted.add(lacking);
+    if (missing) {
+      wanted.add(missing);
     }
     const fetched = await this.#options.base.fetch(wanted.keys(), hint);
     if (fetched.traced > 0) {
@@ -212,7 +212,10 @@ export class StateRounds {
     this.#predicted = usesPredictions ? fetched.predicted : NO_KEYS;
     this.#fetched += fetched.requested + fetched.traced;
     if (this.#fetched > MAX_FETCHED) {
-      throw new Unreadable("tooMuchState", `it reads more than ${MAX_FETCHED} values that have to be fetched`);
+      throw new UnreadableStateError(
+        "tooMuchState",
+        `it reads more than ${MAX_FETCHED} values that have to be fetched`,
+      );
     }
     return fetched;
   }

@@ -10,7 +10,7 @@ import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../et
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
-import { beginBlock, presetBlock } from "../evm/systemCalls.ts";
+import { beginBlock, writeStartSlots } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";
 import type { Withdrawal } from "./payload.ts";
@@ -112,7 +112,7 @@ const beginSystem = async (context: BlockContext, environment: BlockEnvironment,
   if (context.profile === "geth") {
     await beginBlock(execution, { parentHash, parentBeaconBlockRoot });
   } else {
-    presetBlock(execution, { parentHash, parentBeaconBlockRoot });
+    writeStartSlots(execution, { parentHash, parentBeaconBlockRoot });
   }
 };
 

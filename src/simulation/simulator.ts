@@ -4,7 +4,8 @@ import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
-import type { AccessListResult, CallInput } from "./callRuns.ts";
+import type { CallInput } from "./callExecution.ts";
+import type { AccessListResult } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
@@ -41,7 +42,7 @@ export interface RunReport {
 export type RunKind = "simulate" | "call" | "estimateGas" | "createAccessList";
 
 /** The block and the state on which a run is based. */
-export interface RunBase {
+export interface ExecutionBase {
   /** For a simulation the block before the first one, for a call the block that it runs in. */
   readonly block: ParentBlock;
   readonly source: StateSource;
@@ -51,10 +52,10 @@ export interface RunBase {
 
 /** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */
 export interface Simulator {
-  simulate(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
-  call(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
-  estimateGas(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
-  createAccessList(paramsText: Uint8Array, base: RunBase, signal: AbortSignal): Promise<RpcResponse>;
+  simulate(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  call(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  estimateGas(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  createAccessList(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
 }
 
 const GETH_STEP_SECONDS = 12n;
@@ -64,7 +65,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
   const runCall = async (
     kind: RunKind,
     paramsText: Uint8Array,
-    base: RunBase,
+    base: ExecutionBase,
     signal: AbortSignal,
   ): Promise<RpcResponse> => {
     const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap: options.gasCap };
@@ -86,7 +87,7 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
 interface Run {
   readonly kind: RunKind;
   readonly input: unknown;
-  readonly base: RunBase;
+  readonly base: ExecutionBase;
   readonly signal: AbortSignal;
 }
 
@@ -116,7 +117,7 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, signa
 const simulationInput = (
   { forks, profile, errorShape, maxBlocks, maxCalls, gasCap, blockTimeMs }: SimulatorOptions,
   paramsText: Uint8Array,
-  { block, firstTimestamp }: RunBase,
+  { block, firstTimestamp }: ExecutionBase,
 ): SimulationInput => ({
   paramsText,
   parent: block,
@@ -130,7 +131,7 @@ const simulationInput = (
   firstTimestamp,
 });
 
-const localResponse = (body: Uint8Array, { block }: RunBase): RpcResponse => ({
+const localResponse = (body: Uint8Array, { block }: ExecutionBase): RpcResponse => ({
   body,
   status: { hit: "local" },
   block: { number: block.number, hash: block.hash } satisfies BlockId,

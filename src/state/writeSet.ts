@@ -4,7 +4,7 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */
 export type Written<Value> = Value | "unknown";
 
-/** What a block wrote of one account. A field that is absent was not written. */
+/** The writes of a block to one account. A field that is absent was not written. */
 export interface AccountWrites {
   readonly balance?: Written<bigint>;
   readonly nonce?: Written<bigint>;
@@ -16,7 +16,7 @@ export interface AccountWrites {
   readonly slots: ReadonlyMap<Hash, Written<Uint8Array>>;
 }
 
-/** What one block wrote, system writes included. An account that is absent was not written. */
+/** The writes of one block, system writes included. An account that is absent was not written. */
 export interface WriteSet {
   readonly block: BlockId;
   readonly accounts: ReadonlyMap<Address, AccountWrites>;

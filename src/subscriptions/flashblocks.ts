@@ -2,20 +2,20 @@ import type { HeadChange, RingBlock } from "../core/heads.ts";
 import type { Body, PendingChange, PendingExtension } from "../core/view.ts";
 import type { LogIndex, MatchedLog } from "../ethereum/logIndex.ts";
 import type { Log } from "../telemetry/telemetry.ts";
+import { type FullTransaction, formatFullTransaction, formatPendingTransaction } from "./fullTransaction.ts";
 import { createNotification } from "./notification.ts";
 import type { RpcReader } from "./sealedLogs.ts";
 import { parseTransactions, readSealedTransactions } from "./sealedTransactions.ts";
 import { createSerialQueue } from "./serialQueue.ts";
 import { broadcast, type Subscription } from "./subscriber.ts";
-import { formatPendingTransaction, formatWholeTransaction, type WholeTransaction } from "./wholeTransaction.ts";
 
 /** The subscriptions to pending blocks and their transactions. */
 export interface FlashblockSubscribers {
   readonly blocks: ReadonlySet<Subscription>;
   readonly hashes: ReadonlySet<Subscription>;
-  /** Subscriptions to whole transactions with their logs. */
+  /** Subscriptions to full transactions with their logs. */
   readonly transactions: ReadonlySet<Subscription>;
-  /** Subscriptions to whole transactions that have a matching log. */
+  /** Subscriptions to full transactions that have a matching log. */
   readonly matching: Pick<LogIndex<Subscription>, "size" | "match">;
 }
 
@@ -139,7 +139,7 @@ class FlashblockDelivery implements Flashblocks {
     }
     for (const { hash, transaction, receipt } of block.transactions) {
       this.#sendHash(sent, hash);
-      this.#sendWhole(sent, hash, () => formatWholeTransaction(transaction, receipt));
+      this.#sendWhole(sent, hash, () => formatFullTransaction(transaction, receipt));
     }
   }
 
@@ -160,7 +160,7 @@ class FlashblockDelivery implements Flashblocks {
   }
 
   /** Sends each transaction once. `format` returns `undefined` if the receipt is not known yet: a later call sends it. */
-  #sendWhole({ whole }: SentTransactions, hash: string, format: () => WholeTransaction | undefined): void {
+  #sendWhole({ whole }: SentTransactions, hash: string, format: () => FullTransaction | undefined): void {
     if (whole.has(hash)) {
       return;
     }

@@ -20,7 +20,7 @@ interface PoolListener {
 }
 
 /**
- * Creates the delivery of `newPendingTransactions`. Hashes and whole transactions have one listener each at the source.
+ * Creates the delivery of `newPendingTransactions`. Hashes and full transactions have one listener each at the source.
  * A listener stops with its last registration. The returned function rejects if no node offers the subscription.
  */
 export const createPoolEvents = ({

@@ -6,18 +6,38 @@ import type { Log } from "./telemetry.ts";
 
 const SLOW_SECONDS = 1;
 /** At most one line of each kind is logged in this time. It has the number of skipped lines. */
-const SAMPLE_MS = 1_000;
+const FIRST_SAMPLE_MS = 1_000;
+/** The time doubles with each line, up to this limit. After a pause of this length, it is the first time again. */
+const MAX_SAMPLE_MS = 60_000;
 const MAX_METHOD_LENGTH = 64;
 
-type CallOutcome = Outcome<Pick<RequestContext, "clientId" | "requestId" | "signal">, RpcResponse>;
+type LoggedContext = Pick<RequestContext, "clientId" | "requestId" | "signal"> &
+  Partial<Pick<RequestContext, "traceparent">>;
+type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 
 /** Whether forebay or a node failed, and not the client. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
+
+/** Returns the trace id of a `traceparent` header. */
+const traceIdOf = (traceparent: string | undefined): string | undefined => traceparent?.split("-", 2)[1];
+
+/** The line of one call, at level debug. */
+const formatCall = (chain: string, { call, context, error, reply, seconds }: CallOutcome) => ({
+  chain,
+  method: call.method.slice(0, MAX_METHOD_LENGTH),
+  milliseconds: Math.round(seconds * 1000),
+  clientId: context.clientId,
+  requestId: context.requestId,
+  traceId: traceIdOf(context.traceparent),
+  node: reply?.node,
+  code: error?.code,
+});
 
 /** Creates the log of slow and failed calls. Lines are sampled: a few show an outage as well as a million. */
 export const createCallLog = (chain: string, log: Log) => {
   const sampled = (text: string) => {
     let nextMs = Number.NEGATIVE_INFINITY;
+    let sampleMs = FIRST_SAMPLE_MS;
     let skipped = 0;
     return ({ call, context, error, reply, seconds }: CallOutcome): void => {
       const nowMs = performance.now();
@@ -25,7 +45,8 @@ export const createCallLog = (chain: string, log: Log) => {
         skipped++;
         return;
       }
-      nextMs = nowMs + SAMPLE_MS;
+      sampleMs = nowMs > nextMs + MAX_SAMPLE_MS ? FIRST_SAMPLE_MS : Math.min(2 * sampleMs, MAX_SAMPLE_MS);
+      nextMs = nowMs + sampleMs;
       const node = error instanceof NodeError ? error.node : reply?.node;
       log.warn(
         {
@@ -46,7 +67,11 @@ export const createCallLog = (chain: string, log: Log) => {
   const slow = sampled("slow call");
   const failed = sampled("failed call");
 
+  const logsAll = log.isLevelEnabled("debug");
   return (outcome: CallOutcome): void => {
+    if (logsAll) {
+      log.debug(formatCall(chain, outcome), "call");
+    }
     if (outcome.error !== undefined && outcome.context.signal.aborted) {
       return;
     }

@@ -81,7 +81,7 @@ export const pendingMetrics = (metrics: MetricFactory) => {
       "Changes to an unverified view, whose state the node reads, by cause",
       { chain: CHAIN, cause: UNVERIFIED },
     ),
-    pendingVanished: feed.counter("pending_vanished_total", "Pre-confirmed transactions that were not sealed", {
+    pendingDropped: feed.counter("pending_dropped_total", "Pre-confirmed transactions that were not sealed", {
       chain: CHAIN,
     }),
     pendingAnswers: metrics.counter("pending_answers_total", "Responses at pending by mode", {

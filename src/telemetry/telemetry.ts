@@ -61,7 +61,11 @@ export const createTelemetry = (options: TelemetryOptions = {}): Telemetry => {
   const registry = new Registry();
   const series = new MetricFactory(registry);
   return {
-    log: pino({ level: options.level ?? "info", redact: { paths: REDACTED, censor: "[redacted]" } }),
+    log: pino({
+      level: options.level ?? "info",
+      formatters: { level: (level) => ({ level }) },
+      redact: { paths: REDACTED, censor: "[redacted]" },
+    }),
     metrics: declareMetrics(series),
     series,
     registry,

@@ -112,7 +112,7 @@ const hasExpectedLocation = (fields: Fields, index: number, block: Fields): bool
   isSame(fields.blockHash, dataOf(block.hash)) &&
   numberOf(fields.blockNumber) === numberOf(block.number);
 
-/** Checks a block's whole transactions: transactionsRoot, and the hash, block and index of each. */
+/** Checks a block's full transactions: transactionsRoot, and the hash, block and index of each. */
 export const checkTransactions = (block: Fields): Finding =>
   failIfMalformed("transactions", () => {
     const raws: Uint8Array[] = [];

@@ -20,7 +20,7 @@ export interface SendQueue {
   /** Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up. */
   notify(fragments: readonly Buffer[]): void;
   /** Sends a response. Resolves when the bytes are written, or when the connection is closed. */
-  answer(chunks: readonly Chunk[]): Promise<void>;
+  sendResponse(chunks: readonly Chunk[]): Promise<void>;
 }
 
 type Message = readonly Buffer[];
@@ -68,7 +68,7 @@ class ConnectionQueue implements SendQueue {
     }
   }
 
-  async answer(chunks: readonly Chunk[]): Promise<void> {
+  async sendResponse(chunks: readonly Chunk[]): Promise<void> {
     if (this.#buffered === undefined && isWhole(chunks)) {
       await this.#sendFragment(Buffer.concat(chunks), LAST);
       return;

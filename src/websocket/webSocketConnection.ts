@@ -167,7 +167,7 @@ class ServedConnection implements WebSocketConnection {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       this.#socket.pause();
     }
-    this.#answer(toBytes(data))
+    this.#handleMessage(toBytes(data))
       .catch((error: unknown) => {
         if (!this.#controller.signal.aborted) {
           this.#options.onError(error, this.#options.requestId);
@@ -186,14 +186,14 @@ class ServedConnection implements WebSocketConnection {
     }
   }
 
-  async #answer(body: Uint8Array): Promise<void> {
+  async #handleMessage(body: Uint8Array): Promise<void> {
     const afterwards: (() => void)[] = [];
     const chunks = await this.#handle(body, (then) => afterwards.push(then));
     if (this.#socket.readyState !== this.#socket.OPEN) {
       return;
     }
     if (chunks.length > 0) {
-      await this.#sendQueue.answer(chunks);
+      await this.#sendQueue.sendResponse(chunks);
     }
     for (const then of afterwards) {
       then();

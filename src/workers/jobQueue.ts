@@ -6,8 +6,8 @@ export interface PoolJob {
   readonly input: unknown;
   /** An idle thread whose last job had the same affinity is preferred. `undefined`: the thread keeps its affinity. */
   readonly affinity: string | undefined;
-  /** Answers a request of the job. If it rejects, the job rejects with the same error. */
-  readonly answer: (request: unknown) => Promise<unknown>;
+  /** Returns the response to a request of the job. If it rejects, the job rejects with the same error. */
+  readonly onRequest: (request: unknown) => Promise<unknown>;
   /** Limits the wait, and then the run. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;

@@ -46,7 +46,7 @@ export class WorkerPool {
     this.#slots = Array.from({ length: size }, () => new WorkerSlot(slotOptions));
   }
 
-  /** Returns the job's output. Rejects with WorkerPoolError, with the signal's reason, or with the error of `job.answer`. */
+  /** Returns the job's output. Rejects with WorkerPoolError, with the signal's reason, or with the error of `job.onRequest`. */
   run(job: PoolJob): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) {

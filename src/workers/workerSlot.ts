@@ -113,7 +113,7 @@ export class WorkerSlot {
       return;
     }
     if (message.kind === "request") {
-      void this.#answer(running, message.request);
+      void this.#respond(running, message.request);
       return;
     }
     this.#finish();
@@ -125,10 +125,10 @@ export class WorkerSlot {
     this.#options.onFree();
   }
 
-  async #answer(running: RunningJob, request: unknown): Promise<void> {
+  async #respond(running: RunningJob, request: unknown): Promise<void> {
     const { id, job } = running;
     try {
-      const value = await job.answer(request);
+      const value = await job.onRequest(request);
       if (this.#running === running) {
         this.#thread?.post({ kind: "reply", id, value });
       }

@@ -29,7 +29,7 @@ export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
   try {
     node.send(nodeOptions);
     const nodePort = Number(await node.message());
-    const options: LogsServerOptions = { nodePort, head, spansPerNode: SPANS, storeBytes: 256 * 1024 * 1024 };
+    const options: LogsServerOptions = { nodePort, head, rangesPerNode: SPANS, storeBytes: 256 * 1024 * 1024 };
     server.send(options);
     const port = Number(await server.message());
     const cold: number[] = [];

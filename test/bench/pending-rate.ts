@@ -15,7 +15,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { Work } from "../../src/pending/execution.ts";
+import type { FlashblockJob } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { TOKEN_ABI, TOKEN_BYTECODE } from "../devnet/token.ts";
 import { type BenchOptions, type BenchResult, MAX_SPREAD, median, round } from "./support/result.ts";
@@ -40,7 +40,7 @@ interface Message {
   readonly raws: readonly Hex[];
   /** Of `raws`, in order. */
   readonly senders: readonly Address[];
-  expected: Work["expected"];
+  expected: FlashblockJob["expected"];
 }
 interface Block {
   readonly environment: PendingEnvironment;
@@ -153,7 +153,7 @@ const runYardstick = async (blocks: readonly Block[], blockField: boolean): Prom
   return { seconds: (threadCpuMs() - startCpuMs) / 1_000, gas };
 };
 
-const expectedOf = (receipts: readonly Receipt[]): Work["expected"] => {
+const expectedOf = (receipts: readonly Receipt[]): FlashblockJob["expected"] => {
   const bloom = createBloom();
   for (const { logsBloom } of receipts) {
     orBloom(bloom, logsBloom);
@@ -192,7 +192,7 @@ const runOurs = async (blocks: readonly Block[], knowsSenders: boolean): Promise
   for (const { environment, messages } of blocks) {
     for (const [index, { raws, senders, expected }] of messages.entries()) {
       const before = id === 0 ? undefined : id;
-      const work = {
+      const job = {
         id: ++id,
         before,
         environment,
@@ -203,7 +203,7 @@ const runOurs = async (blocks: readonly Block[], knowsSenders: boolean): Promise
         hasPostExec: false,
         expected,
       };
-      const { unverified } = await runner.run(work, RULES);
+      const { unverified } = await runner.run(job, RULES);
       if (unverified) {
         throw new Error(`message ${environment.number}-${index} was not reproduced: ${unverified}`);
       }

@@ -15,10 +15,10 @@ const HEADS = createHeads({ latest: 100, finalized: 50 });
 const TRANSACTION = hashOf(7, 7);
 
 const wrap = (source: RpcSource) => {
-  const absent = createNegativeCache();
+  const negativeCache = createNegativeCache();
   const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, hashOf(0));
-  return { absent, memory, source: cached(source, { chain: "test", prefix, memory, absent, telemetry }) };
+  return { negativeCache, memory, source: cached(source, { chain: "test", prefix, memory, negativeCache, telemetry }) };
 };
 
 const atBlock = (retention: RetentionClass, number: number, fork = 0): RpcRequest =>
@@ -170,7 +170,7 @@ test("the null of a transaction is cached for one view, up to a second, until th
   let now = 1;
   t.mock.method(performance, "now", () => now);
   const node = countingSource(() => createResponse("null"));
-  const { source, absent } = wrap(node);
+  const { source, negativeCache } = wrap(node);
   const request = (heads = HEADS, method?: string) => source.request(byTransaction(method), createContext({ heads }));
   const assertRequests = async (expected: number) => assert.equal(node.requests, expected);
 
@@ -185,15 +185,15 @@ test("the null of a transaction is cached for one view, up to a second, until th
   await request(createHeads({ latest: 101 }));
   await assertRequests(4);
 
-  absent.expectTransactions([TRANSACTION.toUpperCase().replace("0X", "0x")]);
-  assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
+  negativeCache.expectTransactions([TRANSACTION.toUpperCase().replace("0X", "0x")]);
+  assert.equal(negativeCache.isExpected(TRANSACTION, HEADS), true);
   assert.deepEqual((await request()).status, { fwd: "miss", stored: false });
   await request();
   await assertRequests(6);
   now += 59_000;
-  assert.equal(absent.isExpected(TRANSACTION, HEADS), true);
+  assert.equal(negativeCache.isExpected(TRANSACTION, HEADS), true);
   now += 120_000;
-  assert.equal(absent.isExpected(TRANSACTION, HEADS), false);
+  assert.equal(negativeCache.isExpected(TRANSACTION, HEADS), false);
   await request();
   await request();
   await assertRequests(7);

@@ -28,14 +28,14 @@ const startReplica = async (t: TestContext, server: RedisServer, options: Replic
   const telemetry = createTelemetry({ level: "silent" });
   const redis = createRedisStore({ url: server.url, timeoutMs: 50, telemetry });
   t.after(() => redis.close());
-  const probe = { body: Buffer.from("1"), final: false, storedAtMs: 0 };
+  const probe = { body: Buffer.from("1"), isFinal: false, storedAtMs: 0 };
   await until(async () => {
     redis.set("probe", probe, 60);
     return (await redis.get("probe")) !== undefined;
   }, "Redis is used");
   const memory = createMemoryStore({ maxBytes: options.memoryBytes ?? 1 << 20, telemetry });
   const prefix = createKeyPrefix(1, options.genesis ?? ZERO_HASH);
-  const wrapped = { chain: "test", prefix, memory, redis, absent: createNegativeCache(), telemetry };
+  const wrapped = { chain: "test", prefix, memory, redis, negativeCache: createNegativeCache(), telemetry };
   return { source: cached(options.source, wrapped), store: createTieredStore({ prefix, memory, redis }), prefix };
 };
 

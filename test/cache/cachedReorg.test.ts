@@ -89,7 +89,7 @@ test("with two replicas, nodes on other forks and one Redis, every hit belongs t
       });
       const replicas = [0, 1].map(() =>
         cached(node, {
-          ...{ chain: "test", prefix: "", redis, absent: createNegativeCache(), telemetry },
+          ...{ chain: "test", prefix: "", redis, negativeCache: createNegativeCache(), telemetry },
           memory: createMemoryStore({ maxBytes: 64 * 1024, telemetry }),
         }),
       );

@@ -4,7 +4,7 @@ import type { CacheEntry } from "../../src/cache/cacheEntry.ts";
 import { createMemoryStore } from "../../src/cache/memoryStore.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
-const entryOf = (body: Uint8Array): CacheEntry => ({ body, final: true, storedAtMs: 0 });
+const entryOf = (body: Uint8Array): CacheEntry => ({ body, isFinal: true, storedAtMs: 0 });
 const createTested = (maxBytes: number) => {
   const telemetry = createTelemetry({ level: "silent" });
   return { telemetry, memory: createMemoryStore({ maxBytes, telemetry }) };
@@ -70,14 +70,4 @@ test("a new value replaces the old one", () => {
   memory.set("key", entryOf(Uint8Array.of(2)));
   assert.deepEqual(memory.get("key")?.body, Uint8Array.of(2));
   assert.equal(memory.entries, 1);
-});
-
-test("the compressed form is created once, and counted", async () => {
-  const { memory } = createTested(1 << 20);
-  memory.set("key", entryOf(new Uint8Array(2_000)));
-  const before = memory.bytes;
-  const entry = memory.get("key");
-  const form = await entry?.deflated?.();
-  assert.equal(await entry?.deflated?.(), form);
-  assert.equal(memory.bytes, before + (form?.bytes.byteLength ?? 0));
 });

@@ -26,7 +26,7 @@ const round = async (redis: RedisStore): Promise<number> => {
   assert.ok(tookMs < TIMEOUT_MS + SLACK_MS, `${tookMs} ms`);
   found.forEach((entry, index) => {
     if (entry === undefined) {
-      redis.set(KEYS[index] ?? "", { body: BODY, final: true, storedAtMs: 0 }, 60);
+      redis.set(KEYS[index] ?? "", { body: BODY, isFinal: true, storedAtMs: 0 }, 60);
     }
   });
   return found.filter((entry) => entry !== undefined).length;

@@ -21,7 +21,7 @@ test("transaction hashes are read from a block with hashes, with full transactio
 test("a null is not cached for a transaction that a cached block lists", async () => {
   const telemetry = createTelemetry({ level: "silent" });
   const heads = createHeads({ latest: 10 });
-  const absent = createNegativeCache();
+  const negativeCache = createNegativeCache();
   const block = { number: 10n, hash: hashOf(10) };
   const node = countingSource(({ retention }) =>
     retention === "recent"
@@ -29,12 +29,12 @@ test("a null is not cached for a transaction that a cached block lists", async (
       : createResponse("null"),
   );
   const memory = createMemoryStore({ maxBytes: 1 << 20, telemetry });
-  const source = cached(node, { chain: "test", prefix: "", memory, absent, telemetry });
+  const source = cached(node, { chain: "test", prefix: "", memory, negativeCache, telemetry });
   await source.request(createRequest({ retention: "recent", block, blockField: "hash" }), createContext({ heads }));
   const { status } = await source.request(
     createRequest({ retention: "byTransaction", params: [HASHES[1]] }),
     createContext({ heads }),
   );
   assert.equal(status.stored, false);
-  assert.equal(absent.isExpected(HASHES[1] ?? "", heads), true);
+  assert.equal(negativeCache.isExpected(HASHES[1] ?? "", heads), true);
 });

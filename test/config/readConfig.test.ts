@@ -125,3 +125,32 @@ test("the schema is JSON Schema with defaults", () => {
   const schema: { properties: { server: { properties: { port: { default: number } } } } } = JSON.parse(formatSchema());
   assert.equal(schema.properties.server.properties.port.default, 8545);
 });
+
+test("an unknown key comes with the key that was meant", () => {
+  const text = `
+chains:
+  - name: op
+    nodes: [{ url: "http://x", wsURL: "ws://x" }]
+    upstream: { hedge: { aftrMs: 3 } }
+cach: {}
+server: { prot: 5, unrelated: 1 }
+`;
+  let faults: readonly string[] = [];
+  withFile(text, (file) => {
+    faults = faultsOf(() => read(["--config", file]));
+  });
+  assert.deepEqual(faults, [
+    'chains[0].nodes[0]: unknown key "wsURL": did you mean "wsUrl"?',
+    'chains[0].upstream.hedge: unknown key "aftrMs": did you mean "afterMs"?',
+    'server: unknown key "prot": did you mean "port"?',
+    'server: unknown key "unrelated"',
+    '(top level): unknown key "cach": did you mean "cache"?',
+  ]);
+});
+
+test("a bad value of a flag names the flag and the variable", () => {
+  assert.deepEqual(
+    faultsOf(() => read(["--upstream", "http://x"], { FOREBAY_PORT: "tcp://10.0.0.1:80" })),
+    ['server.port (--port or FOREBAY_PORT): "tcp://10.0.0.1:80" is not a number'],
+  );
+});

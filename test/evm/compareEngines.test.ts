@@ -10,7 +10,8 @@ import { type Comparison, compareEngines, type EngineDifference } from "../../sr
 import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
 import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
-import { type CallInput, runCall } from "../../src/simulation/callRuns.ts";
+import type { CallInput } from "../../src/simulation/callExecution.ts";
+import { runCall } from "../../src/simulation/callRuns.ts";
 import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import { type Fault, faultyEngines } from "../support/builders/faultyEngines.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";

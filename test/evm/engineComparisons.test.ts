@@ -7,7 +7,7 @@ import { keccak256Hex } from "../../src/ethereum/keccak.ts";
 import type { Comparison, EngineDifference } from "../../src/evm/comparison/compareEngines.ts";
 import { type ComparisonOutcome, EngineComparisons } from "../../src/evm/comparison/engineComparisons.ts";
 import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
-import type { CallInput } from "../../src/simulation/callRuns.ts";
+import type { CallInput } from "../../src/simulation/callExecution.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";

@@ -45,11 +45,14 @@ test("the schema, the dashboard and the rules in the chart are as the code has t
   }
 });
 
-test("the default values lack nothing but chains", () => {
+test("the default values lack nothing but chains and the image", () => {
   const { error } = valuesSchema.safeParse(DEFAULTS);
   assert.deepEqual(
     error?.issues.map(({ path }) => path),
-    [["config", "chains"]],
+    [
+      ["config", "chains"],
+      ["image", "repository"],
+    ],
   );
 });
 

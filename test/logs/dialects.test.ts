@@ -106,7 +106,7 @@ for (const dialect of DIALECTS) {
           ? nodeError(dialect.message(request), dialect.code, "other", dialect.data)
           : undefined,
     });
-    const split = createSplit([node], { spansPerNode: () => 2 });
+    const split = createSplit([node], { rangesPerNode: () => 2 });
     const context = createContext({ heads: fakeHeads(chain, { finalized: BLOCKS - 1, ring: 1 }) });
     assert.deepEqual(await readLogs(await split.request(ANY, FIRST_HALF.blocks, context)), FIRST_HALF.logs);
     const before = node.logsRequests.length;

@@ -31,7 +31,7 @@ export const long = async ({ seconds }: { readonly seconds: number | undefined }
       const rpcRequest = createRequest({ retention: "final", block: { number: BigInt(number) } });
       const bytes = MIN_VALUE_BYTES + ((number * 7919) % (MAX_VALUE_BYTES - MIN_VALUE_BYTES + 1));
       const body = new Uint8Array(bytes + 40).subarray(39, 39 + bytes);
-      memory.set(requestKey(prefix, rpcRequest, heads) ?? "", { body, final: true, storedAtMs: Date.now() });
+      memory.set(requestKey(prefix, rpcRequest, heads) ?? "", { body, isFinal: true, storedAtMs: Date.now() });
     }
     await setImmediate();
     if (turn % TURNS_A_SAMPLE === 0) {

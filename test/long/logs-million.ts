@@ -43,7 +43,7 @@ export const long = async () => {
   try {
     node.send(nodeOptions);
     const nodePort = Number(await node.message());
-    const options: LogsServerOptions = { nodePort, head: nodeOptions.head, spansPerNode: 8, storeBytes: 0 };
+    const options: LogsServerOptions = { nodePort, head: nodeOptions.head, rangesPerNode: 8, storeBytes: 0 };
     server.send(options);
     const port = Number(await server.message());
     await readLogs(port, BLOCKS + 1, BLOCKS + 2);

@@ -140,7 +140,7 @@ const isDeployed = async (node: Batch, token: string): Promise<boolean> => {
   return String(outcomes[0]?.result).length > 2;
 };
 
-type Counter = "pendingMismatches" | "feedMessages" | "pendingVanished" | "pendingAnswers";
+type Counter = "pendingMismatches" | "feedMessages" | "pendingDropped" | "pendingAnswers";
 const countedBy = async ({ telemetry }: Service, name: Counter, label: string) => {
   const { values } = await telemetry.metrics[name].get();
   return Object.fromEntries(values.map(({ labels, value }) => [new Map(Object.entries(labels)).get(label), value]));
@@ -195,7 +195,7 @@ const runOn = async (devnet: Devnet, variant: Variant, seconds: number) => {
       answers: await countedBy(service, "pendingAnswers", "mode"),
       mismatches: await countedBy(service, "pendingMismatches", "what"),
       messages: await countedBy(service, "feedMessages", "decision"),
-      vanished: await countedBy(service, "pendingVanished", "chain"),
+      dropped: await countedBy(service, "pendingDropped", "chain"),
       failures: devnet.failures.map(String),
     };
   } finally {

@@ -65,6 +65,14 @@ test("every other file is JavaScript and finds what it loads", () => {
   }
 });
 
+test("npm accepts the package for publication", () => {
+  const options = ["publish", "--dry-run", "--json", "--loglevel=error"];
+  const printed = execFileSync("npm", options, { cwd: built(), encoding: "utf8" });
+  const version = versionOf(join(built(), "lib/cli/bin.js"));
+  assert.ok(printed.includes(`"id": "forebay@${version}"`), printed.slice(0, 200));
+  assert.ok(printed.includes('"path": "lib/cli/bin.js"'));
+});
+
 test("the tarball installs into an empty folder, starts there, and ends on SIGTERM", async () => {
   const home = join(folder, "home");
   execFileSync("npm", [...INSTALL, "--prefix", home, tarball], { cwd: folder, stdio: "pipe" });

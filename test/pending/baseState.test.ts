@@ -40,7 +40,7 @@ test("a block with unknown writes evicts all cached values", async () => {
   const base = create(async (_, keys) => valuesAt(5n, keys));
   await base.fetch(keysOf(ALICE), []);
   base.reset(block(2n));
-  assert.deepEqual(base.known.lacking(keysOf(ALICE)), keysOf(ALICE));
+  assert.deepEqual(base.known.uncached(keysOf(ALICE)), keysOf(ALICE));
 });
 
 test("values that arrive after the base moved are discarded, because the next block may have written them", async () => {
@@ -56,7 +56,7 @@ test("values that arrive after the base moved are discarded, because the next bl
   gate.resolve();
   await slow;
   assert.equal(balanceOf(base, ALICE), 6n);
-  assert.deepEqual(base.known.lacking(keysOf(BOB)), keysOf(BOB));
+  assert.deepEqual(base.known.uncached(keysOf(BOB)), keysOf(BOB));
   await base.fetch(keysOf(BOB), []);
   assert.equal(balanceOf(base, BOB), 10n);
 });

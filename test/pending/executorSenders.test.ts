@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
 import { type Address, ZERO_HASH } from "../../src/ethereum/hex.ts";
-import type { DecodedTransaction, Work } from "../../src/pending/execution.ts";
+import type { DecodedTransaction, FlashblockJob } from "../../src/pending/execution.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { devAccounts } from "../devnet/traffic.ts";
 
@@ -33,7 +33,7 @@ test("the executing thread takes the senders that were recovered before, and rep
   const fees = { maxFeePerGas: 10n ** 9n, maxPriorityFeePerGas: 0n };
   const sign = (nonce: number) =>
     account.signTransaction({ type: "eip1559", chainId: 901, nonce, to: KNOWN, gas: 21_000n, ...fees });
-  const work: Work = {
+  const job: FlashblockJob = {
     id: 1,
     before: undefined,
     environment: {
@@ -53,7 +53,7 @@ test("the executing thread takes the senders that were recovered before, and rep
     hasPostExec: false,
     expected: { gasUsed: 0n, logsBloom: "0x", receiptsRoot: ZERO_HASH },
   };
-  const { transactions } = await executor.execute(work);
+  const { transactions } = await executor.execute(job);
   assert.deepEqual(
     transactions.map(({ sender }) => sender),
     [KNOWN, account.address.toLowerCase()],

@@ -10,7 +10,7 @@ import { orderedTrieRoot } from "../../src/ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../../src/ethereum/receipt.ts";
 import type { Rules } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
-import type { Work } from "../../src/pending/execution.ts";
+import type { FlashblockJob } from "../../src/pending/execution.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { until } from "../support/clients/until.ts";
 
@@ -48,7 +48,7 @@ const environment = (number: bigint): PendingEnvironment => ({
 });
 
 /** Creates the gas, bloom and receipts root of a block with this number of transfers. */
-const expected = (transfers: number): Work["expected"] => ({
+const expected = (transfers: number): FlashblockJob["expected"] => ({
   gasUsed: GAS * BigInt(transfers),
   logsBloom: formatData(createBloom()),
   receiptsRoot: orderedTrieRoot(
@@ -86,7 +86,7 @@ const createRig = () => {
     },
     { number: 0n, hash: ZERO_HASH },
   );
-  const run = (id: number, work: Partial<Work> & Pick<Work, "transactions">) =>
+  const run = (id: number, job: Partial<FlashblockJob> & Pick<FlashblockJob, "transactions">) =>
     runner.run(
       {
         id,
@@ -95,8 +95,8 @@ const createRig = () => {
         index: 0,
         accessList: [],
         hasPostExec: false,
-        expected: expected(work.transactions.length),
-        ...work,
+        expected: expected(job.transactions.length),
+        ...job,
       },
       RULES,
     );
@@ -105,7 +105,7 @@ const createRig = () => {
 
 test("a message with unknown rules is decoded and not executed", async () => {
   const { runner, asked } = createRig();
-  const work = {
+  const job = {
     id: 1,
     before: undefined,
     environment: environment(1n),
@@ -115,7 +115,7 @@ test("a message with unknown rules is decoded and not executed", async () => {
     hasPostExec: false,
     expected: expected(1),
   };
-  const { unverified, outcome, transactions } = await runner.run(work, RULES, false);
+  const { unverified, outcome, transactions } = await runner.run(job, RULES, false);
   assert.deepEqual([unverified, outcome, transactions[0]?.sender], ["unexecutable", undefined, SENDER]);
   assert.deepEqual(asked, []);
 });
@@ -158,7 +158,7 @@ test("a result that differs from the message is unverified, and so is every late
   const { run } = createRig();
   const transactions = [await transfer(0)];
   const right = expected(1);
-  const unverified = async (wrong: Partial<Work["expected"]>) =>
+  const unverified = async (wrong: Partial<FlashblockJob["expected"]>) =>
     (await run(1, { transactions, expected: { ...right, ...wrong } })).unverified;
   assert.equal(await unverified({ gasUsed: 1n }), "gas");
   assert.equal(await unverified({ logsBloom: `0x${"01".repeat(256)}` }), "bloom");
@@ -170,7 +170,7 @@ test("a result that differs from the message is unverified, and so is every late
 
 test("a transaction that cannot be executed is reported with the reason", async () => {
   const { run } = createRig();
-  const unverified = async (transactions: readonly Data[], more: Partial<Work> = {}) =>
+  const unverified = async (transactions: readonly Data[], more: Partial<FlashblockJob> = {}) =>
     (await run(1, { transactions, ...more })).unverified;
   assert.equal(await unverified(["0x7e010203"]), "undecodable");
   assert.equal(await unverified(["0x7d01"]), "undecodable");
@@ -181,7 +181,7 @@ test("a transaction that cannot be executed is reported with the reason", async 
   assert.equal(await unverified([await transfer(0)], { hasPostExec: true }), "unexecutable");
 });
 
-test("work that depends on another executor's result is rejected", async () => {
+test("a job that depends on another executor's result is rejected", async () => {
   const { run } = createRig();
   await assert.rejects(run(9, { before: 8, index: 1, transactions: [] }));
 });
@@ -195,7 +195,7 @@ const rich = (keys: StateKeys): StateValues => ({
   ]),
   slots: keys.slots.map(([address, slot]) => [address, slot, new Uint8Array(0)]),
 });
-const workOf = (id: number, transactions: readonly Data[], more: Partial<Work> = {}): Work => ({
+const jobOf = (id: number, transactions: readonly Data[], more: Partial<FlashblockJob> = {}): FlashblockJob => ({
   id,
   before: undefined,
   environment: environment(1n),
@@ -219,32 +219,29 @@ test("a message whose state cannot be read is retried with the state known by th
     return rich(keys);
   };
   const runner = createFlashblockExecutor({ ...place, fetch, onRetry: (_, { message }) => causes.push(message) }, BASE);
-  const first = await runner.run(workOf(1, [await transfer(0)]), RULES);
+  const first = await runner.run(jobOf(1, [await transfer(0)]), RULES);
   assert.equal(first.unverified, undefined);
   assert.deepEqual(causes, ["no node answers (1)", "no node answers (2)"]);
-  const second = await runner.run(
-    workOf(2, [await transfer(1)], { before: 1, index: 1, expected: expected(2) }),
-    RULES,
-  );
+  const second = await runner.run(jobOf(2, [await transfer(1)], { before: 1, index: 1, expected: expected(2) }), RULES);
   assert.equal(second.unverified, undefined);
 });
 
 test("a message fails with its cause when its block is sealed and the time is over", async () => {
   const fetch = () => Promise.reject(new Error("pruned"));
   const runner = createFlashblockExecutor({ ...place, fetch, deadlineMs: () => performance.now() - 1 }, BASE);
-  const { unverified, cause } = await runner.run(workOf(1, [await transfer(0)]), RULES);
+  const { unverified, cause } = await runner.run(jobOf(1, [await transfer(0)]), RULES);
   assert.equal(unverified, "unreadable");
   assert.match(cause ?? "", /not fetched in time/);
 });
 
 test("a message without a waiting reader is not finished", async () => {
-  let isVoid = false;
+  let isCancelled = false;
   const fetch = async (): Promise<StateValues> => {
-    isVoid = true;
+    isCancelled = true;
     throw new Error("too late");
   };
-  const runner = createFlashblockExecutor({ ...place, fetch, isVoid: () => isVoid }, BASE);
-  await assert.rejects(runner.run(workOf(1, [await transfer(0)]), RULES), { name: "VoidWork" });
+  const runner = createFlashblockExecutor({ ...place, fetch, isCancelled: () => isCancelled }, BASE);
+  await assert.rejects(runner.run(jobOf(1, [await transfer(0)]), RULES), { name: "JobCancelledError" });
 });
 
 test("waiting messages prefetch their state while an earlier one waits for its own", async () => {
@@ -259,8 +256,8 @@ test("waiting messages prefetch their state while an earlier one waits for its o
   };
   const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
   const other: Address = "0x00000000000000000000000000000000000beef2";
-  const first = workOf(1, [await transfer(0)]);
-  const second = workOf(2, [await transfer(1, other)], { before: 1, index: 1, expected: expected(2) });
+  const first = jobOf(1, [await transfer(0)]);
+  const second = jobOf(2, [await transfer(1, other)], { before: 1, index: 1, expected: expected(2) });
   const running = runner.run(first, RULES);
   runner.expect(second, RULES);
   await until(() => asked.some(({ accounts }) => accounts.includes(other)), "the second message's state is fetched");
@@ -279,6 +276,6 @@ test("the state in the feed's access list is fetched at once", async () => {
     return rich(keys);
   };
   const runner = createFlashblockExecutor({ ...place, fetch }, BASE);
-  await runner.run(workOf(1, [await transfer(0)], { accessList: [{ address: RECIPIENT, slots: [slot] }] }), RULES);
+  await runner.run(jobOf(1, [await transfer(0)], { accessList: [{ address: RECIPIENT, slots: [slot] }] }), RULES);
   assert.deepEqual(asked[0]?.slots, [[RECIPIENT, slot]]);
 });

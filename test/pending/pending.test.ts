@@ -90,7 +90,7 @@ test("a sealed block that equals the view moves the base, and the blocks above s
   await rig.send(...block, flashblock(0, { number: 102n }));
   assert.equal(rig.shown(), "102-0");
   assert.equal(rig.view().blocks.length, 2);
-  const works = rig.fake.works.length;
+  const jobs = rig.fake.jobs.length;
   rig.heads.move(sealed(block));
   assert.equal(rig.shown(), "102-0");
   assert.equal(rig.view().blocks.length, 1);
@@ -100,7 +100,7 @@ test("a sealed block that equals the view moves the base, and the blocks above s
     [[101n, 2]],
   );
   await turn();
-  assert.equal(rig.fake.works.length, works, "nothing is executed again");
+  assert.equal(rig.fake.jobs.length, jobs, "nothing is executed again");
   assert.deepEqual(await rig.counted("pendingMismatches"), {});
 });
 
@@ -110,15 +110,15 @@ test("a sealed block that differs is counted, dropped transactions are published
   rig.fake.say("101-1", { logs: [log] });
   const block = [flashblock(0, { transactions: [raw(1)] }), flashblock(1, { transactions: [raw(2)] })];
   await rig.send(...block, flashblock(0, { number: 102n }));
-  const works = rig.fake.works.length;
+  const jobs = rig.fake.jobs.length;
   rig.answers.set("eth_getBlockByHash", { transactions: [txHash(1), txHash(9)] });
   rig.heads.move(sealed([block[0] ?? flashblock(0), flashblock(1, { transactions: [raw(9)] })]));
   assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
   await turn();
-  assert.equal(rig.fake.works.length, works + 1);
+  assert.equal(rig.fake.jobs.length, jobs + 1);
   assert.equal(rig.shown(), "102-0");
   assert.deepEqual(await rig.counted("pendingMismatches"), { transactions: 1 });
-  assert.deepEqual(await rig.counted("pendingVanished"), { pendingVanished: 1 });
+  assert.deepEqual(await rig.counted("pendingDropped"), { pendingDropped: 1 });
   const removed = rig.changes
     .flatMap((change) => change.removed)
     .map((body) => decode(body) as Record<string, unknown>);
@@ -136,7 +136,7 @@ test("a block sealed before its last messages arrive counts no difference", asyn
   await turn();
   assert.equal(rig.fake.rebased.at(-1)?.through, undefined);
   assert.deepEqual(await rig.counted("pendingMismatches"), {});
-  assert.deepEqual(await rig.counted("pendingVanished"), {});
+  assert.deepEqual(await rig.counted("pendingDropped"), {});
 });
 
 test("without a pending block the newest sealed block answers until the next block begins", async (t) => {
@@ -226,7 +226,7 @@ test("a replacement payload removes the old logs and publishes its own", async (
   assert.equal(rig.view().newest?.logs().length, 1);
   rig.heads.move(sealed([flashblock(0, { payload }), flashblock(1, { payload, transactions: [raw(1)] })]));
   await turn();
-  assert.deepEqual(await rig.counted("pendingVanished"), {}, "it was sealed after all");
+  assert.deepEqual(await rig.counted("pendingDropped"), {}, "it was sealed after all");
 });
 
 test("a message that cannot be executed is shown, and the node answers state reads", async (t) => {

@@ -8,7 +8,7 @@ import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
-import { createSimulator, type RunBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
+import { createSimulator, type ExecutionBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
@@ -54,7 +54,7 @@ const STATE = new Map([
 
 let states = 0;
 /** Each base has its own id, so that no test uses cached state of another. */
-const base = (): RunBase & { readonly source: ReturnType<typeof plainSource> } => ({
+const base = (): ExecutionBase & { readonly source: ReturnType<typeof plainSource> } => ({
   block: PARENT,
   source: plainSource(`state${++states}`, STATE),
 });

@@ -48,7 +48,7 @@ test("slow and failed calls are logged with method and request; successful calls
   ]);
 });
 
-test("one line of each kind is logged a second, with the number of skipped lines", (t) => {
+test("lines of one kind become rarer, from one a second to one a minute, with the number of skipped lines", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
   const { lines, tell } = createRecordedLog();
@@ -65,6 +65,15 @@ test("one line of each kind is logged a second, with the number of skipped lines
       ["last", 99],
     ],
   );
+  for (nowMs = 1_001; nowMs <= 600_000; nowMs += 100) {
+    tell("later", 0, unavailable("no node"));
+  }
+  assert.equal(lines.length, 15, "2, 4, 8, 16, 32 and then 60 seconds apart");
+  nowMs += 200_000;
+  tell("fresh", 0, unavailable("no node"));
+  nowMs += 1_000;
+  tell("fresh", 0, unavailable("no node"));
+  assert.equal(lines.length, 17, "a second apart after a pause");
 });
 
 test("a call whose client has disconnected is not logged as a failure", () => {
@@ -72,4 +81,38 @@ test("a call whose client has disconnected is not logged as a failure", () => {
   leave();
   tell("eth_call", 2, new NodeError("other", "ours", "ours: the caller has left"));
   assert.deepEqual(lines, []);
+});
+
+test("at level debug every call has a line with chain, method and trace id", () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = pino(
+    { base: null, timestamp: false, level: "debug" },
+    { write: (text: string) => lines.push(JSON.parse(text)) },
+  );
+  createCallLog(
+    "main",
+    log,
+  )({
+    call: createCall("eth_call", []),
+    context: {
+      ...asker,
+      signal: new AbortController().signal,
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    },
+    reply: undefined,
+    error: undefined,
+    seconds: 0.012,
+  });
+  assert.deepEqual(lines, [
+    {
+      level: 20,
+      chain: "main",
+      method: "eth_call",
+      milliseconds: 12,
+      clientId: "203.0.113.1",
+      requestId: "r-1",
+      traceId: "0af7651916cd43dd8448eb211c80319c",
+      msg: "call",
+    },
+  ]);
 });

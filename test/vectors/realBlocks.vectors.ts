@@ -7,9 +7,10 @@ import { formatData, formatQuantity, type Hash, parseData } from "../../src/ethe
 import { rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
-import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { decodeTransaction } from "../../src/pending/decodeTransaction.ts";
-import type { Execution, Work } from "../../src/pending/execution.ts";
+import type { Execution, FlashblockJob } from "../../src/pending/execution.ts";
 import { createExecutor } from "../../src/pending/executor.ts";
 import { createFlashblockExecutor } from "../../src/pending/flashblockExecutor.ts";
 import { type Layer, layerFromChanges, mergeLayers } from "../../src/pending/stateLayers.ts";
@@ -26,9 +27,9 @@ const messagesOf = ({ frames }: RealBlocks): readonly Flashblock[] =>
   });
 
 /** `firstId`: jobs of one executor have ascending ids. */
-const worksOf = (messages: readonly Flashblock[], firstId = 10): readonly Work[] => {
-  let environment: Work["environment"] | undefined;
-  return messages.map(({ base, index, diff, accessList }, at): Work => {
+const jobsOf = (messages: readonly Flashblock[], firstId = 10): readonly FlashblockJob[] => {
+  let environment: FlashblockJob["environment"] | undefined;
+  return messages.map(({ base, index, diff, accessList }, at): FlashblockJob => {
     if (base) {
       const { blockNumber: number, ...rest } = base;
       environment = { number, ...rest };
@@ -67,10 +68,10 @@ test("a recorded builder: every message verifies, each block's writes give its s
     { number: BigInt(parent.number), hash: parent.hash },
   );
   const layers = new Map<bigint, Layer[]>();
-  for (const work of worksOf(messagesOf(real))) {
-    const { number, timestamp } = work.environment;
-    const { unverified, outcome } = await runner.run(work, rulesAt(real.forks, number, timestamp));
-    assert.equal(unverified, undefined, `${number}-${work.index}`);
+  for (const job of jobsOf(messagesOf(real))) {
+    const { number, timestamp } = job.environment;
+    const { unverified, outcome } = await runner.run(job, rulesAt(real.forks, number, timestamp));
+    assert.equal(unverified, undefined, `${number}-${job.index}`);
     assert.ok(outcome);
     layers.set(number, [...(layers.get(number) ?? []), layerFromChanges(outcome.changes)]);
   }
@@ -94,8 +95,8 @@ const measureSlowness = async (t: TestContext, real: RealBlocks): Promise<number
   const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
   await rig.prepare();
   const startMs = performance.now();
-  for (const work of worksOf(messagesOf(real))) {
-    await rig.executor.execute(work);
+  for (const job of jobsOf(messagesOf(real))) {
+    await rig.executor.execute(job);
   }
   const tookMs = performance.now() - startMs;
   t.diagnostic(`executing takes ${Math.round(tookMs)} ms`);
@@ -147,7 +148,7 @@ const createRig = (t: TestContext, real: RealBlocks, options: Pick<WitnessNodeOp
       for (const { hash } of [parent, other]) {
         await node.prepare(hash, calls);
       }
-      await executor.execute({ ...(worksOf(messagesOf(real))[0] as Work), id: 1, transactions: [] });
+      await executor.execute({ ...(jobsOf(messagesOf(real))[0] as FlashblockJob), id: 1, transactions: [] });
     },
   };
 };
@@ -175,23 +176,23 @@ const changesOfAll = (executions: readonly Execution[]): StateChanges =>
 type Rig = ReturnType<typeof createRig>;
 
 /** Sends the messages at their times. Returns the execution of each one and the time of its end after the first message. */
-const play = async (rig: Rig, works: readonly Work[], intervalMs: number) => {
+const play = async (rig: Rig, jobs: readonly FlashblockJob[], intervalMs: number) => {
   const startMs = performance.now();
   return Promise.all(
-    works.map(async (work, at) => {
+    jobs.map(async (job, at) => {
       await wait(at * intervalMs);
-      const execution = await rig.executor.execute(work);
+      const execution = await rig.executor.execute(job);
       return { execution, endedMs: performance.now() - startMs };
     }),
   );
 };
 
 /** Round trips of each message, if one message is executed after another. */
-const countTrips = async (rig: Rig, works: readonly Work[]): Promise<number[]> => {
+const countTrips = async (rig: Rig, jobs: readonly FlashblockJob[]): Promise<number[]> => {
   const trips: number[] = [];
-  for (const work of works) {
+  for (const job of jobs) {
     const before = rig.node.roundTrips;
-    const { unverified, cause } = await rig.executor.execute(work);
+    const { unverified, cause } = await rig.executor.execute(job);
     assert.equal(unverified, undefined, String(cause));
     trips.push(rig.node.roundTrips - before);
   }
@@ -204,9 +205,9 @@ for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
     const slowness = await measureSlowness(t, real);
     const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [tracer] });
     await rig.prepare();
-    const works = worksOf(messagesOf(real));
+    const jobs = jobsOf(messagesOf(real));
     const intervalMs = INTERVAL_MS * slowness;
-    const played = await play(rig, works, intervalMs);
+    const played = await play(rig, jobs, intervalMs);
     const tookMs = played.map(({ endedMs }, at) => Math.round((endedMs - at * intervalMs) / slowness));
     t.diagnostic(`took ${tookMs} ms (x${slowness.toFixed(1)}), ${rig.node.roundTrips} round trips`);
     for (const [at, { endedMs }] of played.entries()) {
@@ -217,7 +218,7 @@ for (const tracer of ["debug_traceCall", "eth_createAccessList"] as const) {
 
     // The write set of the next block is unknown, so that all values of the same contracts are read again.
     rig.rebase(rig.other);
-    const trips = await countTrips(rig, worksOf(messagesOf(real), 100));
+    const trips = await countTrips(rig, jobsOf(messagesOf(real), 100));
     assert.ok(Math.max(...trips) <= 2, `round trips: ${trips}`);
     assert.deepEqual(rig.failures, []);
   });
@@ -228,8 +229,8 @@ test("base sepolia 37312300 without tracer or access lists: verified when sealed
   const slowness = await measureSlowness(t, real);
   const rig = createRig(t, real, { latencyMs: LATENCY_MS * slowness, tracers: [] });
   await rig.prepare();
-  const works = worksOf(messagesOf(real));
-  const played = await play(rig, works, INTERVAL_MS * slowness);
+  const jobs = jobsOf(messagesOf(real));
+  const played = await play(rig, jobs, INTERVAL_MS * slowness);
   const root = real.states.get(real.parent.hash)?.rootAfter(changesOfAll(played.map(({ execution }) => execution)));
   assert.equal(await root, real.expectedStateRoot);
   const lastMs = Math.max(...played.map(({ endedMs }) => endedMs));
@@ -239,12 +240,12 @@ test("base sepolia 37312300 without tracer or access lists: verified when sealed
   assert.ok(lastMs < SEALED_AFTER_MS * slowness, `verified after ${lastMs} ms (x${slowness})`);
 
   const sealed = real.blocks.at(-1);
-  const [first] = works;
+  const [first] = jobs;
   assert.ok(sealed && first);
-  rig.rebase(sealed, works.at(-1)?.id);
+  rig.rebase(sealed, jobs.at(-1)?.id);
   const before = rig.node.roundTrips;
   const environment = { ...first.environment, number: first.environment.number + 1n, parentHash: sealed.hash };
-  const { unverified } = await rig.executor.execute({ ...first, id: 50, before: works.at(-1)?.id, environment });
+  const { unverified } = await rig.executor.execute({ ...first, id: 50, before: jobs.at(-1)?.id, environment });
   // It was executed completely. Only its gas differs, because it is that of another block.
   assert.equal(unverified, "gas");
   assert.equal(rig.node.roundTrips, before);
@@ -254,16 +255,16 @@ test("base sepolia 37312300 with an access list in each message: two round trips
   const real = readBaseSepolia();
   const tracing = createRig(t, real, { latencyMs: 0, tracers: [] });
   await tracing.prepare();
-  const works = worksOf(messagesOf(real));
-  const listed: Work[] = [];
-  for (const work of works) {
-    const { outcome } = await tracing.executor.execute(work);
+  const jobs = jobsOf(messagesOf(real));
+  const listed: FlashblockJob[] = [];
+  for (const job of jobs) {
+    const { outcome } = await tracing.executor.execute(job);
     assert.ok(outcome);
     const accessList = [...outcome.changes].map(([address, { slots }]) => ({
       address,
       slots: slots.map(([slot]) => slot),
     }));
-    listed.push({ ...work, accessList });
+    listed.push({ ...job, accessList });
   }
   const rig = createRig(t, real, { latencyMs: 0, tracers: ["debug_traceCall"] });
   await rig.prepare();

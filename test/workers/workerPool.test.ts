@@ -14,8 +14,10 @@ const createPool = (t: TestContext, maxWaiting = 8) => {
     onFailure: ({ message }) => failures.push(message),
   });
   t.after(() => pool.close());
-  const run = (input: string, answer: (request: unknown) => Promise<unknown> = async (value) => `value of ${value}`) =>
-    pool.run({ input, affinity: "", answer, timeoutMs: 30_000, signal: new AbortController().signal });
+  const run = (
+    input: string,
+    onRequest: (request: unknown) => Promise<unknown> = async (value) => `value of ${value}`,
+  ) => pool.run({ input, affinity: "", onRequest, timeoutMs: 30_000, signal: new AbortController().signal });
   return { pool, run, failures };
 };
 

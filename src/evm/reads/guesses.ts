@@ -5,7 +5,7 @@ import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
 const NOTHING = new Uint8Array(0);
 
 /** The values that a run reads instead of values that are not cached. */
-export interface Guesses {
+export interface GuessedValues {
   readonly account: AccountState;
   /** The code of `account`. */
   readonly code: Uint8Array;
@@ -22,7 +22,7 @@ const RICH = { nonce: 1n, balance: 1n << 128n };
 const LARGE = Uint8Array.of(1, ...new Uint8Array(24));
 
 /** Guesses that slots are large numbers and that accounts have no code. */
-export const largeGuesses: Guesses = {
+export const largeGuesses: GuessedValues = {
   account: { ...RICH, codeHash: EMPTY_CODE_HASH },
   code: NOTHING,
   slot: () => LARGE,
@@ -36,7 +36,7 @@ const RETURNS_TRUE_HASH: Hash = keccak256Hex(RETURNS_TRUE);
  * Guesses that a slot has the value that the run read last from the same contract, and that accounts are contracts that return
  * `true`. For one run.
  */
-export const createLikelyGuesses = (): Guesses => {
+export const createLikelyGuesses = (): GuessedValues => {
   const last = new Map<Address, Uint8Array>();
   return {
     account: { ...RICH, codeHash: RETURNS_TRUE_HASH },

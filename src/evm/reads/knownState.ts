@@ -2,7 +2,7 @@ import type { AccountState, StateKeys, StateReader, StateValues } from "../../co
 import { type Address, type Hash, ZERO_ADDRESS, ZERO_HASH } from "../../ethereum/hex.ts";
 import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
-import { type Guesses, largeGuesses } from "./guesses.ts";
+import { type GuessedValues, largeGuesses } from "./guesses.ts";
 import type { MissingState } from "./missingState.ts";
 
 const NOTHING = new Uint8Array(0);
@@ -13,9 +13,9 @@ export interface KnownState {
   readonly size: number;
   add(values: StateValues): void;
   /** Records values that are not cached in `missing`, and returns guesses for them. A run on guesses only shows what to fetch next. */
-  reader(missing: MissingState, guesses?: Guesses): StateReader;
+  reader(missing: MissingState, guesses?: GuessedValues): StateReader;
   /** Returns the keys whose values are not cached. */
-  lacking(keys: StateKeys): StateKeys;
+  uncached(keys: StateKeys): StateKeys;
 }
 
 /** The run reads an address whose code is native on that chain. */
@@ -62,7 +62,7 @@ class CachedState implements KnownState {
     this.#size += values.accounts.length + values.slots.length + values.blockHashes.length;
   }
 
-  lacking({ accounts, slots, blockHashes }: StateKeys): StateKeys {
+  uncached({ accounts, slots, blockHashes }: StateKeys): StateKeys {
     return {
       accounts: accounts.filter((address) => !this.#accounts.has(address) || this.#lacksCode(address)),
       slots: slots.filter(([address, slot]) => !this.#storage.get(address)?.has(slot)),
@@ -70,7 +70,7 @@ class CachedState implements KnownState {
     };
   }
 
-  reader(missing: MissingState, guesses: Guesses = largeGuesses): StateReader {
+  reader(missing: MissingState, guesses: GuessedValues = largeGuesses): StateReader {
     const { codes, isNative } = this.#options;
     const [accounts, storage, blockHashes] = [this.#accounts, this.#storage, this.#blockHashes];
     return {

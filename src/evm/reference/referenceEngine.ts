@@ -75,9 +75,9 @@ export class ReferenceEngine implements Engine {
 
 export const createReferenceEngine = (rules: Rules): Engine => new ReferenceEngine(rules);
 
-const rejectIf = (lacking: string | undefined): void => {
-  if (lacking !== undefined) {
-    throw new NotExecutableError(`the reference engine has no ${lacking}`);
+const rejectIf = (missingFeature: string | undefined): void => {
+  if (missingFeature !== undefined) {
+    throw new NotExecutableError(`the reference engine has no ${missingFeature}`);
   }
 };
 

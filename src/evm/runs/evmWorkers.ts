@@ -98,7 +98,7 @@ export class EvmWorkers {
       input: run,
       // A thread that ran on this state has cached a part of it.
       affinity: source.id === "" ? undefined : source.id,
-      answer: (keys) => source.read(keys as StateKeys, signal),
+      onRequest: (keys) => source.read(keys as StateKeys, signal),
       timeoutMs,
       signal,
     });

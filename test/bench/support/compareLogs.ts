@@ -17,7 +17,7 @@ export const compareLogs = async (claim: string, bytes: number, rounds: number):
   try {
     node.send(nodeOptions);
     const nodePort = Number(await node.message());
-    const options: LogsServerOptions = { nodePort, head, spansPerNode: 8, storeBytes: bytes * 2 };
+    const options: LogsServerOptions = { nodePort, head, rangesPerNode: 8, storeBytes: bytes * 2 };
     server.send(options);
     const port = Number(await server.message());
     const { bytes: size } = await readLogs(port, 0, head);

@@ -16,7 +16,7 @@ import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 export interface LogsServerOptions {
   readonly nodePort: number;
   readonly head: number;
-  readonly spansPerNode: number;
+  readonly rangesPerNode: number;
   /** Limit of the store; the oldest entries are evicted. */
   readonly storeBytes: number;
 }
@@ -88,7 +88,7 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     nodes: [createNode(options)],
     store: createStore(options.storeBytes),
     slots: createFairScheduler({ maxRanges: 32 }),
-    spansPerNode: () => options.spansPerNode,
+    rangesPerNode: () => options.rangesPerNode,
     telemetry: createTelemetry({ level: "silent" }),
   });
   const server = createServer(async (request, response) => {

@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import {
   CONNECTIONS,
@@ -20,6 +19,8 @@ const [, , port, speed] = process.argv;
 
 const PAUSE_MS = 4_000;
 const IN_PARALLEL = 50;
+/** Time limit for notifications in flight at the end. */
+const MAX_LAST_MS = 10_000;
 
 interface Seen {
   readonly person: number;
@@ -31,6 +32,7 @@ const seen: Seen[] = [];
 let delays: number[] = [];
 let outOfOrder = 0;
 let closed = 0;
+let onNotification: ((entry: Seen) => void) | undefined;
 
 const open = async (connection: number): Promise<void> => {
   const socket = new WebSocket(`ws://127.0.0.1:${port}`, { perMessageDeflate: false });
@@ -56,6 +58,7 @@ const open = async (connection: number): Promise<void> => {
     }
     if (entry) {
       entry.last = count;
+      onNotification?.(entry);
     }
     delays.push(performance.timeOrigin + performance.now() - readTimeMs(result.topics[1]));
   });
@@ -97,13 +100,24 @@ const takeDelays = () => {
   return { deliveries: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(0.9999999) };
 };
 
-/** Waits for notifications in flight, then checks the notifications of each subscription. */
-const missing = async (counts: readonly number[]): Promise<number> => {
-  const left = () => seen.filter(({ person, last }) => last !== counts[person]).length;
-  for (let tries = 0; left() > 0 && tries < 100; tries++) {
-    await sleep(100);
+/** Waits for the last notification of each subscription. Returns the number of subscriptions that did not get theirs in time. */
+const awaitLast = async (counts: readonly number[]): Promise<number> => {
+  const incomplete = new Set(seen.filter(({ person, last }) => last !== counts[person]));
+  const completed = Promise.withResolvers<void>();
+  onNotification = (entry) => {
+    if (entry.last === counts[entry.person]) {
+      incomplete.delete(entry);
+    }
+    if (incomplete.size === 0) {
+      completed.resolve();
+    }
+  };
+  const timer = setTimeout(() => completed.resolve(), MAX_LAST_MS);
+  if (incomplete.size > 0) {
+    await completed.promise;
   }
-  return left();
+  clearTimeout(timer);
+  return incomplete.size;
 };
 
 process.on("message", async (message: { ask: "slow" | "delays" | "end"; counts?: readonly number[] }) => {
@@ -119,7 +133,7 @@ process.on("message", async (message: { ask: "slow" | "delays" | "end"; counts?:
     for (const socket of sockets) {
       socket.resume();
     }
-    process.send?.({ incomplete: await missing(message.counts ?? []), outOfOrder, closed });
+    process.send?.({ incomplete: await awaitLast(message.counts ?? []), outOfOrder, closed });
   }
 });
 process.on("disconnect", () => process.exit());

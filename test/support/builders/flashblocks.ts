@@ -1,5 +1,6 @@
 import { type Data, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
-import { type Flashblock, parseMessage } from "../../../src/feed/message.ts";
+import type { Flashblock } from "../../../src/feed/message.ts";
+import { parseMessage } from "../../../src/feed/parseMessage.ts";
 
 export const hashOf = (number: bigint | number): Hash => `0x${number.toString(16).padStart(64, "0")}`;
 export const payloadOf = (number: bigint | number): Data => `0x${number.toString(16).padStart(16, "0")}`;

@@ -5,7 +5,7 @@ import { type Address, type Hash, parseData } from "../../../src/ethereum/hex.ts
 import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
 import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
 import type { LogEntry } from "../../../src/ethereum/receipt.ts";
-import type { Execution, Executor, Work } from "../../../src/pending/execution.ts";
+import type { Execution, Executor, FlashblockJob } from "../../../src/pending/execution.ts";
 
 export interface FakeRun {
   readonly logs?: readonly LogEntry[];
@@ -15,41 +15,41 @@ export interface FakeRun {
 
 /** Creates an executor that executes nothing. Each message has the result that the test defines, at once or on release. */
 export const createFakeExecutor = () => {
-  const works: Work[] = [];
+  const jobs: FlashblockJob[] = [];
   const rebased: { readonly base: BlockId; readonly through: number | undefined }[] = [];
   const runs = new Map<string, FakeRun>();
   const roots = new Map<number, readonly `0x${string}`[]>();
   let gate: Promise<void> = Promise.resolve();
 
-  const run = (work: Work): Execution => {
-    const { logs = [], changes = [], unverified } = runs.get(`${work.environment.number}-${work.index}`) ?? {};
-    const before = work.index === 0 ? [] : (roots.get(work.before ?? -1) ?? []);
-    const all = [...before, ...work.transactions];
-    roots.set(work.id, all);
+  const run = (job: FlashblockJob): Execution => {
+    const { logs = [], changes = [], unverified } = runs.get(`${job.environment.number}-${job.index}`) ?? {};
+    const before = job.index === 0 ? [] : (roots.get(job.before ?? -1) ?? []);
+    const all = [...before, ...job.transactions];
+    roots.set(job.id, all);
     return {
-      transactions: work.transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: SENDER })),
+      transactions: job.transactions.map((raw) => ({ hash: keccak256Hex(parseData(raw)), sender: SENDER })),
       transactionsRoot: orderedTrieRoot(all.map(parseData)),
       unverified,
       outcome: unverified
         ? undefined
         : {
-            receipts: work.transactions.map((_, position) => ({
+            receipts: job.transactions.map((_, position) => ({
               type: 2,
               status: true,
               cumulativeGasUsed: BigInt(position + 1) * 21_000n,
               logs: position === 0 ? logs : [],
               logsBloom: createBloom(),
             })),
-            extras: work.transactions.map(() => ({})),
+            extras: job.transactions.map(() => ({})),
             changes: new Map(changes),
           },
     };
   };
 
   const executor: Executor = {
-    execute: async (work) => {
-      works.push(work);
-      const execution = run(work);
+    execute: async (job) => {
+      jobs.push(job);
+      const execution = run(job);
       await gate;
       return execution;
     },
@@ -58,7 +58,7 @@ export const createFakeExecutor = () => {
   };
   return {
     executor,
-    works,
+    jobs,
     rebased,
     /** Defines the result of the message `<block>-<index>`. */
     say: (id: string, fake: FakeRun) => runs.set(id, fake),

@@ -2,7 +2,8 @@ import type { TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { PendingChange, PendingView } from "../../../src/core/view.ts";
 import type { Flashblock } from "../../../src/feed/message.ts";
-import { createPending, type PendingOptions } from "../../../src/pending/pending.ts";
+import { createPending } from "../../../src/pending/pending.ts";
+import type { PendingOptions } from "../../../src/pending/pendingParts.ts";
 import { createTelemetry } from "../../../src/telemetry/telemetry.ts";
 import { createFakeExecutor } from "./fakeExecutor.ts";
 import { createFakeHeads } from "./fakeHeads.ts";
@@ -85,7 +86,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
       await turn();
     },
     counted: async (
-      name: "feedMessages" | "pendingMismatches" | "pendingUnverified" | "pendingVanished" | "feedGaps",
+      name: "feedMessages" | "pendingMismatches" | "pendingUnverified" | "pendingDropped" | "feedGaps",
     ) => {
       const { values } = await telemetry.metrics[name].get();
       return Object.fromEntries(

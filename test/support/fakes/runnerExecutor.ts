@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type ChainForks, rulesAt } from "../../../src/ethereum/rules.ts";
 import { createEngines } from "../../../src/evm/createEngines.ts";
-import type { Execution, Executor, Work } from "../../../src/pending/execution.ts";
+import type { Execution, Executor, FlashblockJob } from "../../../src/pending/execution.ts";
 import { createFlashblockExecutor, type FlashblockExecutorOptions } from "../../../src/pending/flashblockExecutor.ts";
 
 const engines = await createEngines();
@@ -21,23 +21,23 @@ export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOp
   );
   let queue: Promise<unknown> = Promise.resolve();
   let lastId = 0;
-  let voidThrough = 0;
+  let cancelledThrough = 0;
   const inOrder = <T>(act: () => Promise<T> | T): Promise<T> => {
     const done = queue.then(act);
     queue = done.catch(() => {});
     return done;
   };
-  const run = (work: Work): Promise<Execution> => {
-    const { number, timestamp } = work.environment;
-    if (work.id <= voidThrough) {
+  const run = (job: FlashblockJob): Promise<Execution> => {
+    const { number, timestamp } = job.environment;
+    if (job.id <= cancelledThrough) {
       throw new Error("the base is another one");
     }
-    return runner.run(work, rulesAt(forks, number, timestamp));
+    return runner.run(job, rulesAt(forks, number, timestamp));
   };
   const executor: Executor = {
-    execute: async (work) => {
-      lastId = work.id;
-      const execution = await inOrder(() => run(work));
+    execute: async (job) => {
+      lastId = job.id;
+      const execution = await inOrder(() => run(job));
       if (delayMs > 0) {
         await new Promise((resolve) => setTimeout(resolve, delayMs));
       }
@@ -45,7 +45,7 @@ export const createRunnerExecutor = ({ forks, fetch, delayMs }: RunnerExecutorOp
     },
     rebase: (base, through) => {
       if (through === undefined) {
-        voidThrough = lastId;
+        cancelledThrough = lastId;
       }
       inOrder(() => runner.rebase(base, through)).catch(() => {});
     },

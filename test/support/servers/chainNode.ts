@@ -30,6 +30,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
 
   const node: ChainNode = {
     name,
+    host: `${name}.test:8545`,
     chain,
     calls: 0,
     lag: 0,

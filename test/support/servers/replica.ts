@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { until } from "../clients/until.ts";
 
 /** One process of forebay, started as in production. */
 export interface Replica {
@@ -29,9 +30,7 @@ export const startReplica = async (nodeUrl: string, port: number, opsPort: numbe
     listening.promise,
     ended.then((code) => Promise.reject(new Error(`forebay ended with ${code} before it listened`))),
   ]);
-  while ((await fetch(`http://127.0.0.1:${opsPort}/readyz`)).status !== 200) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await until(async () => (await fetch(`http://127.0.0.1:${opsPort}/readyz`)).status === 200, "the replica is ready");
   return {
     pid: child.pid ?? 0,
     ended,

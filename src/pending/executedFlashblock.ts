@@ -3,7 +3,7 @@ import { createBloom, orBloom } from "../ethereum/bloom.ts";
 import { formatData } from "../ethereum/hex.ts";
 import { type LeafCache, orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt, type Receipt } from "../ethereum/receipt.ts";
-import type { UnverifiedReason, Work } from "./execution.ts";
+import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import type { Layer } from "./stateLayers.ts";
 
 /** An executed job. The next job starts from it. */
@@ -24,21 +24,21 @@ export interface ExecutedFlashblock {
 const receiptLeaves: LeafCache = new WeakMap();
 
 /** Appends transactions and receipts to those of `before`, if it belongs to the same block. */
-export const extend = (
-  work: Work,
+export const appendExecuted = (
+  job: FlashblockJob,
   before: ExecutedFlashblock | undefined,
   raws: readonly Uint8Array[],
   receipts: readonly Receipt[],
 ): ExecutedFlashblock => {
-  const earlier = work.index === 0 ? undefined : before;
+  const earlier = job.index === 0 ? undefined : before;
   const bloom = Uint8Array.from(earlier?.bloom ?? createBloom());
   for (const { logsBloom } of receipts) {
     orBloom(bloom, logsBloom);
   }
   return {
-    id: work.id,
-    before: work.before,
-    environment: work.environment,
+    id: job.id,
+    before: job.before,
+    environment: job.environment,
     raws: [...(earlier?.raws ?? []), ...raws],
     encodedReceipts: [...(earlier?.encodedReceipts ?? []), ...receipts.map(encodeReceipt)],
     bloom,
@@ -48,17 +48,17 @@ export const extend = (
 };
 
 /** Returns the first field in which the message and its execution differ, or `undefined`. */
-export const compare = (
-  work: Work,
+export const findMismatch = (
+  job: FlashblockJob,
   executed: Pick<ExecutedFlashblock, "gasUsed" | "bloom" | "encodedReceipts">,
 ): UnverifiedReason | undefined => {
-  if (executed.gasUsed !== work.expected.gasUsed) {
+  if (executed.gasUsed !== job.expected.gasUsed) {
     return "gas";
   }
-  if (formatData(executed.bloom) !== work.expected.logsBloom) {
+  if (formatData(executed.bloom) !== job.expected.logsBloom) {
     return "bloom";
   }
-  return orderedTrieRoot(executed.encodedReceipts, receiptLeaves) === work.expected.receiptsRoot
+  return orderedTrieRoot(executed.encodedReceipts, receiptLeaves) === job.expected.receiptsRoot
     ? undefined
     : "receiptsRoot";
 };

@@ -1,19 +1,19 @@
 import { setImmediate as turn } from "node:timers/promises";
 
 /** Runs one job at a time, because an engine runs one message at a time. */
-export interface Turns {
+export interface EngineQueue {
   /** Runs the job before all idle jobs that wait. */
   urgent<T>(job: () => Promise<T>): Promise<T>;
   /** Runs the job when no urgent job waits. The thread receives its messages before. */
   idle<T>(job: () => Promise<T>): Promise<T>;
 }
 
-export const createTurns = (): Turns => {
+export const createEngineQueue = (): EngineQueue => {
   const urgent: (() => Promise<void>)[] = [];
   const idle: (() => Promise<void>)[] = [];
   let isRunning = false;
 
-  const work = async (): Promise<void> => {
+  const drain = async (): Promise<void> => {
     isRunning = true;
     for (;;) {
       if (urgent.length === 0 && idle.length > 0) {
@@ -32,7 +32,7 @@ export const createTurns = (): Turns => {
     new Promise((resolve, reject) => {
       queue.push(() => job().then(resolve, reject));
       if (!isRunning) {
-        void work();
+        void drain();
       }
     });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Flashblock, parseMessage } from "../../src/feed/message.ts";
+import type { Flashblock } from "../../src/feed/message.ts";
+import { parseMessage } from "../../src/feed/parseMessage.ts";
 import { hashOf, wireMessage } from "../support/builders/flashblocks.ts";
 
 const parse = (value: unknown): Flashblock => {

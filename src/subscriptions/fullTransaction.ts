@@ -3,7 +3,7 @@ import type { MatchedLog } from "../ethereum/logIndex.ts";
 import { matchedLogs } from "./subscribedLog.ts";
 
 /** A transaction with its logs and receipt fields, as `newFlashblockTransactions` delivers it. */
-export interface WholeTransaction {
+export interface FullTransaction {
   readonly body: Body;
   readonly logs: readonly MatchedLog[];
 }
@@ -11,7 +11,7 @@ export interface WholeTransaction {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Selects the receipt fields that a whole transaction contains. */
+/** Selects the receipt fields that a full transaction contains. */
 const receiptFields = ({
   logs,
   gasUsed,
@@ -29,17 +29,17 @@ const receiptFields = ({
 });
 
 /** Merges a transaction and its receipt. */
-export const formatWholeTransaction = (transaction: object, receipt: Record<string, unknown>): WholeTransaction => ({
+export const formatFullTransaction = (transaction: object, receipt: Record<string, unknown>): FullTransaction => ({
   body: encoder.encode(JSON.stringify({ ...transaction, ...receiptFields(receipt) })),
   logs: matchedLogs(receipt.logs),
 });
 
 /** Formats a transaction of a pending block. Returns `undefined` if its receipt is not known yet. */
-export const formatPendingTransaction = (block: PendingBlock, index: number): WholeTransaction | undefined => {
+export const formatPendingTransaction = (block: PendingBlock, index: number): FullTransaction | undefined => {
   const transaction = block.transaction(index);
   const receipt = block.receipt(index);
   if (!transaction || !receipt) {
     return undefined;
   }
-  return formatWholeTransaction(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
+  return formatFullTransaction(JSON.parse(decoder.decode(transaction)), JSON.parse(decoder.decode(receipt)));
 };

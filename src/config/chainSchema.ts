@@ -1,0 +1,148 @@
+import { z } from "zod";
+import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
+import { ENGINE_KINDS } from "../evm/engineKind.ts";
+import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
+
+const node = z.strictObject({
+  name: lowerCaseName.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
+  url: urlWith("http", "https").describe("HTTP endpoint; may contain credentials, is never logged"),
+  wsUrl: urlWith("ws", "wss").optional().describe("WebSocket endpoint for new heads"),
+  headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
+  requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
+  concurrency: count(256).describe("Maximum of requests in flight"),
+  logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
+});
+
+const upstream = z.strictObject({
+  timeoutMs: milliseconds(30_000).describe("Deadline of a call, retries included"),
+  attempts: count(3).describe("Maximum of attempts of a read"),
+  hedge: z
+    .strictObject({
+      afterMs: milliseconds(500).describe("Time until the second node gets the request"),
+      maxShare: z.number().min(0).max(0.05).default(0.05).describe("Maximum share of requests that are sent twice"),
+    })
+    .optional()
+    .describe("Send a read to a second node if the first is slow; off by default"),
+  breaker: z
+    .strictObject({
+      failures: count(5).describe("Consecutive failures after which a node gets no requests"),
+      openMs: milliseconds(5_000).describe("Time until a probe request is sent to the node"),
+    })
+    .prefault({}),
+});
+
+const logs = z.strictObject({
+  maxBlocks: z
+    .union([count(1_000_000), z.literal("none")])
+    .default(1_000_000)
+    .describe("Maximum of blocks in one query"),
+  maxAddresses: count(1_000).describe("Maximum of addresses in one query"),
+  maxTopics: count(1_000).describe("Maximum of topics in one position"),
+  maxFilters: count(1_000).describe("Maximum of polled filters of one client"),
+});
+
+const simulate = z.strictObject({
+  enabled: z.boolean().default(true).describe("Execute calls in forebay; false forwards them to a node"),
+  engine: z
+    .enum(ENGINE_KINDS)
+    .default("auto")
+    .describe(
+      "`auto`: fast, a share checked with the reference; `reference`: the library, which leaves OP stacks to nodes",
+    ),
+  compareShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.001)
+    .describe(
+      "Share of runs that `auto` also executes on the reference, up to one a second; a code that differs is forwarded",
+    ),
+  profile: z
+    .enum(["contract", "geth"])
+    .default("contract")
+    .describe("Form of a result: `contract` for one block per entry; `geth` also for the blocks in between"),
+  errorShape: z
+    .enum(["object", "string"])
+    .default("object")
+    .describe("Error of a failed call: {code, message, data}, or only the reason as a string"),
+  pendingNumber: z
+    .enum(["same", "next"])
+    .default("same")
+    .describe(
+      "Number of the first block that is simulated on pending: that of the pending block (`same`), or the `next`",
+    ),
+  maxBlocks: count(256).describe("Maximum of blocks in one request"),
+  maxCalls: count(5_000).describe("Maximum of calls in one block"),
+  gasCap: count(50_000_000).describe("Maximum of gas in one request"),
+  timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
+  workers: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Maximum of worker threads, started on first use; default: one less than the cores, from 1 to 4"),
+});
+
+const pending = z.strictObject({
+  mode: z
+    .enum(["auto", "feed", "native", "node"])
+    .default("auto")
+    .describe(
+      "Source of pending: the feed, the newest sealed block (`native`) or the node; `auto`: the feed if one is configured",
+    ),
+  feeds: z.array(urlWith("ws", "wss")).default([]).describe("The sequencer's feed; several are read at once"),
+  maxDepth: count(5).describe("Maximum of pending blocks"),
+  maxMessageBytes: count(16 * 1024 * 1024).describe("Maximum size of a decompressed feed message"),
+  askNodeNonce: z.boolean().default(false).describe("Raise the pending nonce to the node's own"),
+});
+
+const finality = z
+  .union([z.literal("node"), z.strictObject({ depth: count(64).describe("Blocks below latest that count as final") })])
+  .default("node");
+
+/** The options of one chain: `chains[]`. */
+export const chainSchema = z.strictObject({
+  name: lowerCaseName.describe("Path of this chain's endpoint"),
+  chainId: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      "Nodes of any other chain are suspended; default: the chain of the first node that responds, until restart",
+    ),
+  nodes: z.array(node).min(1).describe("The nodes behind this chain, one or more"),
+  upstream: upstream.prefault({}),
+  blockTimeMs: z.number().int().positive().optional().describe("Default: measured"),
+  forks: z
+    .union([
+      z.enum(["auto", "none"]),
+      z.enum(ETHEREUM_FORKS),
+      z.enum(OP_FORKS),
+      z.strictObject({ genesis: z.string() }),
+    ])
+    .default("auto")
+    .describe(
+      "Rules of execution: `auto` by chain id or newest block, `none` for no execution, a fork for all blocks, or {genesis: FILE} in geth's format",
+    ),
+  finality: finality.describe("`node`: the tags of the nodes; {depth}: this number of blocks below latest"),
+  verify: z
+    .enum(["off", "cheap", "full"])
+    .default("full")
+    .describe(
+      "Checks of a node's response before it is served or cached: `cheap` for form and block, `full` also for hashes and roots",
+    ),
+  logs: logs.prefault({}),
+  simulate: simulate.prefault({}),
+  pending: pending.prefault({}),
+  quirks: z
+    .strictObject({
+      anvilDepositNonce: z
+        .boolean()
+        .default(false)
+        .describe("The node is anvil, whose receipts roots are wrong for blocks with deposits"),
+    })
+    .prefault({}),
+  passthrough: urlWith("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
+  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces that are allowed, e.g. admin"),
+});

@@ -1,0 +1,15 @@
+import { z } from "zod";
+
+/** A time span; `fallback` is the default. */
+export const milliseconds = (fallback: number) => z.number().int().nonnegative().default(fallback);
+/** A positive number; `fallback` is the default. */
+export const count = (fallback: number) => z.number().int().positive().default(fallback);
+/** A name for paths, labels and headers. */
+export const lowerCaseName = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, a letter first");
+/** A URL with one of these protocols. */
+export const urlWith = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1)), {
+    error: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")}`,
+  });

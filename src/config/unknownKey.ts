@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { configSchema } from "./schema.ts";
+
+/** At most this number of characters differ between a misspelled key and its suggestion. */
+const MAX_DISTANCE = 3;
+
+interface SchemaNode {
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly items?: SchemaNode;
+  readonly anyOf?: readonly SchemaNode[];
+}
+
+/** Returns the Levenshtein distance of two short texts: characters to insert, delete or replace. */
+const distanceOf = (left: string, right: string): number => {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (const [at, character] of [...left].entries()) {
+    const next = [at + 1];
+    for (let to = 1; to <= right.length; to++) {
+      const replaced = (row[to - 1] ?? 0) + (right[to - 1] === character ? 0 : 1);
+      next.push(Math.min(replaced, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+};
+
+/** Returns the keys that the schema knows at a path. */
+const keysAt = (node: SchemaNode, [key, ...rest]: readonly PropertyKey[]): readonly string[] => {
+  const variants = node.anyOf ?? [];
+  if (key === undefined) {
+    return [...Object.keys(node.properties ?? {}), ...variants.flatMap((variant) => keysAt(variant, []))];
+  }
+  const next = typeof key === "number" ? node.items : node.properties?.[String(key)];
+  const below = next === undefined ? [] : keysAt(next, rest);
+  return [...below, ...variants.flatMap((variant) => keysAt(variant, [key, ...rest]))];
+};
+
+/** Returns the known key at `path` that is most similar to `key`, or undefined. */
+const similarKey = (path: readonly PropertyKey[], key: string): string | undefined => {
+  const schema: SchemaNode = Object(z.toJSONSchema(configSchema, { io: "input" }));
+  const lower = key.toLowerCase();
+  const [nearest] = keysAt(schema, path)
+    .map((known) => ({ known, distance: distanceOf(lower, known.toLowerCase()) }))
+    .filter(({ known, distance }) => distance <= Math.min(MAX_DISTANCE, known.length / 2))
+    .sort((left, right) => left.distance - right.distance);
+  return nearest?.known;
+};
+
+/** Formats the fault of an unknown key, with the key that was probably meant. */
+export const formatUnknownKey = (path: readonly PropertyKey[], key: string): string => {
+  const similar = similarKey(path, key);
+  return `unknown key "${key}"${similar === undefined ? "" : `: did you mean "${similar}"?`}`;
+};

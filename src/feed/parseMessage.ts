@@ -1,0 +1,195 @@
+import { type Data, type Hash, isData, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
+import { parseAccessList } from "./accessList.ts";
+import type {
+  Flashblock,
+  FlashblockBase,
+  FlashblockDiff,
+  FlashblockLog,
+  FlashblockReceipt,
+  MessageFault,
+  ParsedMessage,
+} from "./message.ts";
+import { type Fields, isFields, Malformed, read } from "./read.ts";
+
+const parseBase = (value: unknown): FlashblockBase => {
+  const base = read.fields(value);
+  return {
+    parentHash: read.hash(base.parent_hash),
+    parentBeaconBlockRoot: read.hash(base.parent_beacon_block_root),
+    feeRecipient: read.address(base.fee_recipient),
+    prevRandao: read.hash(base.prev_randao),
+    blockNumber: read.quantity(base.block_number),
+    gasLimit: read.quantity(base.gas_limit),
+    timestamp: read.quantity(base.timestamp),
+    extraData: read.data(base.extra_data),
+    baseFeePerGas: read.quantity(base.base_fee_per_gas),
+  };
+};
+
+const BLOOM_LENGTH = 2 + 2 * 256;
+
+const parseDiff = (value: unknown): FlashblockDiff => {
+  const diff = read.fields(value);
+  const logsBloom = read.data(diff.logs_bloom);
+  if (logsBloom.length !== BLOOM_LENGTH) {
+    throw new Malformed();
+  }
+  return {
+    stateRoot: read.hash(diff.state_root),
+    receiptsRoot: read.hash(diff.receipts_root),
+    logsBloom,
+    gasUsed: read.quantity(diff.gas_used),
+    blockHash: read.hash(diff.block_hash),
+    transactions: read.list(diff.transactions).map(read.data),
+    // Blocks before Isthmus do not have it.
+    withdrawalsRoot: read.optional(diff.withdrawals_root, read.hash) ?? ZERO_HASH,
+    blobGasUsed: read.optional(diff.blob_gas_used, read.quantity),
+    postExecTransaction: read.optional(diff.post_exec_tx, read.data),
+  };
+};
+
+/** Parses `0x1`, `true`, or a state root. Receipts before Byzantium have a state root, which counts as success. */
+const parseStatus = (value: unknown): boolean => {
+  if (typeof value === "boolean") {
+    return value;
+  }
+  if (!isQuantity(value)) {
+    throw new Malformed();
+  }
+  return value.length === 66 || BigInt(value) === 1n;
+};
+
+const parseLog = (value: unknown): FlashblockLog => {
+  const log = read.fields(value);
+  const topics = read.list(log.topics).map(read.hash);
+  if (topics.length > 4) {
+    throw new Malformed();
+  }
+  return { address: read.address(log.address), topics, data: read.data(log.data) };
+};
+
+const RECEIPT_TAG = /^[A-Z]/;
+
+/** Unwraps a receipt with an outer key (`{"Eip1559": {...}}`). Newer versions of op-alloy send `{"type": "0x2", ...}`. */
+const untagged = (receipt: Fields): Fields => {
+  const [tag, ...others] = Object.keys(receipt);
+  return tag !== undefined && others.length === 0 && RECEIPT_TAG.test(tag) ? read.fields(receipt[tag]) : receipt;
+};
+
+const parseReceipt = (value: unknown): FlashblockReceipt => {
+  const receipt = untagged(read.fields(value));
+  return {
+    status: parseStatus(receipt.status),
+    cumulativeGasUsed: read.quantity(receipt.cumulativeGasUsed),
+    logs: read.list(receipt.logs).map(parseLog),
+    depositNonce: read.optional(receipt.depositNonce, read.quantity),
+  };
+};
+
+/** Parses the receipts of the metadata. An unknown format returns `undefined`: execution then computes the receipts. */
+const parseReceipts = (value: unknown): ReadonlyMap<Hash, FlashblockReceipt> | undefined => {
+  if (!isFields(value)) {
+    return undefined;
+  }
+  try {
+    return new Map(Object.entries(value).map(([hash, receipt]) => [read.hash(hash), parseReceipt(receipt)]));
+  } catch (error) {
+    if (error instanceof Malformed) {
+      return undefined;
+    }
+    throw error;
+  }
+};
+
+const PREVIOUS = /^\d{1,20}-\d{1,10}$/;
+/** `0-0` means that the field is absent. */
+const parsePrevious = (value: unknown): string | undefined =>
+  typeof value === "string" && PREVIOUS.test(value) && value !== "0-0" ? value : undefined;
+
+const MAX_INDEX = 1_000;
+const isIndex = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= MAX_INDEX;
+
+/** Which part of a message is malformed. */
+class MalformedPart extends Error {
+  readonly fault: MessageFault;
+  constructor(fault: MessageFault) {
+    super(fault);
+    this.fault = fault;
+  }
+}
+
+const attempt = <T>(fault: MessageFault, parse: () => T): T => {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof Malformed) {
+      throw new MalformedPart(fault);
+    }
+    throw error;
+  }
+};
+
+const isBlockNumber = (value: unknown): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+
+const isPayloadId = (value: unknown): value is Data => isData(value) && value.length === 18;
+
+const parseFields = (fields: Fields, bytes: number): Flashblock => {
+  const { index, payload_id } = fields;
+  if (!isPayloadId(payload_id) || !isIndex(index)) {
+    throw new MalformedPart("notAMessage");
+  }
+  const metadata = isFields(fields.metadata) ? fields.metadata : {};
+  return {
+    payloadId: read.data(payload_id),
+    index,
+    // `base` in a later message is ignored.
+    base: index === 0 ? attempt("badBase", () => parseBase(fields.base)) : undefined,
+    diff: attempt("badDiff", () => parseDiff(fields.diff)),
+    blockNumber: isBlockNumber(metadata.block_number) ? BigInt(metadata.block_number) : undefined,
+    receipts: parseReceipts(metadata.receipts),
+    accessList: parseAccessList(metadata, fields.diff),
+    previous: parsePrevious(metadata.prev_flashblock_id),
+    bytes,
+  };
+};
+
+/** Unwraps the envelope of X Layer: an object that contains the message as one of its fields. */
+const unwrap = (value: unknown): unknown =>
+  isFields(value) && !("payload_id" in value)
+    ? (Object.values(value).find((inner) => isFields(inner) && "payload_id" in inner) ?? value)
+    : value;
+
+/**
+ * Whether this is X Layer's `OpFlashblockPayloadEnd`: a payload id alone, or in an envelope of that name
+ * (okx/xlayer-reth, crates/builder/src/broadcast/payload.rs).
+ */
+const isPayloadEnd = (value: unknown, unwrapped: Fields): boolean =>
+  (isFields(value) && "OpFlashblockPayloadEnd" in value) ||
+  (isPayloadId(unwrapped.payload_id) && Object.keys(unwrapped).length === 1);
+
+/** Parses a message of any version (docs/reference/flashblocks.md, Message, Metadata, Subblocks). Never throws. */
+export const parseMessage = (text: string): ParsedMessage => {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { fault: "notJson" };
+  }
+  const unwrapped = unwrap(value);
+  if (!isFields(unwrapped)) {
+    return { fault: "notAMessage" };
+  }
+  if (isPayloadEnd(value, unwrapped)) {
+    return { ignored: "payloadEnd" };
+  }
+  try {
+    return { message: parseFields(unwrapped, text.length) };
+  } catch (error) {
+    if (error instanceof MalformedPart) {
+      return { fault: error.fault };
+    }
+    throw error;
+  }
+};

@@ -1,0 +1,107 @@
+import type { Feed } from "../feed/feedClient.ts";
+import type { Flashblock } from "../feed/message.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { KnownSender } from "./decode.ts";
+import { createDroppedTransactions } from "./droppedTransactions.ts";
+import type { Executor } from "./execution.ts";
+import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
+import { FeedIntake } from "./feedIntake.ts";
+import { HeadReconciliation } from "./headReconciliation.ts";
+import type { Backend } from "./mode.ts";
+import { PendingBlocks } from "./pendingBlock.ts";
+import type { HeadSource } from "./pendingHeads.ts";
+import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
+import { ServingDecision } from "./servingDecision.ts";
+import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
+import { createSubmittedNonces } from "./submittedNonces.ts";
+import { createTransactionShape } from "./transactionShape.ts";
+import { ViewPublication } from "./viewPublication.ts";
+
+export interface PendingOptions {
+  /** Label of metrics. */
+  readonly chain: string;
+  readonly mode: "auto" | Backend;
+  /** Limit of pending blocks above the head. */
+  readonly maxDepth: number;
+  /** The node's receipts roots are wrong for blocks with deposits. */
+  readonly ignoresReceiptsRoot: boolean;
+  readonly heads: HeadSource;
+  readonly executor: Executor;
+  /** Returns a sender that was recovered before. Default: none is known. */
+  readonly senderOf?: KnownSender;
+  /** Opens the chain's feeds. Absent if it has none. */
+  readonly openFeed?: (onMessage: (message: Flashblock) => void, blockTimeMs: () => number) => Feed;
+  /** Returns the parsed result of one call from a node. Rejects if no node answers. */
+  readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
+  /** Values that replicas share, so that transactions sent through other replicas count too. */
+  readonly sharedValues?: SharedValues | undefined;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+  /** Milliseconds of a monotonic clock. Tests replace it. */
+  readonly now?: () => number;
+}
+
+/** The shortest deadline of an execution, for a message that waited for others. */
+const MIN_EXECUTION_MS = 100;
+
+const createNonces = ({ read, heads, sharedValues, now = () => performance.now() }: PendingOptions) => {
+  const local = createSubmittedNonces({
+    find: (hashes) => Promise.all(hashes.map((hash) => read("eth_getTransactionByHash", [hash]))),
+    head: () => heads.current()?.latest.number ?? 0n,
+    now,
+    onDropped: (sender, nonce) => shared?.drop(sender, nonce),
+  });
+  const shared = sharedValues && createSharedNonces(local, sharedValues);
+  return { local, shared };
+};
+
+/** Creates the parts of the pending state. `onChange` is called when an execution ends, or when the result of the probe changes. */
+export const createPendingParts = (options: PendingOptions, onChange: { executed(): void; probed(): void }) => {
+  const { chain, heads, executor, read, telemetry } = options;
+  const { log, metrics } = telemetry;
+  const now = options.now ?? (() => performance.now());
+  const blockTimeMs = (): number => heads.blockTimeMs;
+  const nonces = createNonces(options);
+  const formatted = new PendingBlocks();
+  const dropped = createDroppedTransactions({
+    read,
+    formatted,
+    onDropped: (count, removed) => {
+      metrics.pendingDropped.inc({ chain }, count);
+      log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
+      publication.publishRemoved(removed);
+    },
+    onDifference: (passed) => reconciliation.countDifferences(passed),
+  });
+  const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
+    metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
+    if (!unverified) {
+      return;
+    }
+    metrics.pendingMismatches.inc({ chain, what: unverified });
+    log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
+  };
+  /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
+  const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
+    Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
+  const pipeline = createExecutionPipeline({
+    executor,
+    senderOf: options.senderOf,
+    lateAfterMs,
+    onChange: onChange.executed,
+    onExecuted,
+  });
+  const probe = createPendingSupportProbe({ read, now, onChange: onChange.probed });
+  const feed = new FeedIntake({ ...options, blockTimeMs, metrics, now });
+  const decision = new ServingDecision({
+    ...options,
+    hasFeeds: options.openFeed !== undefined,
+    feed,
+    nodeBuilds: probe.nodeBuilds,
+  });
+  const shape = createTransactionShape(read, now);
+  const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, shape, dropped });
+  const publication = new ViewPublication({ advanceNonce: nonces.local.advance, dropped, formatted, now });
+  return { ...nonces, pipeline, probe, feed, decision, shape, reconciliation, publication };
+};
+
+export type PendingParts = ReturnType<typeof createPendingParts>;
