@@ -14,5 +14,15 @@ export const stateRow: Row = {
         named("{{purpose}}", rates("state_units_spent_total", CHAIN, "purpose")),
       ],
     },
+    {
+      title: "Compared with a node",
+      description:
+        "Known values that audits and samples compared a second, and differences. A difference drops all values.",
+      unit: "short",
+      queries: [
+        named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
+        named("{{kind}}: different", rates("state_differences_total", CHAIN, "kind")),
+      ],
+    },
   ],
 };
