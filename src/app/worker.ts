@@ -5,6 +5,7 @@ import { startTask, type ThreadData } from "../workers/startTask.ts";
 const TASKS = {
   simulation: async () => (await import("../simulation/simulationTask.ts")).simulationTask,
   pending: async () => (await import("../pending/executorTask.ts")).executorTask,
+  writeSets: async () => (await import("../state/sources/writeSetTask.ts")).writeSetTask,
   verification: async () => (await import("../verification/verificationTask.ts")).verificationTask,
 };
 

@@ -24,6 +24,8 @@ export interface SendOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
+  /** Applies if it is lower than the client's limit. */
+  readonly maxBytes?: number | undefined;
 }
 
 /** One node's HTTP endpoint. Every failure is a NodeError. */
@@ -118,16 +120,17 @@ class HttpNodeClient implements NodeClient {
   /** Sends one HTTP request, and applies `read` to its response. */
   #post<T>(
     parts: Uint8Array[],
-    { signal, timeoutMs, traceparent }: SendOptions,
+    { signal, timeoutMs, traceparent, maxBytes }: SendOptions,
     read: (http: HttpReply) => T,
   ): Promise<T> {
+    const { maxResponseBytes } = this.#options;
     const posted = postJson(this.#pool, {
       path: this.#path,
       headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
       body: Buffer.concat(parts),
       signal,
       timeoutMs,
-      maxBytes: this.#options.maxResponseBytes,
+      maxBytes: Math.min(maxBytes ?? maxResponseBytes, maxResponseBytes),
     });
     return posted.then(
       (http) => {

@@ -116,8 +116,8 @@ export class NodeSender {
     health.recordStart();
     const startedMs = performance.now();
     try {
-      const { signal, traceparent, deadlineMs } = reach;
-      const result = await run({ signal, traceparent, timeoutMs: deadlineMs - startedMs });
+      const { signal, traceparent, deadlineMs, maxBytes } = reach;
+      const result = await run({ signal, traceparent, maxBytes, timeoutMs: deadlineMs - startedMs });
       this.#breaker.succeeded();
       this.#recordOutcome(undefined, startedMs);
       return result;

@@ -10,6 +10,8 @@ export interface AccountWrites {
   readonly nonce?: Written<bigint>;
   /** The code after the block. Empty: the account has no code. */
   readonly code?: Written<Uint8Array>;
+  /** The hash of that code. It may be known where `code` is "unknown". Absent where only `code` is known. */
+  readonly codeHash?: Hash;
   /** Slots outside `slots`: "cleared" if all became zero, "unknown" if any may have been written. */
   readonly otherSlots?: "cleared" | "unknown";
   /** Values without leading zero bytes. Zero is empty. */
