@@ -1,4 +1,4 @@
-import { CHAIN, named, rates } from "../queries.ts";
+import { CHAIN, named, quantile, rates, value } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 export const stateRow: Row = {
@@ -23,6 +23,54 @@ export const stateRow: Row = {
         named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
         named("{{kind}}: different", rates("state_differences_total", CHAIN, "kind")),
       ],
+    },
+    {
+      title: "Reads of single values",
+      description: "Reads within the newest 256 blocks by method. No node was asked for a hit.",
+      unit: "ops",
+      stacked: true,
+      queries: [rates("state_lookups_total", CHAIN, "method", "outcome")],
+    },
+    {
+      title: "Write sets",
+      description: "Blocks by source and outcome. Any outcome but read means that the next source was asked.",
+      unit: "ops",
+      stacked: true,
+      queries: [rates("state_write_sets_total", CHAIN, "source", "outcome")],
+    },
+    {
+      title: "Waits at a new head",
+      description:
+        "Reads that waited for a write set. If many are late, the source is too slow: see the time of write sets.",
+      unit: "ops",
+      queries: [rates("state_waits_total", CHAIN, "result")],
+    },
+    {
+      title: "Time until a write set is applied",
+      description: "From the head of a block. Reads wait up to state.waitMs (100 ms by default).",
+      unit: "s",
+      queries: [0.5, 0.99].map((share) => quantile(share, "state_write_set_seconds", CHAIN)),
+    },
+    {
+      title: "All values dropped",
+      description: "By reason (docs/state.md). A difference means that a value was wrong, or that a node is.",
+      unit: "ops",
+      queries: [rates("state_drops_total", CHAIN, "reason")],
+    },
+    {
+      title: "Known values",
+      description: "Values in memory, and 1 while new blocks are followed.",
+      unit: "short",
+      queries: [
+        named("{{chain}} values", value("sum", "state_values", CHAIN, "chain")),
+        named("{{chain}} follows", value("max", "state_following", CHAIN, "chain")),
+      ],
+    },
+    {
+      title: "Memory of known state",
+      description: "Bytes of values and codes. state.cacheBytes limits them.",
+      unit: "bytes",
+      queries: [named("{{chain}}", value("sum", "state_bytes", CHAIN, "chain"))],
     },
   ],
 };

@@ -6,6 +6,7 @@ import { nodeName } from "../nodes/nodeName.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
+import { ChainState } from "./chainState.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
@@ -65,6 +66,7 @@ class ChainRuntime implements ServedChain {
   readonly #ending = new AbortController();
   readonly #subscriptions: Subscriptions;
   readonly #passthrough: PassThrough | undefined;
+  readonly #state: ChainState;
 
   constructor(config: ChainConfig, shared: Shared) {
     const { server, telemetry } = shared;
@@ -72,7 +74,8 @@ class ChainRuntime implements ServedChain {
     const upstreams = createChainUpstreams(config, shared);
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
     const views = createPendingViews({ config, upstreams, pipeline, telemetry });
-    const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views });
+    const state = new ChainState({ config, upstreams, views, telemetry });
+    const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
     const handlers = createHandlers(chain, new Set(config.allowNamespaces));
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
@@ -81,6 +84,7 @@ class ChainRuntime implements ServedChain {
     this.upstreams = upstreams;
     this.views = views;
     this.#subscriptions = subscriptions;
+    this.#state = state;
     this.#passthrough = passthrough;
     this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough });
   }
@@ -93,6 +97,7 @@ class ChainRuntime implements ServedChain {
     this.#ending.abort();
     this.#subscriptions.close();
     this.#passthrough?.close();
+    await this.#state.close();
     await this.views.close();
     await this.upstreams.close();
   }

@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
@@ -24,6 +25,8 @@ export interface PendingViews {
   /** Returns the current view. Throws RpcError (503) before the first head. */
   view(): View;
   readonly execution: Execution | undefined;
+  /** Undefined while the rules of the chain are not known. */
+  readonly forks: ChainForks | undefined;
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
@@ -64,6 +67,10 @@ class ChainViews implements PendingViews {
 
   get execution(): Execution | undefined {
     return this.#execution;
+  }
+
+  get forks(): ChainForks | undefined {
+    return this.#rules?.forks;
   }
 
   view(): View {

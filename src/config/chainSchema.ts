@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
 import { ENGINE_KINDS } from "../evm/engineKind.ts";
 import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
+import { stateSchema } from "./stateSchema.ts";
 
 const node = z.strictObject({
   name: lowerCaseName.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
@@ -135,6 +136,7 @@ export const chainSchema = z.strictObject({
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),
   pending: pending.prefault({}),
+  state: stateSchema.prefault({}),
   quirks: z
     .strictObject({
       anvilDepositNonce: z

@@ -7,10 +7,11 @@ import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
-import type { Method, MethodInput } from "./method.ts";
+import type { Chain, Method, MethodInput } from "./method.ts";
 import { parseParams } from "./parseParams.ts";
 import { type BlockReadInput, requestAtBlock } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
+import { isInRing } from "./stateRead.ts";
 
 /** Refreshes the heads, because the block is above them, and reads at the block then. */
 const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<RpcResponse> => {
@@ -18,6 +19,22 @@ const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<
   const heads = await chain.heads.refresh();
   const current = heads === context.view.heads ? context : deriveContext(context, { view: { heads } });
   return readAt({ ...input, context: current }, read, resolveBlock(read.parameter, heads));
+};
+
+/** Reads at a block: from known state values, or else from the cache and the nodes. */
+const requestState = (
+  chain: Chain,
+  context: RequestContext,
+  read: BlockReadInput,
+  block: ResolvedBlock,
+): Awaitable<RpcResponse> => {
+  const { spec, values } = read;
+  const ask = () => chain.reads.request(requestAtBlock(read, block), context);
+  if (chain.state === undefined || spec.stateRead === undefined || !isInRing(block)) {
+    return ask();
+  }
+  const { method, keyOf } = spec.stateRead;
+  return chain.state.request({ method, key: keyOf(values), block, context }, ask);
 };
 
 /** Reads at a block that the view has. */
@@ -29,7 +46,7 @@ const readRecent = (
   const { spec, parameter } = read;
   const request = (current: RequestContext): Awaitable<RpcResponse> => {
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
-    return chain.reads.request(requestAtBlock(read, block), current);
+    return requestState(chain, current, read, block);
   };
   return whenKnown(retryOnBranchChange(chain, context, request), (response) => {
     // The block is in the view, so that `null` is wrong.
@@ -45,8 +62,7 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   if (resolved.kind === "recent") {
     return readRecent(input, read, resolved);
   }
-  const { chain, context } = input;
-  const request = (block: ResolvedBlock) => chain.reads.request(requestAtBlock(read, block), context);
+  const request = (block: ResolvedBlock) => requestState(input.chain, input.context, read, block);
   if (resolved.kind === "pending") {
     return atPending(spec, input, values, async (block) => request(block));
   }

@@ -1,6 +1,7 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { forwardDevelopmentCall, isDevelopmentMethod } from "./developmentMethods.ts";
 import { type Chain, forwarded } from "./method.ts";
 import { isRefusedMethod } from "./refusedMethods.ts";
 import { table } from "./table.ts";
@@ -29,7 +30,8 @@ export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Hand
       if (isRefusedMethod(call.method, allowed)) {
         throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${call.method} is not allowed here`);
       }
-      return forwarded({ chain, call, context });
+      const input = { chain, call, context };
+      return isDevelopmentMethod(call.method) ? forwardDevelopmentCall(input) : forwarded(input);
     },
   };
 };

@@ -9,6 +9,7 @@ import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
+import type { StateReads } from "../state/stateReads.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
@@ -19,6 +20,8 @@ export interface Chain {
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: NodeSource;
+  /** Known state values. Undefined if they are not followed. */
+  readonly state?: Pick<StateReads, "request" | "forget"> | undefined;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;

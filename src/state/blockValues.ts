@@ -18,6 +18,9 @@ const ENTRY_OVERHEAD_BYTES = 16;
 const CODE_SHARE = 0.25;
 const CODE_OVERHEAD_BYTES = 200;
 
+/** `different`: another value is known at that block. `refused`: the block is not readable, or there is no room. */
+export type EnterResult = "entered" | "same" | "different" | "refused";
+
 /** A followed block, with the entries that begin at it. An entry may have been removed since, and be in use for another key. */
 interface FollowedBlock {
   readonly hash: Hash;
@@ -101,29 +104,30 @@ export class BlockValues {
     return hash === ZERO_VALUE ? new Uint8Array(0) : this.#codes.get(hash);
   }
 
-  /** Adds a value that a node returned for this block's hash: 64 digits of hex. Returns false if the block is not readable. */
-  enter(key: StateKey, block: BlockId, value: string): boolean {
+  /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
+  enter(key: StateKey, block: BlockId, value: string): EnterResult {
     if (!this.isReadable(block)) {
-      return false;
+      return "refused";
     }
     const number = Number(block.number);
     let entry = this.#find(key, number);
     if (this.#table.has(entry, KNOWN)) {
-      return true;
+      return this.#table.value(entry) === value ? "same" : "different";
     }
     if (!this.#table.isOfBlock(entry, number) || this.#table.field(entry) !== FIELD_CODES[key.field]) {
       entry = this.#add(key, number, 0);
     }
-    if (entry !== 0) {
-      this.#table.setValue(entry, value);
-      this.#table.touch(entry);
+    if (entry === 0) {
+      return "refused";
     }
-    return entry !== 0;
+    this.#table.setValue(entry, value);
+    this.#table.touch(entry);
+    return "entered";
   }
 
   /** Adds a code that a node returned for this block's hash. */
-  enterCode(key: StateKey, block: BlockId, code: Uint8Array): boolean {
-    return this.isReadable(block) && this.enter(key, block, this.#storeCode(code));
+  enterCode(key: StateKey, block: BlockId, code: Uint8Array): EnterResult {
+    return this.isReadable(block) ? this.enter(key, block, this.#storeCode(code)) : "refused";
   }
 
   /** Forgets all values, and makes one block readable. */

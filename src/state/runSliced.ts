@@ -7,7 +7,7 @@ const STEPS_PER_LOOK = 32;
 
 /**
  * Runs a change of the state values to its end, with other work between slices of SLICE_MS.
- * Returns undefined if `isCurrent` became false: the change then ends where it is.
+ * Returns undefined if `isCurrent` became false: the change is then abandoned.
  */
 export const runSliced = async <T>(steps: Generator<unknown, T>, isCurrent: () => boolean): Promise<T | undefined> => {
   let endMs = performance.now() + SLICE_MS;

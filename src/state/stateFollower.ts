@@ -7,7 +7,16 @@ import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
 /** Why all known values were dropped. The label value of a metric. */
-export const DROP_REASONS = ["noWriteSet", "noRoom", "gap", "fork", "reorganisation", "pause", "nodeChanged"] as const;
+export const DROP_REASONS = [
+  "noWriteSet",
+  "noRoom",
+  "gap",
+  "fork",
+  "reorganisation",
+  "pause",
+  "nodeChanged",
+  "difference",
+] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
 export interface StateFollowerOptions {
@@ -19,9 +28,13 @@ export interface StateFollowerOptions {
   /** Whether the same rules apply to a block and to its parent. */
   hasSameRules(parent: RingBlock, block: RingBlock): boolean;
   readonly onRead: OnWriteSetRead;
+  /** Called with each new head. */
+  onHead(isFollowing: boolean): void;
   /** Called when a block's write set is applied, with the time since its head. */
   onApplied(seconds: number): void;
   onDropped(reason: DropReason): void;
+  /** Called if a node returned another value than the known one. All values are dropped then. */
+  onDifference(key: StateKey, block: BlockId): void;
 }
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
@@ -111,6 +124,7 @@ export class StateFollower {
     }
     this.#latest = latest;
     const sources = this.#affordableSources();
+    this.#options.onHead(sources.length > 0);
     if (sources.length === 0) {
       this.#isPaused = true;
       this.#cancelFrom(0);
@@ -258,18 +272,21 @@ export class StateFollower {
     if (this.#awaited[0] === awaited) {
       this.#awaited.shift();
     }
+    const generation = this.#generation;
     for (const { key, value } of awaited.earlyValues) {
-      this.#enterNow(key, awaited.block, value);
+      if (generation === this.#generation) {
+        this.#enterNow(key, awaited.block, value);
+      }
     }
     awaited.settle();
   }
 
   #enterNow(key: StateKey, block: BlockId, value: string | Uint8Array): void {
-    const { values } = this.#options;
-    if (typeof value === "string") {
-      values.enter(key, block, value);
-    } else {
-      values.enterCode(key, block, value);
+    const { values, onDifference } = this.#options;
+    const result = typeof value === "string" ? values.enter(key, block, value) : values.enterCode(key, block, value);
+    if (result === "different") {
+      onDifference(key, block);
+      this.#restart(this.#options.heads.current()?.latest ?? block, "difference");
     }
   }
 

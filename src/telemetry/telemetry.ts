@@ -7,6 +7,7 @@ import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
 import { processMetrics } from "./processMetrics.ts";
 import { requestMetrics } from "./requestMetrics.ts";
 import { simulationMetrics } from "./simulationMetrics.ts";
+import { stateMetrics } from "./stateMetrics.ts";
 import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
 import { upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
@@ -24,6 +25,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...feedMetrics(factory),
   ...pendingMetrics(factory),
   ...simulationMetrics(factory),
+  ...stateMetrics(factory),
   ...stateUnitMetrics(factory),
   ...subscriptionMetrics(factory),
   ...processMetrics(factory),

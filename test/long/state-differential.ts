@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { ComparedState } from "../support/servers/comparedState.ts";
-import { createService } from "../support/servers/service.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 import type { TraceDialect } from "../support/standIn/diffTrace.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
@@ -54,6 +54,19 @@ const drive = async (chain: StandInChain, blocks: RandomStateBlocks, signal: Abo
   return reorganisations;
 };
 
+/** Returns the values of a metric by one of its labels. */
+const countedBy = async (
+  { telemetry }: Service,
+  name: "stateWriteSets" | "stateDrops" | "stateWaits",
+  label: string,
+) => {
+  const { values } = await telemetry.metrics[name].get();
+  const counts = values
+    .filter(({ value }) => value > 0)
+    .map(({ labels, value }) => [Object.entries(labels), value] as const);
+  return Object.fromEntries(counts.map(([labels, value]) => [labels.find(([key]) => key === label)?.[1], value]));
+};
+
 const STATE_READS = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
 
 const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: number) => {
@@ -83,6 +96,9 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
       ...tally,
       blocks: chain.height - FIRST_BLOCKS,
       reorganisations,
+      writeSets: await countedBy(service, "stateWriteSets", "outcome"),
+      drops: await countedBy(service, "stateDrops", "reason"),
+      waits: await countedBy(service, "stateWaits", "result"),
       localShare: Number((1 - forwarded / Math.max(1, tally.comparisons)).toFixed(3)),
     };
   } finally {

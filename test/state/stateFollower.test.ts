@@ -45,6 +45,8 @@ const createRig = ({ policy = everySource, hasSameRules = () => true }: RigOptio
     values,
     hasSameRules,
     onRead: (_, outcome) => outcomes.push(outcome),
+    onHead: () => undefined,
+    onDifference: () => undefined,
     onApplied: () => undefined,
     onDropped: (reason) => dropped.push(reason),
   });
@@ -182,6 +184,16 @@ test("values that were asked before all values were dropped do not enter", () =>
   follower.enter(BALANCE, block(FIRST), ONE, follower.generation);
   assert.equal(values.get(BALANCE, block(FIRST)), ONE);
   assert.deepEqual(dropped, ["nodeChanged"]);
+});
+
+test("a node's value that differs from the known one drops all values", () => {
+  const { values, dropped, enter } = createRig();
+  enter(block(FIRST), ONE);
+  enter(block(FIRST), ONE);
+  assert.deepEqual(dropped, []);
+  enter(block(FIRST), "2".padStart(64, "0"));
+  assert.deepEqual(dropped, ["difference"]);
+  assert.equal(values.get(BALANCE, block(FIRST)), undefined);
 });
 
 const SEEDS = 6;

@@ -1,0 +1,160 @@
+import type { ChainConfig } from "../config/schema.ts";
+import type { Address } from "../ethereum/hex.ts";
+import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import { BlockValues } from "../state/blockValues.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
+import { createSameRules } from "../state/sameRules.ts";
+import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
+import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
+import { StateJudge } from "../state/stateJudge.ts";
+import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
+import type { WriteSetSource } from "../state/writeSet.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { PendingViews } from "./createPendingViews.ts";
+import { directNodeCall } from "./directNodeCall.ts";
+import type { Upstreams } from "./upstreams.ts";
+import { type ChainWriteSetSources, createWriteSetSources } from "./createWriteSetSources.ts";
+
+/** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
+const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
+
+export interface ChainStateOptions {
+  readonly config: ChainConfig;
+  readonly upstreams: Upstreams;
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks">;
+  readonly telemetry: Telemetry;
+}
+
+/** The known state of one chain. It begins when the chain is known. */
+export class ChainState {
+  readonly #options: ChainStateOptions;
+  #follower: StateFollower | undefined;
+  #reads: StateReads | undefined;
+  #judge: StateJudge | undefined;
+  #sources: ChainWriteSetSources | undefined;
+  #isClosed = false;
+
+  constructor(options: ChainStateOptions) {
+    this.#options = options;
+    const { config, telemetry, views } = options;
+    views.ready
+      .then(() => this.#start())
+      .catch((err: unknown) => telemetry.log.debug({ err, chain: config.name }, "state is not followed"));
+  }
+
+  /** Undefined if state is not followed. */
+  get reads(): StateReads | undefined {
+    return this.#reads;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#follower?.close();
+    this.#judge?.close();
+    await this.#sources?.close();
+  }
+
+  async #start(): Promise<void> {
+    const { config, telemetry } = this.#options;
+    const { follow, cacheBytes } = config.state;
+    if (follow === false || cacheBytes === 0 || (follow === "auto" && (await this.#isDevelopmentNode()))) {
+      return;
+    }
+    const { metrics } = telemetry;
+    const unitsOf = createUnitsOf(config.state.units);
+    const economics = createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs: () => performance.now() });
+    const created = createWriteSetSources({ ...this.#options, unitsOf });
+    const sources = created.sources.map(economics.account);
+    if (sources.length === 0 || this.#isClosed) {
+      await created.close();
+      return;
+    }
+    this.#sources = created;
+    telemetry.log.debug({ chain: config.name, sources: sources.map(({ origin }) => origin) }, "state is followed");
+    this.#follow(sources, economics);
+  }
+
+  async #isDevelopmentNode(): Promise<boolean> {
+    const { config, upstreams, views, telemetry } = this.#options;
+    const callNode = directNodeCall(upstreams, () => views.view());
+    const version = await callNode("web3_clientVersion", []).catch(() => undefined);
+    const isDevelopment = DEVELOPMENT_NODE.test(String(version));
+    if (isDevelopment) {
+      telemetry.log.info({ chain: config.name, version }, "state is not followed: this is a development node");
+    }
+    return isDevelopment;
+  }
+
+  #follow(sources: readonly WriteSetSource[], economics: StateEconomics): void {
+    const { config, upstreams, views, telemetry } = this.#options;
+    const { policy } = economics;
+    const values = new BlockValues(config.state.cacheBytes);
+    const { heads } = upstreams;
+    const follower = new StateFollower({
+      heads,
+      sources,
+      policy,
+      values,
+      hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
+      ...this.#followerEvents(values),
+    });
+    this.#follower = follower;
+    this.#judge = new StateJudge({
+      ...{ chain: config.name, values, follower, economics, telemetry },
+      fetch: createStateFetcher(upstreams, config.upstream.timeoutMs),
+      nowMs: () => performance.now(),
+    });
+    this.#reads = new StateReads({
+      values,
+      follower,
+      policy,
+      never: new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`)),
+      waitMs: config.state.waitMs,
+      blockTimeMs: () => heads.blockTimeMs,
+      ...this.#readEvents(),
+    });
+  }
+
+  #followerEvents(
+    values: BlockValues,
+  ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference"> {
+    const { config, telemetry } = this.#options;
+    const { log, metrics } = telemetry;
+    const chain = config.name;
+    const measure = () => {
+      metrics.stateValues.set({ chain }, values.size);
+      metrics.stateBytes.set({ chain }, values.bytes);
+    };
+    return {
+      onRead: (source, outcome) => metrics.stateWriteSets.inc({ chain, source, outcome }),
+      onHead: (isFollowing) => {
+        metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
+        measure();
+      },
+      onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
+      onDropped: (reason) => {
+        log.debug({ chain, reason }, "known state values are dropped");
+        metrics.stateDrops.inc({ chain, reason });
+        measure();
+        this.#judge?.onDropped();
+      },
+      onDifference: (key, { number, hash }) =>
+        log.error({ chain, ...key, number, hash }, "a known state value differs from the node's: all are dropped"),
+    };
+  }
+
+  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
+    const { config, telemetry } = this.#options;
+    const { metrics } = telemetry;
+    const chain = config.name;
+    const seriesOf = (outcome: "hit" | "miss") =>
+      new Map(STATE_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
+    const hits = seriesOf("hit");
+    const misses = seriesOf("miss");
+    return {
+      onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
+      onWait: (result) => metrics.stateWaits.inc({ chain, result }),
+      onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
+    };
+  }
+}
