@@ -11,9 +11,9 @@ import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stat
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
+import { type ChainWriteSetSources, createWriteSetSources } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 import type { Upstreams } from "./upstreams.ts";
-import { type ChainWriteSetSources, createWriteSetSources } from "./createWriteSetSources.ts";
 
 /** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
