@@ -3,6 +3,7 @@ import type { Endpoint, PassThrough } from "../http/endpoint.ts";
 import { createPassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
+import { FeedSource } from "../state/sources/feedSource.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
@@ -73,8 +74,17 @@ class ChainRuntime implements ServedChain {
     const { signal } = this.#ending;
     const upstreams = createChainUpstreams(config, shared);
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
-    const views = createPendingViews({ config, upstreams, pipeline, telemetry });
-    const state = new ChainState({ config, upstreams, views, telemetry });
+    const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
+    const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feed?.record, telemetry });
+    const state = new ChainState({
+      config,
+      upstreams,
+      pipeline,
+      views,
+      feed,
+      thread: shared.writeSetThread,
+      telemetry,
+    });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
     const handlers = createHandlers(chain, new Set(config.allowNamespaces));
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
@@ -97,7 +107,7 @@ class ChainRuntime implements ServedChain {
     this.#ending.abort();
     this.#subscriptions.close();
     this.#passthrough?.close();
-    await this.#state.close();
+    this.#state.close();
     await this.views.close();
     await this.upstreams.close();
   }

@@ -1,27 +1,23 @@
-import type { ChainConfig } from "../config/schema.ts";
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import { BlockValues } from "../state/blockValues.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
-import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
+import { createStateEconomics } from "../state/stateEconomics.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
-import { type ChainWriteSetSources, createWriteSetSources } from "./createWriteSetSources.ts";
+import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
-import type { Upstreams } from "./upstreams.ts";
 
 /** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
 
-export interface ChainStateOptions {
-  readonly config: ChainConfig;
-  readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "ready" | "view" | "forks">;
+export interface ChainStateOptions extends WriteSetSourcesOptions {
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts">;
   readonly telemetry: Telemetry;
 }
 
@@ -31,7 +27,6 @@ export class ChainState {
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
   #judge: StateJudge | undefined;
-  #sources: ChainWriteSetSources | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -47,11 +42,10 @@ export class ChainState {
     return this.#reads;
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
     this.#follower?.close();
     this.#judge?.close();
-    await this.#sources?.close();
   }
 
   async #start(): Promise<void> {
@@ -60,18 +54,12 @@ export class ChainState {
     if (follow === false || cacheBytes === 0 || (follow === "auto" && (await this.#isDevelopmentNode()))) {
       return;
     }
-    const { metrics } = telemetry;
-    const unitsOf = createUnitsOf(config.state.units);
-    const economics = createStateEconomics({ chain: config.name, metrics, unitsOf, nowMs: () => performance.now() });
-    const created = createWriteSetSources({ ...this.#options, unitsOf });
-    const sources = created.sources.map(economics.account);
+    const sources = createWriteSetSources(this.#options);
     if (sources.length === 0 || this.#isClosed) {
-      await created.close();
       return;
     }
-    this.#sources = created;
     telemetry.log.debug({ chain: config.name, sources: sources.map(({ origin }) => origin) }, "state is followed");
-    this.#follow(sources, economics);
+    this.#follow(sources);
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
@@ -85,25 +73,27 @@ export class ChainState {
     return isDevelopment;
   }
 
-  #follow(sources: readonly WriteSetSource[], economics: StateEconomics): void {
+  #follow(sources: readonly WriteSetSource[]): void {
     const { config, upstreams, views, telemetry } = this.#options;
+    const { metrics } = telemetry;
+    const chain = config.name;
+    const nowMs = () => performance.now();
+    const unitsOf = createUnitsOf(config.state.units);
+    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs });
     const { policy } = economics;
     const values = new BlockValues(config.state.cacheBytes);
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
-      sources,
+      sources: sources.map(economics.account),
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       ...this.#followerEvents(values),
     });
     this.#follower = follower;
-    this.#judge = new StateJudge({
-      ...{ chain: config.name, values, follower, economics, telemetry },
-      fetch: createStateFetcher(upstreams, config.upstream.timeoutMs),
-      nowMs: () => performance.now(),
-    });
+    const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
+    this.#judge = new StateJudge({ chain, values, follower, economics, fetch, nowMs, telemetry });
     this.#reads = new StateReads({
       values,
       follower,

@@ -27,6 +27,8 @@ export interface PendingViews {
   readonly execution: Execution | undefined;
   /** Undefined while the rules of the chain are not known. */
   readonly forks: ChainForks | undefined;
+  /** The system contracts that a node reported. */
+  readonly systemContracts: readonly Address[];
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
@@ -41,6 +43,8 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  /** Called with the blocks that equal their execution from the feed. */
+  readonly onReconciled?: PendingOptions["onReconciled"];
   readonly telemetry: Telemetry;
 }
 
@@ -71,6 +75,10 @@ class ChainViews implements PendingViews {
 
   get forks(): ChainForks | undefined {
     return this.#rules?.forks;
+  }
+
+  get systemContracts(): readonly Address[] {
+    return this.#rules?.systemContracts ?? [];
   }
 
   view(): View {
@@ -172,6 +180,7 @@ class ChainViews implements PendingViews {
       ...(hasFeed && { openFeed: this.#openFeed }),
       read: this.#callNode,
       sharedValues: pipeline.sharedValues,
+      onReconciled: this.#options.onReconciled,
       telemetry,
     });
   }

@@ -2,85 +2,85 @@ import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
 import type { Reach } from "../core/node.ts";
 import { areRulesKnown } from "../ethereum/rules.ts";
-import { createCall } from "../jsonrpc/call.ts";
+import { fullBlockRequest } from "../methods/prefetchRequests.ts";
 import { rankNodes } from "../nodes/nodeSelection.ts";
-import type { UnitsOf } from "../state/providerUnits.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
 import { AccessListSource } from "../state/sources/accessListSource.ts";
+import type { FeedSource } from "../state/sources/feedSource.ts";
+import type { SourceNodes } from "../state/sources/sourceNodes.ts";
 import { TraceSource } from "../state/sources/traceSource.ts";
 import { selectWriteSetSources } from "../state/sources/writeSetSources.ts";
-import { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
-import { workerEntry } from "./workerEntry.ts";
 
 export interface WriteSetSourcesOptions {
-  readonly config: Pick<ChainConfig, "name" | "state">;
+  readonly config: ChainConfig;
   readonly upstreams: Upstreams;
-  readonly views: Pick<PendingViews, "forks" | "view">;
-  readonly unitsOf: UnitsOf;
-  readonly telemetry: Telemetry;
+  readonly pipeline: Pick<ReadPipeline, "reads">;
+  readonly views: Pick<PendingViews, "forks" | "systemContracts">;
+  /** Undefined without a feed. */
+  readonly feed: FeedSource | undefined;
+  readonly thread: WriteSetThread;
 }
 
-/** The sources of one chain, and the end of their thread. */
-export interface ChainWriteSetSources {
-  readonly sources: readonly WriteSetSource[];
-  close(): Promise<void>;
-}
+const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
+  nodesFor: (block) => {
+    const current = heads.current();
+    const available = nodes.filter((node) => node.available);
+    return current === undefined ? available : rankNodes(available, block, current);
+  },
+  blockTimeMs: () => heads.blockTimeMs,
+});
+
+/** Reads a whole block through the cache, because clients ask for new blocks too. */
+const createReadBlock =
+  ({ upstreams, pipeline }: WriteSetSourcesOptions) =>
+  async (block: BlockId, reach: Reach): Promise<Uint8Array> => {
+    const heads = upstreams.heads.current();
+    if (heads === undefined) {
+      throw new Error("no head is known");
+    }
+    const context = { ...reach, view: { heads }, clientId: "forebay", bypassCache: false };
+    const { body } = await pipeline.reads.request(fullBlockRequest(block), context);
+    if (!(body instanceof Uint8Array)) {
+      throw new Error(`block ${block.hash} is a stream`);
+    }
+    return body;
+  };
+
+const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
+  const { config, upstreams, views, thread } = options;
+  const isKnown = ({ number }: BlockId): boolean => {
+    const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
+    return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
+  };
+  return new TraceSource({
+    ...nodes,
+    thread,
+    isAllowed: (block) => config.state.source === "trace" || isKnown(block),
+    readBlock: createReadBlock(options),
+    systemContracts: () => views.systemContracts,
+    unitsOf: createUnitsOf(config.state.units),
+  });
+};
 
 /** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
-export const createWriteSetSources = (options: WriteSetSourcesOptions): ChainWriteSetSources => {
-  const { config, upstreams, unitsOf, telemetry } = options;
-  const { heads, nodes } = upstreams;
-  const thread = new WriteSetThread({
-    entry: workerEntry("writeSets"),
-    onFailure: (err) => telemetry.log.warn({ err, chain: config.name }, "the thread of write sets failed"),
-  });
-  const common = {
+export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
+  const { config, upstreams, feed, thread } = options;
+  const nodes = createSourceNodes(upstreams);
+  const accessList = new AccessListSource({
+    ...nodes,
     thread,
-    unitsOf,
-    blockTimeMs: () => heads.blockTimeMs,
-    nodesFor: (block: BlockId) => {
-      const current = heads.current();
-      return current === undefined ? [] : rankNodes(nodes, block, current);
+    headerOf: ({ number, hash }) => {
+      const heads = upstreams.heads.current();
+      return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
     },
-  };
-  const accessList = new AccessListSource({ ...common, headerOf: ({ number }) => heads.current()?.header(number) });
-  const trace = new TraceSource({
-    ...common,
-    isAllowed: (block) => config.state.source === "trace" || hasKnownRules(options, block),
-    readBlock: (block, reach) => readFullBlock(options, block, reach),
-    systemContracts: () => [],
+    unitsOf: createUnitsOf(config.state.units),
   });
-  return {
-    sources: selectWriteSetSources(sourceOption(config.state.source), [accessList, trace]),
-    close: () => thread.close(),
-  };
-};
-
-const sourceOption = (source: ChainConfig["state"]["source"]) => (source === "execute" ? "execution" : source);
-
-const hasKnownRules = ({ upstreams, views: { forks } }: WriteSetSourcesOptions, { number }: BlockId): boolean => {
-  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
-  return forks !== undefined && timestamp !== undefined && areRulesKnown(forks, timestamp);
-};
-
-/** Reads a block with whole transactions from any node. */
-const readFullBlock = async (
-  { upstreams, views }: WriteSetSourcesOptions,
-  { hash }: BlockId,
-  { signal, deadlineMs }: Reach,
-): Promise<Uint8Array> => {
-  const request = {
-    ...createCall("eth_getBlockByHash", [hash, true]),
-    retention: "byHash",
-    canonicalParams: "",
-  } as const;
-  const context = { view: views.view(), signal, deadlineMs, clientId: "forebay", bypassCache: true };
-  const { body } = await upstreams.background.request(request, context);
-  if (!(body instanceof Uint8Array)) {
-    throw new Error("the block is a stream");
-  }
-  return body;
+  const { source } = config.state;
+  const available = [...(feed === undefined ? [] : [feed]), accessList, createTraceSource(options, nodes)];
+  return selectWriteSetSources(source === "execute" ? "execution" : source, available);
 };

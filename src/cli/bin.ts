@@ -6,12 +6,14 @@ import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } 
 import { createTelemetry } from "../telemetry/telemetry.ts";
 import { checkConfig } from "./check.ts";
 import { formatResult } from "./checkResult.ts";
+import { checkHealth } from "./health.ts";
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   forebay --upstream URL [options]     one chain
   forebay --config FILE                more chains, nodes and limits (YAML)
   forebay check ...                    validate, and try every node, WebSocket, feed and Redis
+  forebay health ...                   exit code 1 if the running forebay is not healthy
   forebay schema                       print the JSON Schema of the configuration
 
   --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
@@ -80,6 +82,10 @@ const main = async (): Promise<void> => {
   }
   if (args.command === "serve") {
     return serve(args);
+  }
+  if (args.command === "health") {
+    const argv = process.argv.slice(2).filter((argument) => argument !== "health");
+    return checkHealth(argv, process.env);
   }
   const results = await checkConfig(readConfig(args, process.env));
   for (const result of results) {

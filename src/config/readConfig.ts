@@ -35,8 +35,10 @@ const OPTIONS = {
   version: { type: "boolean" },
 } as const;
 
+const COMMANDS = ["serve", "check", "health", "schema"] as const;
+
 export interface Arguments {
-  readonly command: "serve" | "check" | "schema" | "help" | "version";
+  readonly command: (typeof COMMANDS)[number] | "help" | "version";
   /** Values of the flags. An environment variable replaces a missing flag. */
   readonly values: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 }
@@ -59,9 +61,10 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   if (values.version === true) {
     return { command: "version", values };
   }
-  const [command = "serve", ...rest] = positionals;
-  if ((command !== "serve" && command !== "check" && command !== "schema") || rest.length > 0) {
-    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected serve, check or schema`]);
+  const [name = "serve", ...rest] = positionals;
+  const command = COMMANDS.find((known) => known === name);
+  if (command === undefined || rest.length > 0) {
+    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected ${COMMANDS.join(", ")}`]);
   }
   const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
     const text = environment[`FOREBAY_${name.replaceAll("-", "_").toUpperCase()}`];

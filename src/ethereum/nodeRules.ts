@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { type Hash, isQuantity, parseData } from "./hex.ts";
+import { type Address, type Hash, isAddress, isQuantity, parseData } from "./hex.ts";
 import { nativeContracts } from "./opForks.ts";
 import { areRulesKnown, type ChainForks, isForkActive, isOpForkActive, newestRulesAt, type Rules } from "./rules.ts";
 
@@ -23,6 +23,13 @@ const SYSTEM_CONTRACTS = new Map<string, string | undefined>([
   ["CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", "0x0000bbddc7ce488642fb579f8b00f3a590007251"],
   ["DEPOSIT_CONTRACT_ADDRESS", undefined],
 ]);
+
+/** Returns the addresses of the system contracts in a node's response to eth_config (EIP-7910). */
+export const readSystemContracts = (config: unknown): readonly Address[] => {
+  const current = isRecord(config) ? config.current : undefined;
+  const contracts = isRecord(current) && isRecord(current.systemContracts) ? current.systemContracts : {};
+  return Object.values(contracts).filter(isAddress);
+};
 
 /**
  * Returns the earliest difference between a node's response to eth_config (EIP-7910) and our rules, or `undefined`.

@@ -1,11 +1,21 @@
-import type { Heads } from "../core/heads.ts";
+import type { BlockId, Heads } from "../core/heads.ts";
 import type { RpcRequest } from "../core/rpcSource.ts";
+import { formatQuantity } from "../ethereum/hex.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { blockByNumber } from "./eth_getBlockByNumber.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
 import { requestAtBlock } from "./requestAtBlock.ts";
 import { resolveBlock } from "./resolveBlock.ts";
+
+/** Returns the request for a canonical block with full transactions. */
+export const fullBlockRequest = ({ number, hash }: BlockId): RpcRequest => {
+  const values = [formatQuantity(number), true];
+  return requestAtBlock(
+    { spec: blockByNumber, values, position: BLOCK, parameter: { number } },
+    { kind: "recent", number, hash },
+  );
+};
 
 const LATEST = { tag: "latest" } as const;
 const BLOCK = 0;

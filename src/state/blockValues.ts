@@ -156,7 +156,7 @@ export class BlockValues {
   *apply(writeSet: WriteSet): Generator<void, boolean> {
     const number = this.#head + 1;
     this.#blocks.set(number, { hash: writeSet.block.hash, entries: [] });
-    for (const { key, value } of writtenValues(writeSet, (code) => this.#storeCode(code))) {
+    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.#storeCode(code, hash))) {
       const entry = this.#add(key, number, WRITTEN);
       if (entry === 0) {
         return false;
@@ -273,12 +273,13 @@ export class BlockValues {
     }
   }
 
-  #storeCode(code: Uint8Array): string {
+  #storeCode(code: Uint8Array, known?: Hash): string {
     if (code.length === 0) {
       return ZERO_VALUE;
     }
-    const hash = keccak256Hex(code).slice(2);
-    this.#codes.set(hash, code);
+    const hash = (known ?? keccak256Hex(code)).slice(2);
+    // The bytes may share a larger buffer.
+    this.#codes.set(hash, new Uint8Array(code));
     return hash;
   }
 }

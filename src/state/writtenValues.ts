@@ -1,4 +1,5 @@
-import type { Address } from "../ethereum/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../ethereum/keccak.ts";
 import type { TableKey } from "./keyEncoder.ts";
 import type { AccountWrites, WriteSet, Written } from "./writeSet.ts";
 
@@ -13,6 +14,9 @@ export interface WrittenValue {
   readonly value: string | undefined;
 }
 
+/** Stores a code, and returns its hash in 64 digits of hex. A known hash is not computed again. */
+type StoreCode = (code: Uint8Array, hash: Hash | undefined) => string;
+
 const formatNumber = (value: Written<bigint>): string | undefined =>
   value === "unknown" ? undefined : value.toString(16).padStart(VALUE_DIGITS, "0");
 
@@ -21,12 +25,21 @@ const formatBytes = (value: Written<Uint8Array>): string | undefined =>
     ? undefined
     : Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex").padStart(VALUE_DIGITS, "0");
 
-/** Lists what one account wrote. `storeCode` returns the hash of a code. */
+/** Returns the hash of a code. A hash can be known without its code. */
+const formatCode = ({ code, codeHash }: AccountWrites, storeCode: StoreCode): string | undefined => {
+  if (code !== undefined && code !== "unknown") {
+    return storeCode(code, codeHash);
+  }
+  return codeHash === EMPTY_CODE_HASH ? ZERO_VALUE : codeHash?.slice(2);
+};
+
+/** Lists what one account wrote. */
 const accountValues = function* (
   address: Address,
-  { balance, nonce, code, otherSlots, slots }: AccountWrites,
-  storeCode: (code: Uint8Array) => string,
+  writes: AccountWrites,
+  storeCode: StoreCode,
 ): Generator<WrittenValue> {
+  const { balance, nonce, otherSlots, slots } = writes;
   const slot = undefined;
   if (otherSlots !== undefined) {
     yield { key: { address, field: "storage", slot }, value: otherSlots === "cleared" ? ZERO_VALUE : undefined };
@@ -37,19 +50,16 @@ const accountValues = function* (
   if (nonce !== undefined) {
     yield { key: { address, field: "nonce", slot }, value: formatNumber(nonce) };
   }
-  if (code !== undefined) {
-    yield { key: { address, field: "code", slot }, value: code === "unknown" ? undefined : storeCode(code) };
+  if (writes.code !== undefined) {
+    yield { key: { address, field: "code", slot }, value: formatCode(writes, storeCode) };
   }
   for (const [written, value] of slots) {
     yield { key: { address, field: "slot", slot: written }, value: formatBytes(value) };
   }
 };
 
-/** Lists what a block wrote. `storeCode` returns the hash of a code in 64 digits of hex. */
-export const writtenValues = function* (
-  { accounts }: WriteSet,
-  storeCode: (code: Uint8Array) => string,
-): Generator<WrittenValue> {
+/** Lists what a block wrote. */
+export const writtenValues = function* ({ accounts }: WriteSet, storeCode: StoreCode): Generator<WrittenValue> {
   for (const [address, writes] of accounts) {
     yield* accountValues(address, writes, storeCode);
   }

@@ -31,8 +31,9 @@ class PackWriter {
   #bytes = Buffer.allocUnsafe(4_096);
   #at = 0;
 
+  /** A copy, because a message to another thread has the whole memory of an array. */
   get packed(): Uint8Array {
-    return this.#bytes.subarray(0, this.#at);
+    return new Uint8Array(this.#bytes.subarray(0, this.#at));
   }
 
   number(value: number): void {
@@ -61,7 +62,7 @@ class PackWriter {
       return;
     }
     const larger = Buffer.allocUnsafe(2 * (this.#at + bytes));
-    larger.set(this.packed);
+    larger.set(this.#bytes.subarray(0, this.#at));
     this.#bytes = larger;
   }
 }

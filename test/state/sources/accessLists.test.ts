@@ -65,10 +65,13 @@ test("an access list is rejected if the block's hash does not commit to the head
   const headers = {
     without,
     another: other.block,
+    anotherWithItsList: other.block,
     mixed: { ...recorded.block, blockAccessListHash: other.block.blockAccessListHash },
   };
   for (const [name, header] of Object.entries(headers)) {
-    const list = encodeJson(formatAccessList((name === "mixed" ? other : recorded).accessList ?? "0x"));
+    const list = encodeJson(
+      formatAccessList((name === "mixed" || name === "anotherWithItsList" ? other : recorded).accessList ?? "0x"),
+    );
     const output = runWriteSetJob(accessListJob(recorded, { header, list }));
     assert.deepEqual(output, { kind: "failed", reason: "mismatch" }, name);
   }

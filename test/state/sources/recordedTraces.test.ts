@@ -47,6 +47,14 @@ test("without codes, a trace of geth has the hash of each new code, and one of a
   assert.deepEqual(output, { kind: "codeHashes", codes: "missing" });
 });
 
+test("a cleared delegation is unknown also if the trace has no codes", () => {
+  const recorded = readRecorded("delegationClearedAnvil");
+  const trace: unknown = JSON.parse(
+    JSON.stringify(recorded.trace, (key, value) => (key === "code" ? undefined : value)),
+  );
+  assert.deepEqual(compare(recorded, trace).missed, []);
+});
+
 test("every block writes the storage of system contracts and the balances of fee vaults, also without transactions", () => {
   const configured = "0x00000000219ab540356cbb839cbe05303d7705fa";
   const accounts = writesOfJob(traceJob(readRecorded("emptyBlockGeth"), { contracts: [configured] }));
@@ -87,6 +95,7 @@ test("a trace is incomplete if an item is missing, out of order, of another tran
     repeated: [first, second, second],
     error: [first, second, { txHash, error: "execution timeout" }],
     withoutHash: [first, second, untold],
+    otherHash: [first, second, { ...third, txHash: first.txHash }],
   };
   for (const [name, trace] of Object.entries(faulty)) {
     const output = runWriteSetJob(traceJob({ ...recorded, trace }));
