@@ -118,7 +118,7 @@ const startServices = async (services: readonly Measured[], urls: NodePorts, blo
   });
 };
 
-const stateOf = (_service: Measured): object => ({});
+const stateOf = ({ follow }: Measured): object => ({ state: { follow: follow === "auto" ? "auto" : false } });
 
 interface Samples {
   readonly blocks: number;
