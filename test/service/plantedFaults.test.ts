@@ -7,7 +7,12 @@ import { runWithFault } from "../long/support/runWithFault.ts";
 const MAX_SECONDS = 60;
 const CONTROL_SECONDS = 5;
 
-for (const fault of Object.keys(PLANTED_FAULTS).filter((name) => name !== "none")) {
+/** Audits follow each other at 30 s: the long run itself shows that they find a fault. */
+const isQuick = ([name, { isFoundByService }]: (typeof FAULTS)[number]): boolean =>
+  name !== "none" && isFoundByService === undefined;
+const FAULTS = Object.entries(PLANTED_FAULTS);
+
+for (const [fault] of FAULTS.filter(isQuick)) {
   test(`state-differential finds the planted fault ${fault}`, async () => {
     const { differences, output } = await runWithFault(fault, MAX_SECONDS);
     assert.ok(differences > 0, output);

@@ -9,6 +9,8 @@ interface Edit {
 /** A fault in the code that follows state, and the variant of the long run that must find it. */
 export interface PlantedFault {
   readonly variant: string;
+  /** The service itself must find the fault, by an audit or a sample. */
+  readonly isFoundByService?: true;
   readonly edits: readonly Edit[];
 }
 
@@ -85,6 +87,18 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         file: "src/state/stateFollower.ts",
         from: 'const result = typeof value === "string" ? values.enter(key, block, value)',
         to: 'const result = typeof value === "string" ? values.enter(key, values.head ?? block, value)',
+      },
+    ],
+  },
+  /** A source that loses one write in fifty. */
+  lossySource: {
+    variant: "geth, Prague",
+    isFoundByService: true,
+    edits: [
+      {
+        file: "src/state/writtenValues.ts",
+        from: "for (const [written, value] of slots) {",
+        to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
       },
     ],
   },

@@ -4,14 +4,16 @@ import { fileURLToPath } from "node:url";
 import { PLANTED_FAULTS } from "./plantedFaults.ts";
 
 export interface FaultRun {
-  /** Values that differed from the node's. */
+  /** Values that differed from the node's, as the run or the service itself found. */
   readonly differences: number;
   readonly output: string;
 }
 
 /** The result of the run, its last line. */
 interface Result {
-  readonly variants: Readonly<Record<string, { readonly differences: readonly unknown[] }>>;
+  readonly variants: Readonly<
+    Record<string, { readonly differences: readonly unknown[]; readonly foundByService: number }>
+  >;
 }
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -42,5 +44,8 @@ export const runWithFault = async (fault: string, seconds: number): Promise<Faul
     return { differences: 0, output };
   }
   const { variants }: Result = JSON.parse(last);
-  return { differences: Object.values(variants).reduce((sum, variant) => sum + variant.differences.length, 0), output };
+  const found = Object.values(variants).map((variant) =>
+    planted.isFoundByService ? variant.foundByService : variant.differences.length,
+  );
+  return { differences: found.reduce((sum, count) => sum + count, 0), output };
 };
