@@ -31,12 +31,16 @@ type Admitted = Parameters<NonNullable<Endpoint["upgrade"]>>[3];
 
 type ClientRequest = Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize">;
 
+const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
+const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
+
 /** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
 class ClientRequestContext implements RequestContext {
   readonly view: View;
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly bypassCache: boolean;
+  readonly noCache: boolean;
   readonly requestId: string;
   readonly traceparent: string | undefined;
   readonly authorize: RequestContext["authorize"];
@@ -47,6 +51,7 @@ class ClientRequestContext implements RequestContext {
     this.deadlineMs = performance.now() + config.upstream.timeoutMs;
     this.clientId = request.clientId;
     this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
+    this.noCache = isNoCache(request.headers["cache-control"]);
     this.requestId = request.requestId;
     this.traceparent = readTraceparent(request.headers);
     this.authorize = request.authorize;

@@ -63,6 +63,8 @@ export interface RequestContext {
   readonly clientId: string;
   /** Do not read the cache. The response may still be cached. */
   readonly bypassCache: boolean;
+  /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */
+  readonly noCache?: boolean;
   /** The id of the HTTP request, for logs. */
   readonly requestId?: string | undefined;
   /** Forwarded to nodes (W3C Trace Context). */

@@ -28,13 +28,19 @@ const requestState = (
   read: BlockReadInput,
   block: ResolvedBlock,
 ): Awaitable<RpcResponse> => {
-  const { spec, values } = read;
-  const ask = () => chain.reads.request(requestAtBlock(read, block), context);
-  if (chain.state === undefined || spec.stateRead === undefined || !isInRing(block)) {
+  const { stateRead } = read.spec;
+  if (stateRead === undefined) {
+    return chain.reads.request(requestAtBlock(read, block), context);
+  }
+  const current = context.noCache === true ? deriveContext(context, { bypassCache: true }) : context;
+  const ask = () => chain.reads.request(requestAtBlock(read, block), current);
+  if (chain.state === undefined || !isInRing(block)) {
     return ask();
   }
-  const { method, keyOf } = spec.stateRead;
-  return chain.state.request({ method, key: keyOf(values), block, context }, ask);
+  return chain.state.request(
+    { method: stateRead.method, key: stateRead.keyOf(read.values), block, context: current },
+    ask,
+  );
 };
 
 /** Reads at a block that the view has. */
