@@ -15,7 +15,7 @@ export const createDifferenceHandler =
   ({ chain, trust, follower, telemetry }: DifferenceHandlerOptions, kind: "audit" | "sample") =>
   ({ key, block, known, actual }: StateDifference): void => {
     const source = trust.rest();
-    follower.forget();
+    follower.forget("difference");
     telemetry.metrics.stateDifferences.inc({ chain, kind });
     telemetry.log.error(
       { chain, kind, source, ...key, number: block.number.toString(), hash: block.hash, known, actual },
