@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { createForebay } from "../../src/app/main.ts";
+import { configSchema } from "../../src/config/schema.ts";
 import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { metric, rpc } from "../support/clients/rpc.ts";
@@ -166,6 +169,37 @@ test("state.follow: false follows nothing", async (t) => {
   await learn(rig);
   assert.equal(await metric(rig.service.opsUrl, "forebay_state_write_sets_total"), 0);
   assert.equal(rig.node.calls.get("eth_getBlockAccessList"), undefined);
+});
+
+test("state.follow changes with a reload", async (t) => {
+  const written = new WrittenChain();
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  t.after(() => node.close());
+  const configOf = (follow: "auto" | false) =>
+    configSchema.parse({
+      chains: [{ name: "chain", nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { follow } }],
+      server: { port: 0, opsPort: 0, drainDelayMs: 0 },
+      log: { level: "silent" },
+    });
+  const forebay = await createForebay(configOf("auto"), createTelemetry({ level: "silent" }));
+  t.after(() => forebay.close());
+  await forebay.ready;
+  /** Returns the number of write sets that were read while blocks were sealed and read. */
+  const countWriteSets = async (): Promise<number> => {
+    node.calls.clear();
+    for (let count = 0; count < 5; count++) {
+      written.mine();
+      await forebay.chains[0]?.upstreams.heads.refresh();
+      for (const address of ACCOUNTS) {
+        await rpc(forebay.url, "eth_getBalance", [address, "latest"]);
+      }
+    }
+    return node.calls.get("eth_getBlockAccessList") ?? 0;
+  };
+  assert.ok((await countWriteSets()) > 0);
+  await forebay.reload(configOf(false));
+  assert.equal(await countWriteSets(), 0);
 });
 
 /** A service in front of anvil, with one balance read in several blocks. */
