@@ -15,6 +15,16 @@ export const stateRow: Row = {
       ],
     },
     {
+      title: "Compared with a node",
+      description:
+        "Known values that audits and samples compared a second, and differences. A difference drops all values.",
+      unit: "short",
+      queries: [
+        named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
+        named("{{kind}}: different", rates("state_differences_total", CHAIN, "kind")),
+      ],
+    },
+    {
       title: "Reads of single values",
       description: "Reads within the newest 256 blocks by method. No node was asked for a hit.",
       unit: "ops",

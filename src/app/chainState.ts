@@ -1,12 +1,12 @@
 import type { Address } from "../ethereum/hex.ts";
-import { BilledSource } from "../state/billedSource.ts";
+import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import { BlockValues } from "../state/blockValues.ts";
-import { EconomicPolicy } from "../state/economicPolicy.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
+import { createStateEconomics } from "../state/stateEconomics.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
+import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
-import { UnitLedger } from "../state/unitLedger.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingViews } from "./createPendingViews.ts";
@@ -28,6 +28,7 @@ export class ChainState {
   readonly #options: ChainStateOptions;
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
+  #judge: StateJudge | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -46,6 +47,7 @@ export class ChainState {
   close(): void {
     this.#isClosed = true;
     this.#follower?.close();
+    this.#judge?.close();
   }
 
   async #start(): Promise<void> {
@@ -76,19 +78,24 @@ export class ChainState {
   #follow(sources: readonly WriteSetSource[]): void {
     const { config, upstreams, views, telemetry } = this.#options;
     const { metrics } = telemetry;
-    const ledger = new UnitLedger(config.name, metrics);
-    const policy = new EconomicPolicy({ unitsOf: createUnitsOf(), ledger, nowMs: () => performance.now() });
+    const chain = config.name;
+    const nowMs = () => performance.now();
+    const unitsOf = createUnitsOf(config.state.units);
+    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs });
+    const { policy } = economics;
     const values = new BlockValues(config.state.cacheBytes);
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
-      sources: sources.map((source) => new BilledSource(source, ledger)),
+      sources: sources.map(economics.account),
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
       ...this.#followerEvents(values),
     });
     this.#follower = follower;
+    const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
+    this.#judge = new StateJudge({ chain, values, follower, economics, fetch, nowMs, telemetry });
     this.#reads = new StateReads({
       values,
       follower,
@@ -121,13 +128,14 @@ export class ChainState {
         log.debug({ chain, reason }, "known state values are dropped");
         metrics.stateDrops.inc({ chain, reason });
         measure();
+        this.#judge?.onDropped();
       },
       onDifference: (key, { number, hash }) =>
         log.error({ chain, ...key, number, hash }, "a known state value differs from the node's: all are dropped"),
     };
   }
 
-  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait"> {
+  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
     const { config, telemetry } = this.#options;
     const { metrics } = telemetry;
     const chain = config.name;
@@ -138,6 +146,7 @@ export class ChainState {
     return {
       onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
       onWait: (result) => metrics.stateWaits.inc({ chain, result }),
+      onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
     };
   }
 }

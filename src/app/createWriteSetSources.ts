@@ -67,7 +67,7 @@ const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes):
     isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
     readBlock: createReadBlock(options),
     systemContracts: () => views.systemContracts,
-    unitsOf: createUnitsOf(),
+    unitsOf: createUnitsOf(config.state.units),
   });
 };
 
@@ -105,7 +105,7 @@ export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly
       const heads = upstreams.heads.current();
       return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
     },
-    unitsOf: createUnitsOf(),
+    unitsOf: createUnitsOf(config.state.units),
   });
   const available = [...(feed === undefined ? [] : [feed]), accessList, createTraceSource(options, nodes)];
   return selectWriteSetSources(source, available);

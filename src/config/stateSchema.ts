@@ -18,6 +18,10 @@ export const stateSchema = z.strictObject({
     .default([])
     .describe("Accounts whose state is always read from a node"),
   waitMs: milliseconds(100).describe("Maximum wait of a read at a new head for that block's writes"),
+  units: z
+    .record(z.string(), z.number().nonnegative())
+    .default({})
+    .describe("Provider units of a call, by method; replaces or adds to the units of Alchemy's table"),
   cacheBytes: z
     .number()
     .int()

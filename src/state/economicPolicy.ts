@@ -1,11 +1,11 @@
 import type { CountedRead, FollowPolicy } from "./followPolicy.ts";
 import type { UnitsOf } from "./providerUnits.ts";
-import { RepeatedReads } from "./repeatedReads.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { UnitLedger } from "./unitLedger.ts";
+import type { UsedKeys } from "./usedKeys.ts";
 
 /** The period whose reads decide. */
-const PERIOD_MS = 60_000;
+export const PERIOD_MS = 60_000;
 /** A paid source is not followed this long after the last read. */
 const IDLE_MS = 30_000;
 /** Following must save this many times its cost. */
@@ -16,6 +16,8 @@ const SERVED_BLOCKS = 256;
 export interface EconomicPolicyOptions {
   readonly unitsOf: UnitsOf;
   readonly ledger: Pick<UnitLedger, "save">;
+  /** Of PERIOD_MS. */
+  readonly usedKeys: Pick<UsedKeys, "record" | "size">;
   readonly nowMs: () => number;
 }
 
@@ -25,36 +27,31 @@ export interface EconomicPolicyOptions {
  * Equal reads of one block count once, because the response cache answers the others.
  */
 export class EconomicPolicy implements FollowPolicy {
-  readonly #unitsOf: UnitsOf;
-  readonly #ledger: Pick<UnitLedger, "save">;
-  readonly #nowMs: () => number;
-  readonly #reads = new RepeatedReads(PERIOD_MS);
+  readonly #options: EconomicPolicyOptions;
   readonly #repeatedUnits = new SlidingSum(PERIOD_MS);
   readonly #blocks = new SlidingSum(PERIOD_MS);
   #newestBlock = 0n;
   #lastReadMs = Number.NEGATIVE_INFINITY;
 
-  constructor({ unitsOf, ledger, nowMs }: EconomicPolicyOptions) {
-    this.#unitsOf = unitsOf;
-    this.#ledger = ledger;
-    this.#nowMs = nowMs;
+  constructor(options: EconomicPolicyOptions) {
+    this.#options = options;
   }
 
   /** Counts a read that the state cache can answer once it has the value. */
   onRead({ method, key, block, isHit }: CountedRead): void {
-    const nowMs = this.#nowMs();
+    const nowMs = this.#options.nowMs();
     this.#countBlocks(block, nowMs);
     this.#lastReadMs = nowMs;
-    const repetition = this.#reads.record(key.field + key.address + (key.slot ?? ""), block, nowMs);
+    const repetition = this.#options.usedKeys.record(key, block);
     if (repetition === "sameBlock") {
       return;
     }
-    const units = this.#unitsOf(method);
+    const units = this.#options.unitsOf(method);
     if (repetition === "repeated") {
       this.#repeatedUnits.add(units, nowMs);
     }
     if (isHit) {
-      this.#ledger.save(units);
+      this.#options.ledger.save(units);
     }
   }
 
@@ -63,7 +60,7 @@ export class EconomicPolicy implements FollowPolicy {
     if (unitsPerBlock === 0) {
       return true;
     }
-    const nowMs = this.#nowMs();
+    const nowMs = this.#options.nowMs();
     if (nowMs - this.#lastReadMs >= IDLE_MS) {
       return false;
     }
@@ -73,7 +70,8 @@ export class EconomicPolicy implements FollowPolicy {
 
   /** Whether the write sets of a pause cost less than reading the values of the last minute again, one by one. */
   shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
-    const unitsOfValues = this.#reads.count(this.#nowMs()) * this.#unitsOf("eth_getStorageAt");
+    const { usedKeys, unitsOf } = this.#options;
+    const unitsOfValues = usedKeys.size * unitsOf("eth_getStorageAt");
     return missedBlocks <= SERVED_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
   }
 

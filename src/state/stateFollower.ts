@@ -98,12 +98,12 @@ export class StateFollower {
     }
   }
 
-  /** Drops all values, because a node's state changed without a block. */
-  forget(): void {
+  /** Drops all values, by default because a node's state changed without a block. */
+  forget(reason: DropReason = "nodeChanged"): void {
     this.#generation++;
     const latest = this.#options.heads.current()?.latest;
     if (latest !== undefined && this.isFollowing) {
-      this.#restart(latest, "nodeChanged");
+      this.#restart(latest, reason);
     } else {
       this.#options.values.clear();
     }

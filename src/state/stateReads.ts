@@ -26,6 +26,8 @@ export interface StateReadsOptions {
   readonly blockTimeMs: () => number;
   onLookup(method: StateMethod, isHit: boolean): void;
   onWait(result: WaitResult): void;
+  /** Called with each answer that needed no node. */
+  onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void;
 }
 
 /** One read at a block of the view. */
@@ -72,8 +74,7 @@ export class StateReads {
     }
     const known = this.#find(key, block);
     if (known !== undefined) {
-      this.#count(read, true);
-      return known;
+      return this.#answer(read, known);
     }
     return this.#waitOrAsk(read, ask);
   }
@@ -100,24 +101,29 @@ export class StateReads {
     const known = this.#find(read.key, read.block);
     if (known !== undefined) {
       onWait("hit");
-      this.#count(read, true);
-      return known;
+      return this.#answer(read, known);
     }
     onWait(isSettled ? "unknown" : "late");
     return this.#ask(read, ask);
   }
 
-  #find(key: StateKey, block: BlockId): RpcResponse | undefined {
+  #answer(read: StateRead, body: Uint8Array): RpcResponse {
+    this.#count(read, true);
+    this.#options.onLocalAnswer(read.key, read.block, body);
+    return { body, status: HIT };
+  }
+
+  #find(key: StateKey, block: BlockId): Uint8Array | undefined {
     const { values } = this.#options;
     const value = values.get(key, block);
     if (value === undefined) {
       return undefined;
     }
     if (key.field !== "code") {
-      return { body: formatStateBody(key.field, value), status: HIT };
+      return formatStateBody(key.field, value);
     }
     const code = values.code(value);
-    return code && { body: formatCodeBody(code), status: HIT };
+    return code && formatCodeBody(code);
   }
 
   #ask(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {

@@ -8,7 +8,7 @@ export type UnitPurpose = Parameters<UnitMetrics["stateUnitsSpent"]["inc"]>[0]["
 /** Audits may cost this share of what is saved. */
 const AUDIT_SHARE = 0.02;
 /** Unused units for audits add up to this limit, so that a busy hour does not pay for audits of a quiet one. */
-const MAX_AUDIT_UNITS = 10_000;
+export const MAX_AUDIT_UNITS = 10_000;
 
 /** Counts the provider units that following state costs and saves on one chain. */
 export class UnitLedger {

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRandom } from "../support/builders/randomValues.ts";
 import { ComparedState } from "../support/servers/comparedState.ts";
-import { createService } from "../support/servers/service.ts";
+import { createService, type Service } from "../support/servers/service.ts";
 import type { TraceDialect } from "../support/standIn/diffTrace.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
 import type { LongOptions } from "./support/memory.ts";
+import { PLANTED_FAULTS } from "./support/plantedFaults.ts";
+import { runWithFault } from "./support/runWithFault.ts";
 
 interface Variant {
   readonly name: string;
@@ -22,11 +24,15 @@ const VARIANTS: readonly Variant[] = [
   { name: "block access list", fork: "amsterdam", hasAccessLists: true },
 ];
 
+const FAULT_SECONDS = 120;
+/** A run with a planted fault ends at its first difference. */
+const planted = process.env.PLANTED === undefined ? undefined : PLANTED_FAULTS[process.env.FAULT ?? ""];
 const WHOLE_SECONDS = 960;
 const MIN_SECONDS = 5;
 const CLIENTS = 8;
 const FIRST_BLOCKS = 300;
 const BLOCK_MS = 250;
+const CHECK_MS = 200;
 const MAX_REORG = 64;
 const DEFAULT_SEED = 1;
 /** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and reads. */
@@ -54,6 +60,32 @@ const drive = async (chain: StandInChain, blocks: RandomStateBlocks, signal: Abo
   return reorganisations;
 };
 
+/** Returns the values of a metric by one of its labels. */
+const countedBy = async (
+  { telemetry }: Service,
+  name: "stateWriteSets" | "stateDrops" | "stateWaits",
+  label: string,
+) => {
+  const { values } = await telemetry.metrics[name].get();
+  const counts = values
+    .filter(({ value }) => value > 0)
+    .map(({ labels, value }) => [Object.entries(labels), value] as const);
+  return Object.fromEntries(counts.map(([labels, value]) => [labels.find(([key]) => key === label)?.[1], value]));
+};
+
+/** Returns the values that audits and samples of the service found to be wrong. */
+const foundByService = async ({ telemetry }: Service): Promise<number> => {
+  const { values } = await telemetry.metrics.stateDifferences.get();
+  return values.reduce((sum, { value }) => sum + value, 0);
+};
+
+const isFound = async ({ tally }: ComparedState, service: Service): Promise<boolean> => {
+  if (planted === undefined) {
+    return false;
+  }
+  return planted.isFoundByService ? (await foundByService(service)) > 0 : tally.differences.length > 0;
+};
+
 const STATE_READS = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
 
 const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: number) => {
@@ -74,7 +106,10 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
   try {
     const driving = drive(chain, blocks, ending.signal);
     const clients = Array.from({ length: CLIENTS }, () => compared.run(ending.signal));
-    await sleep(seconds * 1_000);
+    const endMs = performance.now() + seconds * 1_000;
+    while (performance.now() < endMs && !(await isFound(compared, service))) {
+      await sleep(CHECK_MS);
+    }
     ending.abort();
     const [reorganisations] = await Promise.all([driving, ...clients]);
     const { tally } = compared;
@@ -83,6 +118,10 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
       ...tally,
       blocks: chain.height - FIRST_BLOCKS,
       reorganisations,
+      foundByService: await foundByService(service),
+      writeSets: await countedBy(service, "stateWriteSets", "outcome"),
+      drops: await countedBy(service, "stateDrops", "reason"),
+      waits: await countedBy(service, "stateWaits", "result"),
       localShare: Number((1 - forwarded / Math.max(1, tally.comparisons)).toFixed(3)),
     };
   } finally {
@@ -92,8 +131,22 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
   }
 };
 
-/** Compares random state reads with a node at the same hash, while blocks arrive and are reorganised. */
+/** Runs until the planted fault is found, or until the time is over. */
+const runPlanted = async (fault: string, seconds: number | undefined) => {
+  const { differences, output } = await runWithFault(fault, seconds ?? FAULT_SECONDS);
+  console.log(output);
+  return { claim: `the planted fault ${fault} is found`, differences, passed: differences > 0 };
+};
+
+/**
+ * Compares random state reads with a node at the same hash, while blocks arrive and are reorganised.
+ * `FAULT=name` plants a fault, which the run must find.
+ */
 export const long = async ({ seconds }: LongOptions) => {
+  const { FAULT, PLANTED } = process.env;
+  if (FAULT !== undefined && PLANTED === undefined) {
+    return runPlanted(FAULT, seconds);
+  }
   const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
   const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
   const variants: Record<string, unknown> = {};
@@ -102,7 +155,8 @@ export const long = async ({ seconds }: LongOptions) => {
     const result = await runVariant(variant, each);
     console.log(variant.name, JSON.stringify(result));
     variants[variant.name] = result;
-    passed &&= result.differences.length === 0 && result.comparisons > 0 && result.errors === 0;
+    passed &&=
+      result.differences.length === 0 && result.foundByService === 0 && result.comparisons > 0 && result.errors === 0;
   }
   return { claim: "no state read differs from the node at the same hash", seed, variants, passed };
 };

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EconomicPolicy } from "../../src/state/economicPolicy.ts";
+import { EconomicPolicy, PERIOD_MS } from "../../src/state/economicPolicy.ts";
 import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { UsedKeys } from "../../src/state/usedKeys.ts";
 
 const TRACE = 40;
 const ACCESS_LIST = 20;
@@ -17,7 +18,9 @@ const createWallets = () => {
       saved += units;
     },
   };
-  const policy = new EconomicPolicy({ unitsOf: createUnitsOf(), ledger, nowMs: () => nowMs });
+  const clock = () => nowMs;
+  const usedKeys = new UsedKeys(PERIOD_MS, clock);
+  const policy = new EconomicPolicy({ unitsOf: createUnitsOf(), ledger, usedKeys, nowMs: clock });
   const read = (index: number, { at = block, isHit = false, method = "eth_getBalance" } = {}) =>
     policy.onRead({
       key: { field: "balance", address: `0x${index.toString(16).padStart(40, "0")}`, slot: undefined },

@@ -58,6 +58,7 @@ const createRig = ({ waitMs = LONG_MS, blockTimeMs = 10 * LONG_MS } = {}) => {
     blockTimeMs: () => blockTimeMs,
     onLookup: (method, isHit) => lookups.push(`${method} ${isHit ? "hit" : "miss"}`),
     onWait: (result) => waits.push(result),
+    onLocalAnswer: () => undefined,
   });
   const asked: BlockId[] = [];
   /** Reads a value. The node answers with `text`, asked by hash. */

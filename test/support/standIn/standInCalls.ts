@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { StateReader } from "../../../src/core/stateReader.ts";
 import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
 import {
@@ -32,6 +33,8 @@ export type CodeOverrides = Readonly<Record<Address, { readonly code?: Data }>>;
 
 /** The gas of a call without `gas`, like geth. */
 const DEFAULT_GAS = 50_000_000n;
+/** More than the calls of two blocks. */
+const MAX_RESULTS = 5_000;
 const CALL_OPTIONS = { checks: { nonce: false, sender: false, freeGas: true } };
 
 const lower = (address: string): Address => address.toLowerCase() as Address;
@@ -40,6 +43,7 @@ const lower = (address: string): Address => address.toLowerCase() as Address;
 export class StandInCalls {
   readonly #chain: StandInChain;
   readonly #engine: Engine;
+  readonly #results = new LRUCache<string, Promise<TransactionResult>>({ max: MAX_RESULTS });
   readonly #codeHashes = new Map<Data, Hash>([["0x", EMPTY_CODE_HASH]]);
 
   private constructor(chain: StandInChain, engine: Engine) {
@@ -53,8 +57,15 @@ export class StandInCalls {
     return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, fork), 1n, 1n)));
   }
 
-  /** Executes a call after a block. Calls of one block are independent. */
+  /** Executes a call after a block, once for equal calls. */
   call(block: StandInBlock, call: CallObject, overrides: CodeOverrides = {}): Promise<TransactionResult> {
+    const key = JSON.stringify([block.hash, call, overrides]);
+    const result = this.#results.get(key) ?? this.#execute(block, call, overrides);
+    this.#results.set(key, result);
+    return result;
+  }
+
+  #execute(block: StandInBlock, call: CallObject, overrides: CodeOverrides): Promise<TransactionResult> {
     const state = this.#engine.createState(this.#readerAt(block, overrides));
     const { header } = block;
     const environment = {

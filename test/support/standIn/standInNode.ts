@@ -11,6 +11,8 @@ import { wordOf } from "./stateKeys.ts";
 
 export interface StandInNodeOptions {
   readonly chain: StandInChain;
+  /** Executes calls. Nodes of one chain can share it. Default: its own. */
+  readonly execution?: StandInCalls;
   /** The form of traces. Undefined: the node has no traces. */
   readonly traces?: TraceDialect | undefined;
   readonly hasAccessLists?: boolean | undefined;
@@ -53,7 +55,7 @@ export class StandInNode {
   }
 
   static async start(options: StandInNodeOptions): Promise<StandInNode> {
-    const node = new StandInNode(options, await StandInCalls.create(options.chain));
+    const node = new StandInNode(options, options.execution ?? (await StandInCalls.create(options.chain)));
     node.#server.listen(0, "127.0.0.1");
     await once(node.#server, "listening");
     return node;
