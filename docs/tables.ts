@@ -4,6 +4,7 @@ import { formatConfigurationTable } from "./configurationTable.ts";
 import { formatMethodsTable } from "./methodsTable.ts";
 import { formatMetricsTable } from "./metricsTable.ts";
 import { formatProvidersTable } from "./providersTable.ts";
+import { formatRefusedMethods } from "./refusedMethodsList.ts";
 import { formatRetriesTable } from "./retriesTable.ts";
 
 const BEGIN = "<!-- generated: npm run generate -->";
@@ -25,6 +26,7 @@ export const TABLES = [
   { file: new URL("alerts.md", import.meta.url), format: formatAlertsTable },
   { file: new URL("providers.md", import.meta.url), format: formatProvidersTable },
   { file: new URL("retries.md", import.meta.url), format: formatRetriesTable },
+  { file: new URL("limits.md", import.meta.url), format: formatRefusedMethods },
   { file: new URL("methods.md", import.meta.url), format: () => formatMethodsTable() },
 ];
 

@@ -51,9 +51,13 @@ export const requestsRow: Row = {
     {
       title: "Refused",
       description:
-        "Calls rejected by access control, and rate limits that were not applied because their store failed.",
+        "Calls and connections rejected by access control, rate limits that were not applied because their store failed, and failed pass-through.",
       unit: "cps",
-      queries: [rates("access_refused_total", INSTANCE, "reason"), rates("limiter_failures_total", INSTANCE)],
+      queries: [
+        rates("access_refused_total", INSTANCE, "reason"),
+        rates("limiter_failures_total", INSTANCE),
+        rates("pass_through_failures_total", CHAIN, "reason"),
+      ],
     },
   ],
 };

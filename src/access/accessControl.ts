@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import { isIPv6 } from "node:net";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
-import { type ApiKeys, createApiKeys } from "./apiKeys.ts";
+import { createApiKeys } from "./apiKeys.ts";
+import { clientOfAddress } from "./clientAddress.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
+import { hasWrongKey, RequestKeys } from "./requestKey.ts";
 import { createTrustedProxies } from "./trustedProxies.ts";
 
 export interface ApiKey extends MethodRules {
@@ -30,6 +31,10 @@ export interface AccessOptions extends MethodRules {
 export interface AuthenticatedRequest {
   /** Identifies the client for fairness and logs: the name of its key, else its address. */
   readonly clientId: string;
+  /** The client's address; of an IPv6 client its /64. */
+  readonly address: string;
+  /** SHA-256 of the client's key. Undefined if no key is configured. */
+  readonly keyDigest: string | undefined;
   /** The request's target without the key. */
   readonly target: string;
   /**
@@ -38,141 +43,110 @@ export interface AuthenticatedRequest {
   readonly authorize: ((method: string) => Promise<void> | undefined) | undefined;
 }
 
+/** Authenticates a connection again by the current rules. Throws RpcError (401) if its key is not valid any more. */
+export type Readmit = (admitted: AuthenticatedRequest) => AuthenticatedRequest;
+
 export interface Access {
   /**
    * Authenticates a request. Throws RpcError (401) if the key is missing or wrong. Removes the key from the request.
+   * `isChainPath` separates a chain's path from a wrong key.
    */
-  authenticate(request: IncomingMessage): AuthenticatedRequest;
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
+  readonly readmit: Readmit;
 }
 
-interface KeyedTarget {
-  readonly key: ApiKey;
-  /** The request's target without the key. */
-  readonly target: string;
-}
+const unauthorized = (message: string): RpcError => new RpcError(CODES.UNAUTHORIZED, message, { status: 401 });
 
-/** Returns the address to count calls by. An IPv6 /64 counts as one client. */
-const limitedAddress = (address: string): string => {
-  if (!isIPv6(address)) {
-    return address;
+const MISSING_KEY = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
+const WRONG_KEY = "the API key is not valid";
+
+class ConfiguredAccess implements Access {
+  readonly #options: AccessOptions;
+  readonly #requestKeys: RequestKeys<ApiKey>;
+  readonly #addressOf: ReturnType<typeof createTrustedProxies>;
+  readonly #isAllowed: ReturnType<typeof createMethodRules>;
+  readonly #allowedByKey: ReadonlyMap<ApiKey, ReturnType<typeof createMethodRules>>;
+
+  constructor(options: AccessOptions) {
+    const { keys } = options;
+    this.#options = options;
+    this.#requestKeys = new RequestKeys(createApiKeys(keys));
+    this.#addressOf = createTrustedProxies(options.trustedProxies);
+    this.#isAllowed = createMethodRules(options);
+    this.#allowedByKey = new Map(keys.map((key) => [key, createMethodRules(key)]));
   }
-  const [head = "", tail] = address.split("::");
-  const groups = head === "" ? [] : head.split(":");
-  const after = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = tail === undefined ? 0 : 8 - groups.length - after.length;
-  return `${[...groups, ...Array<string>(Math.max(0, zeros)).fill("0"), ...after].slice(0, 4).join(":")}::/64`;
-};
 
-const BEARER = /^Bearer +(\S+)$/i;
-
-const unauthorized = (): RpcError =>
-  new RpcError(
-    CODES.UNAUTHORIZED,
-    "an API key is needed: header x-api-key, a bearer token, or the last part of the path",
-    {
-      status: 401,
-    },
-  );
-
-/** Finds a key in one of the first two parts of the path: `/<chain>/<key>`, or `/<key>` with one chain. */
-const findKeyInPath = (keys: ApiKeys<ApiKey>, target: string): KeyedTarget | undefined => {
-  const [path = "", ...query] = target.split("?");
-  const parts = path.split("/");
-  for (const index of [2, 1]) {
-    const part = parts[index];
-    const key = part === undefined || part === "" ? undefined : keys.find(part);
-    if (key === undefined) {
-      continue;
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest {
+    const forwarded = request.headers["x-forwarded-for"];
+    const remote = request.socket.remoteAddress ?? "unknown";
+    const address = clientOfAddress(this.#addressOf(remote, typeof forwarded === "string" ? forwarded : undefined));
+    if (this.#options.keys.length === 0) {
+      return this.#admit(address, undefined, request.url ?? "/");
     }
-    const rest = parts.toSpliced(index, 1).join("/");
-    return { key, target: [rest === "" ? "/" : rest, ...query].join("?") };
+    const keyed = this.#requestKeys.take(request);
+    if (keyed === undefined) {
+      throw this.#reject("key", unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
+    }
+    return this.#admit(address, keyed.key, keyed.target);
   }
-  return undefined;
-};
 
-/**
- * Finds the key in x-api-key, then in the bearer token, then in the path. Removes it from the headers or the target.
- */
-const takeKey = (keys: ApiKeys<ApiKey>, { headers, url = "/" }: IncomingMessage): KeyedTarget | undefined => {
-  const { "x-api-key": header, authorization = "" } = headers;
-  const byHeader = typeof header === "string" ? keys.find(header) : undefined;
-  if (byHeader !== undefined) {
-    delete headers["x-api-key"];
-    return { key: byHeader, target: url };
-  }
-  const token = BEARER.exec(authorization)?.[1];
-  const byToken = token === undefined ? undefined : keys.find(token);
-  if (byToken !== undefined) {
-    delete headers.authorization;
-    return { key: byToken, target: url };
-  }
-  return findKeyInPath(keys, url);
-};
-
-/** Creates access control by API keys, method rules and rate limits. */
-export const createAccess = (options: AccessOptions): Access => {
-  const { keys, limits, limitPerAddress, metrics } = options;
-  const apiKeys = createApiKeys(keys);
-  const addressOf = createTrustedProxies(options.trustedProxies);
-  const isAllowed = createMethodRules(options);
-  const allowedByKey = new Map(keys.map((key) => [key, createMethodRules(key)]));
-
-  const reject = (reason: "key" | "method" | "rate", error: RpcError): RpcError => {
-    metrics.accessRefused.inc({ reason });
-    return error;
+  readonly readmit: Readmit = ({ address, keyDigest, target }) => {
+    const { keys } = this.#options;
+    const key = keys.find(({ sha256 }) => sha256 === keyDigest);
+    if (keys.length > 0 && key === undefined) {
+      throw this.#reject("key", unauthorized(keyDigest === undefined ? MISSING_KEY : WRONG_KEY));
+    }
+    return this.#admit(address, key, target);
   };
-  const notAllowed = (method: string): RpcError =>
-    reject("method", new RpcError(CODES.METHOD_NOT_FOUND, `the method ${method} is not allowed here`));
 
-  const createPermit = (address: string, key: ApiKey | undefined): AuthenticatedRequest["authorize"] => {
-    const isAllowedByKey = key && allowedByKey.get(key);
-    const keyLimit = key && (key.limit ?? options.limitPerKey);
-    const countCall = async (): Promise<void> => {
-      try {
-        if (limitPerAddress) {
-          await limits.take("address", limitedAddress(address), limitPerAddress);
-        }
-        if (key && keyLimit) {
-          await limits.take("key", key.name, keyLimit);
-        }
-      } catch (error) {
-        throw error instanceof RpcError ? reject("rate", error) : error;
-      }
-    };
-    const isLimited = limitPerAddress !== undefined || keyLimit !== undefined;
+  #admit(address: string, key: ApiKey | undefined, target: string): AuthenticatedRequest {
+    const clientId = key === undefined ? address : key.name;
+    return { clientId, address, keyDigest: key?.sha256, target, authorize: this.#createPermit(address, key) };
+  }
+
+  #reject(reason: "key" | "method" | "rate", error: RpcError): RpcError {
+    this.#options.metrics.accessRefused.inc({ reason });
+    return error;
+  }
+
+  #createPermit(address: string, key: ApiKey | undefined): AuthenticatedRequest["authorize"] {
+    const isAllowed = this.#isAllowed;
+    const isAllowedByKey = key && this.#allowedByKey.get(key);
+    const keyLimit = key && (key.limit ?? this.#options.limitPerKey);
+    const isLimited = this.#options.limitPerAddress !== undefined || keyLimit !== undefined;
     if (!isAllowed && !isAllowedByKey && !isLimited) {
       return undefined;
     }
     return (method) => {
       if (isAllowed?.(method) === false || isAllowedByKey?.(method) === false) {
-        throw notAllowed(method);
+        const message = `the method ${method} is not allowed here`;
+        throw this.#reject("method", new RpcError(CODES.METHOD_NOT_FOUND, message));
       }
-      return isLimited ? countCall() : undefined;
+      return isLimited ? this.#countCall(address, key) : undefined;
     };
-  };
+  }
 
-  return {
-    authenticate: (request) => {
-      const forwarded = request.headers["x-forwarded-for"];
-      const address = addressOf(
-        request.socket.remoteAddress ?? "unknown",
-        typeof forwarded === "string" ? forwarded : undefined,
-      );
-      if (keys.length === 0) {
-        return { clientId: address, target: request.url ?? "/", authorize: createPermit(address, undefined) };
+  async #countCall(address: string, key: ApiKey | undefined): Promise<void> {
+    const { limits, limitPerAddress, limitPerKey } = this.#options;
+    const keyLimit = key && (key.limit ?? limitPerKey);
+    try {
+      if (limitPerAddress) {
+        await limits.take("address", address, limitPerAddress);
       }
-      const keyed = takeKey(apiKeys, request);
-      if (keyed === undefined) {
-        throw reject("key", unauthorized());
+      if (key && keyLimit) {
+        await limits.take("key", key.name, keyLimit);
       }
-      return { clientId: keyed.key.name, target: keyed.target, authorize: createPermit(address, keyed.key) };
-    },
-  };
-};
+    } catch (error) {
+      throw error instanceof RpcError ? this.#reject("rate", error) : error;
+    }
+  }
+}
+
+/** Creates access control by API keys, method rules and rate limits. */
+export const createAccess = (options: AccessOptions): Access => new ConfiguredAccess(options);
 
 /** Admits everybody: no keys, no limits, no method rules. */
-export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedRequest => ({
-  clientId: socket.remoteAddress ?? "unknown",
-  target: url,
-  authorize: undefined,
-});
+export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedRequest => {
+  const address = clientOfAddress(socket.remoteAddress ?? "unknown");
+  return { clientId: address, address, keyDigest: undefined, target: url, authorize: undefined };
+};

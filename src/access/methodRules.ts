@@ -6,7 +6,8 @@ export interface MethodRules {
   readonly deny?: readonly string[] | undefined;
 }
 
-const createMethodMatcher = (patterns: readonly string[]): ((method: string) => boolean) => {
+/** Creates the check whether a name matches one of the patterns. */
+export const createMethodMatcher = (patterns: readonly string[]): ((method: string) => boolean) => {
   const names = new Set(patterns.filter((pattern) => !pattern.endsWith("*")));
   const prefixes = patterns.filter((pattern) => pattern.endsWith("*")).map((pattern) => pattern.slice(0, -1));
   return (method) => names.has(method) || prefixes.some((prefix) => method.startsWith(prefix));

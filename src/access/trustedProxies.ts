@@ -36,6 +36,24 @@ export const parseNetwork = (text: string): Network | undefined => {
   return { address, prefix: length, family: `ipv${version}` };
 };
 
+/** Removes the prefix of an IPv4 address in IPv6 form, which the operating system reports on a dual-stack port. */
+const plainAddress = (remote: string): string =>
+  remote.startsWith(MAPPED) ? remote.slice(MAPPED.length) : remote.toLowerCase();
+
+/** Creates the check whether an address is in one of these networks. */
+export const createTrustedProxyCheck = (networks: readonly string[]): ((address: string) => boolean) => {
+  const trusted = new BlockList();
+  for (const network of networks.map(parseNetwork)) {
+    if (network !== undefined) {
+      trusted.addSubnet(network.address, network.prefix, network.family);
+    }
+  }
+  return (remote) => {
+    const address = plainAddress(remote);
+    return trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  };
+};
+
 /**
  * Creates the function that finds the client's address. It reads `X-Forwarded-For` from the right.
  * The machine to the right of an entry wrote it. An entry is trusted if that machine is a trusted proxy.
@@ -44,17 +62,11 @@ export const parseNetwork = (text: string): Network | undefined => {
 export const createTrustedProxies = (
   networks: readonly string[],
 ): ((remote: string, forwarded: string | undefined) => string) => {
-  const trusted = new BlockList();
-  for (const network of networks.map(parseNetwork)) {
-    if (network !== undefined) {
-      trusted.addSubnet(network.address, network.prefix, network.family);
-    }
-  }
-  const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  const isTrusted = createTrustedProxyCheck(networks);
 
   return (remote, forwarded) => {
     // Hot path: the operating system's address needs no parsing, except for the IPv4-mapped form.
-    let address = remote.startsWith(MAPPED) ? remote.slice(MAPPED.length) : remote.toLowerCase();
+    let address = plainAddress(remote);
     if (networks.length === 0 || forwarded === undefined) {
       return address;
     }

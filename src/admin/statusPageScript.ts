@@ -1,9 +1,11 @@
 /**
- * The browser's JavaScript. It draws `./status.json` once a second while the page is visible.
+ * The browser's JavaScript. It draws `status.json` once a second while the page is visible.
  * It inserts all values as text and never as HTML.
  */
 export const STATUS_PAGE_SCRIPT = `
 const POLL_MS = 1000, SAMPLES = 120;
+// The path may contain a key: /KEY and /KEY/status.json.
+const FOLDER = location.pathname.replace(/\\/+$/, "");
 const MODES = { live: "good", native: "good", node: "", none: "", unverified: "warn", degraded: "warn", stale: "bad" };
 const history = new Map();
 const node = (name, attributes, ...children) => {
@@ -73,7 +75,7 @@ const showState = (text, kind) => {
 const poll = async () => {
   if (!document.hidden) {
     try {
-      const response = await fetch("./status.json", { cache: "no-store", signal: AbortSignal.timeout(5 * POLL_MS) });
+      const response = await fetch(FOLDER + "/status.json", { cache: "no-store", signal: AbortSignal.timeout(5 * POLL_MS) });
       if (!response.ok) throw new Error(response.status);
       const status = await response.json();
       document.getElementById("about").textContent = status.version + ", up " + age(status.uptimeSeconds).replace(" ago", "");

@@ -28,8 +28,6 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
 }
 
-type Admitted = Parameters<NonNullable<Endpoint["upgrade"]>>[3];
-
 type ClientRequest = Pick<
   EndpointRequest,
   "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize"
@@ -87,14 +85,14 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
     return whenKnown(result, toEndpointResponse);
   };
 
-  const upgrade: Endpoint["upgrade"] = (request, socket, head, { clientId, authorize }: Admitted) =>
-    options.shared.webSockets.accept(request, socket, head, async (body, message) => {
+  const upgrade: Endpoint["upgrade"] = (request, socket, head, admitted) =>
+    options.shared.webSockets.accept({ request, stream: socket, head, admitted }, async (body, message) => {
       heads.markActive();
-      const { subscriber, onAnswered, requestId, signal } = message;
       if (heads.current() === undefined) {
-        return dispatch.beforeHead(body, { requestId, clientId, authorize, signal });
+        return dispatch.beforeHead(body, message);
       }
-      const context: RequestContext = new ClientRequestContext({ ...message, clientId, authorize }, options);
+      const { subscriber, onAnswered } = message;
+      const context: RequestContext = new ClientRequestContext(message, options);
       return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
     });
 

@@ -55,7 +55,12 @@ const createPassThrough = (
     : createPassThroughHandler({
         target: passthrough,
         timeoutMs: upstream.timeoutMs,
-        onError: (error) => telemetry.log.warn({ err: error, chain: name }, "passing through failed"),
+        onFailure: (reason, error) => {
+          telemetry.metrics.passThroughFailures.inc({ chain: name, reason });
+          if (error !== undefined) {
+            telemetry.log.warn({ err: error, chain: name }, "passing through failed");
+          }
+        },
       });
 
 class ChainRuntime implements ServedChain {
@@ -74,7 +79,7 @@ class ChainRuntime implements ServedChain {
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
     const views = createPendingViews({ config, upstreams, pipeline, telemetry });
     const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views });
-    const handlers = createHandlers(chain, new Set(config.allowNamespaces));
+    const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
     const passthrough = createPassThrough(config, shared);

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { type Access, type AuthenticatedRequest, createAccess } from "../access/accessControl.ts";
+import { type Access, type AuthenticatedRequest, createAccess, type Readmit } from "../access/accessControl.ts";
 import { createRateLimits, type RateLimits } from "../access/rateLimits.ts";
+import { createTrustedProxyCheck } from "../access/trustedProxies.ts";
 import { createRedisClient } from "../cache/redisClient.ts";
 import { logConnection } from "../cache/redisConnection.ts";
 import { parseRedisUrl } from "../cache/redisUrl.ts";
@@ -10,7 +11,11 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 /** Access control by the current configuration. */
 export interface AccessControl {
   /** Authenticates a request. Throws RpcError if it is rejected. */
-  authenticate(request: IncomingMessage): AuthenticatedRequest;
+  authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
+  /** Authenticates an open connection by the current rules. Throws RpcError if its key is not valid any more. */
+  readmit: Readmit;
+  /** Whether an address belongs to a trusted proxy, whose connections are those of many clients. */
+  isTrustedProxy(address: string): boolean;
   /** Replaces the rules for new requests. Counts of rate limits are preserved. */
   setRules(rules: Config["access"]): void;
   close(): void;
@@ -40,10 +45,14 @@ export const createAccessControl = ({ access: first, cache }: Config, telemetry:
   const createRules = (rules: Config["access"]): Access => createAccess({ ...rules, limits: limitsOf(rules), metrics });
 
   let access = createRules(first);
+  let isTrustedProxy = createTrustedProxyCheck(first.trustedProxies);
   return {
-    authenticate: (request) => access.authenticate(request),
+    authenticate: (request, isChainPath) => access.authenticate(request, isChainPath),
+    readmit: (admitted) => access.readmit(admitted),
+    isTrustedProxy: (address) => isTrustedProxy(address),
     setRules: (rules) => {
       access = createRules(rules);
+      isTrustedProxy = createTrustedProxyCheck(rules.trustedProxies);
     },
     close: () => shared?.close(),
   };

@@ -115,6 +115,8 @@ class RunningForebay implements Forebay {
     }
     await this.#chains.replace(next.chains);
     this.#access.setRules(next.access);
+    opened(this.#http).readmit(this.#access.readmit);
+    this.#shared.webSockets.readmit(this.#access.readmit);
     log.level = next.log.level;
     this.#config = { ...next, server, cache };
   }
@@ -159,6 +161,7 @@ class RunningForebay implements Forebay {
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status }),
       admit: this.#access.authenticate,
+      isTrustedProxy: this.#access.isTrustedProxy,
       onEnd: createRequestLog(log),
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
     });

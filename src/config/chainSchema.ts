@@ -154,5 +154,8 @@ export const chainSchema = z.strictObject({
     })
     .prefault({}),
   passthrough: urlWith("http", "https").optional().describe("Target of requests that are not JSON-RPC"),
-  allowNamespaces: z.array(z.string()).default([]).describe("Management namespaces that are allowed, e.g. admin"),
+  allowNamespaces: z
+    .array(z.string().regex(/^[A-Za-z0-9]+(?:_[A-Za-z0-9_]*\*?)?$/, "a namespace, or a method's name"))
+    .default([])
+    .describe("Refused namespaces and single methods that are allowed, e.g. `admin`, `eth_sendTransaction`"),
 });

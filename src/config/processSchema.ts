@@ -32,7 +32,11 @@ export const serverSchema = z.strictObject({
     .union([z.literal("*"), z.array(z.string())])
     .default("*")
     .describe("Allowed origins of browsers"),
+  maxConnectionsPerAddress: count(10_000).describe(
+    "Maximum of connections of one address (IPv6: of one /64); those of `access.trustedProxies` are not counted",
+  ),
   maxWebSockets: count(20_000).describe("Maximum of WebSocket connections"),
+  maxWebSocketsPerAddress: count(5_000).describe("Maximum of WebSocket connections of one client address"),
   maxSubscriptions: count(1_000).describe("Maximum of subscriptions on one WebSocket connection"),
   webSocketBufferBytes: count(1024 * 1024).describe("Buffered bytes at which a slow reader is closed (1013)"),
   webSocketPingMs: count(30_000).describe("Time between pings; a connection without a pong is closed"),

@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { type AuthenticatedRequest, allowEveryone } from "../access/accessControl.ts";
+import { type AuthenticatedRequest, allowEveryone, type Readmit } from "../access/accessControl.ts";
 import { listen } from "../core/listen.ts";
-import { RpcError } from "../jsonrpc/rpcError.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { Metrics } from "../telemetry/telemetry.ts";
+import { ConnectionLimit } from "./connectionLimit.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { endUpgrade, rejectUpgrade } from "./endUpgrade.ts";
 import { createInfoPages, type InfoPages, type InfoPagesOptions, PLAIN } from "./infoPages.ts";
 import { createJsonRpcHandler, type JsonRpcHandler, type JsonRpcHandlerOptions } from "./jsonRpcHandler.ts";
 import { createRouter, type Route } from "./router.ts";
@@ -19,14 +22,21 @@ export interface HttpServerOptions
   readonly port: number;
   readonly keepAliveMs: number;
   readonly corsOrigins: "*" | readonly string[];
+  /** Maximum of connections of one client address. */
+  readonly maxConnectionsPerAddress: number;
+  /** Whether connections from this address are those of many clients. Default: none is. */
+  isTrustedProxy?(address: string): boolean;
   /** Authenticates a request. Throws RpcError if the client may call nothing. Default: anybody may call everything. */
-  admit?(request: IncomingMessage): AuthenticatedRequest;
+  admit?(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
+  readonly metrics: JsonRpcHandlerOptions["metrics"] & Pick<Metrics, "accessRefused">;
 }
 
 export interface HttpServer {
   readonly port: number;
   /** Replaces the routes for new requests. Requests in flight finish at their old endpoint. */
   setRoutes(routes: HttpServerOptions["routes"]): void;
+  /** Closes upgraded connections that are passed through and whose key is not valid any more. */
+  readmit(readmit: Readmit): void;
   /** Adds `Connection: close` to every response from now on, so that clients connect to another replica. */
   startDraining(): void;
   /**
@@ -45,10 +55,6 @@ const TCP_KEEP_ALIVE_MS = 30_000;
 /** An open connection may still send a request for this time after the listener is closed. */
 const IDLE_LINGER_MS = 1_000;
 
-const endUpgrade = (socket: Duplex, status: string): void => {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-};
-
 /** `/` belongs to forebay even without an endpoint: with several chains it has only the info page. */
 const isOurs = ({ path, endpoint }: Route): boolean => endpoint !== undefined || path === "/";
 
@@ -62,16 +68,22 @@ class RoutedServer {
   readonly #pages: InfoPages;
   readonly #server: Server;
   /** Upgraded connections that are passed through. */
-  readonly #upgraded = new Set<Duplex>();
+  readonly #upgraded = new Map<Duplex, AuthenticatedRequest>();
+  readonly #connectionLimit: ConnectionLimit;
   #route: (target: string) => Route;
-  /** Paths of all chains, for the text of a 404. */
-  #paths: string;
+  #routes: HttpServerOptions["routes"];
   #isDraining = false;
+  readonly #isChainPath = (path: string): boolean => this.#routes.has(path);
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    this.#routes = options.routes;
     this.#route = createRouter(options.routes);
-    this.#paths = [...options.routes.keys()].join(", ");
+    this.#connectionLimit = new ConnectionLimit({
+      maxPerAddress: options.maxConnectionsPerAddress,
+      isTrustedProxy: (address) => options.isTrustedProxy?.(address) === true,
+      onRefused: () => options.metrics.accessRefused.inc({ reason: "connections" }),
+    });
     this.#cors = createCors(options.corsOrigins);
     const commonHeaders = ({ headers }: IncomingMessage): readonly string[] => {
       const common = this.#cors.headers(headers.origin);
@@ -92,6 +104,7 @@ class RoutedServer {
       (request, response) => this.#onRequest(request, response),
     );
     this.#server.timeout = SOCKET_IDLE_MS;
+    this.#connectionLimit.watch(this.#server);
     this.#server.on("upgrade", (request, socket, head) => this.#onUpgrade(request, socket, head));
   }
 
@@ -107,8 +120,21 @@ class RoutedServer {
   }
 
   setRoutes(routes: HttpServerOptions["routes"]): void {
+    this.#routes = routes;
     this.#route = createRouter(routes);
-    this.#paths = [...routes.keys()].join(", ");
+  }
+
+  readmit(readmit: Readmit): void {
+    for (const [socket, admitted] of this.#upgraded) {
+      try {
+        this.#upgraded.set(socket, readmit(admitted));
+      } catch (error) {
+        if (!(error instanceof RpcError)) {
+          throw error;
+        }
+        socket.destroy();
+      }
+    }
   }
 
   startDraining(): void {
@@ -119,7 +145,7 @@ class RoutedServer {
     // Closing the listener resets connections that wait to be accepted. One turn of the event loop accepts them.
     await new Promise((resolve) => setImmediate(resolve));
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
-    for (const socket of this.#upgraded) {
+    for (const socket of this.#upgraded.keys()) {
       socket.destroy();
     }
     // http.Server's own `close` ends idle connections at once, and loses the requests that are being sent on them.
@@ -131,40 +157,53 @@ class RoutedServer {
     this.#server.close();
   }
 
-  /** Returns the error of a client that is not admitted. A CORS preflight carries no key and needs none. */
+  /** Returns the error of a client that is not admitted. */
   #admit(request: IncomingMessage): AuthenticatedRequest | RpcError {
-    const { admit = allowEveryone } = this.#options;
+    const { admit = allowEveryone, maxConnectionsPerAddress } = this.#options;
+    if (this.#connectionLimit.isRefused(request.socket)) {
+      const message = `too many connections: at most ${maxConnectionsPerAddress} from one address`;
+      return new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
+    }
     try {
-      return admit(request);
+      return admit(request, this.#isChainPath);
     } catch (error) {
       if (!(error instanceof RpcError)) {
         throw error;
       }
-      return request.method === "OPTIONS" ? allowEveryone(request) : error;
+      return error;
     }
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method } = request;
-    if (method !== "POST" && this.#pages.serve(this.#route(request.url ?? "/").path, request, response)) {
-      return;
-    }
     const admitted = this.#admit(request);
     if (admitted instanceof RpcError) {
-      this.#jsonRpc.reject(admitted, request, response);
+      this.#onRejected(admitted, request, response);
       return;
     }
     const routing = this.#route(admitted.target);
     const { endpoint, passthrough } = routing;
     if (method === "POST" && endpoint !== undefined) {
       this.#jsonRpc.handle(endpoint, request, response, admitted);
+    } else if (method !== "POST" && this.#pages.serve(routing.path, request, response)) {
+      return;
     } else if (method === "OPTIONS" && isOurs(routing)) {
       this.#answerPreflight(routing, request, response);
     } else if (passthrough !== undefined) {
       request.url = routing.target;
+      response.shouldKeepAlive &&= !this.#isDraining;
       passthrough.web(request, response);
     } else {
       this.#rejectRequest(routing, request, response);
+    }
+  }
+
+  /** A CORS preflight carries no key and needs none. It never reaches a target of pass-through. */
+  #onRejected(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
+    if (request.method === "OPTIONS" && error.status === 401) {
+      this.#answerPreflight(this.#route(request.url ?? "/"), request, response);
+    } else {
+      this.#jsonRpc.reject(error, request, response);
     }
   }
 
@@ -180,7 +219,11 @@ class RoutedServer {
       response,
       isWrongMethod
         ? { status: 405, type: PLAIN, text: "JSON-RPC is sent by POST\n", allow: allowedMethods(routing) }
-        : { status: 404, type: PLAIN, text: `nothing is served at this path; chains: ${this.#paths}\n` },
+        : {
+            status: 404,
+            type: PLAIN,
+            text: `nothing is served at this path; chains: ${[...this.#routes.keys()].join(", ")}\n`,
+          },
     );
   }
 
@@ -189,14 +232,14 @@ class RoutedServer {
     socket.on("error", () => socket.destroy());
     const admitted = this.#admit(request);
     if (admitted instanceof RpcError) {
-      endUpgrade(socket, "401 Unauthorized");
+      rejectUpgrade(socket, admitted, this.#jsonRpc.nextRequestId(request.headers));
       return;
     }
     const { endpoint, passthrough, target } = this.#route(admitted.target);
     if (endpoint?.upgrade !== undefined) {
       endpoint.upgrade(request, socket, head, admitted);
     } else if (passthrough !== undefined) {
-      this.#upgraded.add(socket);
+      this.#upgraded.set(socket, admitted);
       socket.once("close", () => this.#upgraded.delete(socket));
       request.url = target;
       passthrough.upgrade(request, socket, head);
@@ -213,6 +256,7 @@ export const createHttpServer = async (options: HttpServerOptions): Promise<Http
   return {
     port: server.port,
     setRoutes: (routes) => server.setRoutes(routes),
+    readmit: (readmit) => server.readmit(readmit),
     startDraining: () => server.startDraining(),
     close: (timeoutMs) => server.close(timeoutMs),
   };

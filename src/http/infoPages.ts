@@ -34,7 +34,7 @@ export interface InfoPages {
   send(request: IncomingMessage, response: ServerResponse, plain: PlainResponse): void;
 }
 
-/** Creates the pages for everybody. They need no API key, because they contain no secret. */
+/** Creates the pages. Where keys are configured, the server requires one before it calls this. */
 export const createInfoPages = (options: InfoPagesOptions): InfoPages => {
   const { page, status, commonHeaders, metrics } = options;
 

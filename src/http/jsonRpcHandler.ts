@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
+import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isJsonContentType } from "./contentType.ts";
@@ -33,6 +34,9 @@ export interface JsonRpcHandlerOptions {
  */
 const LINGER_MS = 2_000;
 
+/** A longer body of a rejected request is not read. */
+const MAX_REJECTED_BYTES = 16 * 1024;
+
 const REFUSED = "forebay; detail=refused";
 
 const rejected = (error: RpcError): EndpointResponse => ({ ...errorResult(error), cacheStatus: REFUSED });
@@ -43,11 +47,26 @@ const wrongType = (): RpcError =>
   });
 
 export interface JsonRpcHandler {
+  /** Returns the id of a request: the client's, or a new one. */
+  nextRequestId(headers: IncomingHttpHeaders): string;
   /** Reads the body up to the limit, calls the endpoint and writes its response. */
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void;
-  /** Responds with an error without reading the body. */
+  /** Responds with an error. Reads a short body, because the response to one call has the id of that call. */
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void;
 }
+
+/** Returns the id of a single call, and `null` for a batch or an invalid body. */
+const readId = (body: Uint8Array): Uint8Array => {
+  try {
+    const { batch, items } = parseEnvelope(body, 1);
+    return (batch ? undefined : items[0]?.id) ?? NULL_ID;
+  } catch (error) {
+    if (error instanceof RpcError) {
+      return NULL_ID;
+    }
+    throw error;
+  }
+};
 
 /** One POST in flight. */
 interface Post {
@@ -59,7 +78,7 @@ interface Post {
 
 class PostHandler implements JsonRpcHandler {
   readonly #options: JsonRpcHandlerOptions;
-  readonly #nextRequestId = createRequestIds();
+  readonly nextRequestId = createRequestIds();
   readonly #counts: HttpCounts;
   readonly #endOfTick = createEndOfTick();
 
@@ -69,7 +88,7 @@ class PostHandler implements JsonRpcHandler {
   }
 
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
-    const endpointRequest = new HttpEndpointRequest(request, this.#nextRequestId(request.headers), admitted);
+    const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted);
     const post: Post = { endpoint, request, response, endpointRequest };
     const startMs = performance.now();
     this.#counts.begin();
@@ -89,11 +108,25 @@ class PostHandler implements JsonRpcHandler {
   }
 
   reject(error: RpcError, request: IncomingMessage, response: ServerResponse): void {
-    const body = Buffer.concat(errorResult(error).chunks);
-    const headers = this.#headersOf(request, this.#nextRequestId(request.headers), REFUSED);
+    const { "content-length": length = "0" } = request.headers;
+    if (request.method === "POST" && Number(length) > 0 && Number(length) <= MAX_REJECTED_BYTES) {
+      readBody(request, MAX_REJECTED_BYTES, (body) =>
+        this.#reject(error, request, response, body === "tooLarge" ? NULL_ID : readId(body)),
+      );
+    } else {
+      this.#reject(error, request, response, NULL_ID);
+    }
+  }
+
+  #reject(error: RpcError, request: IncomingMessage, response: ServerResponse, id: Uint8Array): void {
+    const body = Buffer.concat(errorResult(error, id).chunks);
+    const headers = this.#headersOf(request, this.nextRequestId(request.headers), REFUSED);
     // RFC 9110, section 15.5.2. Browsers do not ask their user for a bearer token.
     if (error.status === 401) {
       headers.push("WWW-Authenticate", "Bearer");
+    }
+    if (error.status === 429) {
+      headers.push("Retry-After", String(error.retryAfterSeconds ?? 1), "Connection", "close");
     }
     this.#counts.answered(error.status);
     response.writeHead(error.status, [...headers, "Content-Length", String(body.length)]).end(body);

@@ -1,44 +1,193 @@
-import { Agent as HttpAgent } from "node:http";
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import type { Duplex } from "node:stream";
 import httpProxy from "http-proxy";
 import type { PassThrough } from "./endpoint.ts";
+import { leavesBase, removeHopByHop } from "./hopByHop.ts";
+
+/** The reason of a failure: a refused request, a target that cannot be reached, or one that hangs. */
+export type PassThroughFailure = "path" | "length" | "unreachable" | "timeout";
 
 export interface PassThroughOptions {
   readonly target: string;
-  /** Limit for the time without a byte from the target. */
+  /** Limit for connecting, and for the time without a byte afterwards. */
   readonly timeoutMs: number;
-  /** Called if the target cannot be reached. The response does not contain its address. */
-  onError(error: Error): void;
+  /** Called if a request fails, and not if its client disconnects. The response does not contain the target's address. */
+  onFailure(reason: PassThroughFailure, error: Error | undefined): void;
 }
 
-const BAD_GATEWAY = "the target of this path cannot be reached\n";
-const BAD_GATEWAY_HEAD = "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+interface FailureResponse {
+  readonly status: number;
+  readonly title: string;
+  readonly text: string;
+}
 
-/** Creates the proxy for requests that are not JSON-RPC, WebSockets included. It does not read them. */
-export const createPassThroughHandler = ({ target, timeoutMs, onError }: PassThroughOptions): PassThrough => {
-  const agent = target.startsWith("https:") ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
-  const proxy = httpProxy.createProxyServer({ target, changeOrigin: true, agent, proxyTimeout: timeoutMs, xfwd: true });
-  return {
-    web: (request, response) =>
-      proxy.web(request, response, {}, (error) => {
-        onError(error);
-        if (response.headersSent) {
-          response.destroy();
-        } else {
-          const headers = ["Content-Type", "text/plain", "Content-Length", String(BAD_GATEWAY.length)];
-          response.writeHead(502, headers).end(BAD_GATEWAY);
-        }
-      }),
-    upgrade: (request, socket, head) =>
-      proxy.ws(request, socket, head, {}, (error) => {
-        onError(error);
-        if (!socket.destroyed) {
-          socket.end(BAD_GATEWAY_HEAD);
-        }
-      }),
-    close: () => {
-      proxy.close();
-      agent.destroy();
-    },
-  };
+const FAILURES: Readonly<Record<PassThroughFailure, FailureResponse>> = {
+  path: { status: 400, title: "Bad Request", text: "the path must not contain '..'\n" },
+  length: { status: 411, title: "Length Required", text: "a body of this method needs Content-Length\n" },
+  unreachable: { status: 502, title: "Bad Gateway", text: "the target of this path cannot be reached\n" },
+  timeout: { status: 504, title: "Gateway Timeout", text: "the target of this path did not respond in time\n" },
 };
+
+/** http-proxy sets `Content-Length: 0` for these methods, and would send a chunked body after it. */
+const WITHOUT_CHUNKS = new Set(["DELETE", "OPTIONS"]);
+
+class TimeoutError extends Error {
+  override readonly name = "TimeoutError";
+}
+
+/** Ends a request to the target that does not connect, or has no traffic, for `timeoutMs`. */
+const limitTime = (request: ClientRequest, timeoutMs: number): void => {
+  const end = (): void => {
+    request.destroy(new TimeoutError(`no response within ${timeoutMs} ms`));
+  };
+  // ClientRequest.setTimeout begins once the socket is connected.
+  const connecting = setTimeout(end, timeoutMs);
+  const stop = (): void => clearTimeout(connecting);
+  request.once("close", stop);
+  request.once("socket", (socket) => (socket.connecting ? socket.once("connect", stop) : stop()));
+  request.setTimeout(timeoutMs, end);
+};
+
+/** Removes the framing of the target's connection. The response to the client gets its own. */
+const cleanResponse = (response: IncomingMessage, connection: string): void => {
+  removeHopByHop(response.headers);
+  response.headers.connection = connection;
+};
+
+class ProxyHandler implements PassThrough {
+  readonly #options: PassThroughOptions;
+  readonly #agent: HttpAgent;
+  readonly #proxy: httpProxy<IncomingMessage, ServerResponse>;
+  /** Clients that get a response of the target. Nothing of forebay may be written to them. */
+  readonly #begun = new WeakSet<ServerResponse | Duplex>();
+
+  constructor(options: PassThroughOptions) {
+    const { target } = options;
+    this.#options = options;
+    this.#agent = target.startsWith("https:")
+      ? new HttpsAgent({ keepAlive: true })
+      : new HttpAgent({ keepAlive: true });
+    this.#proxy = httpProxy.createProxyServer({ target, changeOrigin: true, agent: this.#agent, xfwd: true });
+    this.#proxy.on("proxyReq", (sent, _, response) => this.#onSent(sent, response));
+    this.#proxy.on("proxyRes", (received, request, response) => this.#onReceived(received, request, response));
+    this.#proxy.on("proxyReqWs", (sent, _, socket) => this.#onUpgradeSent(sent, socket));
+  }
+
+  web(request: IncomingMessage, response: ServerResponse): void {
+    const isChunked = request.headers["transfer-encoding"] !== undefined;
+    const refused = this.#refusal(request, isChunked);
+    if (refused !== undefined) {
+      this.#fail(response, refused, undefined);
+      return;
+    }
+    removeHopByHop(request.headers);
+    if (isChunked) {
+      request.headers["transfer-encoding"] = "chunked";
+    }
+    // The server has answered it.
+    delete request.headers.expect;
+    this.#proxy.web(request, response, {}, (error) => this.#onError(response, error));
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (leavesBase(request.url ?? "/")) {
+      this.#failUpgrade(socket, "path", undefined);
+      return;
+    }
+    removeHopByHop(request.headers);
+    Object.assign(request.headers, { connection: "Upgrade", upgrade: "websocket" });
+    this.#proxy.ws(request, socket, head, {}, (error) => this.#onUpgradeError(socket, error));
+  }
+
+  close(): void {
+    this.#proxy.close();
+    this.#agent.destroy();
+  }
+
+  #refusal({ url = "/", method = "GET" }: IncomingMessage, isChunked: boolean): PassThroughFailure | undefined {
+    if (leavesBase(url)) {
+      return "path";
+    }
+    return isChunked && WITHOUT_CHUNKS.has(method) ? "length" : undefined;
+  }
+
+  #onSent(sent: ClientRequest, response: ServerResponse): void {
+    limitTime(sent, this.#options.timeoutMs);
+    // http-proxy ends the request only if the client disconnects while it sends its body.
+    response.once("close", () => sent.destroy());
+  }
+
+  #onReceived(received: IncomingMessage, _: IncomingMessage, response: ServerResponse): void {
+    this.#begun.add(response);
+    cleanResponse(received, response.shouldKeepAlive ? "keep-alive" : "close");
+    received.once("close", () => {
+      if (!received.complete) {
+        response.destroy();
+      }
+    });
+  }
+
+  /** Called before http-proxy adds its own listeners, so that it sees clean headers. */
+  #onUpgradeSent(sent: ClientRequest, socket: Duplex): void {
+    limitTime(sent, this.#options.timeoutMs);
+    socket.once("close", () => sent.destroy());
+    sent.once("response", (received: IncomingMessage) => {
+      this.#begun.add(socket);
+      cleanResponse(received, "close");
+      received.once("close", () => {
+        if (!received.complete) {
+          socket.destroy();
+        }
+      });
+    });
+    sent.once("upgrade", (received: IncomingMessage, targetSocket: Duplex) => {
+      this.#begun.add(socket);
+      sent.setTimeout(0);
+      cleanResponse(received, "Upgrade");
+      received.headers.upgrade = "websocket";
+      // `pipe` does not close one side if the other breaks.
+      socket.once("close", () => targetSocket.destroy());
+      targetSocket.once("close", () => socket.destroy());
+    });
+  }
+
+  #onError(response: ServerResponse, error: Error): void {
+    if (response.destroyed) {
+      return;
+    }
+    if (this.#begun.has(response)) {
+      response.destroy();
+    } else {
+      this.#fail(response, error instanceof TimeoutError ? "timeout" : "unreachable", error);
+    }
+  }
+
+  #onUpgradeError(socket: Duplex, error: Error): void {
+    if (socket.destroyed) {
+      return;
+    }
+    if (this.#begun.has(socket)) {
+      socket.destroy();
+    } else {
+      this.#failUpgrade(socket, error instanceof TimeoutError ? "timeout" : "unreachable", error);
+    }
+  }
+
+  #fail(response: ServerResponse, reason: PassThroughFailure, error: Error | undefined): void {
+    this.#options.onFailure(reason, error);
+    const { status, text } = FAILURES[reason];
+    this.#begun.add(response);
+    response.writeHead(status, ["Content-Type", "text/plain", "Content-Length", String(text.length)]).end(text);
+  }
+
+  #failUpgrade(socket: Duplex, reason: PassThroughFailure, error: Error | undefined): void {
+    this.#options.onFailure(reason, error);
+    const { status, title } = FAILURES[reason];
+    this.#begun.add(socket);
+    socket.end(`HTTP/1.1 ${status} ${title}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  }
+}
+
+/** Creates the proxy for requests that are not JSON-RPC, WebSockets included. It does not read their bodies. */
+export const createPassThroughHandler = (options: PassThroughOptions): PassThrough => new ProxyHandler(options);

@@ -2,7 +2,7 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type Chain, forwarded } from "./method.ts";
-import { isRefusedMethod } from "./refusedMethods.ts";
+import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
 
 const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
@@ -14,14 +14,23 @@ const quickNames: ReadonlySet<string> = new Set(table.filter(({ isSlow }) => !is
 
 /** Whether a method may share an HTTP request to a node with others. A method outside the table may be anything. */
 export const isQuickMethod = (method: string): boolean => quickNames.has(method);
+const notAllowed = (method: string): RpcError =>
+  new RpcError(
+    CODES.METHOD_NOT_FOUND,
+    `the method ${method} is not allowed here: it can write to a node or use its accounts`,
+  );
 
 export interface Handlers {
   lookup(method: string): Handler<RequestContext, RpcResponse> | undefined;
   readonly forward: Handler<RequestContext, RpcResponse>;
 }
 
-/** Creates the handlers of one chain's methods. Management methods are rejected unless `allowed` has their namespace. */
-export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Handlers => {
+/**
+ * Creates the handlers of one chain's methods. Methods that write to a node or unlock accounts are rejected, unless
+ * `allowed` has their namespace or name.
+ */
+export const createHandlers = (chain: Chain, allowed: readonly string[]): Handlers => {
+  const isRefused = createRefusedMethods(allowed);
   const handlers = new Map(
     table.map((method): [string, Handler<RequestContext, RpcResponse>] => [
       method.name,
@@ -31,8 +40,8 @@ export const createHandlers = (chain: Chain, allowed: ReadonlySet<string>): Hand
   return {
     lookup: (method) => handlers.get(method),
     forward: (call, context) => {
-      if (isRefusedMethod(call.method, allowed)) {
-        throw new RpcError(CODES.METHOD_NOT_FOUND, `the method ${call.method} is not allowed here`);
+      if (isRefused(call.method)) {
+        throw notAllowed(call.method);
       }
       return forwarded({ chain, call, context });
     },

@@ -23,9 +23,13 @@ const createEventLoopDelay = (): (() => number) => {
 export const processMetrics = (metrics: MetricFactory) => {
   const readDelaySeconds = createEventLoopDelay();
   return {
-    accessRefused: metrics.counter("access_refused_total", "Calls rejected by access control, by reason", {
-      reason: ["key", "method", "rate"],
-    }),
+    accessRefused: metrics.counter(
+      "access_refused_total",
+      "Calls and connections rejected by access control, by reason",
+      {
+        reason: ["key", "method", "rate", "connections", "webSockets"],
+      },
+    ),
     limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),
     reloads: metrics.counter("config_reloads_total", "Configuration reloads by outcome", {
       outcome: ["applied", "refused"],

@@ -41,6 +41,11 @@ export const requestMetrics = (metrics: MetricFactory) => {
     /** Called before the HTTP metrics are collected. */
     beforeScrape,
     httpResponses: metrics.counter("http_responses_total", "HTTP responses by status", { status: STATUSES }),
+    passThroughFailures: metrics.counter(
+      "pass_through_failures_total",
+      "Passed-through requests that forebay refused (path, length) or that the target did not answer",
+      { chain: CHAIN, reason: ["path", "length", "unreachable", "timeout"] },
+    ),
     requestBytes: metrics.distribution("request_bytes", "Size of a request body", BYTES),
     responseBytes: metrics.distribution("response_bytes", "Size of a response body before compression", BYTES),
   };

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
+import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import type { EndpointRequest } from "../http/endpoint.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
@@ -25,6 +26,7 @@ export interface WebSocketConnectionOptions {
   readonly stream: Duplex;
   /** The upgrade request. */
   readonly request: IncomingMessage;
+  readonly admitted: AuthenticatedRequest;
   readonly requestId: string;
   readonly handle: HandleMessage;
   readonly maxBufferBytes: number;
@@ -33,6 +35,8 @@ export interface WebSocketConnectionOptions {
 }
 
 export interface WebSocketConnection {
+  /** Applies the current rules. Closes the connection (1008) if its key is not valid any more. */
+  readmit(readmit: Readmit): void;
   /** Whether there is no call in flight, no subscription, and no call in the last `forMs`. */
   isIdle(forMs: number): boolean;
   /** Sends a ping. Terminates the connection if it did not answer the last one. */
@@ -49,17 +53,18 @@ export interface WebSocketConnection {
 /** Messages of one connection in flight at a time. At this number, reading pauses until one is handled. */
 const MAX_IN_FLIGHT = 64;
 const TRY_AGAIN_LATER = 1013;
+const POLICY_VIOLATION = 1008;
 
 class ServedConnection implements WebSocketConnection {
   readonly closed: Promise<void>;
   readonly #options: WebSocketConnectionOptions;
   readonly #socket: WebSocket;
-  readonly #clientId: string;
   readonly #sendQueue: SendQueue;
   readonly #subscriber: Subscriber;
   readonly #subscriptions = new Map<string, () => void>();
   /** Aborted when the connection is closed. */
   readonly #controller = new AbortController();
+  #admitted: AuthenticatedRequest;
   #onIdle: (() => void) | undefined;
   #inFlight = 0;
   #isStopped = false;
@@ -69,7 +74,7 @@ class ServedConnection implements WebSocketConnection {
   constructor(options: WebSocketConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
-    this.#clientId = options.request.socket.remoteAddress ?? "unknown";
+    this.#admitted = options.admitted;
     this.#sendQueue = createSendQueue({
       ...options,
       onSlow: () => {
@@ -92,6 +97,18 @@ class ServedConnection implements WebSocketConnection {
     this.#isAlive = false;
     if (this.#socket.readyState === this.#socket.OPEN) {
       this.#socket.ping();
+    }
+  }
+
+  readmit(readmit: Readmit): void {
+    try {
+      this.#admitted = readmit(this.#admitted);
+    } catch (error) {
+      if (!(error instanceof RpcError)) {
+        throw error;
+      }
+      this.stop();
+      this.close(POLICY_VIOLATION, "the API key is not valid any more");
     }
   }
 
@@ -202,10 +219,12 @@ class ServedConnection implements WebSocketConnection {
 
   async #handle(body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> {
     const { request, requestId, handle, onError } = this.#options;
+    const { clientId, authorize } = this.#admitted;
     try {
       const { chunks } = await handle(body, {
         requestId,
-        clientId: this.#clientId,
+        clientId,
+        authorize,
         headers: request.headers,
         signal: this.#controller.signal,
         subscriber: this.#subscriber,

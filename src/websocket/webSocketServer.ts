@@ -2,7 +2,10 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { WebSocketServer } from "ws";
+import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import { createRequestIds } from "../http/endpoint.ts";
+import { endUpgrade, rejectUpgrade } from "../http/endUpgrade.ts";
+import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
 
@@ -10,20 +13,35 @@ export interface WebSocketServerOptions {
   /** Limit of one message. */
   readonly maxBodyBytes: number;
   readonly maxWebSockets: number;
+  readonly maxWebSocketsPerAddress: number;
   /** Limit for the unsent bytes of a connection. Above it, the connection is closed. */
   readonly webSocketBufferBytes: number;
   readonly webSocketPingMs: number;
   readonly webSocketIdleMs: number;
   readonly corsOrigins: "*" | readonly string[];
-  readonly metrics: Pick<Metrics, "webSockets" | "slowClosed">;
+  readonly metrics: Pick<Metrics, "webSockets" | "slowClosed" | "accessRefused">;
   /** Called with errors outside a call. */
   onError(error: unknown, requestId: string): void;
 }
 
+/** A request for a WebSocket. */
+export interface UpgradeRequest {
+  readonly request: IncomingMessage;
+  readonly stream: Duplex;
+  /** The first bytes after the request. */
+  readonly head: Buffer;
+  readonly admitted: AuthenticatedRequest;
+}
+
 /** All WebSocket connections of the process. */
 export interface WebSockets {
-  /** Upgrades a request. Rejects it with 403 for a foreign origin, and with 503 above `maxWebSockets`. */
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer, handle: HandleMessage): void;
+  /**
+   * Upgrades a request. Rejects it with 403 for a foreign origin, with 503 above `maxWebSockets`, and with 429 above
+   * `maxWebSocketsPerAddress`.
+   */
+  accept(upgrade: UpgradeRequest, handle: HandleMessage): void;
+  /** Applies the current rules to open connections. Closes those whose key is not valid any more. */
+  readmit(readmit: Readmit): void;
   /** Accepts no more calls and waits up to `timeoutMs` for those in flight. Then closes each connection with 1001. */
   close(timeoutMs: number): Promise<void>;
 }
@@ -32,14 +50,11 @@ const GOING_AWAY = 1001;
 /** Time for the client to answer the close frame. */
 const CLOSE_GRACE_MS = 1_000;
 
-const reject = (socket: Duplex, status: string): void => {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-};
-
 class ConnectionSet implements WebSockets {
   readonly #options: WebSocketServerOptions;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<WebSocketConnection>();
+  readonly #countByAddress = new Map<string, number>();
   readonly #nextRequestId = createRequestIds();
   readonly #timer: NodeJS.Timeout;
   #isClosing = false;
@@ -57,10 +72,15 @@ class ConnectionSet implements WebSockets {
     this.#timer.unref();
   }
 
-  accept(request: IncomingMessage, stream: Duplex, head: Buffer, handle: HandleMessage): void {
+  accept(upgrade: UpgradeRequest, handle: HandleMessage): void {
+    const { request, stream, head, admitted } = upgrade;
     const status = this.#findRejection(request);
     if (status !== undefined) {
-      reject(stream, status);
+      endUpgrade(stream, status);
+      return;
+    }
+    if ((this.#countByAddress.get(admitted.address) ?? 0) >= this.#options.maxWebSocketsPerAddress) {
+      this.#rejectAddress(upgrade);
       return;
     }
     this.#server.handleUpgrade(request, stream, head, (socket) => {
@@ -68,6 +88,7 @@ class ConnectionSet implements WebSockets {
         socket,
         stream,
         request,
+        admitted,
         handle,
         requestId: this.#nextRequestId(request.headers),
         maxBufferBytes: this.#options.webSocketBufferBytes,
@@ -75,12 +96,20 @@ class ConnectionSet implements WebSockets {
         onError: this.#options.onError,
       });
       this.#connections.add(connection);
+      this.#countAddress(admitted.address, 1);
       this.#report();
       socket.once("close", () => {
         this.#connections.delete(connection);
+        this.#countAddress(admitted.address, -1);
         this.#report();
       });
     });
+  }
+
+  readmit(readmit: Readmit): void {
+    for (const connection of this.#connections) {
+      connection.readmit(readmit);
+    }
   }
 
   async close(timeoutMs: number): Promise<void> {
@@ -110,6 +139,23 @@ class ConnectionSet implements WebSockets {
     }
     const isFull = this.#isClosing || this.#connections.size >= maxWebSockets;
     return isFull ? "503 Service Unavailable" : undefined;
+  }
+
+  #rejectAddress({ request, stream }: UpgradeRequest): void {
+    const { maxWebSocketsPerAddress, metrics } = this.#options;
+    metrics.accessRefused.inc({ reason: "webSockets" });
+    const message = `too many WebSockets: at most ${maxWebSocketsPerAddress} from one address`;
+    const error = new RpcError(CODES.RATE_LIMITED, message, { status: 429, retryAfterSeconds: 1 });
+    rejectUpgrade(stream, error, this.#nextRequestId(request.headers));
+  }
+
+  #countAddress(address: string, by: 1 | -1): void {
+    const count = (this.#countByAddress.get(address) ?? 0) + by;
+    if (count > 0) {
+      this.#countByAddress.set(address, count);
+    } else {
+      this.#countByAddress.delete(address);
+    }
   }
 
   /** Closes idle connections and sends a ping to the others. */

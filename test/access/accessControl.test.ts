@@ -9,18 +9,21 @@ import { createRateLimits } from "../../src/access/rateLimits.ts";
 import type { PassThrough } from "../../src/http/endpoint.ts";
 import type { Reply } from "../../src/jsonrpc/call.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { until } from "../support/clients/until.ts";
 import { createTestEndpoint, startHttpServer } from "../support/servers/httpServer.ts";
 
 const json = { "content-type": "application/json" };
 const call = (method: string, id = 1) => ({ jsonrpc: "2.0", id, method, params: [] });
 const sha256 = (key: string): string => createHash("sha256").update(key).digest("hex");
-const UNAUTHORIZED = {
-  code: -32001,
-  message: "an API key is needed: header x-api-key, a bearer token, or the last part of the path",
-};
+const MISSING = "an API key is needed: header x-api-key, a bearer token, or the last part of the path";
+const WRONG = "the API key is not valid";
 
 /** Starts a server with these rules. The target of pass-through returns what it received. */
-const start = async (t: TestContext, rules: Partial<AccessOptions>) => {
+const start = async (
+  t: TestContext,
+  rules: Partial<AccessOptions>,
+  http: Parameters<typeof startHttpServer>[1] = {},
+) => {
   const telemetry = createTelemetry({ level: "silent" });
   const { metrics } = telemetry;
   const access = createAccess({
@@ -32,15 +35,23 @@ const start = async (t: TestContext, rules: Partial<AccessOptions>) => {
   });
   const passthrough: PassThrough = {
     web: (request, response) => {
-      const { "x-api-key": key, authorization } = request.headers;
-      response.end(JSON.stringify({ target: request.url, key, authorization }));
+      const { host: _, connection: __, ...headers } = request.headers;
+      response.end(JSON.stringify({ method: request.method, target: request.url, headers }));
     },
     upgrade: (_, socket) => socket.end(),
     close: () => {},
   };
   const reply: Reply = { body: Buffer.from("1") };
   const endpoint = createTestEndpoint({ methods: { eth_one: async () => reply, eth_two: async () => reply } });
-  const server = await startHttpServer({ ...endpoint, passthrough }, { admit: access.authenticate });
+  const server = await startHttpServer(
+    { ...endpoint, passthrough },
+    {
+      admit: (...args) => access.authenticate(...args),
+      status: async () => "{}",
+      metrics,
+      ...http,
+    },
+  );
   t.after(() => server.close(0));
   const refused = async (): Promise<Record<string, number>> =>
     Object.fromEntries((await metrics.accessRefused.get()).values.map(({ labels, value }) => [labels.reason, value]));
@@ -75,33 +86,74 @@ test("a key is accepted in a header, a bearer token or the path, and required", 
     const { status, body } = await server.post(path, call("eth_one"), headers);
     assert.deepEqual([status, body.result], [200, 1], path);
   }
-  const wrong: readonly (readonly [path: string, headers: Record<string, string>])[] = [
-    ["/", {}],
-    ["/", { "x-api-key": "K1" }],
-    ["/", { authorization: "Basic k1" }],
-    ["/base/k3", {}],
-    ["/", { "x-api-key": sha256("k1") }],
+  const wrong: readonly (readonly [path: string, headers: Record<string, string>, message: string])[] = [
+    ["/", {}, MISSING],
+    ["/base", {}, MISSING],
+    ["/base/v1/blobs", {}, MISSING],
+    ["/", { "x-api-key": "K1" }, WRONG],
+    ["/", { authorization: "Bearer k3" }, WRONG],
+    ["/", { authorization: "Basic k1" }, MISSING],
+    ["/base/k3", {}, WRONG],
+    ["/k3", {}, WRONG],
+    ["/", { "x-api-key": sha256("k1") }, WRONG],
   ];
-  for (const [path, headers] of wrong) {
-    const { status, body } = await server.post(path, call("eth_one"), headers);
-    assert.deepEqual([status, body], [401, { jsonrpc: "2.0", id: null, error: UNAUTHORIZED }], path);
+  for (const [path, headers, message] of wrong) {
+    const { status, body, headers: returned } = await server.post(path, call("eth_one", 7), headers);
+    assert.deepEqual([status, body], [401, { jsonrpc: "2.0", id: 7, error: { code: -32001, message } }], path);
+    assert.ok(returned["x-request-id"]);
   }
-  assert.equal((await server.refused()).key, wrong.length);
+  const batch = await server.post("/", [call("eth_one", 7)]);
+  assert.deepEqual([batch.status, batch.body.id], [401, null]);
+  const long = await server.post("/", { ...call("eth_one", 7), params: ["x".repeat(20_000)] });
+  assert.deepEqual([long.status, long.body.id], [401, null]);
+  assert.equal((await server.refused()).key, wrong.length + 2);
 });
 
-test("passed-through requests need a key and do not forward it, and pages and preflights need none", async (t) => {
+test("requests that are passed through contain no copy of a key", async (t) => {
+  const server = await start(t, {
+    keys: [
+      { name: "one", sha256: sha256("k1") },
+      { name: "two", sha256: sha256("k2") },
+    ],
+  });
+  const get = async (path: string, headers: Record<string, string | string[]> = {}) => {
+    const response = await send(server.url + path, { method: "GET", headers });
+    assert.equal(response.statusCode, 200, path);
+    return response.body.text();
+  };
+  const own = { authorization: "Bearer of-the-target", accept: "a/b", cookie: "a=b" };
+  const passed = (target: string, headers: object = {}) => JSON.stringify({ method: "GET", target, headers });
+  const ways: readonly (readonly [path: string, headers: Record<string, string | string[]>, expected: string])[] = [
+    ["/base/k1/v1/blobs?a=b", {}, passed("/v1/blobs?a=b")],
+    ["/base/v1", { "x-api-key": "k1" }, passed("/v1")],
+    ["/base/v1", { "x-api-key": ["k1", "k1"] }, passed("/v1")],
+    ["/base/v1", { authorization: "Bearer k1" }, passed("/v1")],
+    ["/base/k2/v1", { "x-api-key": "k1", authorization: "bearer k2" }, passed("/v1")],
+    ["/base/k1/v1/k1/x?key=k1&a=b", {}, passed("/v1/x?a=b")],
+    ["/base/%6b1/v1?k1", {}, passed("/v1")],
+    ["/base/k1/v1", { "x-api-key": "other", referer: "https://a.example/base/k1", cookie: "key=k1" }, passed("/v1")],
+    ["/base/k1/v1", own, passed("/v1", own)],
+  ];
+  for (const [path, headers, expected] of ways) {
+    assert.equal(await get(path, headers), expected, `${path} ${JSON.stringify(headers)}`);
+  }
+});
+
+test("passed-through requests, pages and all paths need a key, and preflights are answered without one", async (t) => {
   const server = await start(t, { keys: [{ name: "one", sha256: sha256("k1") }] });
   const get = async (path: string, headers: Record<string, string> = {}, method: "GET" | "OPTIONS" = "GET") => {
     const response = await send(server.url + path, { method, headers });
     return { status: response.statusCode, text: await response.body.text() };
   };
-  assert.deepEqual(await get("/base/k1/v1/blobs?a=b"), { status: 200, text: '{"target":"/v1/blobs?a=b"}' });
-  assert.deepEqual(await get("/base/v1", { "x-api-key": "k1" }), { status: 200, text: '{"target":"/v1"}' });
-  assert.deepEqual(await get("/base/v1", { authorization: "Bearer k1" }), { status: 200, text: '{"target":"/v1"}' });
-  assert.equal((await get("/base/v1")).status, 401);
-  assert.equal((await get("/")).status, 200);
-  assert.equal((await get("/base", {}, "OPTIONS")).status, 204);
-  assert.equal((await get("/base/k1", {}, "OPTIONS")).status, 204);
+  for (const path of ["/", "/status.json", "/base/v1", "/other"]) {
+    assert.equal((await get(path)).status, 401, path);
+  }
+  assert.deepEqual(await get("/", { "x-api-key": "k1" }), { status: 200, text: '{"name":"forebay"}' });
+  assert.deepEqual(await get("/k1"), { status: 200, text: '{"name":"forebay"}' });
+  assert.deepEqual(await get("/k1/status.json"), { status: 200, text: "{}" });
+  for (const path of ["/base", "/base/k1", "/base/v1", "/other/path"]) {
+    assert.deepEqual(await get(path, {}, "OPTIONS"), { status: 204, text: "" }, path);
+  }
 });
 
 test("a WebSocket needs a key", async (t) => {
@@ -109,7 +161,11 @@ test("a WebSocket needs a key", async (t) => {
   const socket = connect(server.port, "127.0.0.1");
   socket.write("GET /base HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
   const [bytes] = await once(socket, "data");
-  assert.match(String(bytes), /^HTTP\/1.1 401 /);
+  assert.match(String(bytes), /^HTTP\/1.1 401 Unauthorized\r\n/);
+  assert.match(String(bytes), /\r\nx-request-id: [\w-]+\r\n/);
+  assert.ok(
+    String(bytes).endsWith(JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32001, message: MISSING } })),
+  );
   socket.destroy();
 });
 
@@ -163,4 +219,42 @@ test("limits count by key and by address, for each call of a batch", async (t) =
   // Addresses of one /64 are one client.
   assert.equal(await results("k2", "2001:db8::1", 4), 4);
   assert.equal(await results("k2", "2001:db8::ffff:2", 4), 2);
+});
+
+test("connections of one address are limited, and those of a trusted proxy are not", async (t) => {
+  const server = await start(t, {}, { maxConnectionsPerAddress: 2 });
+  const open = async () => {
+    const socket = connect(server.port, "127.0.0.1");
+    t.after(() => socket.destroy());
+    const body = JSON.stringify(call("eth_one"));
+    const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    socket.write(head + body);
+    const [bytes] = await once(socket, "data");
+    return { socket, text: String(bytes) };
+  };
+  const first = await open();
+  assert.match(first.text, /^HTTP\/1.1 200 /);
+  assert.match((await open()).text, /^HTTP\/1.1 200 /);
+  const { text } = await open();
+  assert.match(text, /^HTTP\/1.1 429 /);
+  assert.match(text, /"id":1,"error":{"code":-32005,"message":"too many connections: at most 2 from one address"}/);
+  assert.equal((await server.refused()).connections, 1);
+  first.socket.destroy();
+  await until(async () => {
+    const { socket, text: answer } = await open();
+    socket.destroy();
+    return answer.startsWith("HTTP/1.1 200 ");
+  }, "a closed connection is not counted");
+
+  const proxied = await start(
+    t,
+    {},
+    { maxConnectionsPerAddress: 1, isTrustedProxy: (address) => address === "127.0.0.1" },
+  );
+  const sockets = [1, 2, 3].map(() => connect(proxied.port, "127.0.0.1"));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  assert.equal((await proxied.post("/", call("eth_one"))).status, 200);
+  for (const socket of sockets) {
+    socket.destroy();
+  }
 });

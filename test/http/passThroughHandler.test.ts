@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { test } from "node:test";
+import { connect, createServer as createNetServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
 import { request } from "undici";
 import { WebSocket, WebSocketServer } from "ws";
 import { createPassThroughHandler } from "../../src/http/passThroughHandler.ts";
@@ -32,9 +33,9 @@ const startTarget = async () => {
   return { url: `http://127.0.0.1:${address.port}`, close };
 };
 
-const start = async (target: string) => {
-  const failures: Error[] = [];
-  const passthrough = createPassThroughHandler({ target, timeoutMs: 5_000, onError: (error) => failures.push(error) });
+const start = async (target: string, timeoutMs = 5_000) => {
+  const failures: string[] = [];
+  const passthrough = createPassThroughHandler({ target, timeoutMs, onFailure: (reason) => failures.push(reason) });
   const server = await startHttpServer({ ...createTestEndpoint({ methods: {} }), passthrough });
   const close = async (): Promise<void> => {
     passthrough.close();
@@ -86,8 +87,215 @@ test("an unreachable target returns 502 without its name", async () => {
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/base`);
   const [error] = await once(socket, "error");
   assert.match(String(error), /502/);
-  assert.equal(server.failures.length, 2);
+  assert.deepEqual(server.failures, ["unreachable", "unreachable"]);
   await server.close();
+});
+
+/** A target that answers each connection with these bytes, and records what it received. */
+const startRawTarget = async (t: TestContext, answer: (socket: Socket, bytes: string) => void) => {
+  const received: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createNetServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("data", (bytes) => {
+      received.push(String(bytes));
+      answer(socket, String(bytes));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets) {
+      socket.destroy();
+    }
+    server.close();
+  });
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return { url: `http://127.0.0.1:${address.port}`, received, sockets };
+};
+
+/** Sends bytes to the server, and returns all that it sends until it closes the connection. */
+const exchange = async (port: number, bytes: string): Promise<string> => {
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += String(chunk);
+  });
+  socket.write(bytes);
+  await once(socket, "close");
+  return text;
+};
+
+const UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n";
+
+test("hop-by-hop, Proxy-* and Connection-named headers are removed in both directions", async (t) => {
+  const target = await startRawTarget(t, (socket) =>
+    socket.write(
+      "HTTP/1.1 200 OK\r\nConnection: x-one, keep-alive\r\nX-One: 1\r\nKeep-Alive: timeout=9\r\nProxy-Authenticate: Basic\r\n" +
+        "Upgrade: h2c\r\nX-Two: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    ),
+  );
+  const server = await start(target.url);
+  t.after(() => server.close());
+  const text = await exchange(
+    server.port,
+    "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close, X-Secret\r\nX-Secret: s\r\nProxy-Authorization: Basic s\r\nTE: trailers\r\nX-Own: o\r\n\r\n",
+  );
+  assert.doesNotMatch(target.received.join(""), /x-secret|proxy-|\r\nte:|\r\nconnection: close, /i);
+  assert.match(target.received.join(""), /\r\nx-own: o\r\n/i);
+  assert.doesNotMatch(text, /x-one|keep-alive|proxy-|upgrade/i);
+  assert.match(text, /\r\nx-two: 2\r\n/i);
+  assert.equal(text.match(/transfer-encoding|content-length/gi)?.length, 1);
+});
+
+test("a response has one framing for HTTP/1.0 and 1.1 clients, whatever the target's", async (t) => {
+  const framings = [
+    "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    "Content-Length: 2\r\n\r\nok",
+    "Connection: close\r\n\r\nok",
+  ];
+  for (const framing of framings) {
+    const target = await startRawTarget(t, (socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\n${framing}`);
+      if (framing.startsWith("Connection")) {
+        socket.end();
+      }
+    });
+    const server = await start(target.url);
+    t.after(() => server.close());
+    for (const version of ["1.0", "1.1"]) {
+      const text = await exchange(server.port, `GET /a HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      const [head = "", body] = text.split("\r\n\r\n", 2);
+      assert.ok((head.match(/transfer-encoding|content-length/gi)?.length ?? 0) <= 1, text);
+      assert.match(body ?? "", version === "1.0" ? /^ok$/ : /ok/);
+    }
+  }
+});
+
+test("a body with chunks is framed for the target, and a DELETE with chunks is rejected", async (t) => {
+  const target = await startRawTarget(t, (socket, bytes) => {
+    if (bytes.endsWith("0\r\n\r\n")) {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+  });
+  const server = await start(target.url);
+  t.after(() => server.close());
+  const body = "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+  for (const method of ["POST", "GET", "PUT"]) {
+    assert.match(await exchange(server.port, `${method} /a HTTP/1.1\r\nHost: a\r\n${body}`), /^HTTP\/1.1 200 /, method);
+  }
+  assert.equal(target.received.join("").match(/transfer-encoding: chunked/gi)?.length, 3);
+  assert.doesNotMatch(target.received.join(""), /content-length/i);
+  assert.match(await exchange(server.port, `DELETE /a HTTP/1.1\r\nHost: a\r\n${body}`), /^HTTP\/1.1 411 /);
+  assert.deepEqual(server.failures, ["length"]);
+});
+
+test("no path leaves the base of the target", async (t) => {
+  const target = await startTarget();
+  const server = await start(`${target.url}/inside`);
+  t.after(async () => {
+    await server.close();
+    await target.close();
+  });
+  const ask = (path: string, more = "Connection: close\r\n") =>
+    exchange(server.port, `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`);
+  const leaving = [
+    "/..",
+    "/../a",
+    "/a/..",
+    "/%2e%2e/a",
+    "/.%2E/a",
+    "/a/..%2fb",
+    "/..\\a",
+    "/..%5ca",
+    "/..;x=1/a",
+    "/%ff/../a",
+  ];
+  for (const path of leaving) {
+    assert.match(await ask(path), /^HTTP\/1.1 400 /, path);
+    assert.match(await ask(`/base${path}`, UPGRADE), /^HTTP\/1.1 400 /, path);
+  }
+  assert.equal(server.failures.length, 2 * leaving.length);
+  assert.match(await ask("/a..b/...?x=/../y"), /GET \/inside\/a\.\.b\/\.\.\.\?x=\/\.\.\/y/);
+});
+
+test("a target that does not answer times out, before a response, within one and at an upgrade", async (t) => {
+  const silent = await startRawTarget(t, () => {});
+  const server = await start(silent.url, 50);
+  t.after(() => server.close());
+  const close = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+  assert.match(await exchange(server.port, close), /^HTTP\/1.1 504 /);
+  assert.match(await exchange(server.port, `GET /a HTTP/1.1\r\nHost: a\r\n${UPGRADE}\r\n`), /^HTTP\/1.1 504 /);
+  assert.deepEqual(server.failures, ["timeout", "timeout"]);
+
+  const half = await startRawTarget(t, (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"));
+  const other = await start(half.url, 50);
+  t.after(() => other.close());
+  assert.match(await exchange(other.port, close), /\r\n\r\nhalf$/);
+});
+
+test("no status line is written into an upgraded stream, and both sides end together", async (t) => {
+  const target = await startRawTarget(t, (socket, bytes) => {
+    if (bytes.startsWith("GET")) {
+      socket.write(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Two: 2\r\n\r\nhello",
+      );
+    } else {
+      socket.resetAndDestroy();
+    }
+  });
+  const server = await start(target.url);
+  t.after(() => server.close());
+  const client = connect(server.port, "127.0.0.1");
+  client.on("error", () => {});
+  let text = "";
+  client.on("data", (chunk) => {
+    text += String(chunk);
+    if (text.endsWith("hello")) {
+      client.write("reset");
+    }
+  });
+  client.write(`GET /base/feed HTTP/1.1\r\nHost: a\r\n${UPGRADE}\r\n`);
+  await once(client, "close");
+  assert.equal(text.match(/HTTP\/1\.1/g)?.length, 1);
+  assert.ok(text.endsWith("\r\n\r\nhello"));
+
+  const leaving = connect(server.port, "127.0.0.1");
+  leaving.write(`GET /base/feed HTTP/1.1\r\nHost: a\r\n${UPGRADE}\r\n`);
+  await once(leaving, "data");
+  const [open] = [...target.sockets].filter((socket) => !socket.destroyed);
+  assert.ok(open);
+  const closed = once(open, "close");
+  leaving.resetAndDestroy();
+  await closed;
+});
+
+test("a target that does not upgrade returns its response once", async (t) => {
+  const target = await startRawTarget(t, (socket) =>
+    socket.write("HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n"),
+  );
+  const server = await start(target.url);
+  t.after(() => server.close());
+  const text = await exchange(server.port, `GET /base/feed HTTP/1.1\r\nHost: a\r\n${UPGRADE}\r\n`);
+  assert.match(text, /^HTTP\/1.1 403 Forbidden\r\n/);
+  assert.doesNotMatch(text, /transfer-encoding/i);
+  assert.ok(text.endsWith("\r\n\r\nno"), text);
+});
+
+test("a client that disconnects ends the request to the target and is no failure", async (t) => {
+  const asked = Promise.withResolvers<Socket>();
+  const target = await startRawTarget(t, (socket) => asked.resolve(socket));
+  const server = await start(target.url);
+  t.after(() => server.close());
+  const client = connect(server.port, "127.0.0.1");
+  client.write("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+  const socket = await asked.promise;
+  const closed = once(socket, "close");
+  client.destroy();
+  await closed;
+  assert.deepEqual(server.failures, []);
 });
 
 test("without a target a WebSocket is rejected", async () => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isRefusedMethod } from "../../src/methods/refusedMethods.ts";
 import { table } from "../../src/methods/table.ts";
 import { createHeads, hashOf } from "../support/builders/heads.ts";
 import { A, a, requestOf } from "./requestOf.ts";
@@ -60,21 +59,4 @@ test("the fee history of a final block is final, and a newer one is cached until
   const request = await requestOf("eth_feeHistory", ["0x4", "latest"]);
   assert.equal(request.retention, "head");
   assert.equal(request.text, '["0x4","0x64",[]]');
-});
-
-test("management namespaces are rejected unless they are allowed", () => {
-  for (const method of [
-    "admin_peers",
-    "personal_sign",
-    "engine_newPayloadV4",
-    "miner_start",
-    "debug_setHead",
-    "debug_standardTraceBlockToFile",
-  ]) {
-    assert.equal(isRefusedMethod(method, new Set()), true, method);
-  }
-  for (const method of ["eth_call", "debug_traceCall", "debug_getRawBlock", "anything", "op_supportedCapabilities"]) {
-    assert.equal(isRefusedMethod(method, new Set()), false, method);
-  }
-  assert.equal(isRefusedMethod("admin_peers", new Set(["admin"])), false);
 });

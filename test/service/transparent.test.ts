@@ -22,7 +22,11 @@ before(async () => {
   await traffic.stop();
   token = traffic.token;
   await devnet.sealNow();
-  service = await createService({ nodes: [{ url: devnet.anvilUrl }], pending: { mode: "node" } });
+  service = await createService({
+    nodes: [{ url: devnet.anvilUrl }],
+    pending: { mode: "node" },
+    allowNamespaces: ["anvil_nodeInfo"],
+  });
   addresses = devAccounts.slice(0, 4).map(({ address }) => address);
 });
 after(async () => {

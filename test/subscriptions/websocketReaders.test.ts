@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { WebSocket } from "ws";
+import { allowEveryone } from "../../src/access/accessControl.ts";
 import { createNotification } from "../../src/subscriptions/notification.ts";
 import type { Subscriber } from "../../src/subscriptions/subscriber.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
@@ -21,6 +22,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   const webSockets = createWebSocketServer({
     maxBodyBytes: 1_000,
     maxWebSockets: 10,
+    maxWebSocketsPerAddress: 10,
     webSocketBufferBytes: 50_000,
     webSocketPingMs: 60_000,
     webSocketIdleMs: 60_000,
@@ -31,8 +33,8 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
   });
   const server = createServer();
   const subscriber = Promise.withResolvers<Subscriber>();
-  server.on("upgrade", (request, socket, head) =>
-    webSockets.accept(request, socket, head, (body, message) => {
+  server.on("upgrade", (request, stream, head) =>
+    webSockets.accept({ request, stream, head, admitted: allowEveryone(request) }, (body, message) => {
       subscriber.resolve(message.subscriber);
       return handle(body, message);
     }),

@@ -46,6 +46,7 @@ const startOurs = async (): Promise<number> => {
     port: 0,
     keepAliveMs: 75_000,
     maxBodyBytes: 5 * 1024 * 1024,
+    maxConnectionsPerAddress: 100_000,
     corsOrigins: "*",
     about: () => "{}",
     metrics,

@@ -44,6 +44,7 @@ export const startHttpServer = async (endpoint: Endpoint, options: Partial<HttpS
     port: 0,
     keepAliveMs: 75_000,
     maxBodyBytes: 10_000,
+    maxConnectionsPerAddress: 10_000,
     corsOrigins: "*",
     about: () => '{"name":"forebay"}',
     metrics,

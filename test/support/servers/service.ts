@@ -11,6 +11,8 @@ export interface Service {
   readonly opsUrl: string;
   readonly telemetry: Telemetry;
   readonly chains: Forebay["chains"];
+  /** Applies another configuration of the process to the same chains. */
+  reload(rest: Omit<Input, "chains">): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -22,19 +24,29 @@ export const startService = async (
   rest: Omit<Input, "chains"> = {},
 ): Promise<Service & { readonly ready: Promise<void> }> => {
   const list = Array.isArray(chains) ? chains : [chains];
-  const config = configSchema.parse({
-    ...rest,
-    chains: list.map((chain: ServiceChain, index) => ({
-      name: list.length === 1 ? "chain" : `chain${index + 1}`,
-      ...chain,
-    })),
-    server: { port: 0, opsPort: 0, drainDelayMs: 0, ...rest.server },
-    log: { level: "silent", ...rest.log },
-  });
+  const configOf = (more: Omit<Input, "chains">) =>
+    configSchema.parse({
+      ...more,
+      chains: list.map((chain: ServiceChain, index) => ({
+        name: list.length === 1 ? "chain" : `chain${index + 1}`,
+        ...chain,
+      })),
+      server: { port: 0, opsPort: 0, drainDelayMs: 0, ...more.server },
+      log: { level: "silent", ...more.log },
+    });
+  const config = configOf(rest);
   const telemetry = createTelemetry({ level: config.log.level });
   const forebay = await createForebay(config, telemetry);
   const { url, opsUrl, ready } = forebay;
-  return { url, opsUrl, ready, telemetry, chains: forebay.chains, close: () => forebay.close() };
+  return {
+    url,
+    opsUrl,
+    ready,
+    telemetry,
+    chains: forebay.chains,
+    reload: (more) => forebay.reload(configOf(more)),
+    close: () => forebay.close(),
+  };
 };
 
 /** Starts a service. Resolves when every chain has its genesis and a first head. `chains` is one chain or several. */

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { allowEveryone } from "../../../src/access/accessControl.ts";
 import type { RpcResponse } from "../../../src/core/rpcSource.ts";
 import { createDispatch } from "../../../src/jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../../../src/jsonrpc/rpcError.ts";
@@ -30,6 +31,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
   const webSockets = createWebSocketServer({
     maxBodyBytes: 10_000,
     maxWebSockets: 10_000,
+    maxWebSocketsPerAddress: 10_000,
     webSocketBufferBytes: 1024 * 1024,
     webSocketPingMs: 30_000,
     webSocketIdleMs: 3_600_000,
@@ -55,10 +57,12 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     onError,
   });
   const server = createServer();
-  server.on("upgrade", (request, socket, head) =>
-    webSockets.accept(request, socket, head, async (body, { subscriber, onAnswered, signal, clientId }) =>
-      dispatch(body, { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId }),
-    ),
+  server.on("upgrade", (request, stream, head) =>
+    webSockets.accept({ request, stream, head, admitted: allowEveryone(request) }, async (body, message) => {
+      const { subscriber, onAnswered, signal, clientId } = message;
+      const context = { view: { heads }, deadlineMs: 0, bypassCache: false, subscriber, onAnswered, signal, clientId };
+      return dispatch(body, context);
+    }),
   );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -167,6 +167,7 @@ fn head(machine: &Machine, writer: &mut Writer, status: Status, gas: ResultGas) 
     writer.u32(machine.result as u32);
     writer.u64(spent.saturating_sub(gas.inner_refunded()).max(gas.floor_gas()));
     writer.u64(spent.max(gas.floor_gas()));
+    writer.u64(chain::state_gas(&gas));
     writer.u32(machine.evm.ctx.journaled_state.database.trace.captured);
 }
 

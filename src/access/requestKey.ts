@@ -1,0 +1,130 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { ApiKeys } from "./apiKeys.ts";
+
+export interface KeyedTarget<K> {
+  readonly key: K;
+  /** The request's target without any key. */
+  readonly target: string;
+}
+
+const BEARER = /^Bearer +(\S+)$/i;
+/** The characters between the parts of a header's value. */
+const BETWEEN_TOKENS = /[\s,;=:"&?/]+/;
+/** Positions of a key in a path: `/<chain>/<key>`, or `/<key>` with one chain. */
+const KEY_POSITIONS = [2, 1] as const;
+
+const decode = (part: string): string => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+};
+
+const bearerOf = ({ authorization = "" }: IncomingHttpHeaders): string | undefined => BEARER.exec(authorization)?.[1];
+
+/** Node.js joins the values of a repeated header by commas. */
+const apiKeysOf = ({ "x-api-key": header }: IncomingHttpHeaders): readonly string[] => {
+  if (typeof header !== "string") {
+    return [];
+  }
+  return header.includes(",") ? [header, ...header.split(",").map((text) => text.trim())] : [header];
+};
+
+/**
+ * Whether a request without a valid key has a wrong one: in a header, or as the only part of the path beside the chain.
+ * A request that is passed through has other parts in its path.
+ */
+export const hasWrongKey = (
+  { headers, method, url = "/" }: IncomingMessage,
+  isChainPath: (path: string) => boolean,
+): boolean => {
+  if (headers["x-api-key"] !== undefined || bearerOf(headers) !== undefined) {
+    return true;
+  }
+  const [path = ""] = url.split("?", 1);
+  const parts = path.split("/").filter((part) => part !== "");
+  const rest = isChainPath(`/${parts[0]}`) ? parts.slice(1) : parts;
+  return rest.length === 1 && (method === "POST" || headers.upgrade !== undefined);
+};
+
+/** Finds the key of a request, and removes every copy of it from headers and target. */
+export class RequestKeys<K> {
+  readonly #keys: ApiKeys<K>;
+  /** The last target without a key. Most requests of a client have the same target, and hashing its parts costs time. */
+  #plainTarget: string | undefined;
+
+  constructor(keys: ApiKeys<K>) {
+    this.#keys = keys;
+  }
+
+  /** Finds the key in x-api-key, then in the bearer token, then in the path. */
+  take({ headers, url = "/" }: IncomingMessage): KeyedTarget<K> | undefined {
+    const bearer = bearerOf(headers);
+    const texts = new Set<string>();
+    const found = [
+      this.#find(apiKeysOf(headers), texts),
+      this.#find(bearer === undefined ? [] : [bearer], texts),
+      this.#findInPath(url, texts),
+    ].find((key) => key !== undefined);
+    if (found === undefined) {
+      return undefined;
+    }
+    delete headers["x-api-key"];
+    for (const text of texts) {
+      removeFromHeaders(headers, text);
+    }
+    return { key: found, target: url === this.#plainTarget ? url : removeFromTarget(url, texts) };
+  }
+
+  /** Returns the key of the first text that has one. Adds the texts of keys to `found`. */
+  #find(texts: readonly string[], found: Set<string>): K | undefined {
+    let first: K | undefined;
+    for (const text of texts) {
+      const key = this.#keys.find(text);
+      if (key !== undefined) {
+        found.add(text);
+        first ??= key;
+      }
+    }
+    return first;
+  }
+
+  #findInPath(target: string, found: Set<string>): K | undefined {
+    if (target === this.#plainTarget) {
+      return undefined;
+    }
+    const [path = ""] = target.split("?", 1);
+    const parts = path.split("/");
+    const candidates = KEY_POSITIONS.map((position) => decode(parts[position] ?? "")).filter((part) => part !== "");
+    const key = this.#find(candidates, found);
+    if (key === undefined && parts.length <= KEY_POSITIONS.length + 1 && !target.includes("?")) {
+      this.#plainTarget = target;
+    }
+    return key;
+  }
+}
+
+/** Removes the headers that contain this key as a whole word. */
+const removeFromHeaders = (headers: IncomingHttpHeaders, text: string): void => {
+  for (const [name, value] of Object.entries(headers)) {
+    const values = Array.isArray(value) ? value : [value ?? ""];
+    if (values.some((each) => each.includes(text) && each.split(BETWEEN_TOKENS).includes(text))) {
+      delete headers[name];
+    }
+  }
+};
+
+/** Removes the parts of the path and the parameters of the query that are keys. */
+const removeFromTarget = (target: string, texts: ReadonlySet<string>): string => {
+  const [path = "", ...rest] = target.split("?");
+  const isPlain = (part: string): boolean => !texts.has(decode(part));
+  const plainPath = path.split("/").filter(isPlain).join("/");
+  const query = rest
+    .join("?")
+    .split("&")
+    .filter((parameter) => isPlain(parameter.slice(parameter.indexOf("=") + 1)))
+    .join("&");
+  const plain = plainPath === "" ? "/" : plainPath;
+  return query === "" ? plain : `${plain}?${query}`;
+};

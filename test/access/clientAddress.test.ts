@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { clientOfAddress } from "../../src/access/clientAddress.ts";
+
+test("an IPv4 address is one client, and an IPv6 /64 is one client", () => {
+  for (const [address, client] of [
+    ["203.0.113.5", "203.0.113.5"],
+    ["unknown", "unknown"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["2001:db8:0:0:ffff::2", "2001:db8:0:0::/64"],
+    ["2001:0db8:0000:0000:0:1:2:3", "2001:db8:0:0::/64"],
+    ["2001:db8:0:1::", "2001:db8:0:1::/64"],
+    ["::1", "0:0:0:0::/64"],
+  ] as const) {
+    assert.equal(clientOfAddress(address), client, address);
+  }
+});

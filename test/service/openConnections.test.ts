@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type TestContext, test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import { metric } from "../support/clients/rpc.ts";
+import { connectSocket } from "../support/clients/socketClient.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService, type ServiceChain } from "../support/servers/service.ts";
+
+type Rest = NonNullable<Parameters<typeof createService>[1]>;
+
+const sha256 = (key: string): string => createHash("sha256").update(key).digest("hex");
+const ONE = { name: "one", sha256: sha256("k1") };
+const TWO = { name: "two", sha256: sha256("k2") };
+
+const start = async (t: TestContext, rest: Rest, chain: Partial<ServiceChain> = {}) => {
+  const node = await createFakeNode();
+  const service = await createService({ name: "main", nodes: [{ url: node.url }], ...chain }, rest);
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  return service;
+};
+
+test("a reload closes the WebSockets of a revoked key, and applies its rules to the others", async (t) => {
+  const service = await start(t, { access: { keys: [ONE, TWO] } });
+  const [revoked, kept] = await Promise.all(["k1", "k2"].map((key) => connectSocket(`${service.url}/main/${key}`)));
+  assert.ok(revoked && kept);
+  assert.equal((await kept.call("eth_blockNumber")).error, undefined);
+  await service.reload({ access: { keys: [{ ...TWO, deny: ["eth_blockNumber"] }] } });
+  assert.deepEqual(await revoked.closed(), { code: 1008, reason: "the API key is not valid any more" });
+  assert.equal((await kept.call("eth_blockNumber")).error?.message, "the method eth_blockNumber is not allowed here");
+  assert.equal((await kept.call("eth_chainId")).error, undefined);
+  await kept.close();
+});
+
+test("WebSockets without a key are closed once keys are configured, and those of a renamed key stay open", async (t) => {
+  const service = await start(t, {});
+  const open = await connectSocket(service.url);
+  await service.reload({ access: { keys: [ONE] } });
+  assert.equal((await open.closed()).code, 1008);
+  const keyed = await connectSocket(`${service.url}/main/k1`);
+  await service.reload({ access: { keys: [{ ...ONE, name: "renamed" }] } });
+  assert.equal((await keyed.call("eth_chainId")).error, undefined);
+  await keyed.close();
+});
+
+test("a reload closes passed-through connections of a revoked key", async (t) => {
+  const target = createServer();
+  new WebSocketServer({ server: target }).on("connection", (socket) => socket.send("hello"));
+  target.listen(0, "127.0.0.1");
+  await once(target, "listening");
+  t.after(() => {
+    target.closeAllConnections();
+    target.close();
+  });
+  const address = target.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const passthrough = `http://127.0.0.1:${address.port}`;
+  const service = await start(t, { access: { keys: [ONE, TWO] } }, { passthrough });
+  const open = async (key: string) => {
+    const socket = new WebSocket(`${service.url.replace("http", "ws")}/main/feed/${key}`, {
+      headers: { "x-api-key": key },
+    });
+    await once(socket, "message");
+    return socket;
+  };
+  const [revoked, kept] = [await open("k1"), await open("k2")];
+  const closed = once(revoked, "close");
+  await service.reload({ access: { keys: [TWO] } });
+  await closed;
+  assert.equal(kept.readyState, WebSocket.OPEN);
+  kept.terminate();
+});
+
+test("WebSockets of one client address are limited, and a closed one is not counted", async (t) => {
+  const service = await start(t, {
+    server: { maxWebSocketsPerAddress: 2 },
+    access: { trustedProxies: ["127.0.0.1"] },
+  });
+  const open = async (client: string) => {
+    const socket = new WebSocket(service.url.replace("http", "ws"), { headers: { "x-forwarded-for": client } });
+    const [error] = await Promise.race([once(socket, "open").then(() => [undefined]), once(socket, "error")]);
+    return { socket, error: error === undefined ? undefined : String(error) };
+  };
+  const [first] = [await open("203.0.113.1"), await open("203.0.113.1")];
+  assert.match((await open("203.0.113.1")).error ?? "", /429/);
+  assert.equal((await open("203.0.113.2")).error, undefined);
+  // One /64.
+  assert.equal((await open("2001:db8::1")).error, undefined);
+  assert.equal((await open("2001:db8::2")).error, undefined);
+  assert.match((await open("2001:db8::ffff:3")).error ?? "", /429/);
+  assert.equal(await metric(service.opsUrl, "forebay_access_refused_total", 'reason="webSockets"'), 2);
+  first.socket.close();
+  await once(first.socket, "close");
+  assert.equal((await open("203.0.113.1")).error, undefined);
+});
