@@ -32,7 +32,7 @@ const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       finality: config.finality,
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,
-      hedge: config.upstream.hedge,
+      hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,
       maxResponseBytes: maxResponseBytesOf(shared.server),

@@ -1,3 +1,4 @@
+import { enableCompileCache } from "node:module";
 import { workerData } from "node:worker_threads";
 import { startTask, type ThreadData } from "../workers/startTask.ts";
 
@@ -10,6 +11,8 @@ const TASKS = {
 
 export type TaskName = keyof typeof TASKS;
 
+// A thread does not inherit the cache of the main thread.
+enableCompileCache();
 const { task } = workerData as ThreadData;
 if (!Object.hasOwn(TASKS, task)) {
   throw new Error(`no task is named ${task}`);

@@ -22,8 +22,6 @@ export interface RpcRequest extends Call {
   readonly isComplete?: (body: Uint8Array) => boolean;
   /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
-  /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
-  readonly write?: boolean;
   /** The name of the node that has the requested filter. No other node can answer. */
   readonly filterOwner?: string;
 }

@@ -1,10 +1,10 @@
 import { pino } from "pino";
-import { Registry } from "prom-client";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
 import { processMetrics } from "./processMetrics.ts";
+import { Registry } from "./promClient.ts";
 import { requestMetrics } from "./requestMetrics.ts";
 import { simulationMetrics } from "./simulationMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";

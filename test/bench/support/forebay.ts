@@ -15,10 +15,14 @@ const binOf = (tree: URL): string => {
 };
 
 /** Starts the process of a checkout in front of a node, like a user. It prints its URL as a line of JSON. */
-export const startForebay = async (upstreamPort: number, tree: URL = THIS_TREE): Promise<Server> => {
+export const startForebay = async (
+  upstreamPort: number,
+  tree: URL = THIS_TREE,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Server> => {
   const file = binOf(tree);
   const args = [file, "--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"], env });
   const ended = once(child, "exit");
   const url = Promise.withResolvers<string>();
   createInterface({ input: child.stdout }).on("line", (line) => {
