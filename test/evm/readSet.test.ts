@@ -180,7 +180,7 @@ test("in Amsterdam, a CREATE that cannot pay for the new account has read whethe
   const reads = await readsOf(engine, { code: "5f5f5ff000", message: { gas: 60_000n } });
   assert.ok(reads.includes(`emptiness ${created}`));
   const second = createdAddress2(TO, Uint8Array.of(7), Uint8Array.of(0));
-  // The init code is the byte 0 at offset 40, where the memory has not grown yet.
+  // The init code is the byte 0 at offset 40. The memory is still empty.
   const code = "6007600160285ff500";
   const seconds = await readsOf(engine, { code, message: { gas: 60_000n } });
   assert.ok(seconds.includes(`emptiness ${second}`));
