@@ -10,7 +10,7 @@ import { registeredSeries } from "./expressions.ts";
 import { startPrometheus } from "./prometheusServer.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
-const LABELS_OF_PROMETHEUS = new Set(["instance", "job", "le"]);
+const LABELS_OF_PROMETHEUS = new Set(["namespace", "instance", "job", "le"]);
 
 /** Changes every metric once a scrape. */
 const markActive = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySet<string>>): void => {
