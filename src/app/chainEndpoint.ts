@@ -27,7 +27,7 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
 }
 
-type ClientRequest = Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize">;
+type ClientRequest = Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize" | "charge">;
 
 /** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
 class ClientRequestContext implements RequestContext {
@@ -38,6 +38,7 @@ class ClientRequestContext implements RequestContext {
   readonly requestId: string;
   readonly traceparent: string | undefined;
   readonly authorize: RequestContext["authorize"];
+  readonly charge: RequestContext["charge"];
   readonly #request: ClientRequest;
 
   constructor(request: ClientRequest, { config, shared: { bypassHeader }, views }: ChainEndpointOptions) {
@@ -48,6 +49,7 @@ class ClientRequestContext implements RequestContext {
     this.requestId = request.requestId;
     this.traceparent = readTraceparent(request.headers);
     this.authorize = request.authorize;
+    this.charge = request.charge;
     this.#request = request;
   }
 

@@ -73,6 +73,9 @@ const simulate = z.strictObject({
     ),
   maxBlocks: count(256).describe("Maximum of blocks in one request"),
   maxCalls: count(5_000).describe("Maximum of calls in one block"),
+  maxStateReads: count(2_000).describe(
+    "Maximum of state values that one request reads from nodes; each counts as a call in limits of `access`",
+  ),
   gasCap: count(50_000_000).describe("Maximum of gas in one request"),
   timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
   workers: z
