@@ -17,15 +17,18 @@ FROM node:26-slim
 WORKDIR /app
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compile-cache \
-    FOREBAY_HOST=0.0.0.0
+    FOREBAY_HOST=0.0.0.0 \
+    FOREBAY_OPS_HOST=0.0.0.0
 COPY --from=build /build/dist/package.json ./
 COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/dist/lib ./lib
 # Loads every module once, so that a container starts from compiled code. Run it as the final user: the cache depends on the uid.
 RUN install -d -o node .compile-cache
-USER node
+# A number, so that Kubernetes can see that it is not root.
+USER 1000
 RUN node lib/cli/bin.js --version
 EXPOSE 8545 9545
-HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.FOREBAY_OPS_PORT ?? 9545}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# It finds the ops port in the arguments and the configuration of process 1.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=10s CMD ["node", "/app/lib/cli/bin.js", "health"]
 # Exec form without a shell: forebay gets SIGTERM, drains and exits with 0.
 ENTRYPOINT ["node", "/app/lib/cli/bin.js"]

@@ -26,23 +26,27 @@ const isPending = (text: string): text is PendingBehaviour => text in PENDING;
 const formatRow = (
   retention: RetentionLabel,
   atPending: PendingBehaviour,
+  isSlow: boolean,
   methods: readonly Method[],
 ): readonly string[] => {
-  const names = methods.filter((method) => method.retention === retention && method.atPending === atPending);
+  const names = methods
+    .filter((method) => method.retention === retention && method.atPending === atPending)
+    .filter((method) => (method.isSlow ?? false) === isSlow);
   if (names.length === 0) {
     return [];
   }
-  return [`| ${names.map(({ name }) => `\`${name}\``).join(", ")} | ${RETENTION[retention]} | ${PENDING[atPending]} |`];
+  const list = names.map(({ name }) => `\`${name}\``).join(", ");
+  return [`| ${list} | ${RETENTION[retention]} | ${PENDING[atPending]} | ${isSlow ? "yes" : ""} |`];
 };
 
-/** The table of docs/methods.md: one row per pair of retention and behaviour at `pending`. */
+/** The table of docs/methods.md: one row per retention, behaviour at `pending`, and slowness. */
 export const formatMethodsTable = (methods: readonly Method[] = table): string => {
   const rows = Object.keys(RETENTION)
     .filter(isRetention)
     .flatMap((retention) =>
       Object.keys(PENDING)
         .filter(isPending)
-        .flatMap((atPending) => formatRow(retention, atPending, methods)),
+        .flatMap((atPending) => [false, true].flatMap((isSlow) => formatRow(retention, atPending, isSlow, methods))),
     );
-  return ["| Method | Cached | At `pending` |", "|---|---|---|", ...rows].join("\n");
+  return ["| Method | Cached | At `pending` | Slow |", "|---|---|---|---|", ...rows].join("\n");
 };

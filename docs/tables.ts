@@ -3,6 +3,7 @@ import { formatAlertsTable } from "./alertsTable.ts";
 import { formatConfigurationTable } from "./configurationTable.ts";
 import { formatMethodsTable } from "./methodsTable.ts";
 import { formatMetricsTable } from "./metricsTable.ts";
+import { formatProvidersTable } from "./providersTable.ts";
 import { formatRefusedMethods } from "./refusedMethodsList.ts";
 import { formatRetriesTable } from "./retriesTable.ts";
 
@@ -23,6 +24,7 @@ export const TABLES = [
   { file: new URL("configuration.md", import.meta.url), format: formatConfigurationTable },
   { file: new URL("metrics.md", import.meta.url), format: formatMetricsTable },
   { file: new URL("alerts.md", import.meta.url), format: formatAlertsTable },
+  { file: new URL("providers.md", import.meta.url), format: formatProvidersTable },
   { file: new URL("retries.md", import.meta.url), format: formatRetriesTable },
   { file: new URL("limits.md", import.meta.url), format: formatRefusedMethods },
   { file: new URL("methods.md", import.meta.url), format: () => formatMethodsTable() },

@@ -5,7 +5,7 @@ const rule = z.strictObject({
   expr: z.string(),
   for: z.string().optional(),
   labels: z.strictObject({ severity: z.enum(["warning", "critical"]) }),
-  annotations: z.strictObject({ summary: z.string(), description: z.string() }),
+  annotations: z.strictObject({ summary: z.string(), description: z.string(), runbook_url: z.string() }),
 });
 
 /** The schema of the file of Prometheus rules. */

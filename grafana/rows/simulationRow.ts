@@ -31,7 +31,7 @@ export const simulationRow: Row = {
     },
     {
       title: "Engines compared",
-      description: "Runs that both engines executed. After a difference, nodes execute the codes that ran.",
+      description: "Runs that both engines executed. After a difference, nodes execute the recipient's code.",
       unit: "ops",
       queries: [rates("simulate_compared_total", CHAIN, "outcome")],
     },

@@ -5,9 +5,9 @@ export const upstreamRow: Row = {
   title: "Upstream",
   panels: [
     {
-      title: "Requests by node and outcome",
-      description: "HTTP requests to nodes. Any outcome other than ok names the fault.",
-      unit: "reqps",
+      title: "Calls by node and outcome",
+      description: "Calls to nodes. Any outcome other than ok names the fault.",
+      unit: "cps",
       stacked: true,
       queries: [rates("upstream_requests_total", NODE, "node", "outcome")],
     },
@@ -17,6 +17,12 @@ export const upstreamRow: Row = {
       unit: "cps",
       stacked: true,
       queries: [rates("upstream_calls_total", NODE, "method")],
+    },
+    {
+      title: "HTTP requests by node",
+      description: "HTTP requests to nodes. Calls of one moment share a request.",
+      unit: "reqps",
+      queries: [rates("upstream_http_requests_total", NODE, "node")],
     },
     {
       title: "Latency by node, 95th percentile",

@@ -1,13 +1,20 @@
+{{- define "forebay.chartName" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+
 {{- define "forebay.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $chart := include "forebay.chartName" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains $chart .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $chart | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "forebay.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "forebay.chartName" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
@@ -16,6 +23,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The annotations of every object: an empty text, or the whole field. */}}
+{{- define "forebay.annotations" -}}
+{{- with .Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "forebay.serviceAccount" -}}
@@ -27,7 +44,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "forebay.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end -}}
 
 {{- define "forebay.hasRedis" -}}
@@ -41,4 +59,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- define "forebay.ownSecret" -}}
 {{- if or .Values.secrets .Values.redis.url -}}true{{- end -}}
+{{- end -}}
+
+{{/* Combinations that a schema cannot compare. */}}
+{{- define "forebay.validate" -}}
+{{- $drain := add (.Values.config.server.drainDelayMs | default 5000 | int) (.Values.config.server.drainTimeoutMs | default 35000 | int) -}}
+{{- if lt (mul .Values.terminationGracePeriodSeconds 1000 | int) (int $drain) -}}
+{{- fail (printf "terminationGracePeriodSeconds: %d s is less than the %d ms that draining takes" (int .Values.terminationGracePeriodSeconds) (int $drain)) -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
+{{- fail "ingress.hosts: an ingress needs one or more hosts" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
+{{- fail "httpRoute.parentRefs: a route needs one or more gateways" -}}
+{{- end -}}
+{{- if and .Values.redis.url .Values.redis.existingSecret.name -}}
+{{- fail "redis: set url or existingSecret, not both" -}}
+{{- end -}}
+{{- if and (dig "cache" "redis" "" .Values.config) (or .Values.redis.url .Values.redis.existingSecret.name) -}}
+{{- fail "redis: set config.cache.redis or the values under redis, not both" -}}
+{{- end -}}
 {{- end -}}

@@ -1,5 +1,6 @@
 import type { ChainConfig } from "../config/schema.ts";
 import { deriveContext } from "../core/deriveContext.ts";
+import type { LazySignal } from "../core/lazySignal.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { formatCacheStatus } from "../http/cacheStatus.ts";
@@ -27,7 +28,10 @@ export interface ChainEndpointOptions {
   readonly passthrough: PassThrough | undefined;
 }
 
-type ClientRequest = Pick<EndpointRequest, "signal" | "clientId" | "headers" | "requestId" | "authorize" | "charge">;
+type ClientRequest = Pick<
+  EndpointRequest,
+  "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize" | "charge"
+>;
 
 /** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
 class ClientRequestContext implements RequestContext {
@@ -55,6 +59,10 @@ class ClientRequestContext implements RequestContext {
 
   get signal(): AbortSignal {
     return this.#request.signal;
+  }
+
+  get lazySignal(): LazySignal | undefined {
+    return this.#request.lazySignal;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { Endpoint, PassThrough } from "../http/endpoint.ts";
 import { createPassThroughHandler } from "../http/passThroughHandler.ts";
-import { createHandlers, methodLabel } from "../methods/handlers.ts";
+import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
@@ -37,6 +37,7 @@ const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       blockTimeMs: config.blockTimeMs,
       maxResponseBytes: maxResponseBytesOf(shared.server),
       methodLabel,
+      isQuick: isQuickMethod,
       onWrongChain: shared.onWrongChain,
       verify: config.verify,
       checksOff: config.quirks.anvilDepositNonce ? ["depositReceipts"] : [],

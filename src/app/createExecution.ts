@@ -76,7 +76,7 @@ const createComparisons = ({ config, rules, telemetry }: ExecutionOptions): Engi
     share: simulate.compareShare,
     onCompared: (outcome) => metrics.enginesCompared.inc({ chain, outcome }),
     onDifference: (difference) =>
-      log.error({ chain, ...difference }, "the engines differ: nodes execute these codes until a restart"),
+      log.error({ chain, ...difference }, "the engines differ: nodes execute this code until a restart"),
   });
 };
 

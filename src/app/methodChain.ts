@@ -1,6 +1,7 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
 import { splitLogs } from "../logs/splitLogs.ts";
 import type { Chain } from "../methods/method.ts";
+import { ParsedReads } from "../methods/parsedReads.ts";
 import { receiptsOf } from "../methods/receiptsOf.ts";
 import { createLocalFilters } from "../subscriptions/localFilters.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
@@ -57,6 +58,7 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
       return upstreams.genesis.chainId;
     },
     reads: pipeline.reads,
+    parsedReads: new ParsedReads(),
     nodes: upstreams,
     heads: upstreams.heads,
     logs,

@@ -30,6 +30,8 @@ export interface UpstreamsOptions {
   readonly maxResponseBytes?: number;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
+  /** Whether a method may share an HTTP request to a node with others; default: none. */
+  readonly isQuick?: (method: string) => boolean;
   /** Called if a node is suspended because it serves another chain. */
   readonly onWrongChain?: ((error: Error) => void) | undefined;
   readonly clock?: Clock;
@@ -117,7 +119,7 @@ class ChainUpstreams implements Upstreams {
   }
 
   #createNode(name: string, index: number): UpstreamNode {
-    const { chain, nodes, breaker, maxResponseBytes, methodLabel } = this.#options;
+    const { chain, nodes, breaker, maxResponseBytes, methodLabel, isQuick } = this.#options;
     const node = nodes[index];
     if (node === undefined) {
       throw new Error(`node ${name} is not configured`);
@@ -132,6 +134,7 @@ class ChainUpstreams implements Upstreams {
         breaker: breaker ?? DEFAULT_BREAKER,
         maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: methodLabel ?? (() => "other"),
+        ...(isQuick && { isQuick }),
         verifyIdentity: (node) => this.#identity.verify(node),
       },
       this.#telemetry,

@@ -61,7 +61,8 @@ export class RulesWatch {
   /** A reorganisation, or blocks of another node, can end a difference. */
   #checkHead(heads: Heads): void {
     const { timestamp, number } = heads.latest;
-    this.#headerDifference = findHeaderDifference(heads.header(number) ?? {}, timestamp, this.#headerDifference);
+    const header = { number, timestamp, fields: heads.header(number) ?? {} };
+    this.#headerDifference = findHeaderDifference(header, this.#options.forks, this.#headerDifference);
     this.#update(timestamp);
   }
 

@@ -6,16 +6,23 @@ import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } 
 import { createTelemetry } from "../telemetry/telemetry.ts";
 import { checkConfig } from "./check.ts";
 import { formatResult } from "./checkResult.ts";
+import { checkHealth } from "./health.ts";
+import { askMissing, formatInitialConfig, readInitOptions } from "./init.ts";
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
 
   forebay --upstream URL [options]     one chain
+  forebay --provider NAME:KEY --chain NAMES   chains of a provider
   forebay --config FILE                more chains, nodes and limits (YAML)
   forebay check ...                    validate, and try every node, WebSocket, feed and Redis
+  forebay health ...                   exit code 1 if the running forebay is not healthy
+  forebay init [options]               print a commented configuration file
   forebay schema                       print the JSON Schema of the configuration
 
   --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
   --upstream-ws URL   WebSocket endpoint of a node, for new heads; in the order of --upstream
+  --provider NAME:KEY endpoints of a provider (docs/providers.md); repeat it for more
+  --chain NAMES       chains at these providers, for example op,base,unichain
   --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
   --host ADDRESS      default 127.0.0.1
@@ -80,6 +87,13 @@ const main = async (): Promise<void> => {
   }
   if (args.command === "serve") {
     return serve(args);
+  }
+  if (args.command === "init") {
+    return print(formatInitialConfig(await askMissing(readInitOptions(args))));
+  }
+  if (args.command === "health") {
+    const argv = process.argv.slice(2).filter((argument) => argument !== "health");
+    return checkHealth(argv, process.env);
   }
   const results = await checkConfig(readConfig(args, process.env));
   for (const result of results) {

@@ -10,6 +10,16 @@ const node = z.strictObject({
   headers: z.record(z.string(), z.string()).default({}).describe("Sent with every request to this node"),
   requestsPerSecond: z.number().positive().optional().describe("Budget of calls a second; none by default"),
   concurrency: count(256).describe("Maximum of requests in flight"),
+  batch: z
+    .union([
+      z.literal("off"),
+      z.strictObject({
+        maxCalls: count(50).describe("Maximum of calls in one HTTP request"),
+        maxWaitMs: milliseconds(0).describe("Time that a call waits for others; 0 for one turn of the event loop"),
+      }),
+    ])
+    .prefault({})
+    .describe("HTTP requests with several reads; `off` for nodes that bill or refuse them"),
   logSpans: count(8).describe("Maximum of block ranges in flight for one log query on this node"),
 });
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
+import { createProviderChains } from "./providerChains.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { formatUnknownKey } from "./unknownKey.ts";
 
@@ -24,6 +25,8 @@ const OPTIONS = {
   config: { type: "string", short: "c" },
   upstream: { type: "string", multiple: true },
   "upstream-ws": { type: "string", multiple: true },
+  provider: { type: "string", multiple: true },
+  chain: { type: "string", multiple: true },
   feed: { type: "string", multiple: true },
   redis: { type: "string" },
   host: { type: "string" },
@@ -35,8 +38,10 @@ const OPTIONS = {
   version: { type: "boolean" },
 } as const;
 
+const COMMANDS = ["serve", "check", "health", "init", "schema"] as const;
+
 export interface Arguments {
-  readonly command: "serve" | "check" | "schema" | "help" | "version";
+  readonly command: (typeof COMMANDS)[number] | "help" | "version";
   /** Values of the flags. An environment variable replaces a missing flag. */
   readonly values: Readonly<Record<string, string | readonly string[] | boolean | undefined>>;
 }
@@ -59,9 +64,10 @@ export const readArguments = (argv: readonly string[], environment: Environment)
   if (values.version === true) {
     return { command: "version", values };
   }
-  const [command = "serve", ...rest] = positionals;
-  if ((command !== "serve" && command !== "check" && command !== "schema") || rest.length > 0) {
-    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected serve, check or schema`]);
+  const [name = "serve", ...rest] = positionals;
+  const command = COMMANDS.find((known) => known === name);
+  if (command === undefined || rest.length > 0) {
+    throw new ConfigError([`unknown command ${positionals.join(" ")}: expected ${COMMANDS.join(", ")}`]);
   }
   const fromEnvironment = Object.entries(OPTIONS).flatMap(([name, option]) => {
     const text = environment[`FOREBAY_${name.replaceAll("-", "_").toUpperCase()}`];
@@ -130,6 +136,19 @@ const oneChain = ({ values }: Arguments): Record<string, unknown> => {
   return { chains: [{ name: "chain", nodes, pending: { feeds: listOf(values.feed) } }] };
 };
 
+/** Returns the chains that flags describe: one at URLs, or several at providers. */
+const chainsOfFlags = (args: Arguments): Record<string, unknown> => {
+  const { provider, chain } = args.values;
+  if (provider === undefined) {
+    return oneChain(args);
+  }
+  try {
+    return { chains: createProviderChains(listOf(provider), listOf(chain)) };
+  } catch (error) {
+    throw new ConfigError([error instanceof Error ? error.message : String(error)]);
+  }
+};
+
 const SCALAR = /^(?:true|false|(?:0|[1-9]\d*)(?:\.\d+)?)$/;
 
 /** Returns a copy of `value` whose text at the path is parsed as a number or boolean. */
@@ -167,13 +186,14 @@ const section = (value: unknown): object => (typeof value === "object" && value 
 export const readConfig = (args: Arguments, environment: Environment): Config => {
   const { values } = args;
   const file = typeof values.config === "string" ? values.config : undefined;
-  if (file === undefined && values.upstream === undefined) {
-    throw new ConfigError(["--upstream URL or --config FILE is required (forebay --help)"]);
+  const sources = ["upstream", "provider", "config"].filter((name) => values[name] !== undefined);
+  if (sources.length === 0) {
+    throw new ConfigError(["--upstream URL, --provider NAME:KEY or --config FILE is required (forebay --help)"]);
   }
-  if (file !== undefined && values.upstream !== undefined) {
-    throw new ConfigError(["--upstream and --config cannot be combined"]);
+  if (sources.length > 1) {
+    throw new ConfigError([`${sources.map((name) => `--${name}`).join(" and ")} cannot be combined`]);
   }
-  const raw = file === undefined ? oneChain(args) : readFile(file, environment);
+  const raw = file === undefined ? chainsOfFlags(args) : readFile(file, environment);
   const flags = {
     server: {
       host: values.host,

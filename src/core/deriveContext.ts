@@ -1,3 +1,4 @@
+import type { LazySignal } from "./lazySignal.ts";
 import type { RequestContext } from "./rpcSource.ts";
 
 /** Copies a context with some fields replaced. A spread alone would lose the signal, which may be a getter. */
@@ -6,3 +7,48 @@ export const deriveContext = <C extends RequestContext>(context: C, changes: Par
   signal: context.signal,
   ...changes,
 });
+
+/** A context with another deadline or signal. It creates no AbortSignal until somebody needs one. */
+class DerivedContext implements RequestContext {
+  readonly view: RequestContext["view"];
+  readonly deadlineMs: number;
+  readonly clientId: string;
+  readonly bypassCache: boolean;
+  readonly requestId: string | undefined;
+  readonly traceparent: string | undefined;
+  readonly authorize: RequestContext["authorize"];
+  readonly charge: RequestContext["charge"];
+  readonly #signals: Pick<RequestContext, "signal" | "lazySignal">;
+
+  constructor(
+    context: RequestContext,
+    deadlineMs: number,
+    signals: Pick<RequestContext, "signal" | "lazySignal"> = context,
+  ) {
+    this.view = context.view;
+    this.deadlineMs = deadlineMs;
+    this.clientId = context.clientId;
+    this.bypassCache = context.bypassCache;
+    this.requestId = context.requestId;
+    this.traceparent = context.traceparent;
+    this.authorize = context.authorize;
+    this.charge = context.charge;
+    this.#signals = signals;
+  }
+
+  get signal(): AbortSignal {
+    return this.#signals.signal;
+  }
+
+  get lazySignal(): LazySignal | undefined {
+    return this.#signals.lazySignal;
+  }
+}
+
+/** Copies a context with another deadline. */
+export const withDeadline = (context: RequestContext, deadlineMs: number): RequestContext =>
+  new DerivedContext(context, deadlineMs);
+
+/** Copies a context with another signal. */
+export const withLazySignal = (context: RequestContext, lazySignal: LazySignal): RequestContext =>
+  new DerivedContext(context, context.deadlineMs, lazySignal);

@@ -1,6 +1,7 @@
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
 import type { BlockId } from "./heads.ts";
+import type { LazySignal } from "./lazySignal.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
 import type { PendingMode, View } from "./view.ts";
 
@@ -57,6 +58,11 @@ export interface RequestContext {
    * Copy a context by `deriveContext`: a spread loses the getter.
    */
   readonly signal: AbortSignal;
+  /**
+   * The same as `signal`, without an AbortController until somebody needs one: see `onAbort` in core/lazySignal.ts.
+   * Always a getter of a class, so that a spread that replaces the signal loses it.
+   */
+  readonly lazySignal?: LazySignal | undefined;
   /** The client waits until this time, in milliseconds of `performance.now()`. */
   readonly deadlineMs: number;
   /** Identifies the client, for fair scheduling and limits. */

@@ -31,10 +31,13 @@ export interface BlockHeader {
   readonly excessBlobGas?: bigint;
   readonly parentBeaconBlockRoot?: Hash;
   readonly requestsHash?: Hash;
+  /** EIP-7928 */
+  readonly blockAccessListHash?: Hash;
+  /** EIP-7843 */
+  readonly slotNumber?: bigint;
 }
 
-/** Encodes a header. `more`: encoded fields of forks that BlockHeader does not have. */
-export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = []): Uint8Array => {
+export const encodeHeader = (header: BlockHeader): Uint8Array => {
   const data = (value: Data) => encodeBytes(parseData(value));
   const fields = [
     data(header.parentHash),
@@ -54,21 +57,21 @@ export const encodeHeader = (header: BlockHeader, more: readonly Uint8Array[] = 
     data(header.nonce ?? ZERO_NONCE),
   ];
   // The fields of a fork follow those of the previous fork. The first missing field ends the header.
-  const later = [
-    header.baseFeePerGas,
-    header.withdrawalsRoot,
-    header.blobGasUsed,
-    header.excessBlobGas,
-    header.parentBeaconBlockRoot,
-    header.requestsHash,
-  ];
-  for (const field of later) {
+  for (const field of Object.values(laterFields(header))) {
     if (field === undefined) {
       break;
     }
     fields.push(typeof field === "bigint" ? encodeNumber(field) : data(field));
   }
-  return encodeList([...fields, ...more]);
+  return encodeList(fields);
+};
+
+/** The fields that forks since London have added, in the order of their encoding. */
+const laterFields = (header: BlockHeader) => {
+  const { baseFeePerGas, withdrawalsRoot, blobGasUsed, excessBlobGas, parentBeaconBlockRoot, requestsHash } = header;
+  const { blockAccessListHash, slotNumber } = header;
+  const ofOsaka = { baseFeePerGas, withdrawalsRoot, blobGasUsed, excessBlobGas, parentBeaconBlockRoot, requestsHash };
+  return { ...ofOsaka, blockAccessListHash, slotNumber };
 };
 
 export const hashHeader = (header: BlockHeader): Hash => keccak256Hex(encodeHeader(header));
@@ -93,9 +96,7 @@ export const formatHeader = (header: BlockHeader, hash: Hash): Record<string, st
     mixHash: header.mixHash,
     nonce: header.nonce ?? ZERO_NONCE,
   };
-  const { baseFeePerGas, withdrawalsRoot, blobGasUsed, excessBlobGas, parentBeaconBlockRoot, requestsHash } = header;
-  const later = { baseFeePerGas, withdrawalsRoot, blobGasUsed, excessBlobGas, parentBeaconBlockRoot, requestsHash };
-  for (const [name, value] of Object.entries(later)) {
+  for (const [name, value] of Object.entries(laterFields(header))) {
     if (value !== undefined) {
       formatted[name] = typeof value === "bigint" ? formatQuantity(value) : value;
     }

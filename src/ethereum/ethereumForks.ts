@@ -10,17 +10,15 @@ import {
   OP_FORKS,
 } from "./rules.ts";
 
+/** Forks that are not listed keep the schedule of the fork before them. */
 const BLOBS: Partial<Record<EthereumFork, BlobSchedule>> = {
   cancun: { target: 3n, max: 6n, updateFraction: 3_338_477n },
   prague: { target: 6n, max: 9n, updateFraction: 5_007_716n },
-  osaka: { target: 6n, max: 9n, updateFraction: 5_007_716n },
   bpo1: { target: 10n, max: 15n, updateFraction: 8_346_193n },
   bpo2: { target: 14n, max: 21n, updateFraction: 11_684_671n },
 };
 
 const isKnownFork = (name: string): name is EthereumFork => ETHEREUM_FORKS.some((fork) => fork === name);
-
-const MAINNET_DEPOSITS = "0x00000000219ab540356cbb839cbe05303d7705fa";
 
 /** Returns the forks of a public network, or `undefined` for any other chain. */
 export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
@@ -35,7 +33,7 @@ export const ethereumForks = (chainId: bigint): ChainForks | undefined => {
     ...activationsOf([...blocks, ...times]),
     blobs: BLOBS,
     forkIdBlocks: row.forkIdBlocks.map(BigInt),
-    ...(chainId === 1n ? { depositContract: MAINNET_DEPOSITS } : {}),
+    depositContract: row.depositContract,
   };
 };
 
@@ -52,10 +50,10 @@ const activationsOf = (named: readonly NamedActivation[]): Pick<ChainForks, "act
   return unknown.length === 0 ? { activations } : { activations, unknownFrom: unknown.reduce(smaller) };
 };
 
-/** Returns the forks of a development chain, which has one fork from its first block. */
+/** Returns the forks of a development chain, which has all forks up to this one from its first block. */
 export const fixedForks = (chainId: bigint, fork: EthereumFork): ChainForks => ({
   chainId,
-  activations: [{ fork }],
+  activations: ETHEREUM_FORKS.slice(0, ETHEREUM_FORKS.indexOf(fork) + 1).map((active) => ({ fork: active })),
   blobs: BLOBS,
 });
 

@@ -1,8 +1,5 @@
 import type { EthereumFork, OpFork } from "./rules.ts";
 
-/** Forks of Ethereum that are announced or active, but that forebay does not implement. */
-export type UnknownFork = "amsterdam";
-
 export interface EthereumForkTimes {
   readonly chainId: number;
   readonly name: string;
@@ -10,7 +7,9 @@ export interface EthereumForkTimes {
   /** Numbers of the first block of each fork before the timestamps. */
   readonly blocks: Partial<Record<EthereumFork, number>>;
   /** Seconds. */
-  readonly times: Partial<Record<EthereumFork | UnknownFork, number>>;
+  readonly times: Partial<Record<EthereumFork, number>>;
+  /** EIP-6110 */
+  readonly depositContract: `0x${string}`;
   /** Block numbers of forks in the chain's fork id (EIP-2124), except those of the genesis. */
   readonly forkIdBlocks: readonly number[];
 }
@@ -27,7 +26,7 @@ export interface OpForkTimeRow {
   readonly beryl?: number;
 }
 
-const GETH = "ethereum/go-ethereum params/config.go";
+const GETH = "ethereum/go-ethereum, params";
 const REGISTRY = "ethereum-optimism/superchain-registry 8336d2a (2026-08-04)";
 const BASE = "base/base chain specifications, November 2026; Beryl: the day, from 00:00 UTC";
 
@@ -43,24 +42,27 @@ export const ETHEREUM_FORK_TIMES: readonly EthereumForkTimes[] = [
       shanghai: 1_681_338_455, cancun: 1_710_338_135, prague: 1_746_612_311, osaka: 1_764_798_551, bpo1: 1_765_290_071,
       bpo2: 1_767_747_671,
     },
+    depositContract: "0x00000000219ab540356cbb839cbe05303d7705fa",
     forkIdBlocks: [
       1_150_000, 1_920_000, 2_463_000, 2_675_000, 4_370_000, 7_280_000, 9_069_000, 9_200_000, 12_244_000, 12_965_000,
       13_773_000, 15_050_000,
     ],
   },
   {
-    chainId: 11_155_111, name: "Sepolia", source: `${GETH}; Amsterdam: its first block, 2026-10-06 13:53:36 UTC`,
+    chainId: 11_155_111, name: "Sepolia", source: GETH,
     blocks: { london: 0, paris: 1_735_371 },
     times: {
       shanghai: 1_677_557_088, cancun: 1_706_655_072, prague: 1_741_159_776, osaka: 1_760_427_360, bpo1: 1_761_017_184,
       bpo2: 1_761_607_008, amsterdam: 1_791_294_816,
     },
+    depositContract: "0x7f02c3e3c98b133055b8b348b2ac625669ed295d",
     forkIdBlocks: [1_735_371],
   },
   {
     chainId: 560_048, name: "Hoodi", source: GETH,
     blocks: { paris: 0 },
     times: { cancun: 0, prague: 1_742_999_832, osaka: 1_761_677_592, bpo1: 1_762_365_720, bpo2: 1_762_955_544 },
+    depositContract: "0x00000000219ab540356cbb839cbe05303d7705fa",
     forkIdBlocks: [],
   },
   {
@@ -70,6 +72,7 @@ export const ETHEREUM_FORK_TIMES: readonly EthereumForkTimes[] = [
       shanghai: 1_696_000_704, cancun: 1_707_305_664, prague: 1_740_434_112, osaka: 1_759_308_480, bpo1: 1_759_800_000,
       bpo2: 1_760_389_824,
     },
+    depositContract: "0x4242424242424242424242424242424242424242",
     forkIdBlocks: [],
   },
 ];

@@ -1,18 +1,25 @@
 import { smaller } from "./bigintOrder.ts";
 import type { RuleDifference } from "./nodeRules.ts";
-import type { ChainForks } from "./rules.ts";
-import { unknownFields } from "./unknownFields.ts";
+import { type ChainForks, newestRulesAt } from "./rules.ts";
+import { laterFields, unknownFields } from "./unknownFields.ts";
+
+/** A header as a node returned it. */
+export interface HeadHeader {
+  readonly number: bigint;
+  readonly timestamp: bigint;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
 
 /**
- * Returns the difference that a head's header shows: fields that no implemented fork has.
+ * Returns the difference that a head's header shows: fields that its fork does not have.
  * `before` is the difference of the previous head. If its time is earlier, the result has that time.
  */
 export const findHeaderDifference = (
-  header: Readonly<Record<string, unknown>>,
-  timestamp: bigint,
+  { number, timestamp, fields }: HeadHeader,
+  forks: ChainForks,
   before: RuleDifference | undefined,
 ): RuleDifference | undefined => {
-  const names = unknownFields(header);
+  const names = unknownFields(laterFields(fields), newestRulesAt(forks, number, timestamp));
   if (names.length === 0) {
     return undefined;
   }

@@ -23,6 +23,11 @@ const SYSTEM_CONTRACTS = new Map<string, string | undefined>([
   ["CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", "0x0000bbddc7ce488642fb579f8b00f3a590007251"],
   ["DEPOSIT_CONTRACT_ADDRESS", undefined],
 ]);
+/** EIP-8282 */
+const AMSTERDAM_CONTRACTS = new Map([
+  ["BUILDER_DEPOSIT_CONTRACT_ADDRESS", "0x0000bff46984e3725691fa540a8c7589300d8282"],
+  ["BUILDER_EXIT_CONTRACT_ADDRESS", "0x000064d678505ad48f8ccb093bc65613800e8282"],
+]);
 
 /**
  * Returns the earliest difference between a node's response to eth_config (EIP-7910) and our rules, or `undefined`.
@@ -55,7 +60,7 @@ const compareEntry = (entry: Fields, from: bigint, forks: ChainForks, genesisHas
   return (
     compareBlobs(entry.blobSchedule, rules) ??
     findUnknownPrecompile(entry.precompiles, rules, from) ??
-    findUnknownContract(entry.systemContracts) ??
+    findUnknownContract(entry.systemContracts, rules) ??
     compareForkId(entry.forkId, forks, from, genesisHash)
   );
 };
@@ -107,13 +112,14 @@ const findUnknownPrecompile = (precompiles: unknown, rules: Rules, from: bigint)
   return unknown && `precompile ${unknown[0]} at ${unknown[1]}`;
 };
 
-const findUnknownContract = (contracts: unknown): string | undefined => {
+const findUnknownContract = (contracts: unknown, rules: Rules): string | undefined => {
   if (!isRecord(contracts)) {
     return undefined;
   }
-  const isKnown = ([name, address]: readonly [string, unknown]): boolean => {
-    const known = SYSTEM_CONTRACTS.get(name) ?? String(address).toLowerCase();
-    return SYSTEM_CONTRACTS.has(name) && String(address).toLowerCase() === known;
+  const known = new Map([...SYSTEM_CONTRACTS, ...(isForkActive(rules, "amsterdam") ? AMSTERDAM_CONTRACTS : [])]);
+  const isKnown = ([name, value]: readonly [string, unknown]): boolean => {
+    const address = String(value).toLowerCase();
+    return known.has(name) && (known.get(name) ?? address) === address;
   };
   const unknown = Object.entries(contracts).find((entry) => !isKnown(entry));
   return unknown && `system contract ${unknown[0]} at ${unknown[1]}`;

@@ -17,6 +17,7 @@ export const ETHEREUM_FORKS = [
   "osaka",
   "bpo1",
   "bpo2",
+  "amsterdam",
 ] as const;
 export type EthereumFork = (typeof ETHEREUM_FORKS)[number];
 
@@ -102,8 +103,10 @@ export const newestRulesAt = (forks: ChainForks, number: bigint, timestamp: bigi
   const isReached = (activation: Activation) =>
     (activation.block === undefined || number >= activation.block) &&
     (activation.timestamp === undefined || timestamp >= activation.timestamp);
-  const fork = forks.activations.findLast(isReached)?.fork ?? "chainstart";
-  const blobs = forks.blobs[fork];
+  const reached = forks.activations.filter(isReached);
+  const fork = reached.at(-1)?.fork ?? "chainstart";
+  // A fork without an own schedule keeps that of the fork before it.
+  const blobs = reached.flatMap((activation) => forks.blobs[activation.fork] ?? []).at(-1);
   return { chainId, fork, ...(blobs === undefined ? {} : { blobs }) };
 };
 

@@ -4,6 +4,7 @@ import type { LogEntry } from "../ethereum/receipt.ts";
 import type { Rules } from "../ethereum/rules.ts";
 import type { AccessListEntry, DepositTransaction } from "../ethereum/transaction.ts";
 import type { ExecutionState } from "./executionState.ts";
+import type { ReadRecorder } from "./readRecorder.ts";
 import type { TransactionMessage } from "./transactionMessage.ts";
 
 /** The block that contracts see while they run. */
@@ -17,6 +18,8 @@ export interface BlockEnvironment {
   /** Before the Merge only. */
   readonly difficulty?: bigint;
   readonly blobBaseFee: bigint;
+  /** EIP-7843 */
+  readonly slotNumber?: bigint;
   /** Returns the hash of one of the 256 blocks before this one. */
   blockHash(number: bigint): Hash;
 }
@@ -24,10 +27,12 @@ export interface BlockEnvironment {
 /** The checks that are not applied to every call. */
 export interface TransactionChecks {
   readonly nonce: boolean;
-  /** EIP-3607 and EIP-7825. */
+  /** EIP-3607, and the cap of the gas limit: EIP-7825, or EIP-8037 from Amsterdam on. */
   readonly sender: boolean;
   /** If both fees are zero, the base fee is not checked either. */
   readonly freeGas: boolean;
+  /** From Amsterdam on: execution may use the whole gas limit, also above the cap of EIP-7825. Default: no. */
+  readonly liftsExecutionCap?: boolean;
 }
 
 export interface TransactionOptions {
@@ -85,6 +90,8 @@ export interface ActiveRules {
 export interface TransactionContext {
   readonly state: ExecutionState;
   readonly block: BlockEnvironment;
+  /** Present: the engine records what the run reads. That costs time. */
+  readonly reads?: ReadRecorder | undefined;
 }
 
 /**

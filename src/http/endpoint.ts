@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
+import { LazySignal } from "../core/lazySignal.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 
@@ -17,6 +18,8 @@ export interface EndpointRequest {
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
+  /** The same as `signal`: see `RequestContext`. */
+  readonly lazySignal?: LazySignal | undefined;
 }
 
 export interface EndpointResponse {
@@ -75,8 +78,7 @@ export class HttpEndpointRequest implements EndpointRequest {
   readonly authorize: AuthenticatedRequest["authorize"];
   readonly charge: AuthenticatedRequest["charge"];
   readonly headers: IncomingHttpHeaders;
-  #controller: AbortController | undefined;
-  #hasLeft = false;
+  readonly #departure = new LazySignal();
 
   constructor(
     request: IncomingMessage,
@@ -91,23 +93,20 @@ export class HttpEndpointRequest implements EndpointRequest {
   }
 
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#hasLeft) {
-        this.#controller.abort();
-      }
-    }
-    return this.#controller.signal;
+    return this.#departure.signal;
+  }
+
+  get lazySignal(): LazySignal {
+    return this.#departure;
   }
 
   /** Whether the client disconnected before its response was written. */
   get hasLeft(): boolean {
-    return this.#hasLeft;
+    return this.#departure.isAborted;
   }
 
   /** Records that the client disconnected before its response was written. */
   leave(): void {
-    this.#hasLeft = true;
-    this.#controller?.abort();
+    this.#departure.abort();
   }
 }

@@ -41,8 +41,9 @@ class Batch<R extends Reply> {
   #hasStream = false;
   #isStopped = false;
   #failure: { readonly error: unknown } | undefined;
-  /** Replaced and resolved whenever a call that was awaited completes. */
-  #progress = Promise.withResolvers<void>();
+  /** The response is being streamed. Each completed call is then progress. If not, only the decision is. */
+  #isStreamed = false;
+  #progress: PromiseWithResolvers<void> | undefined;
 
   constructor(items: readonly Item[], run: (item: Item) => Awaitable<CompletedCall<R>>, limits: BatchLimits) {
     this.#items = items;
@@ -59,6 +60,7 @@ class Batch<R extends Reply> {
 
   /** Yields the response, call by call in request order. Throws if it exceeds the limit. */
   async *stream(): AsyncGenerator<Uint8Array> {
+    this.#isStreamed = true;
     let separator = ARRAY_START;
     let consumed = 0;
     try {
@@ -104,7 +106,7 @@ class Batch<R extends Reply> {
 
   async #awaitDecision(): Promise<readonly CompletedCall<R>[] | undefined> {
     while (!this.#isDecided()) {
-      await this.#progress.promise;
+      await this.#nextProgress();
     }
     return this.#decision();
   }
@@ -119,7 +121,7 @@ class Batch<R extends Reply> {
       if (this.#failure !== undefined) {
         throw this.#failure.error;
       }
-      await this.#progress.promise;
+      await this.#nextProgress();
     }
   }
 
@@ -165,17 +167,25 @@ class Batch<R extends Reply> {
         this.#running--;
         this.#onCompleted(completed, index);
         this.#startCalls();
+        this.#notify();
       })
       .catch((error: unknown) => {
         this.#failure = { error };
-      })
-      .finally(() => this.#notify());
+        this.#notify();
+      });
+  }
+
+  /** Resolves at the next progress. */
+  #nextProgress(): Promise<void> {
+    this.#progress ??= Promise.withResolvers();
+    return this.#progress.promise;
   }
 
   #notify(): void {
-    const { resolve } = this.#progress;
-    this.#progress = Promise.withResolvers();
-    resolve();
+    if (this.#isStreamed || this.#isDecided()) {
+      this.#progress?.resolve();
+      this.#progress = undefined;
+    }
   }
 
   #onCompleted(call: CompletedCall<R>, index: number): void {

@@ -1,9 +1,13 @@
+import { asText } from "../json/asText.ts";
+
 /** One JSON-RPC call. */
 export interface Call {
   readonly method: string;
   readonly params: readonly unknown[];
   /** The client's own bytes of `params`. A call of forebay has none: see `paramsTextOf`. */
   readonly paramsText?: Uint8Array | undefined;
+  /** The same as text. */
+  readonly paramsJson?: string | undefined;
 }
 
 /**
@@ -19,3 +23,12 @@ export const createCall = (method: string, params: readonly unknown[]): Call => 
 /** Returns the UTF-8 JSON text of the params. A call that the cache answers never needs it. */
 export const paramsTextOf = ({ params, paramsText }: Call): Uint8Array =>
   paramsText ?? Buffer.from(JSON.stringify(params));
+
+/** Returns the JSON text of the params. */
+export const paramsJsonOf = (call: Call): string => {
+  const { paramsJson } = call;
+  if (paramsJson !== undefined) {
+    return paramsJson;
+  }
+  return call.paramsText === undefined ? JSON.stringify(call.params) : asText(call.paramsText);
+};

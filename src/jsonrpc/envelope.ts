@@ -40,6 +40,7 @@ class LazyCall implements Call {
   readonly #paramsAt: number;
   readonly #paramsEnd: number;
   #params: readonly unknown[] | undefined;
+  #paramsJson: string | undefined;
 
   constructor(method: string, body: Buffer, paramsAt: number, paramsEnd: number) {
     this.method = method;
@@ -52,8 +53,13 @@ class LazyCall implements Call {
     return this.#body.subarray(this.#paramsAt, this.#paramsEnd);
   }
 
+  get paramsJson(): string {
+    this.#paramsJson ??= this.#body.toString("utf8", this.#paramsAt, this.#paramsEnd);
+    return this.#paramsJson;
+  }
+
   get params(): readonly unknown[] {
-    this.#params ??= JSON.parse(this.#body.toString("utf8", this.#paramsAt, this.#paramsEnd)) as unknown[];
+    this.#params ??= JSON.parse(this.paramsJson) as unknown[];
     return this.#params;
   }
 }

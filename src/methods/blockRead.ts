@@ -2,14 +2,16 @@ import { deriveContext } from "../core/deriveContext.ts";
 import { isNull } from "../core/isNull.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import type { Call } from "../jsonrpc/call.ts";
 import { atPending } from "./atPending.ts";
 import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
 import type { Method, MethodInput } from "./method.ts";
+import type { ParsedRead } from "./parsedReads.ts";
 import { parseParams } from "./parseParams.ts";
-import { type BlockReadInput, requestAtBlock } from "./requestAtBlock.ts";
+import { type BlockReadInput, requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
 
 /** Refreshes the heads, because the block is above them, and reads at the block then. */
@@ -31,12 +33,16 @@ const readRecent = (
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
     return chain.reads.request(requestAtBlock(read, block), current);
   };
-  return whenKnown(retryOnBranchChange(chain, context, request), (response) => {
+  const response = retryOnBranchChange(chain, context, request);
+  if (!spec.nullIsError) {
+    return response;
+  }
+  return whenKnown(response, (found) => {
     // The block is in the view, so that `null` is wrong.
-    if (spec.nullIsError && isNull(response)) {
+    if (isNull(found)) {
       throw headerNotFound();
     }
-    return response;
+    return found;
   });
 };
 
@@ -57,14 +63,19 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
 /** Creates a method that reads at a block. */
 export const blockRead = (spec: BlockReadSpec): Method => {
   const position = spec.params.findIndex(({ name }) => name === READ_BLOCK);
+  const parse = ({ params }: Call): ParsedRead => {
+    const values = parseParams(params, spec.params);
+    const parameter = blockOfCanonical(values[position]);
+    return withCanonicalParams({ spec, values, position, parameter });
+  };
   return {
     name: spec.name,
     retention: spec.kind,
     atPending: spec.pending ? "view" : "node",
+    ...(spec.isSlow && { isSlow: true }),
     handle: (input) => {
-      const values = parseParams(input.call.params, spec.params);
-      const parameter = blockOfCanonical(values[position]);
-      const read: BlockReadInput = { spec, values, position, parameter };
+      const { values, parameter, canonicalParams } = input.chain.parsedReads.get(input.call, parse);
+      const read: BlockReadInput = { spec, values, position, parameter, canonicalParams };
       const resolved = resolveBlock(parameter, input.context.view.heads);
       return resolved.kind === "aboveHead" ? readAboveHead(input, read) : readAt(input, read, resolved);
     },

@@ -21,6 +21,8 @@ export interface BlockReadSpec {
   readonly nullIsError?: true;
   /** `null` is a valid result at the node's pending block. */
   readonly isNullable?: true;
+  /** See `Method`. */
+  readonly isSlow?: true;
   /** Answers from the view at `pending`. Without it, the node's pending block answers. */
   readonly pending?: (read: PendingRead) => Promise<RpcResponse>;
 }

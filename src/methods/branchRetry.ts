@@ -49,9 +49,18 @@ export const retryOnBranchChange = (
   request: (context: RequestContext) => Awaitable<RpcResponse>,
   clock: Clock = systemClock,
 ): Awaitable<RpcResponse> => {
+  const { heads } = context.view;
+  const retried = { chain, context, request, clock };
   const first = firstResponse(request, context);
-  const isFinished = !(first instanceof Promise) && isInView(first, context.view.heads);
-  return isFinished ? first : retryFrom(first, { chain, context, request, clock });
+  const accept = (response: RpcResponse): Awaitable<RpcResponse> =>
+    isInView(response, heads) ? response : retryFrom(() => response, retried);
+  return first instanceof Promise
+    ? first.then(accept, (error: unknown) =>
+        retryFrom(() => {
+          throw error;
+        }, retried),
+      )
+    : accept(first);
 };
 
 /** Returns an error as a rejected promise, so that it is retried like a later one. */
@@ -73,15 +82,15 @@ interface RetriedRequest {
   readonly clock: Clock;
 }
 
-/** Awaits the first response, and retries it. */
+/** Retries the first response, or the error that `first` throws. */
 const retryFrom = async (
-  first: Awaitable<RpcResponse>,
+  first: () => RpcResponse,
   { chain: { heads }, context, request, clock }: RetriedRequest,
 ): Promise<RpcResponse> => {
   const { maxViews, delaysMs } = RETRY_LIMITS.view;
   const delays = delaysMs.values();
   let current = context;
-  let send = (): Awaitable<RpcResponse> => first;
+  let send: () => Awaitable<RpcResponse> = first;
   for (let views = 1; ; ) {
     const { response, error } = await attempt(send);
     send = () => request(current);

@@ -18,6 +18,7 @@ export const byHashRead = (spec: ByHashRead): Method => {
     name: spec.name,
     retention: spec.retention,
     atPending: "view",
+    ...(spec.isSlow && { isSlow: true }),
     handle: (input) => {
       const { pending } = input.context.view;
       if (pending === undefined || pending.blocksFrom !== "view") {

@@ -35,6 +35,7 @@ export const eth_feeHistory: Method = {
   name,
   retention: "head",
   atPending: "node",
+  isSlow: true,
   handle: async ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const newestBlock = parseBlockNumberOrTag(values[1], "newestBlock");

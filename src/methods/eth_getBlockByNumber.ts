@@ -10,6 +10,7 @@ export const blockByNumber: BlockReadSpec = {
   name: "eth_getBlockByNumber",
   params: [blockNumberOrTag, fullTransactions],
   kind: "block",
+  isSlow: true,
   byHashMethod: "eth_getBlockByHash",
   blockField: "hash",
   nullIsError: true,

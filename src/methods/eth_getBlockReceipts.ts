@@ -7,6 +7,7 @@ export const blockReceipts: BlockReadSpec = {
   name: "eth_getBlockReceipts",
   params: [blockNumberOrTagOrHash],
   kind: "block",
+  isSlow: true,
   pending: pendingReceipts,
   blockField: "firstBlockHash",
   nullIsError: true,

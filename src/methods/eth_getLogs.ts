@@ -18,6 +18,7 @@ export const eth_getLogs: Method = {
   name: "eth_getLogs",
   retention: "logs",
   atPending: "view",
+  isSlow: true,
   handle: async (input) => {
     const [value] = parseParams(input.call.params, [required("filter", readAny)]) as readonly [CanonicalJson];
     return answerLogs(input, parseLogQuery(value, input.chain.logLimits));

@@ -26,6 +26,7 @@ export const eth_simulateV1: Method = {
   name: "eth_simulateV1",
   retention: "computed",
   atPending: "view",
+  isSlow: true,
   handle: async (input) => {
     const { chain, call, context } = input;
     const { execution } = chain;

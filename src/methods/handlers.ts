@@ -10,6 +10,10 @@ const methodNames: ReadonlySet<string> = new Set(table.map(({ name }) => name));
 /** Returns the metric label of a method: its name if it is in the table, `other` if not. */
 export const methodLabel = (method: string): string => (methodNames.has(method) ? method : "other");
 
+const quickNames: ReadonlySet<string> = new Set(table.filter(({ isSlow }) => !isSlow).map(({ name }) => name));
+
+/** Whether a method may share an HTTP request to a node with others. A method outside the table may be anything. */
+export const isQuickMethod = (method: string): boolean => quickNames.has(method);
 const notAllowed = (method: string): RpcError =>
   new RpcError(
     CODES.METHOD_NOT_FOUND,

@@ -10,6 +10,7 @@ import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
+import type { ParsedReads } from "./parsedReads.ts";
 
 /** The dependencies of one chain's methods; `app/` provides them. */
 export interface Chain {
@@ -19,6 +20,7 @@ export interface Chain {
   readonly reads: RpcSource;
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: NodeSource;
+  readonly parsedReads: ParsedReads;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;
@@ -84,6 +86,8 @@ export interface Method {
   readonly name: string;
   readonly retention: RetentionLabel;
   readonly atPending: PendingBehaviour;
+  /** A node may need long for it, or its response is large. It shares no HTTP request to a node with other calls. */
+  readonly isSlow?: true;
   handle(input: MethodInput): Awaitable<RpcResponse>;
 }
 

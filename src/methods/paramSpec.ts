@@ -139,6 +139,30 @@ export const orNull =
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+type Fields = Readonly<Record<string, CanonicalJson>>;
+
+/** Sets an own field. An assignment to `__proto__` would replace the prototype. */
+const setField = (fields: Record<string, CanonicalJson>, key: string, value: CanonicalJson): void => {
+  if (key === "__proto__") {
+    Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    fields[key] = value;
+  }
+};
+
+/** Returns the object with its keys in order; the same object if they are. */
+export const sortFields = (fields: Fields): Fields => {
+  const keys = Object.keys(fields);
+  if (keys.every((key, index) => index === 0 || (keys[index - 1] ?? "") < key)) {
+    return fields;
+  }
+  const sorted: Record<string, CanonicalJson> = {};
+  for (const key of keys.sort()) {
+    setField(sorted, key, fields[key] ?? null);
+  }
+  return sorted;
+};
+
 /** Parses an object with one parser per key. Unknown keys keep their values, because a node may know them. Null values are removed. */
 export const objectOf =
   (keys: Readonly<Record<string, Parser>>): Parser<{ readonly [key: string]: CanonicalJson }> =>
@@ -146,13 +170,15 @@ export const objectOf =
     if (!isRecord(value)) {
       throw invalidParams(`invalid ${name}: want an object`);
     }
-    const entries = Object.entries(value)
-      .filter(([, item]) => item !== null && item !== undefined)
-      .map(([key, item]): [string, CanonicalJson] => {
+    const fields: Record<string, CanonicalJson> = {};
+    for (const key of Object.keys(value)) {
+      const item = value[key];
+      if (item !== null && item !== undefined) {
         const read = Object.hasOwn(keys, key) ? keys[key] : undefined;
-        return [key, (read ?? readAny)(item, `${name}.${key}`)];
-      });
-    return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
+        setField(fields, key, (read ?? readAny)(item, `${name}.${key}`));
+      }
+    }
+    return sortFields(fields);
   };
 
 /** Parses an object that is a map, with one parser for its keys and one for its values. */

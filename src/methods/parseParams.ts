@@ -7,7 +7,11 @@ export const parseParams = (params: readonly unknown[], readers: readonly ParamS
     throw invalidParams(`too many arguments, want at most ${readers.length}`);
   }
   const values: CanonicalJson[] = [];
-  for (const [index, reader] of readers.entries()) {
+  for (let index = 0; index < readers.length; index++) {
+    const reader = readers[index];
+    if (reader === undefined) {
+      continue;
+    }
     const value = params[index];
     if (value !== undefined && !(value === null && reader.optional)) {
       values.push(reader.read(value, reader.name));

@@ -11,13 +11,16 @@ export interface PlainRead {
   readonly params: readonly ParamSpec[];
   readonly retention: Extract<RetentionClass, "constant" | "byHash" | "head" | "byTransaction" | "never">;
   readonly blockField?: RpcRequest["blockField"];
+  /** See `Method`. */
+  readonly isSlow?: true;
 }
 
 /** Creates a method without a block number. Its retention class depends only on its params, or on the head. */
-export const plainRead = ({ name, params, retention, blockField }: PlainRead): Method => ({
+export const plainRead = ({ name, params, retention, blockField, isSlow }: PlainRead): Method => ({
   name,
   retention,
   atPending: "none",
+  ...(isSlow && { isSlow }),
   handle: ({ chain, call, context }) => {
     const values = parseParams(call.params, params);
     const canonicalParams = JSON.stringify([name, values]);

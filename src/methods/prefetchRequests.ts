@@ -4,7 +4,7 @@ import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { blockByNumber } from "./eth_getBlockByNumber.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
-import { requestAtBlock } from "./requestAtBlock.ts";
+import { requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const LATEST = { tag: "latest" } as const;
@@ -16,7 +16,10 @@ export const prefetchRequests = (
 ): { readonly receipts: RpcRequest; readonly block: RpcRequest; readonly fullBlock: RpcRequest } => {
   const block = resolveBlock(LATEST, heads);
   const requestAt = (spec: BlockReadSpec, ...rest: readonly CanonicalJson[]) =>
-    requestAtBlock({ spec, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }, block);
+    requestAtBlock(
+      withCanonicalParams({ spec, values: [LATEST.tag, ...rest], position: BLOCK, parameter: LATEST }),
+      block,
+    );
   return {
     receipts: requestAt(blockReceipts),
     block: requestAt(blockByNumber, false),

@@ -9,6 +9,7 @@ import {
   readHash,
   readQuantity,
   readSlot,
+  sortFields,
 } from "./paramSpec.ts";
 
 const accessListItem = objectOf({ address: readAddress, storageKeys: listOf(readHash) });
@@ -44,11 +45,12 @@ const fields = objectOf({
 
 /** GenericTransaction of the execution API. `data` is the older name of `input`. If both are set, `input` is used, as in geth. */
 export const readTransaction: Parser<{ readonly [key: string]: CanonicalJson }> = (value, name) => {
-  const { data, ...rest } = fields(value, name);
-  if (data === undefined) {
-    return rest;
+  const transaction = fields(value, name);
+  if (transaction.data === undefined) {
+    return transaction;
   }
-  return Object.fromEntries(Object.entries({ input: data, ...rest }).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const { data, ...rest } = transaction;
+  return sortFields({ input: data, ...rest });
 };
 
 const slots = mapOf(readSlot, readSlot);

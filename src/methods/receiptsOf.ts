@@ -4,7 +4,7 @@ import type { BlockParameter } from "../ethereum/blockParameter.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { blockReceipts } from "./eth_getBlockReceipts.ts";
-import { requestAtBlock } from "./requestAtBlock.ts";
+import { requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
 import { resolveBlock } from "./resolveBlock.ts";
 
 const BLOCK = 0;
@@ -17,8 +17,9 @@ export const receiptsOf =
     context: RequestContext,
   ): Promise<Uint8Array | undefined> => {
     const parameter: BlockParameter = hash === undefined ? { number } : { hash, requireCanonical: false };
-    const input = { spec: blockReceipts, values: [hash ?? formatQuantity(number)], position: BLOCK, parameter };
-    const request = requestAtBlock(input, resolveBlock(parameter, context.view.heads));
+    const values = [hash ?? formatQuantity(number)];
+    const read = withCanonicalParams({ spec: blockReceipts, values, position: BLOCK, parameter });
+    const request = requestAtBlock(read, resolveBlock(parameter, context.view.heads));
     try {
       const response = await reads.request(request, context);
       return response.body instanceof Uint8Array && !isNull(response) ? response.body : undefined;

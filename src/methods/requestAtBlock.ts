@@ -5,31 +5,35 @@ import { type Call, createCall } from "../jsonrpc/call.ts";
 import { formatBlock } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import type { CanonicalJson } from "./paramSpec.ts";
+import type { ParsedRead } from "./parsedReads.ts";
 import type { ResolvedBlock } from "./resolveBlock.ts";
 
-/** One call of a block read, with its parsed parameters. */
-export interface BlockReadInput {
+/** One call of a block read. */
+export interface BlockReadInput extends ParsedRead {
   readonly spec: BlockReadSpec;
-  readonly values: readonly CanonicalJson[];
   /** Index of the block parameter in `values`. */
   readonly position: number;
-  /** The block parameter. */
-  readonly parameter: BlockParameter;
 }
+
+/** Adds the canonical params, without the block, to the parsed parameters. */
+export const withCanonicalParams = (read: Omit<BlockReadInput, "canonicalParams">): BlockReadInput => ({
+  ...read,
+  canonicalParams: JSON.stringify([read.spec.name, read.values.with(read.position, null)]),
+});
 
 /** Returns the request to the nodes, with its retention class, for a read at a resolved block. */
 export const requestAtBlock = (read: BlockReadInput, block: ResolvedBlock): RpcRequest => {
   switch (block.kind) {
     case "pending":
     case "tagUnavailable":
-      return { ...withParameter(read), retention: "never", canonicalParams: canonicalParamsOf(read) };
+      return { ...withParameter(read), retention: "never", canonicalParams: read.canonicalParams };
     case "hash":
       return atHash(read);
     case "aboveHead":
       return {
         ...withBlock(read, formatQuantity(block.number)),
         retention: "never",
-        canonicalParams: canonicalParamsOf(read),
+        canonicalParams: read.canonicalParams,
       };
     case "outsideRing":
       return { ...withBlock(read, formatQuantity(block.number)), ...commonFields(read), retention: "never", block };
@@ -50,12 +54,8 @@ const withBlock = ({ spec, values, position }: BlockReadInput, value: CanonicalJ
 
 const withParameter = (read: BlockReadInput): Call => withBlock(read, read.values[read.position] ?? null);
 
-/** The canonical params without the block. */
-const canonicalParamsOf = ({ spec, values, position }: BlockReadInput): string =>
-  JSON.stringify([spec.name, values.with(position, null)]);
-
 const commonFields = (read: BlockReadInput): Pick<RpcRequest, "canonicalParams" | "blockField" | "nullIsError"> => ({
-  canonicalParams: canonicalParamsOf(read),
+  canonicalParams: read.canonicalParams,
   ...(read.spec.blockField && { blockField: read.spec.blockField }),
   ...(read.spec.nullIsError && { nullIsError: true }),
 });
@@ -66,7 +66,7 @@ const atHash = (read: BlockReadInput): RpcRequest => {
   const call = withParameter(read);
   // A read with requireCanonical has no result once the block is not canonical any more.
   if (spec.kind === "state" || canonicalOnly(parameter)) {
-    return { ...call, retention: "never", canonicalParams: canonicalParamsOf(read) };
+    return { ...call, retention: "never", canonicalParams: read.canonicalParams };
   }
   const canonicalParams = JSON.stringify([spec.name, values.with(position, formatBlock(parameter))]);
   return { ...call, retention: "byHash", canonicalParams };

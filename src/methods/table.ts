@@ -94,6 +94,7 @@ export const table: readonly Method[] = [
     params: [hash, fullTransactions],
     retention: "byHash",
     blockField: "hash",
+    isSlow: true,
     inView: blockInView,
   }),
   plainRead({ name: "eth_getBlockTransactionCountByHash", params: [hash], retention: "byHash" }),
@@ -104,7 +105,7 @@ export const table: readonly Method[] = [
   plainRead({ name: "eth_getRawTransactionByBlockHashAndIndex", params: [hash, index], retention: "byHash" }),
   plainRead({ name: "eth_getHeaderByHash", params: [hash], retention: "byHash" }),
   plainRead({ name: "debug_getRawTransaction", params: [hash], retention: "byHash" }),
-  plainRead({ name: "debug_traceBlockByHash", params: [hash, options], retention: "byHash" }),
+  plainRead({ name: "debug_traceBlockByHash", params: [hash, options], retention: "byHash", isSlow: true }),
 
   byHashRead({
     name: "eth_getTransactionByHash",
@@ -143,14 +144,15 @@ export const table: readonly Method[] = [
   ),
   blockRead(block("eth_getHeaderByNumber", "eth_getHeaderByHash")),
   eth_getBlockReceipts,
-  blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block" }),
+  blockRead({ name: "debug_getRawBlock", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
   blockRead({ name: "debug_getRawHeader", params: [blockNumberOrTagOrHash], kind: "block" }),
-  blockRead({ name: "debug_getRawReceipts", params: [blockNumberOrTagOrHash], kind: "block" }),
+  blockRead({ name: "debug_getRawReceipts", params: [blockNumberOrTagOrHash], kind: "block", isSlow: true }),
   blockRead({
     name: "debug_traceBlockByNumber",
     params: [blockNumberOrTag, options],
     kind: "block",
     byHashMethod: "debug_traceBlockByHash",
+    isSlow: true,
   }),
   blockRead({
     name: "trace_block",
@@ -158,6 +160,7 @@ export const table: readonly Method[] = [
     kind: "block",
     byNumberOnly: true,
     blockField: "firstBlockHash",
+    isSlow: true,
   }),
 
   transactionTrace("debug_traceTransaction", [hash, options]),
@@ -190,14 +193,21 @@ export const table: readonly Method[] = [
     params: [transaction, stateBlock, stateOverrides, blockOverrides],
     kind: "state",
     pending: pendingEstimate,
+    isSlow: true,
   }),
   blockRead({
     name: "eth_createAccessList",
     params: [transaction, stateBlock, stateOverrides],
     kind: "state",
     pending: pendingAccessList,
+    isSlow: true,
   }),
-  blockRead({ name: "debug_traceCall", params: [transaction, blockNumberOrTagOrHash, options], kind: "state" }),
+  blockRead({
+    name: "debug_traceCall",
+    params: [transaction, blockNumberOrTagOrHash, options],
+    kind: "state",
+    isSlow: true,
+  }),
 
   plainRead({ name: "eth_syncing", params: [], retention: "never" }),
   plainRead({ name: "net_listening", params: [], retention: "never" }),
@@ -206,7 +216,7 @@ export const table: readonly Method[] = [
   plainRead({ name: "web3_sha3", params: [required("data", readData)], retention: "never" }),
   plainRead({ name: "eth_accounts", params: [], retention: "never" }),
   plainRead({ name: "txpool_status", params: [], retention: "never" }),
-  plainRead({ name: "txpool_content", params: [], retention: "never" }),
-  plainRead({ name: "txpool_contentFrom", params: [address], retention: "never" }),
-  plainRead({ name: "txpool_inspect", params: [], retention: "never" }),
+  plainRead({ name: "txpool_content", params: [], retention: "never", isSlow: true }),
+  plainRead({ name: "txpool_contentFrom", params: [address], retention: "never", isSlow: true }),
+  plainRead({ name: "txpool_inspect", params: [], retention: "never", isSlow: true }),
 ];

@@ -35,6 +35,7 @@ export const transactionTrace = (name: string, params: readonly ParamSpec[]): Me
   name,
   retention: "final",
   atPending: "none",
+  isSlow: true,
   handle: async (input): Promise<RpcResponse> => {
     const { chain, call, context } = input;
     const values = parseParams(call.params, params);

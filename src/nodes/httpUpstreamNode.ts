@@ -7,10 +7,9 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
 import { type IdentityFault, IdentityGate, type IdentityResult } from "./identityGate.ts";
-import { type Batches, createBatches } from "./nodeBatches.ts";
-import { NodeSender } from "./nodeSender.ts";
+import { type BatchOptions, NodeSender } from "./nodeSender.ts";
 import { ObservedHealth } from "./observedHealth.ts";
-import type { UpstreamNode } from "./upstreamNode.ts";
+import type { CallOptions, UpstreamNode } from "./upstreamNode.ts";
 import { VerifiedRequests } from "./verifiedRequests.ts";
 import { WrongAnswers } from "./wrongAnswers.ts";
 
@@ -21,6 +20,8 @@ export interface NodeOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly requestsPerSecond?: number | undefined;
   readonly concurrency?: number;
+  /** HTTP requests with several calls; default: DEFAULT_BATCH. */
+  readonly batch?: BatchOptions;
 }
 
 export interface UpstreamNodeOptions extends NodeOptions {
@@ -30,6 +31,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly maxResponseBytes: number;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** Whether a method may share an HTTP request with others. Default: none. */
+  readonly isQuick?: (method: string) => boolean;
   /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */
   readonly verifyIdentity?: (node: UpstreamNode) => Promise<IdentityResult>;
   /** Verifies responses. Default: no verification. */
@@ -37,6 +40,9 @@ export interface UpstreamNodeOptions extends NodeOptions {
   /** Whether another node can be used. If not, this node is used even while it is suspended. */
   readonly hasOther?: () => boolean;
 }
+
+/** Most providers allow this number of calls. */
+const DEFAULT_BATCH: BatchOptions = { maxCalls: 50, maxWaitMs: 0 };
 
 /** A node that is reached over HTTP. */
 class HttpUpstreamNode implements UpstreamNode {
@@ -51,7 +57,6 @@ class HttpUpstreamNode implements UpstreamNode {
   readonly #wrongAnswers: WrongAnswers;
   readonly #gate: IdentityGate;
   readonly #sender: NodeSender;
-  readonly #batches: Batches;
   readonly #verified: VerifiedRequests;
 
   constructor(options: UpstreamNodeOptions, telemetry: Telemetry) {
@@ -63,6 +68,7 @@ class HttpUpstreamNode implements UpstreamNode {
         ...options,
         requestsPerSecond: options.requestsPerSecond,
         concurrency: options.concurrency,
+        batch: options.batch ?? DEFAULT_BATCH,
         verifies: verifier !== undefined && verifier.level !== "off",
         health: this.#health,
         onLost: () => gate.requireCheck(),
@@ -79,11 +85,6 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#wrongAnswers = wrongAnswers;
     this.#gate = gate;
     this.#sender = sender;
-    this.#batches = createBatches({
-      name,
-      send: (call, reach) => sender.call(call, reach),
-      sendBatch: (calls, reach) => sender.batch(calls, reach),
-    });
     this.#verified = new VerifiedRequests(this, verifier);
   }
 
@@ -152,16 +153,15 @@ class HttpUpstreamNode implements UpstreamNode {
     this.#telemetry.metrics.upstreamHead.set(this.#labels, Number(head.number));
   }
 
-  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
-    const send = (): Promise<Uint8Array> => this.#sender.call(call, reach, isVerified);
-    return this.#gate.isOpen ? send() : this.confirm().then(send);
+  send(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions = {}): Promise<Uint8Array> {
+    const options = { isVerified, isShared: isShared && (this.#options.isQuick?.(call.method) ?? false) };
+    return this.#gate.isOpen
+      ? this.#sender.call(call, reach, options)
+      : this.confirm().then(() => this.#sender.call(call, reach, options));
   }
 
   async probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]> {
-    const outcomes = await this.#batches.send(calls, reach);
-    for (const [index, outcome] of outcomes.entries()) {
-      this.#wrongAnswers.record(outcome, calls[index]?.method);
-    }
+    const outcomes = await this.#sender.batch(calls, reach);
     return outcomes.map((outcome) =>
       outcome instanceof NodeError ? outcome : { body: outcome, status: { fwd: "miss" }, node: this.name },
     );

@@ -29,27 +29,29 @@ const createResponse = (node: UpstreamNode, body: Uint8Array, request: RpcReques
  * Sends `call`, one form of `request`, to the node once, and verifies the response.
  * It rejects with any error but that of a missing block.
  */
-export const attemptOnNode = async (
+export const attemptOnNode = (
   { node, verifier }: { readonly node: UpstreamNode; readonly verifier: Verifier | undefined },
   call: Call,
   request: RpcRequest,
   context: RequestContext,
 ): Promise<NodeAttempt> => {
   const { heads } = context.view;
-  try {
-    const isChecked = verifier !== undefined && verifier.level !== "off";
-    const received = await node.send(call, context, isChecked);
-    const verified = isChecked ? verifier.verify({ node, call, request, context }, received) : received;
-    const body = verified instanceof Uint8Array ? verified : await verified;
+  const isVerified = verifier !== undefined && verifier.level !== "off";
+  const toAttempt = (body: Uint8Array): NodeAttempt => {
     const isMissing =
       (request.nullIsError === true && (isNull({ body }) || lacksReceipts(body, request, heads))) ||
       request.isComplete?.(body) === false;
     const block = request.isInKnownBlock ? heads.latest.number : request.block?.number;
     return { response: createResponse(node, body, request), isMissing, block };
-  } catch (error) {
+  };
+  const onError = (error: unknown): NodeAttempt => {
     if (error instanceof NodeError && RETRY_RULES[retryCause(error)].node === "sameNode") {
       return { error, isMissing: true, block: request.block?.number };
     }
     throw error;
-  }
+  };
+  return node.send(call, context, { isVerified, isShared: request.write !== true }).then((received) => {
+    const verified = isVerified ? verifier.verify({ node, call, request, context }, received) : received;
+    return verified instanceof Uint8Array ? toAttempt(verified) : verified.then(toAttempt, onError);
+  }, onError);
 };

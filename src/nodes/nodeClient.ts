@@ -1,9 +1,9 @@
 import { Pool } from "undici";
-import { NodeError } from "../core/node.ts";
-import { type Call, paramsTextOf } from "../jsonrpc/call.ts";
+import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
-import { type HttpReply, PostError, postJson } from "./postJson.ts";
+import { type HttpReply, type Post, PostError, postJson } from "./postJson.ts";
 import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
 
 export interface NodeClientOptions {
@@ -21,19 +21,21 @@ export interface NodeClientOptions {
 }
 
 export interface SendOptions {
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
+  /** The caller rejects a result that is not one JSON value. */
+  readonly isVerified: boolean;
 }
 
-/** One node's HTTP endpoint. Every failure is a NodeError. */
+/** The outcomes of a batch, in the order of its calls; undefined for a call that has no response. */
+export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
+
+/** One node's HTTP endpoint. Every failure is a NodeError. A callback is called once, unless the request is aborted. */
 export interface NodeClient {
-  /**
-   * Returns the UTF-8 JSON text of the result. `isVerified`: the caller rejects a result that is not one JSON value.
-   */
-  call(call: Call, options: SendOptions, isVerified?: boolean): Promise<Uint8Array>;
-  /** Sends several calls in one HTTP request. Returns one outcome per call, in order. Rejects if the node answered no call. */
-  batch(calls: readonly Call[], options: SendOptions): Promise<(Uint8Array | NodeError)[]>;
+  /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
+  call(call: Call, options: SendOptions, onOutcome: (outcome: Uint8Array | NodeError) => void): Post;
+  /** Sends several calls in one HTTP request. The outcome is one error if the node answered no call. */
+  batch(calls: readonly Call[], options: SendOptions, onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): Post;
+  createError(kind: NodeErrorKind, message: string): NodeError;
   close(): Promise<void>;
 }
 
@@ -42,11 +44,19 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const CLOSED_BY_CLIENT = "UND_ERR_INFO";
 const SINGLE_ID = 1;
 
-const encode = (call: Call, id: number): Uint8Array[] => [
-  Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":`),
-  paramsTextOf(call),
-  Buffer.from("}"),
-];
+const encode = (call: Call, id: number): string =>
+  `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(call.method)},"params":${paramsJsonOf(call)}}`;
+
+const encodeBatch = (calls: readonly Call[]): string => {
+  let text = "";
+  for (let index = 0; index < calls.length; index++) {
+    const call = calls[index];
+    if (call !== undefined) {
+      text += (index === 0 ? "[" : ",") + encode(call, index);
+    }
+  }
+  return `${text}]`;
+};
 
 const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOptions): Pool => {
   const pool = new Pool(origin, {
@@ -85,57 +95,64 @@ class HttpNodeClient implements NodeClient {
     this.#pool = createPool(endpoint, options);
   }
 
-  call(call: Call, send: SendOptions, isVerified = false): Promise<Uint8Array> {
-    return this.#post(encode(call, SINGLE_ID), send, (http) => {
-      const result = this.#replies.read(parseNodeResponse(http.body, isVerified), http, SINGLE_ID);
-      if (result instanceof NodeError) {
-        throw result;
-      }
-      return result;
-    });
+  call(call: Call, options: SendOptions, onOutcome: (outcome: Uint8Array | NodeError) => void): Post {
+    return this.#post(encode(call, SINGLE_ID), options, (reply) =>
+      onOutcome(
+        reply instanceof PostError
+          ? this.#postFailure(reply)
+          : this.#replies.read(parseNodeResponse(reply.body, options.isVerified), reply, SINGLE_ID),
+      ),
+    );
   }
 
-  batch(calls: readonly Call[], send: SendOptions): Promise<(Uint8Array | NodeError)[]> {
-    const items = calls.flatMap((call, index) => [Buffer.from(index === 0 ? "[" : ","), ...encode(call, index)]);
-    return this.#post([...items, Buffer.from("]")], send, (http) => this.#readBatch(calls, http));
+  batch(calls: readonly Call[], options: SendOptions, onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): Post {
+    return this.#post(encodeBatch(calls), options, (reply) =>
+      onOutcomes(reply instanceof PostError ? this.#postFailure(reply) : this.#readBatch(calls.length, options, reply)),
+    );
   }
 
-  #readBatch(calls: readonly Call[], http: HttpReply): (Uint8Array | NodeError)[] {
-    const responses = parseBatchResponse(http.body);
-    if (!responses) {
-      throw this.#batchError(http);
-    }
-    const byId = new Map(responses.map((response) => [response?.id, response]));
-    const outcomes = calls.map((_, index) => this.#replies.read(byId.get(`${index}`), http, index));
-    const { name } = this.#options;
-    return this.#verifies ? outcomes.map((outcome) => checkJson(name, outcome)) : outcomes;
+  createError(kind: NodeErrorKind, message: string): NodeError {
+    return this.#replies.createError(kind, message);
   }
 
   close(): Promise<void> {
     return this.#pool.destroy();
   }
 
-  /** Sends one HTTP request, and applies `read` to its response. */
-  #post<T>(
-    parts: Uint8Array[],
-    { signal, timeoutMs, traceparent }: SendOptions,
-    read: (http: HttpReply) => T,
-  ): Promise<T> {
-    const posted = postJson(this.#pool, {
-      path: this.#path,
-      headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
-      body: Buffer.concat(parts),
-      signal,
-      timeoutMs,
-      maxBytes: this.#options.maxResponseBytes,
+  #readBatch(calls: number, { isVerified }: SendOptions, http: HttpReply): BatchOutcomes | NodeError {
+    const responses = parseBatchResponse(http.body);
+    if (!responses) {
+      return this.#batchError(http);
+    }
+    // Most nodes respond in the order of the calls, and some in another.
+    const isInOrder = responses.every((response, index) => response?.id === String(index));
+    const byId = isInOrder ? undefined : new Map(responses.map((response) => [response?.id, response]));
+    const { name } = this.#options;
+    return Array.from({ length: calls }, (_, index) => {
+      const response = byId === undefined ? responses[index] : byId.get(String(index));
+      if (response === undefined) {
+        return undefined;
+      }
+      const outcome = this.#replies.read(response, http, index);
+      return this.#verifies && !isVerified ? checkJson(name, outcome) : outcome;
     });
-    return posted.then(
-      (http) => {
-        this.#readRetryAfter(http);
-        return read(http);
+  }
+
+  /** Sends one HTTP request. */
+  #post(body: string, { traceparent }: SendOptions, onReply: (reply: HttpReply | PostError) => void): Post {
+    return postJson(
+      this.#pool,
+      {
+        path: this.#path,
+        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
+        body,
+        maxBytes: this.#options.maxResponseBytes,
       },
-      (error: unknown) => {
-        throw this.#postFailure(error);
+      (reply) => {
+        if (!(reply instanceof PostError)) {
+          this.#readRetryAfter(reply);
+        }
+        onReply(reply);
       },
     );
   }
@@ -150,11 +167,7 @@ class HttpNodeClient implements NodeClient {
     }
   }
 
-  #postFailure(error: unknown): NodeError {
-    if (!(error instanceof PostError)) {
-      return this.#replies.createError("unreachable", "no connection");
-    }
-    const { reason, message } = error;
+  #postFailure({ reason, message }: PostError): NodeError {
     const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
     return this.#replies.createError(kind, message);
   }

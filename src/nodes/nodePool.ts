@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import { deriveContext } from "../core/deriveContext.ts";
+import { withDeadline } from "../core/deriveContext.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
@@ -21,7 +21,7 @@ export interface NodePoolOptions {
 /** A node that hangs gets half of the time that is left, while another node can still be tried. */
 const halveDeadline = (context: RequestContext): RequestContext => {
   const nowMs = performance.now();
-  return deriveContext(context, { deadlineMs: nowMs + (context.deadlineMs - nowMs) / 2 });
+  return withDeadline(context, nowMs + (context.deadlineMs - nowMs) / 2);
 };
 
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */

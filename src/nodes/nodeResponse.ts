@@ -1,6 +1,8 @@
 import { asText, isNullText } from "../json/asText.ts";
-import { elements, members } from "../json/members.ts";
+import { OPEN_BRACE, OPEN_BRACKET } from "../json/jsonBytes.ts";
+import { elements } from "../json/members.ts";
 import { skipSpace } from "../json/skipSpace.ts";
+import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
 
 /** One JSON-RPC response: the unparsed UTF-8 JSON text of its result or of its error object. */
 export type NodeResponse =
@@ -13,23 +15,38 @@ const SCAN_MAX_BYTES = 1024 * 1024;
 /** The same limit for a result that is verified afterwards: verification reads it to its end, often in a thread. */
 const VERIFIED_SCAN_MAX_BYTES = 8 * 1024;
 
+/** Whether the member's name, quotes included, is `name`. A name of a JSON-RPC response contains no escape. */
+const isNamed = (bytes: Uint8Array, keyAt: number, keyEnd: number, name: string): boolean => {
+  if (keyEnd - keyAt !== name.length + 2) {
+    return false;
+  }
+  for (let index = 0; index < name.length; index++) {
+    if (bytes[keyAt + 1 + index] !== name.charCodeAt(index)) {
+      return false;
+    }
+  }
+  return true;
+};
+
 const fromMembers = (bytes: Uint8Array): NodeResponse | undefined => {
   let id = "null";
   let result: Uint8Array | undefined;
   let error: Uint8Array | undefined;
-  const all = members(bytes);
-  let next = all.next();
-  for (; !next.done; next = all.next()) {
-    const { key, value } = next.value;
-    if (key === "id") {
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] !== OPEN_BRACE) {
+    return undefined;
+  }
+  const end = skipObjectUnchecked(bytes, start, (keyAt, keyEnd, valueAt, valueEnd) => {
+    const value = bytes.subarray(valueAt, valueEnd);
+    if (isNamed(bytes, keyAt, keyEnd, "id")) {
       id = asText(value);
-    } else if (key === "result") {
+    } else if (isNamed(bytes, keyAt, keyEnd, "result")) {
       result = value;
-    } else if (key === "error" && !isNullText(value)) {
+    } else if (isNamed(bytes, keyAt, keyEnd, "error") && !isNullText(value)) {
       error = value;
     }
-  }
-  if (next.value === false) {
+  });
+  if (end < 0) {
     return undefined;
   }
   if (error) {
@@ -81,4 +98,4 @@ export const parseNodeResponse = (bytes: Uint8Array, isVerified = false): NodeRe
 
 /** Parses the responses of a batch, in the order of the node; returns undefined if the text is not a list. */
 export const parseBatchResponse = (bytes: Uint8Array): (NodeResponse | undefined)[] | undefined =>
-  bytes[skipSpace(bytes, 0)] === 0x5b ? Array.from(elements(bytes), fromMembers) : undefined;
+  bytes[skipSpace(bytes, 0)] === OPEN_BRACKET ? Array.from(elements(bytes), fromMembers) : undefined;

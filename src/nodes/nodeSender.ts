@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError, type Reach } from "../core/node.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { CounterSeries, HistogramSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
-import { isFault } from "./errorKind.ts";
-import { createNodeClient, type NodeClient, type SendOptions } from "./nodeClient.ts";
+import { CallBatcher } from "./callBatcher.ts";
+import { createNodeClient, type NodeClient } from "./nodeClient.ts";
+import { NodeCounts } from "./nodeCounts.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
+import { type CallOutcome, type Leaving, SentCall } from "./sentCall.ts";
+import type { CallOptions } from "./upstreamNode.ts";
+
+/** `maxWaitMs`: the time that a call waits for others; 0 for one turn of the event loop. */
+export type BatchOptions = "off" | { readonly maxCalls: number; readonly maxWaitMs: number };
 
 export interface NodeSenderOptions {
   readonly chain: string;
@@ -17,6 +24,7 @@ export interface NodeSenderOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly requestsPerSecond: number | undefined;
   readonly concurrency: number | undefined;
+  readonly batch: BatchOptions;
   readonly maxResponseBytes: number;
   readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
   /** Whether ids, statuses and error objects of responses are checked. */
@@ -26,7 +34,7 @@ export interface NodeSenderOptions {
   readonly health: ObservedHealth;
   /** The node closed a connection, or none could be opened. */
   readonly onLost: () => void;
-  /** Called with each error, and with the first method of its HTTP request. */
+  /** Called with the error of each call. */
   readonly onError: (error: unknown, method: string | undefined) => void;
 }
 
@@ -34,28 +42,30 @@ const DEFAULT_CONCURRENCY = 256;
 /** The pause after a rate limit without Retry-After. */
 const DEFAULT_PAUSE_MS = 1000;
 
+/** A batch is late after this time, or after a multiple of the usual duration if that is longer. */
+const MIN_LATE_MS = 100;
+const LATE_FACTOR = 4;
+/** The same time while no duration is known. */
+const FIRST_LATE_MS = 1_000;
+
+const lateAfterMs = (latencyMs: number): number =>
+  latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
+
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
 export class NodeSender {
   readonly #options: NodeSenderOptions;
-  readonly #labels: { readonly chain: string; readonly node: string };
-  readonly #metrics: Telemetry["metrics"];
+  readonly #counts: NodeCounts;
   readonly #budget: Budget;
   readonly #breaker: Breaker;
   readonly #client: NodeClient;
-  /** Calls by metric label of their method. */
-  readonly #calls = new Map<string, CounterSeries>();
-  readonly #succeeded: CounterSeries;
-  readonly #seconds: HistogramSeries;
+  readonly #batcher: CallBatcher;
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
     const { chain, name, onLost } = options;
     const labels = { chain, node: name };
     const budget = createBudget(options.requestsPerSecond);
     this.#options = options;
-    this.#labels = labels;
-    this.#metrics = metrics;
-    this.#succeeded = metrics.upstreamRequests.series({ ...labels, outcome: "ok" });
-    this.#seconds = metrics.upstreamSeconds.series(labels);
+    this.#counts = new NodeCounts(labels, metrics, options.methodLabel);
     this.#budget = budget;
     this.#client = createNodeClient({
       name,
@@ -67,14 +77,25 @@ export class NodeSender {
       onRetryAfter: (seconds) => budget.pause(seconds * 1000),
       onLost,
     });
+    this.#batcher = new CallBatcher({
+      client: this.#client,
+      limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
+      maxWaitMs: options.batch === "off" ? 0 : options.batch.maxWaitMs,
+      lateMs: () => lateAfterMs(options.health.latencyMs),
+      onStart: () => this.#onStart(),
+      onEnd: (end, durationMs) => this.#onEnd(end, durationMs),
+      onRepeat: ({ call }) => {
+        budget.take(1);
+        this.#counts.addCall(call.method);
+      },
+    });
     this.#breaker = createBreaker({
       ...options.breaker,
       onChange: (open) => {
-        metrics.upstreamBreaker.set(labels, open ? 1 : 0);
+        this.#counts.setBreaker(open);
         log.warn(labels, open ? "node is not used: it failed too often" : "node is used again");
       },
     });
-    metrics.upstreamBreaker.set(labels, 0);
   }
 
   /** True if the breaker is not open and the node did not ask for a pause. */
@@ -82,65 +103,101 @@ export class NodeSender {
     return this.#breaker.available && !this.#budget.paused;
   }
 
-  /** See NodeClient for `isVerified`. */
-  call(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array> {
-    return this.#exchange([call], reach, (send) => this.#client.call(call, send, isVerified));
+  /** Sends one call when the budget allows it. */
+  call(call: Call, reach: Reach, options: CallOptions = {}): Promise<Uint8Array> {
+    const waitMs = this.#takeBudget(1, reach);
+    if (waitMs instanceof NodeError) {
+      return Promise.reject(waitMs);
+    }
+    return waitMs <= 0
+      ? this.#startCall(call, reach, options)
+      : this.#waitForBudget(waitMs, reach).then(() => this.#startCall(call, reach, options));
   }
 
-  batch(calls: readonly Call[], reach: Reach): Promise<(Uint8Array | NodeError)[]> {
-    return this.#exchange(calls, reach, (send) => this.#client.batch(calls, send));
+  /** Sends several calls in as few HTTP requests as the node allows. Returns one outcome per call, in order. Never rejects. */
+  async batch(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
+    const waitMs = this.#takeBudget(calls.length, reach);
+    if (waitMs instanceof NodeError) {
+      return calls.map(() => waitMs);
+    }
+    if (waitMs > 0) {
+      await this.#waitForBudget(waitMs, reach).catch(() => undefined);
+    }
+    if (isAborted(reach)) {
+      return calls.map(() => this.#leftError("disconnected"));
+    }
+    return calls.length === 0 ? [] : this.#sendTogether(calls, reach);
+  }
+
+  #sendTogether(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
+    const { promise, resolve } = Promise.withResolvers<CallOutcome[]>();
+    const outcomes = new Array<CallOutcome>(calls.length);
+    // One listener of the client's signal, for all calls.
+    const ending = new LazySignal();
+    const onEnd = (): void => ending.abort(abortReason(reach));
+    onAbort(reach, onEnd);
+    const { signal, deadlineMs, traceparent } = reach;
+    const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceparent };
+    let waiting = calls.length;
+    const sent = calls.map((call, index) =>
+      this.#createCall(call, shared, false, (outcome) => {
+        outcomes[index] = outcome;
+        waiting--;
+        if (waiting === 0) {
+          offAbort(reach, onEnd);
+          resolve(outcomes);
+        }
+      }),
+    );
+    this.#batcher.sendTogether(sent);
+    return promise;
   }
 
   close(): Promise<void> {
     return this.#client.close();
   }
 
-  /** Makes one HTTP request with these calls, when the budget allows it. */
-  #exchange<T>(calls: readonly Call[], reach: Reach, run: (send: SendOptions) => Promise<T>): Promise<T> {
+  #startCall(call: Call, reach: Reach, { isVerified = false, isShared = false }: CallOptions): Promise<Uint8Array> {
+    if (isAborted(reach)) {
+      return Promise.reject(this.#leftError("disconnected"));
+    }
+    return new Promise((resolve, reject) => {
+      const sent = this.#createCall(call, reach, isVerified, (outcome) => {
+        if (outcome instanceof NodeError) {
+          reject(outcome);
+        } else {
+          resolve(outcome);
+        }
+      });
+      if (isShared && this.#options.batch !== "off") {
+        this.#batcher.add(sent);
+      } else {
+        this.#batcher.sendAlone(sent);
+      }
+    });
+  }
+
+  #createCall(call: Call, reach: Reach, isVerified: boolean, onOutcome: (outcome: CallOutcome) => void): SentCall {
+    this.#counts.addCall(call.method);
+    this.#options.health.recordStart();
+    return new SentCall({
+      call,
+      reach,
+      isVerified,
+      createError: (why, sent) => this.#leftError(why, sent),
+      onSettled: (sent, outcome, why) => {
+        this.#onSettled(sent, outcome, why);
+        onOutcome(outcome);
+      },
+    });
+  }
+
+  /** Returns the time until the budget allows the calls, or an error if that is after the deadline. */
+  #takeBudget(calls: number, { deadlineMs }: Reach): number | NodeError {
     const { delayMs } = this.#budget;
-    if (delayMs > reach.deadlineMs - performance.now()) {
-      return Promise.reject(this.#budgetError(delayMs));
-    }
-    const waitMs = this.#budget.take(calls.length);
-    return waitMs <= 0
-      ? this.#send(calls, reach, run)
-      : this.#waitForBudget(waitMs, reach).then(() => this.#send(calls, reach, run));
+    return delayMs > deadlineMs - performance.now() ? this.#budgetError(delayMs) : this.#budget.take(calls);
   }
 
-  async #send<T>(calls: readonly Call[], reach: Reach, run: (send: SendOptions) => Promise<T>): Promise<T> {
-    const { health, onError } = this.#options;
-    for (const { method } of calls) {
-      this.#countCall(method);
-    }
-    this.#breaker.begin();
-    health.recordStart();
-    const startedMs = performance.now();
-    try {
-      const { signal, traceparent, deadlineMs } = reach;
-      const result = await run({ signal, traceparent, timeoutMs: deadlineMs - startedMs });
-      this.#breaker.succeeded();
-      this.#recordOutcome(undefined, startedMs);
-      return result;
-    } catch (error) {
-      this.#recordFailure(error, startedMs, reach);
-      onError(error, calls[0]?.method);
-      throw error;
-    } finally {
-      health.recordEnd();
-    }
-  }
-
-  #countCall(method: string): void {
-    const label = this.#options.methodLabel(method);
-    let calls = this.#calls.get(label);
-    if (calls === undefined) {
-      calls = this.#metrics.upstreamCalls.series({ ...this.#labels, method: label });
-      this.#calls.set(label, calls);
-    }
-    calls.inc();
-  }
-
-  /** The budget allows the calls only after the deadline. */
   #budgetError(delayMs: number): NodeError {
     const { name } = this.#options;
     return new NodeError("rateLimited", name, `${name}: its budget of calls is exhausted`, {
@@ -151,37 +208,53 @@ export class NodeSender {
   }
 
   async #waitForBudget(waitMs: number, { signal }: Reach): Promise<void> {
-    const { name } = this.#options;
     await sleep(waitMs, undefined, { signal }).catch(() => {
-      throw new NodeError("other", name, `${name}: the client has disconnected`);
+      throw this.#leftError("disconnected");
     });
   }
 
-  #recordFailure(error: unknown, startedMs: number, { signal }: Reach): void {
-    if (signal.aborted) {
+  /** Creates the error of a call whose client disconnected, or whose deadline has passed. */
+  #leftError(why: Leaving, sent?: SentCall): NodeError {
+    if (why === "disconnected" || sent === undefined) {
+      return this.#client.createError("other", "the client has disconnected");
+    }
+    const waitedMs = Math.round(sent.reach.deadlineMs - sent.startMs);
+    return this.#client.createError("timeout", `no response within ${waitedMs} ms`);
+  }
+
+  /** Called when an HTTP request is sent. */
+  #onStart(): void {
+    this.#counts.addRequest();
+    this.#breaker.begin();
+  }
+
+  /** Called when an HTTP request ends. All its calls count as one for the breaker and the averages. */
+  #onEnd(end: "response" | "fault" | "abandoned", durationMs: number): void {
+    if (end === "abandoned") {
       this.#breaker.release();
       return;
     }
-    if (error instanceof NodeError && isFault(error)) {
+    if (end === "fault") {
       this.#breaker.failed();
     } else {
       this.#breaker.succeeded();
     }
-    this.#recordOutcome(error, startedMs);
+    this.#options.health.recordOutcome(durationMs, end === "fault");
   }
 
-  #recordOutcome(error: unknown, startedMs: number): void {
-    const durationMs = performance.now() - startedMs;
-    const kind = error instanceof NodeError ? error.kind : error === undefined ? "ok" : "other";
-    if (kind === "ok") {
-      this.#succeeded.inc();
-    } else {
-      this.#metrics.upstreamRequests.inc({ ...this.#labels, outcome: kind });
+  #onSettled({ call, startMs }: SentCall, outcome: CallOutcome, why: Leaving | undefined): void {
+    this.#options.health.recordEnd();
+    if (why === "disconnected") {
+      return;
     }
-    this.#seconds.observe(durationMs / 1000);
-    this.#options.health.recordOutcome(durationMs, error instanceof NodeError && isFault(error));
-    if (kind === "rateLimited") {
+    const isError = outcome instanceof NodeError;
+    this.#counts.addOutcome(isError ? outcome.kind : "ok", performance.now() - startMs);
+    if (!isError) {
+      return;
+    }
+    if (outcome.kind === "rateLimited") {
       this.#budget.pause(DEFAULT_PAUSE_MS);
     }
+    this.#options.onError(outcome, call.method);
   }
 }

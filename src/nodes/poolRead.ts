@@ -1,4 +1,5 @@
 import { isNull } from "../core/isNull.ts";
+import { isAborted } from "../core/lazySignal.ts";
 import { NodeError } from "../core/node.ts";
 import { retryCause } from "../core/retryCause.ts";
 import type { RetryCause } from "../core/retryPolicy.ts";
@@ -65,7 +66,7 @@ export class PoolRead {
 
   /** Records an error after which the read is retried. Throws any other error. */
   recordError(node: UpstreamNode, error: unknown): void {
-    if (!(error instanceof NodeError) || !isRetryable(error) || this.#context.signal.aborted) {
+    if (!(error instanceof NodeError) || !isRetryable(error) || isAborted(this.#context)) {
       throw error;
     }
     const { block } = this.#request;

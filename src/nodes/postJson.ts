@@ -20,11 +20,17 @@ export class PostError extends Error {
 export interface PostOptions {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
+  readonly body: string;
   readonly maxBytes: number;
 }
+
+/** A request that is in flight. */
+export interface Post {
+  /** Aborts the request. Its callback is not called afterwards. */
+  abort(): void;
+}
+
+type OnReply = (reply: HttpReply | PostError) => void;
 
 const single = (header: string | string[] | undefined): string | undefined =>
   Array.isArray(header) ? header[0] : header;
@@ -35,32 +41,25 @@ const networkError = (error: Error): PostError => {
   return new PostError(code.includes("TIMEOUT") ? "timeout" : "network", code);
 };
 
-/** Reads the response of one request into memory. */
-class ResponseReader implements Dispatcher.DispatchHandler {
-  readonly #signal: AbortSignal;
+/** Reads the response of one request into memory, and calls back once, unless the request is aborted. */
+class ResponseReader implements Dispatcher.DispatchHandler, Post {
   readonly #maxBytes: number;
-  readonly #timer: NodeJS.Timeout;
-  readonly #onAbort = (): void => this.fail(new PostError("aborted", "the client has disconnected"));
-  readonly #response = Promise.withResolvers<HttpReply>();
   readonly #chunks: Buffer[] = [];
+  #onReply: OnReply | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #failure: PostError | undefined;
   #bytes = 0;
   #status = 0;
   #retryAfter: string | undefined;
 
-  constructor({ signal, maxBytes, timeoutMs }: PostOptions) {
-    this.#signal = signal;
+  constructor(maxBytes: number, onReply: OnReply) {
     this.#maxBytes = maxBytes;
-    this.#timer = setTimeout(
-      () => this.fail(new PostError("timeout", `no response within ${Math.round(timeoutMs)} ms`)),
-      Math.max(0, Math.ceil(timeoutMs)),
-    );
-    signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#onReply = onReply;
   }
 
-  get response(): Promise<HttpReply> {
-    return this.#response.promise;
+  abort(): void {
+    this.#onReply = undefined;
+    this.fail(new PostError("aborted", "nobody waits for the response"));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -90,45 +89,40 @@ class ResponseReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#finish();
     const [first] = this.#chunks;
     const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes);
-    this.#response.resolve({ status: this.#status, retryAfter: this.#retryAfter, body });
+    this.#end({ status: this.#status, retryAfter: this.#retryAfter, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#finish();
-    this.#response.reject(networkError(error));
+    this.#end(networkError(error));
   }
 
   /** Ends the request with this error. */
   fail(error: PostError): void {
     this.#failure = error;
-    this.#finish();
-    this.#response.reject(error);
+    this.#end(error);
     this.#controller?.abort(error);
   }
 
-  #finish(): void {
-    clearTimeout(this.#timer);
-    this.#signal.removeEventListener("abort", this.#onAbort);
+  #end(reply: HttpReply | PostError): void {
+    const onReply = this.#onReply;
+    this.#onReply = undefined;
+    onReply?.(reply);
   }
 }
 
 /**
- * Sends one POST and returns the whole response. Rejects with PostError.
- * It uses undici's `dispatch`, because undici's `request` creates a stream for each response.
+ * Sends one POST and calls `onReply` once with the whole response or with an error, later than this call returns or before.
+ * It uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response.
  */
-export const postJson = (dispatcher: Dispatcher, options: PostOptions): Promise<HttpReply> => {
-  if (options.signal.aborted) {
-    return Promise.reject(new PostError("aborted", "the client has disconnected"));
-  }
-  const reader = new ResponseReader(options);
-  const { path, headers, body } = options;
+export const postJson = (dispatcher: Dispatcher, options: PostOptions, onReply: OnReply): Post => {
+  const { path, headers, body, maxBytes } = options;
+  const reader = new ResponseReader(maxBytes, onReply);
   try {
     dispatcher.dispatch({ path, method: "POST", headers, body }, reader);
   } catch {
     reader.fail(new PostError("network", "no connection"));
   }
-  return reader.response;
+  return reader;
 };

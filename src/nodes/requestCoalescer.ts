@@ -1,10 +1,9 @@
-import { deriveContext } from "../core/deriveContext.ts";
-import { NodeError } from "../core/node.ts";
+import { withLazySignal } from "../core/deriveContext.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { RETENTION } from "../core/retention.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
-import { asText } from "../json/asText.ts";
-import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
+import { RpcError, upstreamTimeout } from "../jsonrpc/rpcError.ts";
 
 /** A read that is never cached may have to see a write that was sent just before: it is not coalesced. */
 const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
@@ -14,29 +13,33 @@ const isShared = (rpcRequest: RpcRequest, context: RequestContext): boolean =>
  * Requests whose response depends on the head are coalesced only within one head.
  * Otherwise a client could miss a new block, or a transaction that was sent after the first request.
  */
-const keyOf = (request: RpcRequest, { heads }: View): string => {
-  const { method, params, paramsText, block, retention, nullIsError } = request;
-  const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : block?.hash;
-  const text = paramsText === undefined ? JSON.stringify(params) : asText(paramsText);
-  return `${method} ${anchor ?? ""} ${nullIsError ? "!" : ""}${text}`;
+const keyOf = ({ block, retention, nullIsError, canonicalParams }: RpcRequest, { heads }: View): string => {
+  const anchor = RETENTION[retention].boundTo === "view" ? heads.latest.hash : (block?.hash ?? block?.number);
+  return `${retention} ${anchor ?? ""} ${nullIsError ? "!" : ""}${canonicalParams}`;
 };
+
+const TIMEOUT_STATUS = 504;
+
+const isTimeout = (error: unknown): boolean => error instanceof RpcError && error.status === TIMEOUT_STATUS;
+
+const tooLate = () => upstreamTimeout("no node answered in time");
 
 /** One client that waits for a shared response, up to its own deadline. */
 class Waiter {
   readonly #response = Promise.withResolvers<RpcResponse>();
-  readonly #signal: AbortSignal;
-  readonly #timer: NodeJS.Timeout;
-  readonly #onLeave: (waiter: Waiter) => void;
-  readonly #onAbort = (): void => this.#leave(this.#signal.reason);
+  readonly #context: RequestContext;
+  readonly #shared: SharedRequest;
+  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #onAbort = (): void => this.#leave(abortReason(this.#context));
 
-  constructor({ signal, deadlineMs }: RequestContext, onLeave: (waiter: Waiter) => void) {
-    this.#signal = signal;
-    this.#onLeave = onLeave;
-    this.#timer = setTimeout(
-      () => this.#leave(upstreamTimeout("no node answered in time")),
-      Math.max(0, Math.ceil(deadlineMs - performance.now())),
-    );
-    signal.addEventListener("abort", this.#onAbort, { once: true });
+  constructor(context: RequestContext, shared: SharedRequest) {
+    this.#context = context;
+    this.#shared = shared;
+    // The shared request ends at its own deadline.
+    if (context.deadlineMs < shared.deadlineMs) {
+      this.#timer = setTimeout(() => this.#leave(tooLate()), msUntil(context.deadlineMs));
+    }
+    onAbort(context, this.#onAbort);
   }
 
   get response(): Promise<RpcResponse> {
@@ -54,55 +57,95 @@ class Waiter {
   }
 
   #leave(reason: unknown): void {
-    this.#onLeave(this);
+    this.#shared.leave(this);
     this.reject(reason);
   }
 
   #stop(): void {
     clearTimeout(this.#timer);
-    this.#signal.removeEventListener("abort", this.#onAbort);
+    offAbort(this.#context, this.#onAbort);
   }
 }
 
-/** One request to the source, and the clients that wait for it. It is aborted when the last of them has left. */
+const msUntil = (deadlineMs: number): number => Math.max(0, Math.ceil(deadlineMs - performance.now()));
+
+/**
+ * One request to the source, and the clients that wait for it. It is aborted when the last of them has left, and at the
+ * deadline of the client that started it.
+ */
 class SharedRequest {
-  /** Of the client that started it. */
   readonly deadlineMs: number;
-  readonly #ending = new AbortController();
-  readonly #waiting = new Set<Waiter>();
-  readonly #onEnd: (request: SharedRequest) => void;
+  readonly #ending: LazySignal;
+  readonly #inFlight: Map<string, SharedRequest>;
+  readonly #key: string;
+  readonly #timer: NodeJS.Timeout;
+  readonly #first: Waiter;
+  /** The clients that joined. */
+  #followers: Set<Waiter> | undefined;
+  #waiting = 1;
 
-  /** `onEnd` is called when no further client may wait. */
-  constructor(deadlineMs: number, onEnd: (request: SharedRequest) => void) {
-    this.deadlineMs = deadlineMs;
-    this.#onEnd = onEnd;
+  constructor(context: RequestContext, key: string, inFlight: Map<string, SharedRequest>) {
+    this.deadlineMs = context.deadlineMs;
+    this.#ending = new LazySignal(context.deadlineMs);
+    this.#key = key;
+    this.#inFlight = inFlight;
+    this.#timer = setTimeout(() => this.#expire(), msUntil(context.deadlineMs));
+    this.#first = new Waiter(context, this);
+    inFlight.set(key, this);
   }
 
-  /** Must be called once. */
-  send(source: NodeSource, rpcRequest: RpcRequest, context: RequestContext): void {
-    source.request(rpcRequest, deriveContext(context, { signal: this.#ending.signal })).then(
-      (response) => this.#end((waiter) => waiter.resolve(response)),
-      (error: unknown) => this.#end((waiter) => waiter.reject(error)),
+  /** Must be called once, by the client that started it. */
+  send(source: NodeSource, rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> {
+    source.request(rpcRequest, withLazySignal(context, this.#ending)).then(
+      (response) => {
+        this.#end();
+        this.#first.resolve(response);
+        for (const waiter of this.#followers ?? []) {
+          waiter.resolve(response);
+        }
+      },
+      (error: unknown) => this.#fail(error),
     );
+    return this.#first.response;
   }
 
-  wait(context: RequestContext): Promise<RpcResponse> {
-    const waiter = new Waiter(context, (leaving) => this.#leave(leaving));
-    this.#waiting.add(waiter);
+  join(context: RequestContext): Promise<RpcResponse> {
+    const waiter = new Waiter(context, this);
+    this.#followers ??= new Set();
+    this.#followers.add(waiter);
+    this.#waiting++;
     return waiter.response;
   }
 
-  #end(settle: (waiter: Waiter) => void): void {
-    this.#onEnd(this);
-    this.#waiting.forEach(settle);
-    this.#waiting.clear();
+  /** Records that a client has disconnected, or reached its own deadline. */
+  leave(waiter: Waiter): void {
+    this.#followers?.delete(waiter);
+    this.#waiting--;
+    if (this.#waiting === 0) {
+      this.#end();
+      this.#ending.abort();
+    }
   }
 
-  #leave(waiter: Waiter): void {
-    this.#waiting.delete(waiter);
-    if (this.#waiting.size === 0) {
-      this.#onEnd(this);
-      this.#ending.abort();
+  #expire(): void {
+    const error = tooLate();
+    this.#fail(error);
+    this.#ending.abort(error);
+  }
+
+  #fail(error: unknown): void {
+    this.#end();
+    this.#first.reject(error);
+    for (const waiter of this.#followers ?? []) {
+      waiter.reject(error);
+    }
+  }
+
+  /** No further client may join. */
+  #end(): void {
+    clearTimeout(this.#timer);
+    if (this.#inFlight.get(this.#key) === this) {
+      this.#inFlight.delete(this.#key);
     }
   }
 }
@@ -111,30 +154,17 @@ class SharedRequest {
 export const coalesced = (source: NodeSource): NodeSource => {
   const inFlight = new Map<string, SharedRequest>();
 
-  const start = (key: string, rpcRequest: RpcRequest, context: RequestContext): Promise<RpcResponse> => {
-    const started = new SharedRequest(context.deadlineMs, (ended) => {
-      if (inFlight.get(key) === ended) {
-        inFlight.delete(key);
-      }
-    });
-    inFlight.set(key, started);
-    const response = started.wait(context);
-    started.send(source, rpcRequest, context);
-    return response;
-  };
-
   const follow = async (
     shared: SharedRequest,
     rpcRequest: RpcRequest,
     context: RequestContext,
   ): Promise<RpcResponse> => {
     try {
-      const response = await shared.wait(context);
+      const response = await shared.join(context);
       return { ...response, status: { ...response.status, collapsed: true } };
     } catch (error) {
       // The client that started the request had an earlier deadline than this one.
-      const tooEarly = error instanceof NodeError && error.kind === "timeout" && shared.deadlineMs < context.deadlineMs;
-      if (tooEarly && performance.now() < context.deadlineMs) {
+      if (isTimeout(error) && shared.deadlineMs < context.deadlineMs && performance.now() < context.deadlineMs) {
         return request(rpcRequest, context);
       }
       throw error;
@@ -145,12 +175,14 @@ export const coalesced = (source: NodeSource): NodeSource => {
     if (!isShared(rpcRequest, context)) {
       return source.request(rpcRequest, context);
     }
-    if (context.signal.aborted) {
-      return Promise.reject(context.signal.reason);
+    if (isAborted(context)) {
+      return Promise.reject(abortReason(context));
     }
     const key = keyOf(rpcRequest, context.view);
     const shared = inFlight.get(key);
-    return shared === undefined ? start(key, rpcRequest, context) : follow(shared, rpcRequest, context);
+    return shared === undefined
+      ? new SharedRequest(context, key, inFlight).send(source, rpcRequest, context)
+      : follow(shared, rpcRequest, context);
   };
 
   return { request };

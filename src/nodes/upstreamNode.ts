@@ -5,6 +5,13 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { IdentityFault } from "./identityGate.ts";
 
+export interface CallOptions {
+  /** The caller rejects a result that is not one JSON value, so that a large one need not be scanned. */
+  readonly isVerified?: boolean;
+  /** The call is a read that may share an HTTP request with others, if its method may. */
+  readonly isShared?: boolean;
+}
+
 /** The facts that the selection between nodes uses. */
 export interface NodeHealth {
   readonly name: string;
@@ -38,9 +45,8 @@ export interface UpstreamNode extends Node, NodeHealth {
   recordWrongAnswer(error: UnverifiedError): void;
   /**
    * Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError.
-   * `isVerified`: the caller rejects a result that is not one JSON value, so that a large one need not be scanned.
    */
-  send(call: Call, reach: Reach, isVerified?: boolean): Promise<Uint8Array>;
+  send(call: Call, reach: Reach, options?: CallOptions): Promise<Uint8Array>;
   /** Sends several calls, also to a node that is suspended or not identified. Used to check the node's chain. */
   probe(calls: readonly Call[], reach: Reach): Promise<(RpcResponse | NodeError)[]>;
   /** Requires a check of the node's identity before the next request: it may have been restarted with another chain. */

@@ -18,6 +18,31 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 
 type Delays = Iterator<number, undefined>;
 
+interface MissingRetry {
+  readonly context: RequestContext;
+  readonly delays: Delays;
+  readonly isReplaced: (() => Promise<boolean>) | undefined;
+}
+
+/** Returns the response to a request by hash; undefined if it may be of another block. */
+const acceptByHash = (
+  { response, isMissing }: NodeAttempt,
+  request: RpcRequest,
+  { view }: RequestContext,
+): RpcResponse | undefined => {
+  if (isMissing || response === undefined || isNull(response)) {
+    return undefined;
+  }
+  // Some nodes return another block if they do not know the hash.
+  if (matchesView(request, response, view.heads) === false) {
+    return undefined;
+  }
+  const { number, hash } = request.block ?? {};
+  return number === undefined || hash === undefined
+    ? response
+    : { ...response, verified: true, block: { number, hash } };
+};
+
 /** Whether the response to a request depends on no block that the node may lack. */
 const needsNoBlock = ({ block, isInKnownBlock, retention }: RpcRequest): boolean =>
   block === undefined && !isInKnownBlock && RETENTION[retention].branchAnchor === undefined;
@@ -43,40 +68,69 @@ export class VerifiedRequests {
   }
 
   /** Rejects with NodeError; `otherBranch` if the response is not of the view's branch, or of a node that lacks the block. */
-  async request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
-    const delays = RETRY_LIMITS.node.delaysMs.values();
+  request(request: RpcRequest, context: RequestContext): Promise<RpcResponse> {
     const support = this.#byHashSupport.isByHashSupported(request, context);
-    const isSupported = support instanceof Promise ? await support : support;
-    const byHash = isSupported ? request.byHash : undefined;
-    const fromHash = byHash && (await this.#tryByHash(byHash, request, context, delays));
-    if (fromHash && fromHash !== "unsupported") {
-      return fromHash;
+    return support instanceof Promise
+      ? support.then((isSupported) => this.#send(request, context, isSupported))
+      : this.#send(request, context, support);
+  }
+
+  #send(request: RpcRequest, context: RequestContext, isByHash: boolean): Promise<RpcResponse> {
+    const delays = RETRY_LIMITS.node.delaysMs.values();
+    const { byHash } = request;
+    if (!isByHash || byHash === undefined) {
+      return this.#sendByNumber(request, context, delays, needsNoBlock(request));
     }
-    const { response, error, isMissing } =
-      needsNoBlock(request) || (byHash && fromHash === undefined)
-        ? await this.#attemptByNumber(request, context)
-        : await this.#retryMissing(() => this.#attemptByNumber(request, context), context, delays);
-    if (response === undefined) {
-      throw error;
-    }
-    // The pool and the method decide about `null`. Any other response belongs to another block.
-    if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
-      throw this.#otherBranch(request);
-    }
-    if (byHash && fromHash === "unsupported") {
-      this.#byHashSupport.markUnsupported(byHash.method);
-    }
-    return response;
+    return this.#tryByHash(byHash, request, context, delays).then((fromHash) => {
+      if (fromHash !== undefined && fromHash !== "unsupported") {
+        return fromHash;
+      }
+      const isOnce = needsNoBlock(request) || fromHash === undefined;
+      const response = this.#sendByNumber(request, context, delays, isOnce);
+      return fromHash === undefined
+        ? response
+        : response.then((known) => {
+            this.#byHashSupport.markUnsupported(byHash.method);
+            return known;
+          });
+    });
+  }
+
+  /** `isOnce`: a missing block is not requested again. */
+  #sendByNumber(request: RpcRequest, context: RequestContext, delays: Delays, isOnce: boolean): Promise<RpcResponse> {
+    const attempt = (): Promise<NodeAttempt> => this.#attemptByNumber(request, context);
+    return (isOnce ? attempt() : this.#retryMissing(attempt, context, delays)).then(
+      ({ response, error, isMissing }) => {
+        if (response === undefined) {
+          throw error;
+        }
+        // The pool and the method decide about `null`. Any other response belongs to another block.
+        if (isMissing && !isNull(response) && !RETENTION[request.retention].cachesNull) {
+          throw this.#otherBranch(request);
+        }
+        return response;
+      },
+    );
   }
 
   /** Repeats the attempt while the node lacks a block that it announced, after each of the delays. */
-  async #retryMissing(
+  #retryMissing(
     attempt: () => Promise<NodeAttempt>,
-    { signal }: RequestContext,
+    context: RequestContext,
     delays: Delays,
     isReplaced?: () => Promise<boolean>,
   ): Promise<NodeAttempt> {
-    let outcome = await attempt();
+    return attempt().then((first) =>
+      this.#hasAnnounced(first) ? this.#retryLater(first, attempt, { context, delays, isReplaced }) : first,
+    );
+  }
+
+  async #retryLater(
+    first: NodeAttempt,
+    attempt: () => Promise<NodeAttempt>,
+    { context: { signal }, delays, isReplaced }: MissingRetry,
+  ): Promise<NodeAttempt> {
+    let outcome = first;
     while (this.#hasAnnounced(outcome)) {
       const delayMs = delays.next().value;
       if (delayMs === undefined || (await isReplaced?.())) {
@@ -96,45 +150,26 @@ export class VerifiedRequests {
   }
 
   /** Returns undefined if the node does not know the hash, or may not know it (`null`). */
-  async #tryByHash(
+  #tryByHash(
     call: Call,
     request: RpcRequest,
     context: RequestContext,
     delays: Delays,
   ): Promise<RpcResponse | "unsupported" | undefined> {
-    try {
-      return await this.#requestByHash(call, request, context, delays);
-    } catch (error) {
-      if (isByHashRequest(error, request)) {
-        return "unsupported";
-      }
-      throw error;
-    }
-  }
-
-  async #requestByHash(
-    call: Call,
-    request: RpcRequest,
-    context: RequestContext,
-    delays: Delays,
-  ): Promise<RpcResponse | undefined> {
     const { number, hash } = request.block ?? {};
     // Waiting does not bring back a block that a reorganisation replaced.
     const isReplaced = async (): Promise<boolean> =>
       number !== undefined && hash !== undefined && (await this.#readPresence({ number, hash })) === "replaced";
     const attempt = () => attemptOnNode(this.#sender, call, request, context);
-    const { response, isMissing } = await this.#retryMissing(attempt, context, delays, isReplaced);
-    if (isMissing || response === undefined || isNull(response)) {
-      return undefined;
-    }
-    // Some nodes return another block if they do not know the hash.
-    if (matchesView(request, response, context.view.heads) === false) {
-      return undefined;
-    }
-    if (number === undefined || hash === undefined) {
-      return response;
-    }
-    return { ...response, verified: true, block: { number, hash } };
+    return this.#retryMissing(attempt, context, delays, isReplaced).then(
+      (outcome) => acceptByHash(outcome, request, context),
+      (error: unknown) => {
+        if (isByHashRequest(error, request)) {
+          return "unsupported";
+        }
+        throw error;
+      },
+    );
   }
 
   /** Sends the request by number, or without a block. The response is of the node's own branch, which is then verified. */

@@ -67,7 +67,7 @@ export const executeTransaction = async (
   }
   const { transaction, sender } = prepared;
   // The block's first deposit has written the L1 attributes.
-  const l1 = rules.op !== undefined ? l1AttributesOf(state) : undefined;
+  const l1 = rules.op !== undefined ? l1AttributesOf({ state }) : undefined;
   const { raw } = transaction;
   const result = await engine.transact(context, messageOf(transaction, sender), { checks, raw });
   const extra = l1 ? opReceiptExtra(rules, l1, raw) : {};

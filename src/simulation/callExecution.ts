@@ -5,8 +5,9 @@ import { type Address, formatData } from "../ethereum/hex.ts";
 import { createdAddress } from "../ethereum/receipt.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
-import type { BlockEnvironment, Engine, TransactionResult } from "../evm/engine.ts";
+import type { BlockEnvironment, Engine, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import type { ReadRecorder } from "../evm/readRecorder.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
@@ -32,6 +33,12 @@ export type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
+/** The state of a run, and the recorder of what the run reads. */
+export interface CallSource {
+  readonly reader: StateReader;
+  readonly reads: ReadRecorder | undefined;
+}
+
 /** One call, ready to run with any amount of gas. */
 export interface CallExecution {
   readonly call: CallRequest;
@@ -39,15 +46,22 @@ export interface CallExecution {
   readonly block: BlockEnvironment;
   readonly gas: bigint;
   readonly gasCap: bigint;
-  run(reader: StateReader, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
-  state(reader: StateReader): ExecutionState;
+  run(source: CallSource, gas: bigint, accessList?: readonly AccessListEntry[]): Promise<TransactionResult>;
+  state(source: CallSource): ExecutionState;
   /** Returns the address of the contract that the call creates, or null. */
-  createdContract(reader: StateReader): Address | null;
+  createdContract(source: CallSource): Address | null;
   filterAccessed(accessed: readonly AccessListEntry[], created: Address | null): readonly AccessListEntry[];
 }
 
-/** Parses the call and its overrides. Throws RpcError. */
-export const prepareExecution = (input: CallInput, context: RunContext): CallExecution => {
+/**
+ * Parses the call and its overrides. Throws RpcError.
+ * geth caps the gas of execution (EIP-8037) in its estimates and access lists, but not in eth_call.
+ */
+export const prepareExecution = (
+  input: CallInput,
+  context: RunContext,
+  { liftsExecutionCap }: Pick<TransactionChecks, "liftsExecutionCap"> = {},
+): CallExecution => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));
   if (!Array.isArray(params) || params[0] === undefined) {
     throw invalidParams("missing value for required argument 0");
@@ -66,9 +80,9 @@ export const prepareExecution = (input: CallInput, context: RunContext): CallExe
       overrides.blobBaseFee ?? (rules.blobs === undefined ? 1n : blobBaseFee(parent.excessBlobGas, rules.blobs)),
     blockHash: (number) => (number === parent.number ? parent.hash : reader.blockHash(number)),
   });
-  const createState = (reader: StateReader) => {
+  const createState = ({ reader, reads }: CallSource) => {
     const state = engine.createState(reader);
-    return { state, movedPrecompiles: overrideState(state, states, engine.precompiles) };
+    return { state, movedPrecompiles: overrideState(state, states, engine.precompiles, reads) };
   };
   const addressesWithoutEntry = (from: Address, to: Address | null) =>
     new Set<Address>([from, ...(to === null ? [] : [to]), ...engine.precompiles]);
@@ -78,20 +92,20 @@ export const prepareExecution = (input: CallInput, context: RunContext): CallExe
     block: { ...environmentOf(parent, overrides, isFree), blobBaseFee: 1n, blockHash: () => parent.hash },
     gas: smaller(call.gas ?? gasCap, gasCap),
     gasCap,
-    state: (reader) => createState(reader).state,
-    createdContract: (reader) =>
-      call.to === null ? createdAddress(call.from, call.nonce ?? createState(reader).state.nonceOf(call.from)) : null,
+    state: (source) => createState(source).state,
+    createdContract: (source) =>
+      call.to === null ? createdAddress(call.from, call.nonce ?? createState(source).state.nonceOf(call.from)) : null,
     filterAccessed: (accessed, created) => {
       const omitted = addressesWithoutEntry(call.from, call.to ?? created);
       return accessed.filter(({ address, storageKeys }) => storageKeys.length > 0 || !omitted.has(address));
     },
-    run: async (reader, gas, accessList) => {
-      const { state, movedPrecompiles } = createState(reader);
+    run: async (source, gas, accessList) => {
+      const { state, movedPrecompiles } = createState(source);
       const request = accessList === undefined ? call : { ...call, accessList };
       try {
         const message = messageOfCall(request, state, engine, gas);
-        return await engine.transact({ state, block: environment(reader) }, message, {
-          checks: { nonce: false, sender: false, freeGas: true },
+        return await engine.transact({ state, block: environment(source.reader), reads: source.reads }, message, {
+          checks: { nonce: false, sender: false, freeGas: true, ...(liftsExecutionCap && { liftsExecutionCap }) },
           movedPrecompiles,
           tracesAccess: accessList !== undefined,
         });
@@ -118,6 +132,7 @@ const environmentOf = (
   baseFee: isFree ? 0n : (overrides.baseFeePerGas ?? block.baseFeePerGas ?? 0n),
   prevRandao: overrides.prevRandao ?? block.mixHash,
   difficulty: block.difficulty,
+  ...(block.slotNumber === undefined ? {} : { slotNumber: block.slotNumber }),
 });
 
 /** Returns the error of a call that failed. */

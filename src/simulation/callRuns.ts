@@ -5,8 +5,8 @@ import { estimateGas } from "./estimateGas.ts";
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
 export const runCall = async (input: CallInput, context: RunContext): Promise<Data> => {
-  const execution = prepareExecution(input, context);
-  const result = await context.withState((reader) => execution.run(reader, execution.gas));
+  const execution = prepareExecution(input, context, { liftsExecutionCap: true });
+  const result = await context.withState((reader, reads) => execution.run({ reader, reads }, execution.gas));
   if (result.status !== "success") {
     throw callError(result);
   }
@@ -16,7 +16,7 @@ export const runCall = async (input: CallInput, context: RunContext): Promise<Da
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
 export const runEstimate = async (input: CallInput, context: RunContext): Promise<bigint> => {
   const execution = prepareExecution(input, context);
-  return context.withState((reader) => estimateGas(execution, reader));
+  return context.withState((reader, reads) => estimateGas(execution, { reader, reads }));
 };
 
 export interface AccessListResult {
@@ -28,11 +28,12 @@ export interface AccessListResult {
 /** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
 export const runAccessList = async (input: CallInput, context: RunContext): Promise<AccessListResult> => {
   const execution = prepareExecution(input, context);
-  return context.withState(async (reader) => {
+  return context.withState(async (reader, reads) => {
+    const source = { reader, reads };
     let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
-    const created = execution.createdContract(reader);
+    const created = execution.createdContract(source);
     for (;;) {
-      const result = await execution.run(reader, execution.gas, accessList);
+      const result = await execution.run(source, execution.gas, accessList);
       // Entries of the list are warm, and the trace omits warm entries.
       const next = mergeAccessLists(accessList, execution.filterAccessed(result.accessed ?? [], created));
       if (countEntries(next) === countEntries(accessList)) {

@@ -1,25 +1,25 @@
-import type { StateReader } from "../core/stateReader.ts";
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
+import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
 import type { TransactionResult } from "../evm/engine.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
-import { type CallExecution, callError } from "./callExecution.ts";
+import { type CallExecution, type CallSource, callError } from "./callExecution.ts";
 
 const TRANSFER_GAS = 21_000n;
 const CALL_STIPEND = 2_300n;
-const MAX_TRANSACTION_GAS = 16_777_216n;
 /** geth's `estimateGasErrorRatio`, in thousandths: an estimate may be too high by this share. */
 const ESTIMATE_TOLERANCE = 15n;
 
 /** Returns the lowest gas with which the call succeeds, within the tolerance. Source: geth, eth/gasestimator. Throws RpcError. */
-export const estimateGas = async (execution: CallExecution, reader: StateReader): Promise<bigint> => {
+export const estimateGas = async (execution: CallExecution, source: CallSource): Promise<bigint> => {
   const { call } = execution;
   const isTransfer =
-    call.input.length === 0 && call.to !== null && execution.state(reader).codeOf(call.to).length === 0;
-  let high = await highestGas(execution, reader);
-  if (isTransfer && (await runIfSuccessful(execution, reader, TRANSFER_GAS)) !== undefined) {
-    return TRANSFER_GAS;
+    call.input.length === 0 && call.to !== null && execution.state(source).codeOf(call.to).length === 0;
+  let high = await highestGas(execution, source);
+  const transfer = isTransfer ? await runIfSuccessful(execution, source, TRANSFER_GAS) : undefined;
+  if (transfer !== undefined) {
+    return transfer.gasUsed;
   }
-  const first = await execution.run(reader, high);
+  const first = await execution.run(source, high);
   if (first.status === "revert") {
     throw callError(first);
   }
@@ -29,7 +29,7 @@ export const estimateGas = async (execution: CallExecution, reader: StateReader)
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
   if (optimistic < high) {
-    if ((await runIfSuccessful(execution, reader, optimistic)) === undefined) {
+    if ((await runIfSuccessful(execution, source, optimistic)) === undefined) {
       low = optimistic;
     } else {
       high = optimistic;
@@ -38,7 +38,7 @@ export const estimateGas = async (execution: CallExecution, reader: StateReader)
   while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_TOLERANCE) {
     // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
-    if ((await runIfSuccessful(execution, reader, middle)) === undefined) {
+    if ((await runIfSuccessful(execution, source, middle)) === undefined) {
       low = middle;
     } else {
       high = middle;
@@ -48,30 +48,34 @@ export const estimateGas = async (execution: CallExecution, reader: StateReader)
 };
 
 /** Returns the highest gas for the call: the block's limit and, with a price, the gas that the sender can pay. */
-const highestGas = async (execution: CallExecution, reader: StateReader): Promise<bigint> => {
+const highestGas = async (execution: CallExecution, source: CallSource): Promise<bigint> => {
   const { call, engine, block, gasCap } = execution;
-  let high = call.gas !== undefined && call.gas >= TRANSFER_GAS ? call.gas : block.gasLimit;
+  const hasGas = call.gas !== undefined && call.gas >= TRANSFER_GAS;
+  if (!hasGas) {
+    source.reads?.environment("GASLIMIT");
+  }
+  let high = hasGas ? call.gas : block.gasLimit;
   const price = call.gasPrice ?? call.maxFeePerGas ?? 0n;
   if (price > 0n) {
-    const available = execution.state(reader).balanceOf(call.from) - call.value;
+    const available = execution.state(source).balanceOf(call.from) - call.value;
     if (available < 0n) {
       throw new RpcError(CODES.SERVER, "insufficient funds for transfer");
     }
     high = smaller(high, available / price);
   }
-  if (engine.isActive(7825)) {
-    high = smaller(high, MAX_TRANSACTION_GAS);
+  if (engine.isActive(7825) && !engine.isActive(8037)) {
+    high = smaller(high, MAX_EXECUTION_GAS);
   }
   return larger(smaller(high, gasCap), 0n);
 };
 
 const runIfSuccessful = async (
   execution: CallExecution,
-  reader: StateReader,
+  source: CallSource,
   gas: bigint,
 ): Promise<TransactionResult | undefined> => {
   try {
-    const result = await execution.run(reader, gas);
+    const result = await execution.run(source, gas);
     return result.status === "success" ? result : undefined;
   } catch (error) {
     // The gas does not suffice to start.

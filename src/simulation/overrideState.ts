@@ -1,7 +1,9 @@
+import type { AccountField } from "../core/readSet.ts";
 import { type Address, parseData } from "../ethereum/hex.ts";
 import { stripZeros } from "../ethereum/rlp.ts";
 import { checksumAddress } from "../evm/checks/checksumAddress.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import type { OverriddenKeys, ReadRecorder } from "../evm/readRecorder.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { AccountOverride } from "./payload.ts";
 
@@ -17,6 +19,7 @@ export const overrideState = (
   state: ExecutionState,
   overrides: readonly (readonly [Address, AccountOverride])[],
   precompiles: readonly Address[],
+  reads?: ReadRecorder,
 ): ReadonlyMap<Address, Address | null> => {
   const overridden = new Set(overrides.map(([address]) => address));
   const precompileAt = new Map<Address, Address>(precompiles.map((address) => [address, address]));
@@ -44,10 +47,28 @@ export const overrideState = (
       moved.set(address, null);
     }
     overrideAccount(state, address, override);
+    reads?.override(address, overriddenKeys(override));
   }
   // The overrides count as the writes of an earlier transaction. Empty accounts are not deleted.
   state.endTransaction(false);
   return moved;
+};
+
+/** Any nonce, balance or code makes the account not empty. */
+const overriddenKeys = ({ nonce, balance, code, state, stateDiff }: AccountOverride): OverriddenKeys => {
+  const isEmpty = nonce === 0n && balance === 0n && code?.length === 0;
+  const isNotEmpty = (nonce ?? 0n) > 0n || (balance ?? 0n) > 0n || (code?.length ?? 0) > 0;
+  const fields: readonly (readonly [AccountField, boolean])[] = [
+    ["nonce", nonce !== undefined],
+    ["balance", balance !== undefined],
+    ["code", code !== undefined],
+    ["emptiness", isEmpty || isNotEmpty],
+    ["storage", state !== undefined],
+  ];
+  return {
+    fields: fields.flatMap(([field, isOverridden]) => (isOverridden ? [field] : [])),
+    slots: state === undefined ? new Set(stateDiff?.keys()) : "all",
+  };
 };
 
 const overrideAccount = (state: ExecutionState, address: Address, override: AccountOverride): void => {

@@ -1,6 +1,6 @@
 import type { HeaderFields } from "../core/heads.ts";
 import { isAddress, isData, isHash, isQuantity, ZERO_HASH } from "../ethereum/hex.ts";
-import { unknownFields } from "../ethereum/unknownFields.ts";
+import { laterFields } from "../ethereum/unknownFields.ts";
 import type { ParentBlock } from "./simulatedHeader.ts";
 
 const wrong = (name: string) => new Error(`a node's block has no ${name}`);
@@ -18,7 +18,6 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
     const value = fields[name];
     return isQuantity(value) ? BigInt(value) : undefined;
   };
-  const unknown = unknownFields(fields);
   const { hash, miner, extraData, mixHash, parentBeaconBlockRoot } = fields;
   if (!isHash(hash)) {
     throw wrong("hash");
@@ -40,6 +39,7 @@ export const parseParent = (fields: HeaderFields): ParentBlock => {
     blobGasUsed: optional("blobGasUsed") ?? 0n,
     excessBlobGas: optional("excessBlobGas") ?? 0n,
     parentBeaconBlockRoot: isHash(parentBeaconBlockRoot) ? parentBeaconBlockRoot : ZERO_HASH,
-    ...(unknown.length === 0 ? {} : { unknownFields: unknown }),
+    slotNumber: optional("slotNumber"),
+    laterFields: laterFields(fields),
   };
 };

@@ -1,9 +1,10 @@
-import type { StateReader } from "../core/stateReader.ts";
 import type { Hash } from "../ethereum/hex.ts";
-import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
+import { type ChainForks, isForkActive, rulesAt } from "../ethereum/rules.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
+import { NotExecutableError } from "../evm/notExecutableError.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
+import type { CallSource } from "./callExecution.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
@@ -33,7 +34,7 @@ export const runSimulation = async (
   host: Pick<WorkerContext, "engine" | "withState">,
 ): Promise<Uint8Array> => {
   const payload = parsePayload(input.paramsText, input);
-  const blocks = await host.withState((reader) => simulate(input, payload, host, reader));
+  const blocks = await host.withState((reader, reads) => simulate(input, payload, host, { reader, reads }));
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
   // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).
@@ -52,7 +53,7 @@ const simulate = async (
   input: SimulationInput,
   payload: Payload,
   host: Pick<WorkerContext, "engine">,
-  reader: StateReader,
+  { reader, reads }: CallSource,
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
   const planned = planBlocks(input.parent, payload.blocks, input);
@@ -63,6 +64,9 @@ const simulate = async (
   let state: ExecutionState | undefined;
   for (const plan of planned) {
     const rules = rulesAt(forks, plan.number, plan.timestamp);
+    if (isForkActive(rules, "amsterdam")) {
+      throw new NotExecutableError("the module does not return the gas of state, which the block's header needs");
+    }
     const engine = host.engine(rules);
     state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {
@@ -72,6 +76,7 @@ const simulate = async (
       parentRules: rulesAt(forks, parent.number, parent.timestamp),
       engine,
       state,
+      reads,
       budget,
       validates: payload.validates,
       tracesTransfers: payload.tracesTransfers,

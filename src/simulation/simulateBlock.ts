@@ -10,6 +10,7 @@ import { type ChainForks, isForkActive, isOpForkActive, type Rules } from "../et
 import type { BlockEnvironment, Engine, EngineLog } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
+import type { ReadRecorder } from "../evm/readRecorder.ts";
 import { beginBlock, writeStartSlots } from "../evm/systemCalls.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";
@@ -30,6 +31,7 @@ export interface BlockContext {
   readonly parentRules: Rules;
   readonly engine: Engine;
   readonly state: ExecutionState;
+  readonly reads?: ReadRecorder | undefined;
   readonly budget: GasBudget;
   blockHash(number: bigint): Hash;
 }
@@ -49,10 +51,10 @@ export const simulateBlock = async (
   planned: PlannedBlock,
   context: BlockContext,
 ): Promise<SimulatedBlock> => {
-  const { engine, state, rules, profile } = context;
+  const { engine, state, reads, rules, profile } = context;
   const start = beginHeader(parent, planned, context);
   const environment = environmentOf(start, planned, context);
-  const movedPrecompiles = overrideState(state, planned.states, engine.precompiles);
+  const movedPrecompiles = overrideState(state, planned.states, engine.precompiles, reads);
   await beginSystem(context, environment, start);
   // The read comes before the calls, so that one round fetches this value and theirs.
   const footprint = footprintOfCall(context, planned);
@@ -67,7 +69,7 @@ export const simulateBlock = async (
   const logs = calls.flatMap(({ result }) => result.logs.filter(({ isTransfer }) => !isTransfer));
   const hasRequests = profile === "geth" && rules.op === undefined && isForkActive(rules, "prague");
   const requestsHash = hasRequests
-    ? await runRequests({ engine, state, block: environment }, logs, context.forks.depositContract)
+    ? await runRequests({ engine, state, block: environment, reads }, logs, context.forks.depositContract)
     : EMPTY_REQUESTS_HASH;
   const withdrawals = planned.overrides.withdrawals ?? [];
   for (const { address, amount } of withdrawals) {
@@ -107,7 +109,8 @@ const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: Block
 
 /** geth calls the system contracts. The other profile writes their slots, so that their state need not be fetched. */
 const beginSystem = async (context: BlockContext, environment: BlockEnvironment, start: HeaderStart): Promise<void> => {
-  const execution = { engine: context.engine, state: context.state, block: environment };
+  const { engine, state, reads } = context;
+  const execution = { engine, state, block: environment, reads };
   const { parentHash, parentBeaconBlockRoot = ZERO_HASH } = start;
   if (context.profile === "geth") {
     await beginBlock(execution, { parentHash, parentBeaconBlockRoot });
@@ -143,11 +146,11 @@ export const encodeWithdrawal = ({ index, validatorIndex, address, amount }: Wit
   ]);
 
 /** Jovian counts data in `blobGasUsed`. OP-stack nodes simulate with an empty envelope, so each call has the smallest size. */
-const footprintOfCall = ({ rules, state }: BlockContext, { calls }: PlannedBlock): bigint | undefined => {
-  if (!isOpForkActive(rules, "jovian")) {
+const footprintOfCall = (context: BlockContext, { calls }: PlannedBlock): bigint | undefined => {
+  if (!isOpForkActive(context.rules, "jovian")) {
     return undefined;
   }
-  return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(state));
+  return calls.length === 0 ? 0n : smallestFootprint(footprintScalarOf(context));
 };
 
 const blobGasUsed = (calls: readonly SimulatedCall[], footprint: bigint | undefined): bigint =>

@@ -29,8 +29,13 @@ export interface SimulatedCall {
   readonly isCapped: boolean;
 }
 
-/** geth never checks in simulations that the sender has no code (EIP-3607), nor the gas cap of EIP-7825. */
-const checksOf = (validates: boolean): TransactionChecks => ({ nonce: validates, sender: false, freeGas: !validates });
+/** geth never checks in simulations that the sender has no code (EIP-3607), nor the cap of the gas limit. */
+const checksOf = (validates: boolean): TransactionChecks => ({
+  nonce: validates,
+  sender: false,
+  freeGas: !validates,
+  liftsExecutionCap: !validates,
+});
 
 /** Executes one call, with geth's defaults, on the state after the previous call. Throws RpcError for an error that fails the whole request. */
 export const simulateCall = async (
@@ -41,6 +46,10 @@ export const simulateCall = async (
   const { engine, state, block, budget } = context;
   const wanted = gasOf(call, block.gasLimit - gasUsed);
   const gas = smaller(wanted, budget.left);
+  if (call.nonce === undefined) {
+    // The hash of the transaction contains it.
+    context.reads?.account(call.from, "nonce");
+  }
   const message = messageOfCall(call, state, engine, gas);
   try {
     const result = await engine.transact(context, message, {

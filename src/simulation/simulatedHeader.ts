@@ -20,8 +20,9 @@ export interface ParentBlock {
   readonly blobGasUsed: bigint;
   readonly excessBlobGas: bigint;
   readonly parentBeaconBlockRoot: Hash;
-  /** Names of fields that no known fork has. Nothing can be executed on this block then. */
-  readonly unknownFields?: readonly string[];
+  readonly slotNumber?: bigint | undefined;
+  /** Names of the fields that were added after Osaka. Nothing can be executed on this block if its rules have other fields. */
+  readonly laterFields?: readonly string[];
 }
 
 /** `geth`: geth's rules for headers. `contract`: the rules of OP-stack nodes (docs/reference/simulate.md, Profiles). */

@@ -2,7 +2,8 @@ import type { BlockId } from "../core/heads.ts";
 import type { RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
-import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
+import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
+import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
 import type { CallInput } from "./callExecution.ts";
 import type { AccessListResult } from "./callRuns.ts";
@@ -99,7 +100,7 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, signa
     onRun?.(kind, { outcome, rounds, seconds: (performance.now() - startMs) / 1000 });
   try {
     const { source, block } = base;
-    if (block.unknownFields !== undefined || !areRulesKnown(options.forks(), block.timestamp)) {
+    if (!isBlockKnown(block, options.forks())) {
       throw new MustForwardError(`the rules of block ${block.number} are not known`);
     }
     const nativeContracts = options.nativesAt(block.timestamp);
@@ -112,6 +113,12 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, signa
     report(error instanceof MustForwardError ? "forwarded" : "error", undefined);
     throw error;
   }
+};
+
+const isBlockKnown = ({ number, timestamp, laterFields = [] }: ParentBlock, forks: ChainForks): boolean => {
+  const rules = newestRulesAt(forks, number, timestamp);
+  const differing = [...unknownFields(laterFields, rules), ...missingFields(laterFields, rules)];
+  return areRulesKnown(forks, timestamp) && differing.length === 0;
 };
 
 const simulationInput = (

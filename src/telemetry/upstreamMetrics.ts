@@ -38,10 +38,15 @@ const OF_NODE = { chain: CHAIN, node: NODE };
 
 /** Declares the metrics of requests to nodes. */
 export const upstreamMetrics = (metrics: MetricFactory) => ({
-  upstreamRequests: metrics.counter("upstream_requests_total", "Requests to a node by outcome", {
+  upstreamRequests: metrics.counter("upstream_requests_total", "Calls to a node by outcome; batch items count singly", {
     ...OF_NODE,
     outcome: OUTCOMES,
   }),
+  upstreamHttpRequests: metrics.counter(
+    "upstream_http_requests_total",
+    "HTTP requests to a node; a batch is one",
+    OF_NODE,
+  ),
   upstreamCalls: metrics.counter("upstream_calls_total", "Calls to a node; batch items count singly", {
     ...OF_NODE,
     method: METHOD,

@@ -1,7 +1,5 @@
-import { type BlockHeader, encodeHeader } from "../ethereum/blockHeader.ts";
+import { type BlockHeader, hashHeader } from "../ethereum/blockHeader.ts";
 import { type Hash, parseData } from "../ethereum/hex.ts";
-import { keccak256Hex } from "../ethereum/keccak.ts";
-import { encodeBytes, encodeNumber } from "../ethereum/rlp.ts";
 import { type Finding, failed, passed, uncomputable } from "./findings.ts";
 import { bytesOf, dataOf, type Fields, isAbsent, isSame, MalformedField, numberOf } from "./jsonFields.ts";
 
@@ -9,14 +7,11 @@ const HEADER_FIELDS = [
   ...["parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"],
   ...["difficulty", "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce"],
   ...["baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot", "requestsHash"],
+  ...["blockAccessListHash", "slotNumber"],
 ];
 /** Fields that nodes add to a block object and that its hash does not cover. */
 const ADDED_FIELDS = ["hash", "size", "totalDifficulty", "transactions", "uncles", "withdrawals", "author"];
 const KNOWN_FIELDS: ReadonlySet<string> = new Set([...HEADER_FIELDS, ...ADDED_FIELDS]);
-
-/** Header fields of the fork Amsterdam, in the order of their encoding: EIP-7928, then EIP-7843. */
-const ACCESS_LIST_HASH = "blockAccessListHash";
-const SLOT_NUMBER = "slotNumber";
 
 const optional = <T>(value: unknown, read: (value: unknown) => T): T | undefined =>
   isAbsent(value) ? undefined : read(value);
@@ -24,13 +19,15 @@ const hashOf = (value: unknown): Hash => bytesOf(value, 32);
 
 /** Parses the header of a block object. Throws MalformedField. */
 const parseHeader = (block: Fields): BlockHeader => {
-  const fees = {
+  const later = {
     baseFeePerGas: optional(block.baseFeePerGas, numberOf),
     withdrawalsRoot: optional(block.withdrawalsRoot, hashOf),
     blobGasUsed: optional(block.blobGasUsed, numberOf),
     excessBlobGas: optional(block.excessBlobGas, numberOf),
     parentBeaconBlockRoot: optional(block.parentBeaconBlockRoot, hashOf),
     requestsHash: optional(block.requestsHash, hashOf),
+    blockAccessListHash: optional(block.blockAccessListHash, hashOf),
+    slotNumber: optional(block.slotNumber, numberOf),
   };
   return {
     parentHash: hashOf(block.parentHash),
@@ -48,18 +45,8 @@ const parseHeader = (block: Fields): BlockHeader => {
     extraData: dataOf(block.extraData),
     mixHash: hashOf(block.mixHash),
     nonce: bytesOf(block.nonce, 8),
-    ...Object.fromEntries(Object.entries(fees).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(Object.entries(later).filter(([, value]) => value !== undefined)),
   };
-};
-
-/** Encodes the fields of Amsterdam, which follow all other fields. BlockHeader does not have them. */
-const amsterdamFields = (block: Fields): Uint8Array[] => {
-  const accessList = optional(block[ACCESS_LIST_HASH], hashOf);
-  const slot = optional(block[SLOT_NUMBER], numberOf);
-  return [
-    ...(accessList === undefined ? [] : [encodeBytes(parseData(accessList))]),
-    ...(slot === undefined ? [] : [encodeNumber(slot)]),
-  ];
 };
 
 const hasUnknownFields = (block: Fields): boolean =>
@@ -69,9 +56,7 @@ const hasUnknownFields = (block: Fields): boolean =>
 export const checkHeader = (block: Fields): Finding => {
   try {
     const hash = hashOf(block.hash);
-    const header = parseHeader(block);
-    const computed = keccak256Hex(encodeHeader(header, amsterdamFields(block)));
-    if (isSame(hash, computed)) {
+    if (isSame(hash, hashHeader(parseHeader(block)))) {
       return passed("header");
     }
   } catch (error) {

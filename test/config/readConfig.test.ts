@@ -116,7 +116,7 @@ test("names of chains must differ", () => {
 });
 
 test("a configuration without a chain, unknown flags and unknown commands have clear errors", () => {
-  assert.match(faultsOf(() => read([])).join(), /--upstream URL or --config FILE/);
+  assert.match(faultsOf(() => read([])).join(), /--upstream URL, --provider NAME:KEY or --config FILE/);
   assert.match(faultsOf(() => read(["--nonsense"])).join(), /--nonsense/);
   assert.match(faultsOf(() => read(["fly"])).join(), /unknown command fly/);
 });

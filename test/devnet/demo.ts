@@ -1,17 +1,37 @@
 import { createForebay } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { DEMO_HELP, parseDemoOptions } from "./demoOptions.ts";
 import { createDevnet } from "./devnet.ts";
 import { devAccounts, startTraffic } from "./traffic.ts";
 
 /** `npm run demo`: a real node, a sequencer feed, traffic, and forebay in front of them. No Redis, no internet. */
 
-const TRANSACTIONS_PER_SECOND = 5;
 const READ_MS = 100;
 const TELL_MS = 4_000;
-const PORT = Number(process.env.PORT ?? 8545);
+const PARENT_MS = 500;
 
 const say = (text = "") => process.stdout.write(`${text}\n`);
+
+const fail = (error: unknown): never => {
+  process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+};
+
+const readOptions = () => {
+  try {
+    return parseDemoOptions(process.argv.slice(2));
+  } catch (error) {
+    return fail(error);
+  }
+};
+
+const options = readOptions();
+if (options === "help") {
+  say(DEMO_HELP);
+  process.exit(0);
+}
+const { port, rate, seconds } = options;
 
 say("starting a node, its sequencer feed, and forebay ...");
 const devnet = await createDevnet({ blockTimeMs: 2_000 });
@@ -26,11 +46,14 @@ const config = configSchema.parse({
       quirks: { anvilDepositNonce: true },
     },
   ],
-  server: { port: PORT, opsPort: PORT === 0 ? 0 : PORT + 1_000, drainDelayMs: 0 },
+  server: { port, opsPort: port === 0 ? 0 : port + 1_000, drainDelayMs: 0 },
 });
-const forebay = await createForebay(config, telemetry);
+const forebay = await createForebay(config, telemetry).catch(async (error: unknown) => {
+  await devnet.close();
+  return fail(error);
+});
 await forebay.ready;
-const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate: TRANSACTIONS_PER_SECOND });
+const traffic = await startTraffic({ url: devnet.url, chainId: devnet.chainId, rate });
 
 const ask = async (method: string, params: readonly unknown[]): Promise<unknown> => {
   const response = await fetch(forebay.url, {
@@ -139,12 +162,21 @@ const stop = async (): Promise<void> => {
   process.exit(0);
 };
 let stopping = false;
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => {
-    if (stopping) {
-      process.exit(1);
-    }
-    stopping = true;
-    void stop();
-  });
+const stopOnce = (): void => {
+  if (stopping) {
+    process.exit(1);
+  }
+  stopping = true;
+  void stop();
+};
+process.on("SIGINT", stopOnce).on("SIGTERM", stopOnce);
+if (seconds !== undefined) {
+  setTimeout(stopOnce, seconds * 1_000);
 }
+// npm may be ended without a signal to its children. They get another parent then.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent && !stopping) {
+    stopOnce();
+  }
+}, PARENT_MS).unref();

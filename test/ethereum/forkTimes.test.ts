@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chainForks } from "../../src/ethereum/chainForks.ts";
-import { genesisForks } from "../../src/ethereum/ethereumForks.ts";
+import { fixedForks, genesisForks } from "../../src/ethereum/ethereumForks.ts";
 import { ETHEREUM_FORK_TIMES, OP_FORK_TIMES } from "../../src/ethereum/forkTimes.ts";
 import { nativeContracts } from "../../src/ethereum/opForks.ts";
 import {
   type ChainForks,
   ETHEREUM_FORKS,
+  type EthereumFork,
   OP_FORKS,
   type Rules,
   rulesAt,
@@ -101,10 +102,40 @@ test("Base has Azul, which is not Karst", () => {
   }
 });
 
-test("Sepolia's rules are not known since Amsterdam", () => {
+test("Sepolia has Amsterdam, with the blob schedule of the fork before", () => {
   const sepolia = forksOf(11_155_111);
-  assert.equal(rulesAt(sepolia, NEVER, 1_791_294_815n).fork, "bpo2");
-  assert.throws(() => rulesAt(sepolia, NEVER, 1_791_294_816n), UnknownRules);
+  const [before, after] = around(sepolia, 1_791_294_816);
+  assert.deepEqual([before.fork, after.fork], ["bpo2", "amsterdam"]);
+  assert.deepEqual(after.blobs, before.blobs);
+  assert.deepEqual(after.blobs, { target: 14n, max: 21n, updateFraction: 11_684_671n });
+});
+
+test("a development chain has the newest blob schedule of its fork", () => {
+  const targetOf = (fork: EthereumFork) => rulesAt(fixedForks(7n, fork), 1n, 1n).blobs?.target;
+  assert.deepEqual((["shanghai", "cancun", "osaka", "bpo1", "amsterdam"] as const).map(targetOf), [
+    undefined,
+    3n,
+    6n,
+    10n,
+    14n,
+  ]);
+});
+
+test("a fork of a genesis file keeps the schedule of the fork before it", () => {
+  const blobSchedule = { prague: { target: 5, max: 7, baseFeeUpdateFraction: 11 } };
+  const forks = genesisForks({
+    chainId: 7,
+    londonBlock: 0,
+    pragueTime: 0,
+    osakaTime: 10,
+    amsterdamTime: 20,
+    blobSchedule,
+  });
+  assert.deepEqual(
+    [9n, 10n, 20n].map((time) => rulesAt(forks, 1n, time).blobs?.target),
+    [5n, 5n, 5n],
+  );
+  assert.equal(rulesAt(forks, 1n, 20n).fork, "amsterdam");
 });
 
 test("a B20 token is native on Base since Beryl, and no other address with its first byte is", () => {
@@ -123,7 +154,7 @@ test("a B20 token is native on Base since Beryl, and no other address with its f
 });
 
 test("from an unknown fork of a genesis file on, nothing is executed", () => {
-  const config = { chainId: 7, londonBlock: 0, pragueTime: 0, osakaTime: 10, bpo9Time: 30, amsterdamTime: 20 };
+  const config = { chainId: 7, londonBlock: 0, pragueTime: 0, osakaTime: 10, bpo9Time: 20 };
   const forks = genesisForks(config);
   assert.deepEqual([rulesAt(forks, 1n, 9n).fork, rulesAt(forks, 1n, 19n).fork], ["prague", "osaka"]);
   assert.throws(() => rulesAt(forks, 1n, 20n), UnknownRules);

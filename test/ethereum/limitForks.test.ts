@@ -4,14 +4,28 @@ import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
 import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../../src/ethereum/limitForks.ts";
 
 const forks = fixedForks(1n, "prague");
-const strangeHeader = { number: "0x1", someNewRoot: "0x00" };
+const headerOf = (timestamp: bigint, fields: object) => ({
+  number: 1n,
+  timestamp,
+  fields: { number: "0x1", ...fields },
+});
+const strangeHeader = (timestamp: bigint) => headerOf(timestamp, { someNewRoot: "0x00" });
 
 test("an unknown header field limits the rules from the earliest head that has it", () => {
-  const first = findHeaderDifference(strangeHeader, 200n, undefined);
+  const first = findHeaderDifference(strangeHeader(200n), forks, undefined);
   assert.deepEqual(first, { from: 200n, what: "header field someNewRoot" });
-  assert.equal(findHeaderDifference(strangeHeader, 210n, first)?.from, 200n);
-  assert.equal(findHeaderDifference(strangeHeader, 190n, first)?.from, 190n);
-  assert.equal(findHeaderDifference({ number: "0x1" }, 220n, first), undefined);
+  assert.equal(findHeaderDifference(strangeHeader(210n), forks, first)?.from, 200n);
+  assert.equal(findHeaderDifference(strangeHeader(190n), forks, first)?.from, 190n);
+  assert.equal(findHeaderDifference(headerOf(220n, {}), forks, first), undefined);
+});
+
+test("the header fields of Amsterdam are known since Amsterdam only", () => {
+  const header = headerOf(200n, { blockAccessListHash: `0x${"ab".repeat(32)}`, slotNumber: "0x7" });
+  assert.equal(findHeaderDifference(header, fixedForks(1n, "amsterdam"), undefined), undefined);
+  assert.deepEqual(findHeaderDifference(header, fixedForks(1n, "bpo2"), undefined), {
+    from: 200n,
+    what: "header field blockAccessListHash, slotNumber",
+  });
 });
 
 test("the earliest of all differences and of the forks' own limit counts", () => {

@@ -22,6 +22,7 @@ const FORK_IDS = new Map([
   [17_000n, "0x9bc6cb31"],
 ]);
 
+const hashOf = (chainId: bigint): Hash => GENESIS.get(chainId) ?? MAINNET_GENESIS;
 const known = (forks: ChainForks | undefined): ChainForks => {
   assert.ok(forks);
   return forks;
@@ -42,6 +43,16 @@ const BPO2_MAINNET = {
     DEPOSIT_CONTRACT_ADDRESS: "0x00000000219ab540356cbb839cbe05303d7705fa",
   },
 };
+/** Fork id and system contracts as in go-ethereum v1.17.10 (core/forkid/forkid_test.go, params/protocol_params.go). */
+const AMSTERDAM_SEPOLIA = {
+  ...BPO2_MAINNET,
+  activationTime: 1_791_294_816,
+  forkId: "0x6c1d9423",
+  systemContracts: {
+    BUILDER_DEPOSIT_CONTRACT_ADDRESS: "0x0000bff46984e3725691fa540a8c7589300d8282",
+    BUILDER_EXIT_CONTRACT_ADDRESS: "0x000064d678505ad48f8ccb093bc65613800e8282",
+  },
+};
 const compare = (change: object) =>
   findRuleDifference(
     { current: { ...BPO2_MAINNET, ...change }, next: null, last: null },
@@ -57,7 +68,7 @@ for (const { chainId, name, times } of ETHEREUM_FORK_TIMES) {
       activationTime: times.bpo2,
       forkId: FORK_IDS.get(BigInt(chainId)),
     };
-    assert.equal(findRuleDifference({ current }, forks, GENESIS.get(BigInt(chainId)) ?? MAINNET_GENESIS), undefined);
+    assert.equal(findRuleDifference({ current }, forks, hashOf(BigInt(chainId))), undefined);
   });
 }
 
@@ -94,9 +105,26 @@ test("a malformed response to eth_config shows no difference", () => {
   }
 });
 
-test("Amsterdam on Sepolia is no news", () => {
-  const current = { ...BPO2_MAINNET, activationTime: 1_791_294_816, forkId: "0x11111111" };
-  assert.equal(findRuleDifference({ current }, known(ethereumForks(11_155_111n)), MAINNET_GENESIS), undefined);
+test("the rules of Amsterdam on Sepolia, as a node names them, are ours", () => {
+  const sepolia = 11_155_111n;
+  const compareSepolia = (change: object) =>
+    findRuleDifference(
+      { current: { ...AMSTERDAM_SEPOLIA, ...change } },
+      known(ethereumForks(sepolia)),
+      hashOf(sepolia),
+    );
+  assert.equal(compareSepolia({}), undefined);
+  assert.equal(compareSepolia({ forkId: "0x268956b6" })?.what, "fork id 0x268956b6");
+  const { systemContracts } = AMSTERDAM_SEPOLIA;
+  const changed = { ...systemContracts, BUILDER_EXIT_CONTRACT_ADDRESS: address(7) };
+  assert.equal(
+    compareSepolia({ systemContracts: changed })?.what,
+    `system contract BUILDER_EXIT_CONTRACT_ADDRESS at ${address(7)}`,
+  );
+  assert.equal(
+    compareSepolia({ activationTime: 1_761_607_008, systemContracts, forkId: "0x268956b6" })?.what,
+    "system contract BUILDER_DEPOSIT_CONTRACT_ADDRESS at 0x0000bff46984e3725691fa540a8c7589300d8282",
+  );
 });
 
 test("forks of the OP stack are compared by their times and precompiles", () => {

@@ -40,7 +40,8 @@ const STATE = new Map([
   [CALLED, account("600560015560006000a000")],
   [CALLER, account(`60006000600060006000${`73${CALLED.slice(2)}`}5af15060206000f3`)],
 ]);
-const CODES = [CALLER, CALLED].map((address) => STATE.get(address)?.codeHash);
+/** The recipient's code. Others can run a difference through it, but not send the codes that it calls to a node. */
+const CODES = [STATE.get(CALLER)?.codeHash];
 
 const FORKS = fixedForks(1n, "prague");
 const simulationInput = (forks: ChainForks, rest: object = {}): SimulationInput => ({
@@ -89,6 +90,13 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
   ["gasBeforeRefund", (result) => ({ ...result, maxUsedGas: result.maxUsedGas + 1n })],
   ["logs", (result) => ({ ...result, logs: [] })],
   [
+    "reads",
+    (result, { reads }) => {
+      reads?.account(CALLED, "balance");
+      return result;
+    },
+  ],
+  [
     `slot ${CALLED} ${SLOT}`,
     (result, { state }) => {
       state.setStorage(CALLED, SLOT, Uint8Array.of(6));
@@ -107,13 +115,30 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
 ];
 
 for (const [field, fault] of FAULTS) {
-  test(`a difference of ${field} is found, with the codes that ran`, async () => {
+  test(`a difference of ${field} is found, with the recipient's code`, async () => {
     const difference = await differenceOf(faultyEngines(ours, fault));
     assert.equal(difference.field, field);
     assert.notEqual(difference.ours, difference.reference);
-    assert.deepEqual(new Set(difference.codes), new Set(CODES));
+    assert.deepEqual(difference.codes, CODES);
   });
 }
+
+test("a difference of the state names the recipient of the transaction that made it", async () => {
+  const calls = [SENDER, CALLED, CALLER].map((to) => ({ from: SENDER, to }));
+  const input = simulationInput(FORKS, { blockStateCalls: [{ calls }] });
+  let transactions = 0;
+  const faulty = faultyEngines(ours, (result, { state }) => {
+    transactions++;
+    if (transactions % calls.length === 2) {
+      state.addBalance(SENDER, 1n);
+      state.endTransaction(true);
+    }
+    return result;
+  });
+  const comparison = await compare(faulty, input);
+  assert.ok(comparison.outcome === "different");
+  assert.deepEqual(comparison.difference.codes, [STATE.get(CALLED)?.codeHash]);
+});
 
 test("an error of one engine is a difference", async () => {
   const faulty = faultyEngines(ours, () => {

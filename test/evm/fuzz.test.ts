@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { paramsEVM } from "@ethereumjs/evm";
+import { ACCOUNT_FIELDS, type AccountField } from "../../src/core/readSet.ts";
 import type { StateReader } from "../../src/core/stateReader.ts";
 import type { Address, Hash } from "../../src/ethereum/hex.ts";
-import { createEngines } from "../../src/evm/createEngines.ts";
+import type { EthereumFork } from "../../src/ethereum/rules.ts";
+import { createEngines, type Engines } from "../../src/evm/createEngines.ts";
 import { ReferenceEngine } from "../../src/evm/reference/referenceEngine.ts";
 import { ReferenceState } from "../../src/evm/reference/referenceState.ts";
-import { FUZZ_FORKS, FuzzRun } from "../support/fuzz/fuzzRun.ts";
+import { type LoseReads, losingOfAccounts, losingReads } from "../support/builders/losingReads.ts";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { findLostRead } from "../support/fuzz/findLostRead.ts";
+import { FUZZ_FORKS, FuzzRun, fuzzCaseOf } from "../support/fuzz/fuzzRun.ts";
 
 /** Cases in which a planted fault must be found. */
 const MAX_CASES = 200;
@@ -49,6 +54,12 @@ test("random programs: a wrong SSTORE refund is found", async (t) => {
   assert.ok((await casesUntilFound(new FuzzRun(fast, faulty))) <= MAX_CASES);
 });
 
+/** Returns a difference that a change of values outside the read set made. */
+const lostReadOf = (engines: Engines, fork: EthereumFork, at: number): Promise<string | undefined> => {
+  const fuzzCase = fuzzCaseOf({ fork, seed: SEED + at });
+  return findLostRead(engines(fuzzCase.rules), fuzzCase, createRandom(SEED - at));
+};
+
 const LOST_SLOT = 2n;
 
 /** Loses writes of zero to one slot. */
@@ -80,5 +91,45 @@ for (const [name, State] of FAULTS) {
       }
     })({ chainId: 1n, fork: "osaka" });
     assert.ok((await casesUntilFound(new FuzzRun(fast, () => faulty))) <= MAX_CASES);
+  });
+}
+
+const LOST_HASH: Hash = `0x${LOST_SLOT.toString(16).padStart(64, "0")}`;
+const losingField = (field: AccountField): LoseReads =>
+  losingOfAccounts((account) => ({ ...account, fields: account.fields.filter((read) => read !== field) }));
+
+/** The faults of a module that loses reads. */
+const LOST_READS: readonly (readonly [name: string, lose: LoseReads])[] = [
+  ...ACCOUNT_FIELDS.map((field) => [`a lost ${field}`, losingField(field)] as const),
+  [
+    "a lost slot",
+    losingOfAccounts((account) => ({ ...account, slots: account.slots.filter((slot) => slot !== LOST_HASH) })),
+  ],
+  ["a lost block hash", (reads) => ({ ...reads, blockHashes: reads.blockHashes.slice(1) })],
+  ["a lost opcode", (reads) => ({ ...reads, environment: reads.environment.filter((name) => name !== "TIMESTAMP") })],
+];
+
+for (const [name, lose] of LOST_READS) {
+  test(`random programs: ${name} of the read set is found`, async () => {
+    assert.ok((await casesUntilFound(new FuzzRun(losingReads(fast, lose), reference))) <= MAX_CASES);
+  });
+}
+
+test("random programs: values that a transaction did not read do not change its result", async () => {
+  for (const fork of FUZZ_FORKS) {
+    for (let at = 0; at < 10; at++) {
+      assert.equal(await lostReadOf(fast, fork, at), undefined, `${fork} ${SEED + at}`);
+    }
+  }
+});
+
+for (const [name, lose] of LOST_READS) {
+  test(`random programs: without the reference, ${name} of the read set is found`, async () => {
+    const faulty = losingReads(fast, lose);
+    let found: string | undefined;
+    for (let at = 0; at < MAX_CASES && found === undefined; at++) {
+      found = await lostReadOf(faulty, "osaka", at);
+    }
+    assert.ok(found);
   });
 }

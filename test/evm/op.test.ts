@@ -95,7 +95,7 @@ test("a transaction pays L1 fee, operator fee and base fee into their vaults", a
   state.setStorage(L1_BLOCK, slot(7), Uint8Array.of(1));
   state.setStorage(L1_BLOCK, slot(8), Uint8Array.fromHex("000000020000000000000005"));
   state.endTransaction(false);
-  const l1 = l1AttributesOf(state);
+  const l1 = l1AttributesOf({ state });
   assert.deepEqual(
     [l1.baseFeeScalar, l1.blobBaseFeeScalar, l1.operatorFeeScalar, l1.operatorFeeConstant],
     [1_000n, 1_000n, 2n, 5n],

@@ -30,6 +30,35 @@ test("every alert has a test that it fires and clears", () => {
   );
 });
 
+test("every alert names its section of the runbook, which says where to look and the remedy", () => {
+  const runbook = readFileSync(new URL("../docs/runbook.md", GRAFANA), "utf8");
+  const sections = new Map(
+    runbook
+      .split(/^## /m)
+      .slice(1)
+      .map((section) => [section.split("\n", 1)[0], section]),
+  );
+  assert.deepEqual(
+    [...sections.keys()],
+    RULES.map(({ alert }) => alert),
+  );
+  for (const { alert, annotations } of RULES) {
+    assert.equal(annotations.runbook_url, `docs/runbook.md#${alert.toLowerCase()}`);
+    assert.match(sections.get(alert) ?? "", /^- First: .+\n- Then: .+$/m);
+  }
+});
+
+const AGGREGATION = /\b(?:by|on) \(([^)]*)\)/g;
+
+test("no alert sums over environments", () => {
+  for (const { alert, expr } of RULES) {
+    for (const [, labels = ""] of expr.matchAll(AGGREGATION)) {
+      assert.match(labels, /\bnamespace, job\b/, alert);
+    }
+    assert.doesNotMatch(expr, /\b(?:sum|min|max|avg|count) ?\((?!.*\) by)/, alert);
+  }
+});
+
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 
 test("promtool: the rules are valid, and each alert fires and clears", { skip: !hasPromtool && "no promtool" }, () => {

@@ -1,7 +1,7 @@
 import { Histogram, type Registry } from "prom-client";
 
 /** Labels that Prometheus itself or the histogram adds. */
-const ADDED_LABELS = ["instance", "job", "le"];
+const ADDED_LABELS = ["namespace", "instance", "job", "le"];
 
 /** Every series name that a registry exposes, with its labels; a histogram has three. */
 export const registeredSeries = (registry: Registry): ReadonlyMap<string, ReadonlySet<string>> => {

@@ -65,8 +65,27 @@ test("a pod gets more time to end than the configuration needs", () => {
   assert.deepEqual([config.server.host, config.server.opsHost], ["0.0.0.0", "0.0.0.0"]);
 });
 
-test("ci has one chain, two chains, and Redis Cluster", () => {
-  assert.deepEqual(CI, ["one-chain-values.yaml", "redis-cluster-values.yaml", "two-chains-values.yaml"]);
+/** Paths of all values, without those below a free mapping or a list. */
+const pathsOf = (value: unknown, path = ""): readonly string[] =>
+  isMapping(value) && Object.keys(value).length > 0
+    ? Object.entries(value).flatMap(([key, item]) => pathsOf(item, path === "" ? key : `${path}.${key}`))
+    : [path];
+
+test("ci has one chain, two chains, Redis Cluster, and every value", () => {
+  assert.deepEqual(CI, [
+    "every-value-values.yaml",
+    "one-chain-values.yaml",
+    "redis-cluster-values.yaml",
+    "two-chains-values.yaml",
+  ]);
+  const every = pathsOf(read("ci/every-value-values.yaml"));
+  // Two of these exclude others, one depends on the replicas, and some mappings are free.
+  const left =
+    /^(?:secrets|redis\.url|replicaCount|podDisruptionBudget\.enabled|podSecurityContext|securityContext|ingress\.annotations|dashboard\.labels)/;
+  const missing = pathsOf(DEFAULTS).filter(
+    (path) => !left.test(path) && !every.some((set) => set === path || set.startsWith(`${path}.`)),
+  );
+  assert.deepEqual(missing, []);
 });
 
 for (const name of CI) {
@@ -99,8 +118,8 @@ for (const name of CI) {
       pod?.containers[0].ports.map(({ containerPort }) => containerPort),
       [server.port, server.opsPort],
     );
-    // ci/two-chains has no Redis: a client must stay with the replica that made its filters.
-    const isSticky = name.startsWith("two-chains");
+    // ci/two-chains has no Redis: a client must stay with the replica that made its filters. ci/every-value says so.
+    const isSticky = name.startsWith("two-chains") || name.startsWith("every-value");
     const affinities = objects.flatMap((object) =>
       object.kind === "Service" && "sessionAffinity" in object.spec ? [object.spec.sessionAffinity] : [],
     );
@@ -116,6 +135,42 @@ for (const name of CI) {
     }
   });
 }
+
+const refusals: readonly (readonly [what: string, values: readonly string[], reason: RegExp])[] = [
+  ["an ingress without hosts", ["ingress.enabled=true"], /ingress.hosts: an ingress needs one or more hosts/],
+  ["a route without a gateway", ["httpRoute.enabled=true"], /httpRoute.parentRefs: a route needs one or more gateways/],
+  ["two forms of Redis", ["redis.existingSecret.name=other"], /redis: set url or existingSecret, not both/],
+  ["a grace period below the time of draining", ["terminationGracePeriodSeconds=30"], /30 s is less than the 40000 ms/],
+  ["a digest that is none", ["image.digest=latest"], /digest/],
+];
+
+for (const [name, values, reason] of refusals) {
+  test(`helm refuses ${name}`, { skip: !hasHelm && "no helm" }, () => {
+    const sets = values.flatMap((value) => ["--set", value]);
+    const { status, stderr } = spawnSync(
+      HELM,
+      ["template", "release", ...CLUSTER, "--values", "ci/one-chain-values.yaml", ...sets, "."],
+      { cwd: fileURLToPath(CHART), encoding: "utf8" },
+    );
+    assert.notEqual(status, 0);
+    assert.match(stderr, reason);
+  });
+}
+
+test("an override changes one alert, and can disable it", { skip: !hasHelm && "no helm" }, () => {
+  const text = run("template", "release", ...CLUSTER, "--values", "ci/every-value-values.yaml", ".");
+  const rules = parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((content) => content?.kind === "PrometheusRule")
+    .flatMap(
+      ({ spec }) => z.object({ groups: z.array(z.object({ rules: z.array(z.looseObject({})) })) }).parse(spec).groups,
+    )
+    .flatMap((group) => group.rules);
+  const slow = rules.find(({ alert }) => alert === "ForebaySlow");
+  assert.deepEqual([slow?.for, slow?.labels], ["30m", { severity: "critical" }]);
+  assert.ok(!rules.some(({ alert }) => alert === "ForebayAbsent"));
+  assert.ok(rules.length > 15);
+});
 
 test("helm refuses a wrong option by its path", { skip: !hasHelm && "no helm" }, () => {
   const values = ["--values", "ci/one-chain-values.yaml", "--set", "config.server.prot=1"];

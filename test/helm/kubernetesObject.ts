@@ -14,7 +14,7 @@ const object = <A extends string, K extends string, S extends z.core.$ZodLooseSh
 
 const port = z.number().int().min(1).max(65_535);
 const probe = z.looseObject({ httpGet: z.strictObject({ path: text, port: text }) });
-const hardened = z.strictObject({
+const hardened = z.looseObject({
   allowPrivilegeEscalation: z.literal(false),
   readOnlyRootFilesystem: z.literal(true),
   capabilities: z.strictObject({ drop: z.tuple([z.literal("ALL")]) }),
@@ -26,7 +26,7 @@ const unprivileged = z.looseObject({
 
 const container = z.looseObject({
   name: text,
-  image: text.regex(/^[^:\s]+:[^:\s]+$/),
+  image: text.regex(/^[^\s@]+(?::[^:\s/]+|@sha256:[0-9a-f]{64})$/),
   args: z.tuple([z.literal("--config"), text]),
   ports: z.array(z.strictObject({ name: text, containerPort: port })),
   startupProbe: probe,
@@ -96,6 +96,30 @@ export const kubernetesObject = z.discriminatedUnion("kind", [
           }),
         )
         .min(1),
+    }),
+  }),
+  object("networking.k8s.io/v1", "NetworkPolicy", {
+    spec: z.strictObject({
+      podSelector: selector,
+      policyTypes: z.tuple([z.literal("Ingress")]),
+      ingress: z.array(
+        z.strictObject({
+          ports: z.tuple([z.strictObject({ port: text, protocol: z.literal("TCP") })]),
+          from: z.array(z.looseObject({})).min(1).optional(),
+        }),
+      ),
+    }),
+  }),
+  object("gateway.networking.k8s.io/v1", "HTTPRoute", {
+    spec: z.strictObject({
+      parentRefs: z.array(z.looseObject({ name: text })).min(1),
+      hostnames: z.array(text).optional(),
+      rules: z.tuple([
+        z.strictObject({
+          matches: z.array(z.looseObject({})).min(1),
+          backendRefs: z.tuple([z.strictObject({ name: text, port })]),
+        }),
+      ]),
     }),
   }),
   object("monitoring.coreos.com/v1", "ServiceMonitor", {

@@ -2,7 +2,8 @@ import { createEngines } from "../../src/evm/createEngines.ts";
 import { type CaseId, FUZZ_FORKS, FuzzRun } from "../support/fuzz/fuzzRun.ts";
 
 /**
- * Random transactions, executed by revm and by the library's `runTx`. Result, gas, logs and state must be equal.
+ * Random transactions, executed by revm and by the library's `runTx`. Result, gas, logs, state and read set must be equal.
+ * revm's result must not change after changes of values outside the read set.
  * `SEED=n` repeats a run. `CASE="osaka 123"` repeats one case of it.
  */
 const PROGRAMS = 100_000;

@@ -3,6 +3,7 @@ import type { RpcRequest, RpcResponse } from "../../src/core/rpcSource.ts";
 import type { View } from "../../src/core/view.ts";
 import { createCall, paramsTextOf } from "../../src/jsonrpc/call.ts";
 import type { Chain } from "../../src/methods/method.ts";
+import { ParsedReads } from "../../src/methods/parsedReads.ts";
 import { table } from "../../src/methods/table.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
@@ -30,6 +31,7 @@ export const createMethodChain = ({ reads, logs = NO_LOGS, refresh = async () =>
   chainId: 901n,
   reads,
   nodes: reads,
+  parsedReads: new ParsedReads(),
   recordSubmitted: () => {},
   advanceNonce: async (_sender: string, nonce: bigint) => nonce,
   askNodeNonce: false,

@@ -82,5 +82,5 @@ test("the image copies existing files, and starts without a shell", () => {
     }
   }
   assert.match(dockerfile, /^ENTRYPOINT \["node", /m);
-  assert.match(dockerfile, /^USER node$/m);
+  assert.match(dockerfile, /^USER 1000$/m);
 });

@@ -6,6 +6,7 @@ import {
   type CheckContext,
   checkAuthorizations,
   checkBlobs,
+  checkExecutionCap,
   checkFees,
   checkFunds,
   checkLimits,
@@ -37,17 +38,17 @@ export const checkTransaction = (
   checks: TransactionChecks,
   extraCost = 0n,
 ): Cost => {
-  const { engine, state, block } = context;
+  const { engine, block } = context;
   const isFree = checks.freeGas && message.maxFeePerGas === 0n && message.maxPriorityFeePerGas === 0n;
   const hasFreeBlobs = checks.freeGas && message.maxFeePerBlobGas === 0n;
   if (checks.nonce) {
-    checkNonce(state, message);
+    checkNonce(context, message);
   }
   if (checks.sender) {
     checkSender(context, message);
   }
   if (!isFree && engine.isActive(1559)) {
-    checkFees(block, message);
+    checkFees(context, message);
   }
   if (message.isBlob ?? message.type === BLOB_TYPE) {
     checkBlobs(context, message, hasFreeBlobs);
@@ -58,9 +59,12 @@ export const checkTransaction = (
   const blobGas = BigInt(message.blobVersionedHashes.length) * GAS_PER_BLOB;
   const blobFee = hasFreeBlobs ? 0n : blobGas * block.blobBaseFee;
   const gasPrice = isFree ? 0n : effectiveGasPrice(context, message);
-  checkFunds(state, message, { blobGas, charged: message.gas * gasPrice + blobFee, extraCost });
+  checkFunds(context, message, { blobGas, charged: message.gas * gasPrice + blobFee, extraCost });
   const { intrinsic, floor } = intrinsicGas(engine, message);
   checkLimits(engine, message, { intrinsic, floor });
+  if (checks.liftsExecutionCap !== true) {
+    checkExecutionCap(engine, { intrinsic, floor });
+  }
   return { gasPrice, isFree, blobGas, blobFee, intrinsic, floor };
 };
 

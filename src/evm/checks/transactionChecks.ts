@@ -1,5 +1,4 @@
-import type { ActiveRules, BlockEnvironment, TransactionContext } from "../engine.ts";
-import type { ExecutionState } from "../executionState.ts";
+import type { ActiveRules, TransactionContext } from "../engine.ts";
 import { TransactionError } from "../transactionError.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { checksumAddress } from "./checksumAddress.ts";
@@ -11,8 +10,12 @@ import type { IntrinsicGas } from "./intrinsicGas.ts";
 export const MAX_NONCE = 2n ** 64n - 1n;
 const UINT256 = 2n ** 256n;
 const MAX_INIT_CODE_BYTES = 49_152;
-/** EIP-7825 */
-const MAX_TRANSACTION_GAS = 16_777_216n;
+/** EIP-7954 */
+const MAX_AMSTERDAM_INIT_CODE_BYTES = 131_072;
+/** The cap of a transaction's gas limit (EIP-7825). From Amsterdam on it is the cap of execution alone (EIP-8037). */
+export const MAX_EXECUTION_GAS = 16_777_216n;
+/** EIP-8037 */
+const MAX_TOTAL_GAS = 2n ** 32n - 1n;
 /** EIP-7594 */
 const MAX_BLOBS = 6;
 const KZG_VERSION = "0x01";
@@ -24,7 +27,11 @@ export interface CheckContext extends TransactionContext {
   readonly engine: ActiveRules;
 }
 
-export const checkNonce = (state: ExecutionState, { from, nonce }: TransactionMessage): void => {
+export const checkNonce = (
+  { state, reads }: Pick<CheckContext, "state" | "reads">,
+  { from, nonce }: TransactionMessage,
+): void => {
+  reads?.account(from, "nonce");
   const next = state.nonceOf(from);
   if (next !== nonce) {
     const detail = `address ${checksumAddress(from)}, tx: ${nonce} state: ${next}`;
@@ -42,12 +49,14 @@ export const isDelegation = (code: Uint8Array): boolean =>
   code.length === DELEGATION_BYTES && DELEGATION.every((byte, at) => code[at] === byte);
 
 export const checkSender = (
-  { engine, state }: Pick<CheckContext, "engine" | "state">,
+  { engine, state, reads }: Pick<CheckContext, "engine" | "state" | "reads">,
   { from, gas }: TransactionMessage,
 ): void => {
-  if (engine.isActive(7825) && gas > MAX_TRANSACTION_GAS) {
-    throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${MAX_TRANSACTION_GAS}, tx: ${gas})`);
+  const cap = engine.isActive(8037) ? MAX_TOTAL_GAS : MAX_EXECUTION_GAS;
+  if (engine.isActive(7825) && gas > cap) {
+    throw new TransactionError("gasCap", `transaction gas limit too high (cap: ${cap}, tx: ${gas})`);
   }
+  reads?.account(from, "code");
   const code = state.codeOf(from);
   if (code.length > 0 && !isDelegation(code)) {
     throw new TransactionError(
@@ -57,7 +66,12 @@ export const checkSender = (
   }
 };
 
-export const checkFees = ({ baseFee }: BlockEnvironment, message: TransactionMessage): void => {
+export const checkFees = (
+  { block, reads }: Pick<CheckContext, "block" | "reads">,
+  message: TransactionMessage,
+): void => {
+  reads?.environment("BASEFEE");
+  const { baseFee } = block;
   const { from, maxFeePerGas, maxPriorityFeePerGas } = message;
   if (maxPriorityFeePerGas > maxFeePerGas) {
     throw new TransactionError(
@@ -74,7 +88,7 @@ export const checkFees = ({ baseFee }: BlockEnvironment, message: TransactionMes
 };
 
 export const checkBlobs = (
-  { engine, block }: Pick<CheckContext, "engine" | "block">,
+  { engine, block, reads }: Pick<CheckContext, "engine" | "block" | "reads">,
   message: TransactionMessage,
   isFree: boolean,
 ): void => {
@@ -96,6 +110,7 @@ export const checkBlobs = (
   if (isFree) {
     return;
   }
+  reads?.environment("BLOBBASEFEE");
   if (maxFeePerBlobGas < blobBaseFee) {
     throw new TransactionError(
       "blobFeeCapTooLow",
@@ -122,7 +137,7 @@ export interface Charge {
 }
 
 export const checkFunds = (
-  state: ExecutionState,
+  { state, reads }: Pick<CheckContext, "state" | "reads">,
   message: TransactionMessage,
   { blobGas, charged, extraCost }: Charge,
 ): void => {
@@ -134,6 +149,9 @@ export const checkFunds = (
       "insufficientFunds",
       `insufficient funds for gas * price + value: address ${checksumAddress(from)} required balance exceeds 256 bits`,
     );
+  }
+  if (want > 0n) {
+    reads?.account(from, "balance");
   }
   if (have >= want) {
     return;
@@ -156,10 +174,18 @@ export const checkLimits = (
   if (gas < floor) {
     throw new TransactionError("floorGas", `insufficient gas for floor data gas cost: have ${gas}, want ${floor}`);
   }
-  if (to === null && engine.isActive(3860) && input.length > MAX_INIT_CODE_BYTES) {
+  const limit = engine.isActive(7954) ? MAX_AMSTERDAM_INIT_CODE_BYTES : MAX_INIT_CODE_BYTES;
+  if (to === null && engine.isActive(3860) && input.length > limit) {
+    throw new TransactionError("initCodeSize", `max initcode size exceeded: code size ${input.length} limit ${limit}`);
+  }
+};
+
+/** Compares the gas before execution with the cap of execution (EIP-8037). */
+export const checkExecutionCap = (engine: ActiveRules, { intrinsic, floor }: IntrinsicGas): void => {
+  if (engine.isActive(8037) && (intrinsic > MAX_EXECUTION_GAS || floor > MAX_EXECUTION_GAS)) {
     throw new TransactionError(
-      "initCodeSize",
-      `max initcode size exceeded: code size ${input.length} limit ${MAX_INIT_CODE_BYTES}`,
+      "floorGas",
+      `insufficient gas for floor data gas cost: intrinsic cost ${intrinsic}, floor: ${floor}`,
     );
   }
 };

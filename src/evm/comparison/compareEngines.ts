@@ -3,7 +3,7 @@ import type { Hash } from "../../ethereum/hex.ts";
 import type { Engines } from "../createEngines.ts";
 import { type DifferentValue, differenceOf, isLeft, stateDifference } from "./compareSteps.ts";
 import { formatPlain } from "./formatPlain.ts";
-import { ObservedRun } from "./observedRun.ts";
+import { ObservedRun, type StateField } from "./observedRun.ts";
 import { unionOf } from "./recordedReads.ts";
 
 /** Longer payloads are without the state, which a node has. */
@@ -11,7 +11,7 @@ const MAX_PAYLOAD_CHARS = 262_144;
 
 /** Two engines calculated different values. Plain data. */
 export interface EngineDifference extends DifferentValue {
-  /** Hashes of the codes that the differing transaction read. */
+  /** Hash of the code that the differing transaction ran first. Empty if its recipient has no code. */
   readonly codes: readonly Hash[];
   /** JSON text of the run and of the state that it read. It reproduces the difference. */
   readonly payload: string;
@@ -50,19 +50,25 @@ export const compareEngines = async (described: ComparedRun, options: CompareOpt
   if (second === undefined) {
     return { outcome: "skipped" };
   }
-  const different = firstDifferentStep(first, second);
+  const isSkipped = isLeft(second.steps.at(-1)?.outcome);
+  const different =
+    firstDifferentStep(first, second) ?? (isSkipped ? undefined : await firstDifferentState(options, first, second));
   if (different !== undefined) {
     return {
       outcome: "different",
       difference: { ...different, payload: payloadOf(described, unionOf(first.reads, second.reads)) },
     };
   }
-  return isLeft(second.steps.at(-1)?.outcome) ? { outcome: "skipped" } : { outcome: "same" };
+  return { outcome: isSkipped ? "skipped" : "same" };
 };
 
 /** Returns `undefined` if the state of the run could not be completed: its steps are based on guesses. */
-const observe = async ({ run, withState }: CompareOptions, engines: Engines): Promise<ObservedRun | undefined> => {
-  const observed = new ObservedRun(engines);
+const observe = async (
+  { run, withState }: CompareOptions,
+  engines: Engines,
+  field?: StateField,
+): Promise<ObservedRun | undefined> => {
+  const observed = new ObservedRun(engines, field);
   let isComplete = true;
   const withObservedState: ComparisonHost["withState"] = async (runOn) => {
     let runError: unknown;
@@ -86,22 +92,40 @@ const observe = async ({ run, withState }: CompareOptions, engines: Engines): Pr
 type DifferentStep = Omit<EngineDifference, "payload">;
 
 const firstDifferentStep = (ours: ObservedRun, reference: ObservedRun): DifferentStep | undefined => {
-  for (const [at, { outcome, codes }] of ours.steps.entries()) {
+  for (const [at, { outcome, entry }] of ours.steps.entries()) {
     const other = reference.steps[at];
     if (other === undefined || isLeft(other.outcome)) {
       return undefined;
     }
     const difference = differenceOf(outcome, other.outcome);
     if (difference !== undefined) {
-      return { ...difference, codes: [...new Set([...codes, ...other.codes])] };
+      return { ...difference, codes: codesOf(entry) };
     }
   }
+  return undefined;
+};
+
+const codesOf = (entry: Hash | undefined): readonly Hash[] => (entry === undefined ? [] : [entry]);
+
+/** Compares the states after the run. Runs again to find the transaction after which the field differs first. */
+const firstDifferentState = async (
+  options: CompareOptions,
+  ours: ObservedRun,
+  reference: ObservedRun,
+): Promise<DifferentStep | undefined> => {
   for (const [at, state] of ours.states.entries()) {
     const other = reference.states[at];
-    const difference = other && stateDifference(state, other);
-    if (difference !== undefined) {
-      return { ...difference, codes: [...new Set(reference.steps.flatMap(({ codes }) => codes))] };
+    const different = other && stateDifference(state, other);
+    if (different === undefined) {
+      continue;
     }
+    const { read, ...difference } = different;
+    const [first, second] = [
+      await observe(options, options.ours, read),
+      await observe(options, options.reference, read),
+    ];
+    const step = first?.steps.find(({ field }, index) => field !== second?.steps[index]?.field);
+    return { ...difference, codes: codesOf(step?.entry) };
   }
   return undefined;
 };

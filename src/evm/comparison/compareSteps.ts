@@ -1,3 +1,4 @@
+import { formatReads } from "../../core/formatReads.ts";
 import { formatData } from "../../ethereum/hex.ts";
 import type { TransactionResult } from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
@@ -23,8 +24,13 @@ export const differenceOf = (ours: StepOutcome, reference: StepOutcome): Differe
 export const isLeft = (outcome: StepOutcome | undefined): boolean =>
   outcome?.kind === "error" && outcome.error instanceof NotExecutableError;
 
+export interface DifferentField extends DifferentValue {
+  /** Formats the field that differs. */
+  readonly read: (state: ExecutionState) => string;
+}
+
 /** Compares all accounts and slots that one of the two states wrote. */
-export const stateDifference = (ours: ExecutionState, reference: ExecutionState): DifferentValue | undefined => {
+export const stateDifference = (ours: ExecutionState, reference: ExecutionState): DifferentField | undefined => {
   const written = [ours.changes(), reference.changes()];
   for (const address of new Set(written.flatMap((changes) => [...changes.keys()]))) {
     const slots = new Set(written.flatMap((changes) => (changes.get(address)?.slots ?? []).map(([slot]) => slot)));
@@ -34,7 +40,8 @@ export const stateDifference = (ours: ExecutionState, reference: ExecutionState)
     ];
     const difference = firstDifference(fields(ours), fields(reference));
     if (difference !== undefined) {
-      return difference;
+      const read = (state: ExecutionState) => fields(state).find(([field]) => field === difference.field)?.[1] ?? "";
+      return { ...difference, read };
     }
   }
   return undefined;
@@ -58,8 +65,10 @@ const fieldsOf = (outcome: StepOutcome): readonly Field[] => {
   if (outcome.kind === "error") {
     return [["error", formatError(outcome.error)]];
   }
-  const { result } = outcome;
-  return result instanceof Uint8Array ? [["output", formatData(result)]] : resultFields(result);
+  const { result, reads } = outcome;
+  const fields: readonly Field[] =
+    result instanceof Uint8Array ? [["output", formatData(result)]] : resultFields(result);
+  return [...fields, ["reads", formatReads(reads).join(", ")]];
 };
 
 /** A rejection has geth's words; other errors are faults of one engine. */

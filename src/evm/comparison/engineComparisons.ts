@@ -18,7 +18,7 @@ export interface EngineComparisonsOptions {
   readonly nowMs?: () => number;
 }
 
-/** Decides which runs are compared, and remembers the codes on which the engines differ. A node executes these until a restart. */
+/** Decides which runs are compared, and remembers the recipients' codes on which the engines differ. A node executes these until a restart. */
 export class EngineComparisons {
   readonly #options: EngineComparisonsOptions;
   readonly #forwarded = new Set<Hash>();

@@ -7,7 +7,6 @@ export class RecordedReads {
   readonly #codes = new Map<Hash, Uint8Array>();
   readonly #slots = new Map<string, readonly [Address, Hash, Uint8Array]>();
   readonly #blockHashes = new Map<bigint, Hash>();
-  readonly #stepCodes = new Set<Hash>();
 
   reader(reader: StateReader): StateReader {
     return {
@@ -19,7 +18,6 @@ export class RecordedReads {
       code: (hash, address) => {
         const code = reader.code(hash, address);
         this.#codes.set(hash, code);
-        this.#stepCodes.add(hash);
         return code;
       },
       storage: (address, slot) => {
@@ -33,15 +31,6 @@ export class RecordedReads {
         return hash;
       },
     };
-  }
-
-  beginStep(): void {
-    this.#stepCodes.clear();
-  }
-
-  /** Returns the hashes of the codes that were read since `beginStep`. */
-  stepCodes(): readonly Hash[] {
-    return [...this.#stepCodes];
   }
 
   values(): StateValues {

@@ -11,10 +11,18 @@ import type { RejectedInput } from "../halts/precompileFault.ts";
 import { l1AttributesOf, opChainFees } from "../opChainFees.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
+import { formatTooLarge, haltBeforeFrame, rejectUnsupported } from "./amsterdamModule.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
-import { depositRequest, type FastRequest, requestOf, systemRequest, writeRequest } from "./fastRequest.ts";
+import {
+  depositRequest,
+  type FastRequest,
+  requestOf,
+  systemRequest,
+  tracingReads,
+  writeRequest,
+} from "./fastRequest.ts";
 import { type ModuleResult, readResult } from "./fastResult.ts";
 import { eipsOf, type FastRules, fastRulesOf } from "./fastRules.ts";
 import { FastState } from "./fastState.ts";
@@ -47,35 +55,35 @@ export class FastEngine implements Engine {
     message: TransactionMessage,
     options: TransactionOptions = {},
   ): Promise<TransactionResult> {
-    const { state, block } = context;
-    const place = { engine: this, state, block };
-    const cost = checkTransaction(
-      place,
-      message,
-      options.checks ?? CONSENSUS_CHECKS,
-      this.#chainCost(state, message, options),
-    );
+    const { state, block, reads } = context;
+    const { checks = CONSENSUS_CHECKS } = options;
+    const place = { engine: this, state, block, reads };
+    const cost = checkTransaction(place, message, checks, this.#chainCost(context, message, options));
+    if (this.isActive(8037)) {
+      rejectUnsupported(state, message, checks);
+    }
     const request = requestOf(message, cost, this.rules.chainId, options);
     const result = this.#run(context, request, "transact");
     return {
-      ...describe(result, message, () => ({
-        address: originalOf(message.to, options),
-        data: message.input,
-        gasLimit: message.gas - cost.intrinsic,
-      })),
+      ...describe(result, message, () =>
+        this.#halt(result, message, { options, gasLeft: message.gas - cost.intrinsic }),
+      ),
       blobGasUsed: cost.blobGas,
       ...(options.tracesAccess ? { accessed: this.#accessed(result, message, block.coinbase) } : {}),
     };
   }
 
   async deposit(context: TransactionContext, deposit: DepositTransaction): Promise<DepositResult> {
+    context.reads?.account(deposit.from, "nonce");
     const nonce = context.state.nonceOf(deposit.from);
     const result = this.#run(context, depositRequest(deposit), "transact");
-    const input = () => ({ address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
-    return { ...describe(result, deposit, input), blobGasUsed: 0n, nonce };
+    const halt = () =>
+      haltOf(result, { address: originalOf(deposit.to, {}), data: deposit.input, gasLimit: deposit.gas });
+    return { ...describe(result, deposit, halt), blobGasUsed: 0n, nonce };
   }
 
   async systemCall(context: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
+    context.reads?.account(to, "code");
     if (context.state.codeOf(to).length === 0) {
       return NOTHING;
     }
@@ -84,21 +92,25 @@ export class FastEngine implements Engine {
   }
 
   /** Returns the fee that the chain charges besides gas. */
-  #chainCost(state: ExecutionState, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
+  #chainCost(context: TransactionContext, { gas }: TransactionMessage, { raw }: TransactionOptions): bigint {
     if (raw === undefined || this.rules.op === undefined) {
       return 0n;
     }
-    return opChainFees(this.rules, l1AttributesOf(state), raw, gas);
+    return opChainFees(this.rules, l1AttributesOf(context), raw, gas);
   }
 
-  #run({ state, block }: TransactionContext, request: FastRequest, name: "transact" | "system_call"): ModuleResult {
+  #run(
+    { state, block, reads }: TransactionContext,
+    request: FastRequest,
+    name: "transact" | "system_call",
+  ): ModuleResult {
     if (!(state instanceof FastState)) {
       throw new TypeError("the state was created by an engine of another kind");
     }
     const { instance } = state;
     instance.select(state);
     instance.setBlock(this.#rules, block);
-    const length = writeRequest(instance, request);
+    const length = writeRequest(instance, reads === undefined ? request : tracingReads(request));
     const outcome = readResult(instance.memory, instance.run(name, length));
     switch (outcome.status) {
       case "readerFailed":
@@ -108,8 +120,27 @@ export class FastEngine implements Engine {
       case "fault":
         throw new Error(`the module failed: ${outcome.text}`);
       default:
+        if (outcome.reads !== undefined) {
+          reads?.add(outcome.reads);
+        }
         return outcome;
     }
+  }
+
+  #halt(
+    result: ModuleResult,
+    message: TransactionMessage,
+    { options, gasLeft }: { readonly options: TransactionOptions; readonly gasLeft: bigint },
+  ): string {
+    const plain = () =>
+      haltOf(result, { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft });
+    if (!this.isActive(8037)) {
+      return plain();
+    }
+    const precompiles = [...this.precompiles, ...(options.movedPrecompiles?.keys() ?? [])];
+    const special =
+      result.lastStep === undefined ? haltBeforeFrame(result, message, gasLeft, precompiles) : formatTooLarge(result);
+    return special ?? plain();
   }
 
   /** Leaves out what was warm before. */
@@ -145,18 +176,14 @@ type Described = Omit<TransactionResult, "blobGasUsed">;
 const originalOf = (to: Address | null, { movedPrecompiles }: TransactionOptions): Address =>
   (to === null ? undefined : (movedPrecompiles?.get(to) ?? to)) ?? ZERO_ADDRESS;
 
-const describe = (
-  result: ModuleResult,
-  { to }: { readonly to: Address | null },
-  input: () => RejectedInput,
-): Described => {
+const describe = (result: ModuleResult, { to }: { readonly to: Address | null }, halt: () => string): Described => {
   const { gasUsed, maxUsedGas, capturedLogs } = result;
   const failed = { gasUsed, maxUsedGas, capturedLogs, logs: [] };
   if (result.status === "revert") {
     return { ...failed, status: "revert", returnData: result.returnData };
   }
   if (result.status !== "success") {
-    return { ...failed, status: "halt", halt: haltOf(result, input()), returnData: NOTHING };
+    return { ...failed, status: "halt", halt: halt(), returnData: NOTHING };
   }
   const { created, returnData, logs } = result;
   if (to === null && created === undefined) {

@@ -17,8 +17,9 @@ import {
   WRITE_PROTECTION,
   wordsOf,
 } from "../halts/haltText.ts";
-import { inputsOf } from "../halts/opcodes.ts";
+import { hasOperand, inputsOf } from "../halts/opcodes.ts";
 import { describePrecompileFault, type RejectedInput } from "../halts/precompileFault.ts";
+import { NotExecutableError } from "../notExecutableError.ts";
 import type { LastStep, ModuleResult } from "./fastResult.ts";
 
 // Source: revm-interpreter, InstructionResult.
@@ -34,12 +35,13 @@ const NOT_ACTIVATED = 0x2b;
 const STACK_UNDERFLOW = 0x2c;
 const STACK_OVERFLOW = 0x2d;
 const OUT_OF_OFFSET = 0x2e;
-const CREATE_COLLISION = 0x2f;
-const PRECOMPILE_ERROR = 0x31;
+export const CREATE_COLLISION = 0x2f;
+export const PRECOMPILE_ERROR = 0x31;
 const NONCE_TOO_LARGE = 0x32;
-const CODE_SIZE_LIMIT = 0x33;
+export const CODE_SIZE_LIMIT = 0x33;
 const CODE_PREFIX = 0x34;
-const INIT_CODE_SIZE_LIMIT = 0x35;
+export const INIT_CODE_SIZE_LIMIT = 0x35;
+const INVALID_OPERAND = 0x37;
 
 const TEXTS: ReadonlyMap<number, string> = new Map([
   [OUT_OF_FUNDS, INSUFFICIENT_BALANCE],
@@ -73,16 +75,32 @@ const formatStep = (code: number, step: LastStep): string => {
     case NOT_ACTIVATED:
       return formatUndefinedOpcode(step.opCode);
     case STACK_UNDERFLOW:
-      return formatUnderflow(halted);
     case STACK_OVERFLOW:
-      // revm has this result also for a DUP of a word that the stack lacks.
-      return step.stackLength < inputsOf(step.opCode) ? formatUnderflow(halted) : formatOverflow(step.stackLength);
+    case INVALID_OPERAND:
+      return describeStack(code, step, halted);
     case OUT_OF_OFFSET:
       // revm compares the bounds before it charges the copy, unlike geth.
       return formatOutOfGas(halted);
     default:
       return code >= FIRST_OUT_OF_GAS && code <= LAST_OUT_OF_GAS ? describeOutOfGas(step, halted) : `halted: ${code}`;
   }
+};
+
+const SWAPN = 0xe7;
+const STACK_LIMIT = 1024;
+
+/** geth compares the stack with the opcode's minimum and maximum first. revm also has STACK_OVERFLOW for a DUP of a word that the stack lacks. */
+const describeStack = (code: number, { opCode, stackLength }: LastStep, halted: HaltedFrame): string => {
+  if (stackLength < inputsOf(opCode)) {
+    return formatUnderflow(halted);
+  }
+  if (!hasOperand(opCode)) {
+    return code === STACK_UNDERFLOW ? formatUnderflow(halted) : formatOverflow(stackLength);
+  }
+  if (opCode < SWAPN && stackLength === STACK_LIMIT) {
+    return formatOverflow(stackLength);
+  }
+  throw new NotExecutableError("the module does not return the operand of an opcode, which geth names");
 };
 
 const RETURN = 0xf3;

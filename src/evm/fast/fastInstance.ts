@@ -24,7 +24,6 @@ export interface ModuleExports {
   seed_maps(seed: bigint): void;
   add_state(): number;
   select_state(id: number): void;
-  remove_state(id: number): void;
   set_block(length: number): void;
   transact(length: number): number;
   system_call(length: number): number;
@@ -101,7 +100,7 @@ export class FastInstance {
     memory.setHash(at + 116, block.prevRandao);
     memory.setWord(at + 148, block.difficulty ?? 0n);
     memory.setUint128(at + 180, moduleNumber(block.blobBaseFee, 128, "blob base fee"));
-    memory.setUint64(at + 196, 0n);
+    memory.setUint64(at + 196, moduleNumber(block.slotNumber ?? 0n, 64, "slot number"));
     this.exports.set_block(BLOCK_BYTES);
     memory.refresh();
     this.#block = block;

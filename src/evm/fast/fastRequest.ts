@@ -24,6 +24,7 @@ const IS_FREE = 16;
 const IS_DEPOSIT = 32;
 const IS_SYSTEM = 64;
 const HAS_DEADLINE = 128;
+const TRACES_READS = 256;
 
 /** A transaction as the module takes it. */
 export interface FastRequest {
@@ -104,6 +105,12 @@ export const systemRequest = (from: Address, to: Address, gas: bigint, input: Ui
   gas,
   value: 0n,
   input,
+});
+
+/** The module then returns what the run reads. */
+export const tracingReads = (request: FastRequest): FastRequest => ({
+  ...request,
+  flags: request.flags | TRACES_READS,
 });
 
 /** Writes a request into the module's input. Returns its length. */

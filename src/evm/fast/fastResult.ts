@@ -1,3 +1,4 @@
+import { ACCOUNT_FIELDS, ENVIRONMENT_OPCODES, type EnvironmentOpcode, type ReadSet } from "../../core/readSet.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import type { EngineLog } from "../engine.ts";
 import type { ModuleMemory } from "./moduleMemory.ts";
@@ -34,6 +35,8 @@ export interface ModuleResult {
   readonly returnData: Uint8Array;
   readonly logs: readonly EngineLog[];
   readonly accessed: readonly (readonly [Address, Hash | undefined])[];
+  /** Present only if requested. */
+  readonly reads: ReadSet | undefined;
   /** revm's word for the failure of a precompile that the transaction called. */
   readonly precompileFault: string;
   readonly lastStep: LastStep | undefined;
@@ -123,6 +126,7 @@ export const readResult = (memory: ModuleMemory, at: number): ModuleOutcome => {
     returnData: reader.bytes(),
     logs: reader.list(() => readLog(reader)),
     accessed: reader.list(() => readAccess(reader)),
+    reads: reader.uint32() === 1 ? readReads(reader) : undefined,
     ...(status === "halt" || status === "failedDeposit"
       ? { precompileFault: reader.text(), lastStep: readStep(reader) }
       : NO_HALT),
@@ -142,6 +146,30 @@ const readAccess = (reader: OutputReader): readonly [Address, Hash | undefined] 
   const hasSlot = reader.uint32() === 1;
   const slot = reader.hash();
   return [address, hasSlot ? slot : undefined];
+};
+
+/** Source: wasm/src/reads.rs. */
+const readReads = (reader: OutputReader): ReadSet => ({
+  accounts: reader.list(() => {
+    const address = reader.address();
+    const bits = reader.uint32();
+    const fields = ACCOUNT_FIELDS.filter((_, at) => bits & (1 << at));
+    return { address, fields, slots: reader.list(() => reader.hash()) };
+  }),
+  blockHashes: reader.list(() => reader.uint64()),
+  environment: reader.list(() => environmentOpcode(reader.uint32())),
+});
+
+const OPCODES: ReadonlyMap<number, EnvironmentOpcode> = new Map(
+  Object.entries(ENVIRONMENT_OPCODES).map(([name, code]) => [code, name as EnvironmentOpcode]),
+);
+
+const environmentOpcode = (code: number): EnvironmentOpcode => {
+  const opcode = OPCODES.get(code);
+  if (opcode === undefined) {
+    throw new Error(`the module read an unknown environment opcode: ${code}`);
+  }
+  return opcode;
 };
 
 const readStep = (reader: OutputReader): LastStep | undefined => {

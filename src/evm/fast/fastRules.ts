@@ -53,6 +53,9 @@ const EIPS: ReadonlyMap<number, EthereumFork> = new Map([
   [7702, "prague"],
   [7594, "osaka"],
   [7825, "osaka"],
+  [2780, "amsterdam"],
+  [7954, "amsterdam"],
+  [8037, "amsterdam"],
 ]);
 
 /** Returns a function that reports whether an EIP is active. */

@@ -28,6 +28,8 @@ const INPUTS: readonly (readonly [from: number, to: number, inputs: number])[] =
   [0x5c, 0x5c, 1],
   [0x5d, 0x5d, 2],
   [0x5e, 0x5e, 3],
+  [0xe6, 0xe6, 1],
+  [0xe7, 0xe8, 2],
   [0xf0, 0xf0, 3],
   [0xf1, 0xf2, 7],
   [0xf3, 0xf3, 2],
@@ -50,6 +52,9 @@ export const inputsOf = (opCode: number): number => {
   }
   return INPUTS.find(([from, to]) => opCode >= from && opCode <= to)?.[2] ?? 0;
 };
+
+/** Whether the byte after the opcode decides which words it takes: DUPN, SWAPN, EXCHANGE (EIP-8024). `inputsOf` has the minimum. */
+export const hasOperand = (opCode: number): boolean => opCode >= 0xe6 && opCode <= 0xe8;
 
 export const RETURNDATACOPY = 0x3e;
 const WORD = { bytes: 32n };

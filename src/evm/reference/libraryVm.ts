@@ -3,11 +3,12 @@ import { EVMMockBlockchain, NobleBN254 } from "@ethereumjs/evm";
 import { Address as AddressBytes, EthereumJSError } from "@ethereumjs/util";
 import { createVM, type RunTxResult, runTx, type VM } from "@ethereumjs/vm";
 import { type Address, parseData } from "../../ethereum/hex.ts";
-import type { BlockEnvironment } from "../engine.ts";
+import type { TransactionContext } from "../engine.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { CountingEvm, type LibraryLog } from "./countingEvm.ts";
+import { InstrumentedEvm, type LibraryLog } from "./instrumentedEvm.ts";
+import { LibraryReads } from "./libraryReads.ts";
 import { libraryBlock, libraryTransaction } from "./libraryTransaction.ts";
 import type { ReferenceState } from "./referenceState.ts";
 import { ReferenceStateManager } from "./referenceStateManager.ts";
@@ -19,9 +20,8 @@ export interface LibraryRun {
 }
 
 /** The state and the block in which the library executes. */
-interface LibraryPlace {
+interface LibraryPlace extends TransactionContext {
   readonly state: ReferenceState;
-  readonly block: BlockEnvironment;
 }
 
 interface LibraryOptions {
@@ -32,7 +32,7 @@ interface LibraryOptions {
 /** The parts of one VM. */
 interface Parts {
   readonly vm: VM;
-  readonly evm: CountingEvm;
+  readonly evm: InstrumentedEvm;
   readonly manager: ReferenceStateManager;
 }
 
@@ -47,7 +47,8 @@ export class LibraryVm {
 
   /** Undoes all writes if it throws. */
   transact(place: LibraryPlace, message: TransactionMessage, options: LibraryOptions): Promise<LibraryRun> {
-    return this.#atomic(place, async ({ vm, evm }) => {
+    return this.#atomic(place, async ({ vm, evm }, reads) => {
+      reads?.authorizations(message.authorizationList);
       const result = await runTx(vm, {
         tx: libraryTransaction(message, this.#common),
         block: libraryBlock(place.block, this.#common),
@@ -77,14 +78,20 @@ export class LibraryVm {
     });
   }
 
-  async #atomic<T>({ state, block }: LibraryPlace, run: (parts: Parts) => Promise<T>): Promise<T> {
+  async #atomic<T>(
+    place: LibraryPlace,
+    run: (parts: Parts, reads: LibraryReads | undefined) => Promise<T>,
+  ): Promise<T> {
+    const { state, block } = place;
     this.#parts ??= await createParts(this.#common, state);
     const parts = this.#parts;
     parts.manager.state = state;
     parts.evm.use(block);
+    const reads = place.reads && new LibraryReads(place, this.#common, place.reads);
+    const stopListening = reads?.listen(parts.evm);
     state.mark();
     try {
-      const result = await run(parts);
+      const result = await run(parts, reads);
       state.endTransaction(false);
       state.keep();
       return result;
@@ -93,6 +100,8 @@ export class LibraryVm {
       // The library's journal is in the middle of a transaction.
       this.#parts = undefined;
       throw error instanceof EthereumJSError ? new NotExecutableError(`the library: ${error.message}`) : error;
+    } finally {
+      stopListening?.();
     }
   }
 }
@@ -100,6 +109,6 @@ export class LibraryVm {
 const createParts = async (common: Common, state: ReferenceState): Promise<Parts> => {
   const manager = new ReferenceStateManager(state);
   const bn254 = new NobleBN254();
-  const evm = new CountingEvm({ common, stateManager: manager, blockchain: new EVMMockBlockchain(), bn254 });
+  const evm = new InstrumentedEvm({ common, stateManager: manager, blockchain: new EVMMockBlockchain(), bn254 });
   return { vm: await createVM({ common, stateManager: manager, evm }), evm, manager };
 };

@@ -3,13 +3,21 @@ import { getActivePrecompiles } from "@ethereumjs/evm";
 import type { StateReader } from "../../core/stateReader.ts";
 import { larger } from "../../ethereum/bigintOrder.ts";
 import { type Address, formatData } from "../../ethereum/hex.ts";
-import type { Rules } from "../../ethereum/rules.ts";
+import { isForkActive, type Rules } from "../../ethereum/rules.ts";
 import { CONSENSUS_CHECKS, type Cost, checkTransaction } from "../checks/checkTransaction.ts";
 import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
-import type { DepositResult, Engine, TransactionContext, TransactionOptions, TransactionResult } from "../engine.ts";
+import type {
+  DepositResult,
+  Engine,
+  TransactionChecks,
+  TransactionContext,
+  TransactionOptions,
+  TransactionResult,
+} from "../engine.ts";
 import type { ExecutionState } from "../executionState.ts";
 import { BN254_POINT_BYTES, describeBn254 } from "../halts/precompileFault.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
+import type { ReadRecorder } from "../readRecorder.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { libraryCrypto } from "./libraryCrypto.ts";
 import { formatHalt } from "./libraryHalt.ts";
@@ -20,7 +28,7 @@ const NOTHING = new Uint8Array(0);
 
 /**
  * Executes with the library's own `runTx`. It throws NotExecutableError for what the library cannot do. That is: the rules of
- * OP stacks, moved precompiles, transfers as logs, and calls that break a rule which the library always checks.
+ * OP stacks, those of Amsterdam, moved precompiles, transfers as logs, and calls that break a rule of the library.
  */
 export class ReferenceEngine implements Engine {
   readonly rules: Rules;
@@ -45,7 +53,7 @@ export class ReferenceEngine implements Engine {
   }
 
   async transact(
-    { state, block }: TransactionContext,
+    { state, block, reads }: TransactionContext,
     message: TransactionMessage,
     options: TransactionOptions = {},
   ): Promise<TransactionResult> {
@@ -53,10 +61,11 @@ export class ReferenceEngine implements Engine {
     const { checks = CONSENSUS_CHECKS, tracesAccess = false } = options;
     const cost = checkTransaction({ engine: this, state, block }, message, checks);
     rejectIf(lackingFreedom({ state, block }, message, { cost, hasBaseFee: this.isActive(1559) }));
-    const run = await this.#vm.transact({ state: referenceStateOf(state), block }, message, {
+    const run = await this.#vm.transact({ state: referenceStateOf(state), block, reads }, message, {
       skipsNonce: !checks.nonce,
       tracesAccess,
     });
+    recordChecks(reads, message, { checks, hasPrice: !cost.isFree && this.isActive(1559) });
     return resultOf(run, message, cost);
   }
 
@@ -64,12 +73,13 @@ export class ReferenceEngine implements Engine {
     throw new NotExecutableError("the library has no deposits");
   }
 
-  async systemCall({ state, block }: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
+  async systemCall({ state, block, reads }: TransactionContext, to: Address, data: Uint8Array): Promise<Uint8Array> {
     rejectIf(lackingFeature(this.rules, {}));
     if (state.codeOf(to).length === 0) {
+      reads?.account(to, "code");
       return NOTHING;
     }
-    return this.#vm.callAsSystem({ state: referenceStateOf(state), block }, to, data);
+    return this.#vm.callAsSystem({ state: referenceStateOf(state), block, reads }, to, data);
   }
 }
 
@@ -81,9 +91,13 @@ const rejectIf = (missingFeature: string | undefined): void => {
   }
 };
 
-const lackingFeature = ({ op }: Rules, options: TransactionOptions): string | undefined => {
-  if (op !== undefined) {
+const lackingFeature = (rules: Rules, options: TransactionOptions): string | undefined => {
+  if (rules.op !== undefined) {
     return "rules of OP stacks";
+  }
+  if (isForkActive(rules, "amsterdam")) {
+    // The library has an older draft.
+    return "rules of Amsterdam";
   }
   if (options.tracesTransfers) {
     return "logs of transfers";
@@ -114,6 +128,34 @@ const lackingFreedom = (
     return "senders with code";
   }
   return state.nonceOf(from) === MAX_NONCE || nonce === MAX_NONCE ? "senders with the largest nonce" : undefined;
+};
+
+interface AppliedChecks {
+  readonly checks: TransactionChecks;
+  /** The fees were compared with the base fee. */
+  readonly hasPrice: boolean;
+}
+
+/** Records what the checks before a transaction compare with the message. */
+const recordChecks = (
+  reads: ReadRecorder | undefined,
+  { from, gas, value, maxFeePerGas, maxFeePerBlobGas, blobVersionedHashes }: TransactionMessage,
+  { checks, hasPrice }: AppliedChecks,
+): void => {
+  const hasBlobs = blobVersionedHashes.length > 0;
+  const needsFunds = value > 0n || gas * maxFeePerGas > 0n || (hasBlobs && maxFeePerBlobGas > 0n);
+  reads?.account(
+    from,
+    ...(checks.nonce ? (["nonce"] as const) : []),
+    ...(checks.sender ? (["code"] as const) : []),
+    ...(needsFunds ? (["balance"] as const) : []),
+  );
+  if (hasPrice) {
+    reads?.environment("BASEFEE");
+  }
+  if (hasBlobs && !(checks.freeGas && maxFeePerBlobGas === 0n)) {
+    reads?.environment("BLOBBASEFEE");
+  }
 };
 
 const referenceStateOf = (state: ExecutionState): ReferenceState => {

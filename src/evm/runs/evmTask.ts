@@ -11,6 +11,7 @@ import { createEngines, type Engines } from "../createEngines.ts";
 import { DeadlineError } from "../deadlineError.ts";
 import type { Engine } from "../engine.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
+import { ReadRecorder } from "../readRecorder.ts";
 import { createKnownState, type KnownState } from "../reads/knownState.ts";
 import { runUntilStateComplete } from "../reads/runUntilStateComplete.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
@@ -22,8 +23,8 @@ const MAX_CODE_BYTES = 64 * 1024 * 1024;
 
 export interface WorkerContext {
   engine(rules: Rules): Engine;
-  /** Repeats the run until the state has all values that it reads. */
-  withState<T>(run: (state: StateReader) => Promise<T>): Promise<T>;
+  /** Repeats the run until the state has all values that it reads. `reads` is empty each time, and absent unless requested. */
+  withState<T>(run: (state: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
 }
 
 /** The functions that a thread can run, by name. Input and output are plain data. */
@@ -80,7 +81,7 @@ class EvmThread {
   }
 
   async run(job: EvmRun, request: Parameters<RunJob>[1]): Promise<EvmRunOutput> {
-    const { name, input, compares, forwardedCodes, deadlineMs } = job;
+    const { name, input, compares, forwardedCodes, tracesReads, deadlineMs } = job;
     const run = this.#options.runs[name];
     if (run === undefined) {
       throw new Error(`no run is named ${name}`);
@@ -88,11 +89,19 @@ class EvmThread {
     this.#options.deadline.atMs = deadlineMs;
     const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
+    const total = tracesReads ? new ReadRecorder() : undefined;
     const context: WorkerContext = {
       engine: withoutCodes(this.#options.engines, forwardedCodes),
       withState: async (withReader) => {
-        const completed = await runUntilStateComplete(this.#caches.of(job), fetch, withReader);
+        let reads: ReadRecorder | undefined;
+        const completed = await runUntilStateComplete(this.#caches.of(job), fetch, (reader) => {
+          reads = total && new ReadRecorder();
+          return withReader(reader, reads);
+        });
         rounds += completed.rounds;
+        if (reads !== undefined) {
+          total?.add(reads.readSet());
+        }
         return completed.result;
       },
     };
@@ -101,7 +110,7 @@ class EvmThread {
     }
     try {
       const output = await run(input as never, context);
-      return { kind: "done", output, rounds };
+      return { kind: "done", output, rounds, reads: total?.readSet() };
     } catch (error) {
       return formatError(error);
     }

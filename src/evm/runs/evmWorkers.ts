@@ -1,3 +1,4 @@
+import type { ReadSet } from "../../core/readSet.ts";
 import type { StateKeys, StateSource } from "../../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../../workers/workerPool.ts";
@@ -34,6 +35,8 @@ export interface RunRequest {
   readonly source: StateSource;
   /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
   readonly nativeContracts: readonly string[];
+  /** Return what the run read, too. That costs time. Default: no. */
+  readonly tracesReads?: boolean;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
@@ -42,6 +45,8 @@ export interface RunOutcome {
   readonly output: unknown;
   /** Rounds of state fetching. */
   readonly rounds: number;
+  /** Present only with `tracesReads`. */
+  readonly reads?: ReadSet | undefined;
 }
 
 /** Threads that execute EVM code. They have no network: they request missing state from the run's StateSource. */
@@ -90,10 +95,19 @@ export class EvmWorkers {
   }
 
   async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
-    const { name, input, source, nativeContracts, timeoutMs, signal } = request;
+    const { name, input, source, nativeContracts, tracesReads = false, timeoutMs, signal } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const deadlineMs = Date.now() + timeoutMs - ABORT_AHEAD_MS;
-    const run: EvmRun = { name, stateId: source.id, nativeContracts, forwardedCodes, compares, deadlineMs, input };
+    const run: EvmRun = {
+      name,
+      stateId: source.id,
+      nativeContracts,
+      forwardedCodes,
+      compares,
+      tracesReads,
+      deadlineMs,
+      input,
+    };
     const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
@@ -150,7 +164,7 @@ const outcomeOf = (output: EvmRunOutput): RunOutcome => {
   if (output.kind === "compared") {
     throw new Error("the run was only compared");
   }
-  return { output: output.output, rounds: output.rounds };
+  return { output: output.output, rounds: output.rounds, reads: output.reads };
 };
 
 const rpcErrorOf = ({ reason, cause }: WorkerPoolError, timeoutMs: number): RpcError => {

@@ -1,3 +1,4 @@
+import type { ReadSet } from "../../core/readSet.ts";
 import type { Hash } from "../../ethereum/hex.ts";
 import type { Comparison } from "../comparison/compareEngines.ts";
 import type { EngineKind } from "../engineKind.ts";
@@ -19,6 +20,8 @@ export interface EvmRun {
   readonly forwardedCodes: readonly Hash[];
   /** Execute on both engines, and return only whether they differ. */
   readonly compares: boolean;
+  /** Return what the run read of the state, too. */
+  readonly tracesReads: boolean;
   /** Time at which the thread aborts the run, in milliseconds since the epoch. */
   readonly deadlineMs: number;
   /** Plain data for the run of that name. */
@@ -27,7 +30,7 @@ export interface EvmRun {
 
 /** The output of a pool's job. */
 export type EvmRunOutput =
-  | { readonly kind: "done"; readonly output: unknown; readonly rounds: number }
+  | { readonly kind: "done"; readonly output: unknown; readonly rounds: number; readonly reads?: ReadSet | undefined }
   | { readonly kind: "compared"; readonly comparison: Comparison }
   /** The deadline has passed. */
   | { readonly kind: "late" }

@@ -34,6 +34,18 @@ const asBytes =
     response.end(END);
   };
 
+const OPEN = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSE = Buffer.from("]");
+
+/** Answers every call of a batch with `result`, in one buffer. */
+const answerBatch = (response: ServerResponse, result: Buffer, calls: readonly { readonly id: unknown }[]): void => {
+  const parts = calls.flatMap(({ id }, index) => [index === 0 ? OPEN : COMMA, Buffer.from(headOf(id)), result, END]);
+  const body = Buffer.concat([...parts, CLOSE]);
+  response.writeHead(200, headersOf(body.length));
+  response.end(body);
+};
+
 /** Starts a minimal JSON-RPC server on node:http: it reads, parses, and returns `result`. Returns its port. */
 export const startBareServer = async (result: string): Promise<number> => {
   const bytes = Buffer.from(result);
@@ -44,7 +56,14 @@ export const startBareServer = async (result: string): Promise<number> => {
     request.on("data", (chunk) => {
       body += chunk;
     });
-    request.on("end", () => answer(response, JSON.parse(body).id));
+    request.on("end", () => {
+      const parsed = JSON.parse(body);
+      if (Array.isArray(parsed)) {
+        answerBatch(response, bytes, parsed);
+      } else {
+        answer(response, parsed.id);
+      }
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();

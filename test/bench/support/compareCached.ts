@@ -15,6 +15,8 @@ export interface CachedShape {
   readonly handlers: (chain: FakeChain) => NonNullable<FakeNodeOptions["handlers"]>;
   readonly connections: number;
   readonly redisUrl?: string;
+  /** Sends the call this many times in one batch, and compares an item with a single call. */
+  readonly batch?: number;
 }
 
 const HEIGHT = 1_100;
@@ -49,8 +51,9 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
     const result = await warm(ours.url, shape);
     const bare = await start({ result });
     started.push(bare);
+    const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: shape.method, params: shape.params });
     const load = {
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: shape.method, params: shape.params }),
+      body: shape.batch === undefined ? call : `[${Array(shape.batch).fill(call).join()}]`,
       connections: shape.connections,
       warmMs: short ? 500 : 1_000,
       measureMs: short ? 1_000 : 4_000,
@@ -62,6 +65,10 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
     const results = await alternate(ours.server, bare.server, load, short ? 3 : 7);
     ours.child.send("delay");
     const { loopP99Ms } = (await ours.child.message()) as { loopP99Ms: number };
+    const single =
+      shape.batch === undefined
+        ? undefined
+        : await alternate(ours.server, ours.server, { ...load, body: call }, short ? 2 : 3);
     const mine = medianOf(results.ours, "cpuMicroseconds");
     const theirs = medianOf(results.yardstick, "cpuMicroseconds");
     return {
@@ -70,6 +77,7 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
       ours: round(mine),
       yardstick: round(theirs),
       unit: "microseconds of CPU per request",
+      ...(single && { itemShare: round(mine / (shape.batch ?? 1) / medianOf(single.ours, "cpuMicroseconds")) }),
       bytes: Buffer.byteLength(result),
       unreadable: spread(results.yardstick.map(({ cpuMicroseconds }) => cpuMicroseconds)) > MAX_SPREAD,
       loopP99Ms: round(loopP99Ms),

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 export interface Load {
   readonly port: number;
   readonly path: string;
-  /** Request body. Each `{n}` is replaced by a counter of eight hex digits, so that all bodies have one length. */
+  /** Request body. Each `{n}` is replaced by a counter of eight hex digits, so that all bodies have one length. No run repeats another's counts. */
   readonly body: string;
   readonly connections: number;
   readonly warmMs: number;
@@ -19,6 +19,8 @@ export interface LoadResult {
 }
 
 const HEAD_END = "\r\n\r\n";
+/** Number of different counts of eight hex digits. */
+const COUNTS = 2 ** 32;
 
 const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
   const length = Buffer.byteLength(body.replaceAll("{n}", "00000000"));
@@ -26,8 +28,11 @@ const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
   if (!body.includes("{n}")) {
     return () => head + body;
   }
-  return (n) => head + body.replaceAll("{n}", n.toString(16).padStart(8, "0"));
+  return (n) => head + body.replaceAll("{n}", (n % COUNTS).toString(16).padStart(8, "0"));
 };
+
+/** Counts by time: a later run begins above an earlier one of up to 100,000 requests a second. */
+const firstCount = (): number => Date.now() * 100;
 
 const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
@@ -79,7 +84,7 @@ const run = (load: Load): Promise<LoadResult> => {
   const request = buildRequest(load);
   const times: number[] = [];
   const sockets: Socket[] = [];
-  let sent = 0;
+  let sent = firstCount();
   let measuredFrom = 0;
   return new Promise((resolve, reject) => {
     for (let index = 0; index < load.connections; index++) {

@@ -1,6 +1,12 @@
 import { createServer } from "node:http";
 
-/** The node behind both proxies. It returns a balance at once, so that the bench measures the proxies. */
+/** HTTP requests with an eth_call. */
+let calls = 0;
+
+/**
+ * The node behind both proxies. It returns a balance at once, so that the bench measures the proxies.
+ * It answers each message with the number of HTTP requests with an eth_call.
+ */
 const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8");
@@ -8,6 +14,7 @@ const server = createServer((request, response) => {
     body += chunk;
   });
   request.on("end", () => {
+    calls += body.includes('"eth_call"') ? 1 : 0;
     const text = answer(JSON.parse(body));
     response.writeHead(200, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) });
     response.end(text);
@@ -46,4 +53,5 @@ server.listen(0, "127.0.0.1", () => {
   const address = server.address();
   process.send?.(typeof address === "object" && address !== null ? address.port : 0);
 });
+process.on("message", () => process.send?.(calls));
 process.on("disconnect", () => process.exit());

@@ -18,7 +18,7 @@ export const compareEngines = async (one: Engine, other: Engine, fuzzCase: FuzzC
   const known: string[] = [];
   let difference: string | undefined;
   for (const [at, ours] of first.entries()) {
-    const theirs = second[at] ?? { outcome: [], state: [] };
+    const theirs = second[at] ?? { outcome: [], reads: [], state: [] };
     const lines = diffLines(ours, theirs);
     const fault = lines.length > 0 ? findKnownFault(fuzzCase.rules.fork, ours, theirs) : undefined;
     if (fault !== undefined) {
@@ -33,7 +33,10 @@ export const compareEngines = async (one: Engine, other: Engine, fuzzCase: FuzzC
 };
 
 const diffLines = (ours: Observation, theirs: Observation): string[] => {
-  const [first, second] = [ours, theirs].map(({ outcome, state }) => [...outcome, ...state]) as [string[], string[]];
+  const [first, second] = [ours, theirs].map(({ outcome, reads, state }) => [...outcome, ...reads, ...state]) as [
+    string[],
+    string[],
+  ];
   const isSame = first.length === second.length && first.every((line, at) => line === second[at]);
   return isSame
     ? []

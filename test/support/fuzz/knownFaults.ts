@@ -10,14 +10,15 @@ interface KnownFault {
   matches(fast: Observation, library: Observation): boolean;
 }
 
-const equalStates = (one: Observation, other: Observation): boolean => one.state.join() === other.state.join();
+const equalEffects = (one: Observation, other: Observation): boolean =>
+  one.state.join() === other.state.join() && one.reads.join() === other.reads.join();
 
 const haltOf = ({ outcome }: Observation): string =>
   outcome.find((line) => line.startsWith(HALT))?.slice(HALT.length) ?? "";
 
 /** Whether only the texts of two halts differ. */
 const differByText = (one: Observation, other: Observation): boolean =>
-  equalStates(one, other) &&
+  equalEffects(one, other) &&
   one.outcome.filter((line) => !line.startsWith(HALT)).join() ===
     other.outcome.filter((line) => !line.startsWith(HALT)).join();
 
@@ -33,7 +34,7 @@ const KNOWN_FAULTS: readonly KnownFault[] = [
     matches: (fast, library) =>
       fast.outcome[0] === "success" &&
       library.outcome.includes(`halt ${CODE_STORE_OUT_OF_GAS}`) &&
-      equalStates(fast, library),
+      equalEffects(fast, library),
   },
   {
     // The library replaces undefined opcodes by INVALID when it has analysed jumps.

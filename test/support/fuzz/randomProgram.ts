@@ -167,6 +167,13 @@ const addressResult: Statement = (program) => {
   program.use();
 };
 
+/** The hash of a block near the first or the last that has one. */
+const ancestor: Statement = (program) => {
+  program.code.push(pick(program.random, [0n, 1n, 2n, 255n, 256n, 257n]));
+  program.code.op(0x43, 0x03, 0x40);
+  program.use();
+};
+
 const load: Statement = (program) => {
   const roll = program.random();
   if (roll < 0.4) {
@@ -346,7 +353,7 @@ const survey: Statement = (program) => {
 
 const STATEMENTS: readonly Statement[] = [
   ...[wordResult, wordResult, addressResult, load, load, store, store, copy, log, call, call],
-  ...[precompile, create, stack, jump, soup],
+  ...[precompile, create, stack, jump, soup, ancestor],
 ];
 
 /** Returns the code of a program that executes all opcodes on words. */

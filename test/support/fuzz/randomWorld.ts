@@ -36,6 +36,8 @@ const EMPTY: ReadonlyMap<Hash, Uint8Array> = new Map();
 
 const addressOf = (value: bigint): Address => `0x${value.toString(16).padStart(40, "0")}`;
 const slotOf = (value: bigint): Hash => `0x${value.toString(16).padStart(64, "0")}`;
+/** The slots that programs name. */
+export const SLOT_HASHES: readonly Hash[] = SLOTS.map(slotOf);
 const contractAt = (at: number): bigint => 0xc0de_0000n + BigInt(at);
 const COINBASE = 0xc01bba5en;
 const ABSENT = 0xabcd_ef01n;

@@ -85,6 +85,7 @@ pub struct HostDb {
     pub with_storage: AddressSet,
     pub dirty: crate::states::DirtyAccounts,
     pub trace: Trace,
+    pub reads: crate::reads::Reads,
     pub has_deadline: bool,
     passes: u32,
 }

@@ -14,6 +14,7 @@ mod keccak;
 mod machine;
 mod output;
 mod precompiles;
+mod reads;
 mod request;
 mod run;
 mod states;
@@ -106,12 +107,6 @@ pub extern "C" fn add_state() -> usize {
 pub extern "C" fn select_state(id: usize) {
     let instance = instance();
     instance.states.select(&mut instance.machine, id);
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn remove_state(id: usize) {
-    let instance = instance();
-    instance.states.remove(&mut instance.machine, id);
 }
 
 /// Sets rules and block from the input.

@@ -4,6 +4,7 @@ use crate::chain::{Ctx, Spec};
 use crate::host::{HostError, transfer_log};
 use crate::instructions::{Instructions, instructions};
 use crate::precompiles::MovablePrecompiles;
+use crate::reads::record;
 use crate::revm::{
     context::{Evm, FrameStack, journal::JournalEntry},
     context_interface::{JournalTr, context::ContextError},
@@ -100,8 +101,8 @@ impl Machine {
         journal.journal.push(JournalEntry::BalanceTransfer { from, to, balance: value });
     }
 
-    /// Whether the creation meets an account that has only slots (EIP-7610).
-    fn storage_collision(&mut self, init: &FrameInit) -> Result<Option<Address>, Failure> {
+    /// Returns the address at which the frame creates a contract. A creation can fail before it has one.
+    fn created(&mut self, init: &FrameInit) -> Result<Option<Address>, Failure> {
         let FrameInput::Create(create) = &init.frame_input else {
             return Ok(None);
         };
@@ -113,16 +114,22 @@ impl Machine {
         if caller.balance < create.value() || caller.nonce == u64::MAX {
             return Ok(None);
         }
-        let created = create.created_address(caller.nonce);
-        let account = journal.load_account(created)?.data;
-        let is_bare = account.info.nonce == 0 && account.info.is_empty_code_hash();
-        Ok((is_bare && journal.database.with_storage.contains(&created)).then_some(created))
+        Ok(Some(create.created_address(caller.nonce)))
     }
 
-    /// Runs the transaction's own frame and keeps what geth's words for a halt need.
-    fn run_first(&mut self) -> InterpreterAction {
+    /// Whether the creation meets an account that has only slots (EIP-7610).
+    fn has_storage_collision(&mut self, created: Address) -> Result<bool, Failure> {
+        let journal = &mut self.evm.ctx.journaled_state;
+        let account = journal.load_account(created)?.data;
+        let is_bare = account.info.nonce == 0 && account.info.is_empty_code_hash();
+        Ok(is_bare && journal.database.with_storage.contains(&created))
+    }
+
+    /// Runs a frame in steps. Records what they read if `RECORDS`. Keeps what geth's words for a halt of the transaction's own frame need.
+    fn run_steps<const RECORDS: bool>(&mut self) -> InterpreterAction {
         let Evm { ctx, instruction, frame_stack, .. } = &mut self.evm;
         let frame = frame_stack.get();
+        let is_first = frame.depth == 0;
         let is_creation = matches!(frame.input, FrameInput::Create(_));
         let interpreter = &mut frame.interpreter;
         let (mut stack_length, mut gas_left);
@@ -131,6 +138,9 @@ impl Machine {
             use crate::revm::handler::instructions::InstructionProvider;
             let result = loop {
                 (stack_length, gas_left) = (interpreter.stack.len(), interpreter.gas.remaining());
+                if RECORDS {
+                    record(interpreter, ctx);
+                }
                 if let Err(result) = interpreter.step(instruction.instruction_table(), instruction.gas_table(), ctx) {
                     break result;
                 }
@@ -144,6 +154,9 @@ impl Machine {
             use crate::revm::handler::instructions::InstructionProvider;
             loop {
                 (stack_length, gas_left) = (interpreter.stack.len(), interpreter.gas.remaining());
+                if RECORDS {
+                    record(interpreter, ctx);
+                }
                 interpreter.step(instruction.instruction_table(), ctx);
                 if interpreter.bytecode.is_end() {
                     break;
@@ -152,6 +165,7 @@ impl Machine {
         }
         let action = interpreter.take_next_action();
         if let InterpreterAction::Return(result) = &action
+            && is_first
             && (is_creation || !result.result.is_ok_or_revert())
         {
             // A creation can still fail when its code is stored.
@@ -192,7 +206,19 @@ impl EvmTr for Machine {
             FrameInput::Call(call) => call.target_address,
             _ => Address::ZERO,
         };
-        let collision = self.storage_collision(&init)?;
+        let called = match &init.frame_input {
+            FrameInput::Call(call) => Some(call.bytecode_address),
+            _ => None,
+        };
+        let created = self.created(&init)?;
+        let is_recording = self.is_recording();
+        if is_recording {
+            self.record_frame(&init, created);
+        }
+        let collision = match created {
+            Some(address) if self.has_storage_collision(address)? => Some(address),
+            _ => None,
+        };
         if let Some(account) = collision.and_then(|address| self.evm.ctx.journaled_state.inner.state.get_mut(&address)) {
             // revm finds a collision by the nonce.
             account.info.nonce = 1;
@@ -206,6 +232,9 @@ impl EvmTr for Machine {
             account.info.nonce = 0;
         }
         let outcome = outcome.map_err(|error| self.own_error(error))?;
+        if let Some(called) = called.filter(|_| is_recording) {
+            self.record_delegate(called, &outcome);
+        }
         let is_begun = match &outcome {
             ItemOrResult::Item(_) => true,
             ItemOrResult::Result(result) => result.interpreter_result().result.is_ok(),
@@ -235,8 +264,9 @@ impl EvmTr for Machine {
     }
 
     fn frame_run(&mut self) -> Result<FrameInitOrResult<Frame>, Failure> {
-        let next = if self.evm.frame_stack.get().depth == 0 {
-            let action = self.run_first();
+        let is_recording = self.is_recording();
+        let next = if is_recording || self.evm.frame_stack.get().depth == 0 {
+            let action = if is_recording { self.run_steps::<true>() } else { self.run_steps::<false>() };
             let Evm { ctx, frame_stack, .. } = &mut self.evm;
             let frame = frame_stack.get();
             frame.process_next_action::<_, Failure>(ctx, action).inspect(|next| {

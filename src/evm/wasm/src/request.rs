@@ -59,6 +59,7 @@ pub mod flags {
     pub const IS_DEPOSIT: u32 = 32;
     pub const IS_SYSTEM: u32 = 64;
     pub const HAS_DEADLINE: u32 = 128;
+    pub const TRACES_READS: u32 = 256;
 }
 
 #[cfg_attr(feature = "ethereum", allow(dead_code))]
@@ -124,7 +125,7 @@ impl Request {
     }
 }
 
-/// The host has recovered the signer, or found that there is none.
+/// The host has recovered the signer, or marks an authorization without one.
 fn authorization(reader: &mut Reader<'_>) -> RecoveredAuthorization {
     let inner = Authorization { chain_id: reader.word(), address: reader.address(), nonce: reader.u64() };
     let is_valid = reader.u32() == 1;

@@ -5,10 +5,12 @@ use crate::host::HostError;
 use crate::instructions::instructions;
 use crate::machine::Machine;
 use crate::output::Writer;
+use crate::reads::{self, Reads};
 use crate::request::{Request, flags};
 use crate::revm::{
     context_interface::{
         JournalTr, Transaction,
+        transaction::AuthorizationTr,
         journaled_state::{account::JournaledAccountTr, entry::JournalEntry},
         result::{EVMError, ExecutionResult, Output, ResultGas},
     },
@@ -76,10 +78,9 @@ pub fn transact(machine: &mut Machine, request: Request, writer: &mut Writer) {
     let trace = &mut machine.evm.ctx.journaled_state.database.trace;
     *trace = Default::default();
     trace.traces_transfers = request.has(flags::TRACES_TRANSFERS);
-    machine.evm.ctx.journaled_state.database.has_deadline = request.has(flags::HAS_DEADLINE);
+    begin(machine, &request);
     machine.evm.precompiles.moved = request.moved.clone();
     machine.evm.precompiles.fault = None;
-    machine.last_step = None;
     let mut handler = OwnHandler::new(request.charge, request.has(flags::IS_FREE));
     chain::set_transaction(&mut machine.evm.ctx, request);
     let outcome = chain::run(machine, &mut handler);
@@ -89,12 +90,22 @@ pub fn transact(machine: &mut Machine, request: Request, writer: &mut Writer) {
     }
 }
 
-pub fn system_call(machine: &mut Machine, request: Request, writer: &mut Writer) {
+fn begin(machine: &mut Machine, request: &Request) {
     let database = &mut machine.evm.ctx.journaled_state.database;
-    database.trace = Default::default();
     database.has_deadline = request.has(flags::HAS_DEADLINE);
-    machine.evm.precompiles.moved.clear();
+    database.reads = Reads::new(request.has(flags::TRACES_READS));
+    if database.reads.is_on {
+        for signer in request.base.authorization_list.iter().filter_map(AuthorizationTr::authority) {
+            database.reads.account(signer, reads::NONCE | reads::CODE | reads::EMPTINESS);
+        }
+    }
     machine.last_step = None;
+}
+
+pub fn system_call(machine: &mut Machine, request: Request, writer: &mut Writer) {
+    machine.evm.ctx.journaled_state.database.trace = Default::default();
+    begin(machine, &request);
+    machine.evm.precompiles.moved.clear();
     chain::set_transaction(&mut machine.evm.ctx, request);
     // revm leaves this to the handler's other path.
     let spec: SpecId = machine.evm.ctx.cfg.spec.into();
@@ -107,7 +118,7 @@ fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, writer: &mut
     let (status, gas, created, data, logs) = match outcome {
         Ok(ExecutionResult::Success { gas, logs, output, .. }) => match output {
             Output::Call(data) => (Status::Success, gas, None, data, logs),
-            // The sender's nonce cannot be incremented if there is no address.
+            // The address is missing if the sender's nonce cannot be incremented.
             Output::Create(data, address) => (Status::Success, gas, address, data, logs),
         },
         Ok(ExecutionResult::Revert { gas, output, .. }) => (Status::Revert, gas, None, output, Vec::new()),
@@ -125,6 +136,11 @@ fn finish(machine: &mut Machine, outcome: Result<Outcome, Failure>, writer: &mut
     writer.bytes(&data);
     write_logs(machine, &logs, writer);
     write_access(machine, writer);
+    let reads = &machine.evm.ctx.journaled_state.database.reads;
+    writer.u32(reads.is_on.into());
+    if reads.is_on {
+        reads.write(writer);
+    }
     if matches!(status, Status::Halt | Status::FailedDeposit) {
         write_step(machine, writer);
     }

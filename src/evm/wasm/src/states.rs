@@ -52,7 +52,6 @@ struct Stored {
 #[derive(Default)]
 pub struct States {
     stored: Vec<Option<Stored>>,
-    free: Vec<usize>,
     selected: Option<usize>,
 }
 
@@ -61,16 +60,8 @@ impl States {
         let mut state = Stored { journal: JournalInner::new(), ..Stored::default() };
         // What is read between transactions has the first id, so it is cold in each of them.
         state.journal.commit_tx();
-        match self.free.pop() {
-            Some(id) => {
-                self.stored[id] = Some(state);
-                id
-            }
-            None => {
-                self.stored.push(Some(state));
-                self.stored.len() - 1
-            }
-        }
+        self.stored.push(Some(state));
+        self.stored.len() - 1
     }
 
     pub fn select(&mut self, machine: &mut Machine, id: usize) {
@@ -87,15 +78,6 @@ impl States {
         }
         self.selected = Some(id);
         machine.evm.precompiles.is_changed = true;
-    }
-
-    pub fn remove(&mut self, machine: &mut Machine, id: usize) {
-        if self.selected == Some(id) {
-            exchange(machine, &mut Stored::default());
-            self.selected = None;
-        }
-        self.stored[id] = None;
-        self.free.push(id);
     }
 }
 

@@ -1,0 +1,97 @@
+type Listener = () => void;
+
+/** An abort signal that costs nothing until somebody uses it. Its AbortController is created on first use. */
+export class LazySignal {
+  /** The time at which the owner aborts it with a timeout; `Infinity` for none. */
+  readonly deadlineMs: number;
+  #controller: AbortController | undefined;
+  #listeners: Set<Listener> | undefined;
+  #isAborted = false;
+  #reason: unknown;
+
+  constructor(deadlineMs = Number.POSITIVE_INFINITY) {
+    this.deadlineMs = deadlineMs;
+  }
+
+  /** Itself, so that it can stand for a context's signals. */
+  get lazySignal(): this {
+    return this;
+  }
+
+  get isAborted(): boolean {
+    return this.#isAborted;
+  }
+
+  /** The reason given to `abort`. */
+  get reason(): unknown {
+    return this.#reason;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#isAborted) {
+        this.#controller.abort(this.#reason);
+      }
+    }
+    return this.#controller.signal;
+  }
+
+  /** Calls `listener` once when it is aborted. A listener must not throw. */
+  add(listener: Listener): void {
+    this.#listeners ??= new Set();
+    this.#listeners.add(listener);
+  }
+
+  remove(listener: Listener): void {
+    this.#listeners?.delete(listener);
+  }
+
+  /** Has an effect once. The default reason is that of AbortController. */
+  abort(reason: unknown = new DOMException("This operation was aborted", "AbortError")): void {
+    if (this.#isAborted) {
+      return;
+    }
+    this.#isAborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+    const listeners = this.#listeners;
+    this.#listeners = undefined;
+    for (const listener of listeners ?? []) {
+      listener();
+    }
+  }
+}
+
+/** The part of a context that ends a request. */
+interface Abortable {
+  readonly signal: AbortSignal;
+  readonly lazySignal?: LazySignal | undefined;
+}
+
+/** Calls `listener` when the context is aborted, without creating an AbortSignal if the context has a lazy one. */
+export const onAbort = (context: Abortable, listener: Listener): void => {
+  const { lazySignal } = context;
+  if (lazySignal === undefined) {
+    context.signal.addEventListener("abort", listener, { once: true });
+  } else {
+    lazySignal.add(listener);
+  }
+};
+
+/** Removes a listener of `onAbort`. */
+export const offAbort = (context: Abortable, listener: Listener): void => {
+  const { lazySignal } = context;
+  if (lazySignal === undefined) {
+    context.signal.removeEventListener("abort", listener);
+  } else {
+    lazySignal.remove(listener);
+  }
+};
+
+export const isAborted = (context: Abortable): boolean => context.lazySignal?.isAborted ?? context.signal.aborted;
+
+export const abortReason = (context: Abortable): unknown => {
+  const { lazySignal } = context;
+  return lazySignal === undefined ? context.signal.reason : lazySignal.reason;
+};

@@ -1,0 +1,101 @@
+import type { Common } from "@ethereumjs/common";
+import type { EVMResult, Message } from "@ethereumjs/evm";
+import { type Address as AddressBytes, eoaCode7702RecoverAuthority, SECP256K1_ORDER_DIV_2 } from "@ethereumjs/util";
+import { formatAuthorization } from "../../ethereum/formatTransaction.ts";
+import { type Address, formatData } from "../../ethereum/hex.ts";
+import type { Authorization } from "../../ethereum/transaction.ts";
+import { isDelegation, MAX_NONCE } from "../checks/transactionChecks.ts";
+import type { TransactionContext } from "../engine.ts";
+import type { ReadRecorder } from "../readRecorder.ts";
+import type { InstrumentedEvm } from "./instrumentedEvm.ts";
+import { recordStep, type StepContext } from "./stepReads.ts";
+
+/** Where a delegation names its account, after its prefix (EIP-7702). */
+const DELEGATE_AT = 3;
+
+const hexOf = (address: AddressBytes): Address => formatData(address.bytes);
+
+/** Derives what a run reads from the steps and messages of the library's EVM. */
+export class LibraryReads {
+  readonly #state: TransactionContext["state"];
+  readonly #common: Common;
+  readonly #reads: ReadRecorder;
+  readonly #steps: StepContext;
+
+  constructor({ state, block }: TransactionContext, common: Common, reads: ReadRecorder) {
+    this.#state = state;
+    this.#common = common;
+    this.#reads = reads;
+    this.#steps = { reads, block, hasEip161: common.gteHardfork("spuriousDragon") };
+  }
+
+  /** Listens until the returned function is called. */
+  listen(evm: InstrumentedEvm): () => void {
+    const { events } = evm;
+    evm.onStep = (step) => recordStep(step, this.#steps);
+    const onMessage = (message: Message) => this.#message(message);
+    const onResult = ({ createdAddress }: EVMResult) => this.#created(createdAddress);
+    events.on("beforeMessage", onMessage).on("afterMessage", onResult);
+    return () => {
+      evm.onStep = undefined;
+      events.off("beforeMessage", onMessage).off("afterMessage", onResult);
+    };
+  }
+
+  /** The library applies authorizations before its first event. */
+  authorizations(list: readonly Authorization[]): void {
+    for (const authorization of list) {
+      const signer = this.#signerOf(authorization);
+      if (signer !== undefined) {
+        this.#reads.account(signer, "nonce", "code", "emptiness");
+      }
+    }
+  }
+
+  #signerOf(authorization: Authorization): Address | undefined {
+    const { chainId, nonce, yParity, s } = authorization;
+    const isForChain = chainId === 0n || chainId === this.#common.chainId();
+    if (!isForChain || nonce >= MAX_NONCE || yParity > 1n || s > SECP256K1_ORDER_DIV_2) {
+      return undefined;
+    }
+    try {
+      return hexOf(eoaCode7702RecoverAuthority(formatAuthorization(authorization)));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A call or creation that begins. An opcode that began it was a step before. */
+  #message(message: Message): void {
+    if (message.depth === 0) {
+      this.#transaction(message);
+    }
+    if (message.to === undefined) {
+      return;
+    }
+    const code = this.#state.codeOf(hexOf(message.codeAddress));
+    if (isDelegation(code)) {
+      this.#reads.account(formatData(code.subarray(DELEGATE_AT)), "code");
+    }
+  }
+
+  #transaction({ caller, to, value }: Message): void {
+    if (to === undefined) {
+      this.#reads.account(hexOf(caller), "nonce");
+    } else {
+      this.#reads.account(hexOf(to), "code");
+    }
+    if (value > 0n) {
+      this.#reads.account(hexOf(caller), "balance");
+    }
+    if (value > 0n && to !== undefined) {
+      this.#reads.account(hexOf(to), "emptiness");
+    }
+  }
+
+  #created(address: AddressBytes | undefined): void {
+    if (address !== undefined) {
+      this.#reads.account(hexOf(address), "nonce", "code", "emptiness", "storage");
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { NodeError } from "../core/node.ts";
+import { isFault } from "./errorKind.ts";
+
+/** A refusal is forgotten after this time, because only one machine of several may have refused. */
+const REFUSED_MS = 600_000;
+/** The calls of a node that was slow are spread over more requests for this time. */
+const LATE_MS = 60_000;
+/** After a batch without a response, the node gets single calls for this time: one call may have caused the failure. */
+const FAILED_MS = 1_000;
+
+const NO_BATCHES = /batch.*(not (supported|allowed|enabled|available)|unsupported|disabled|forbidden)/i;
+
+/** Whether the node rejected the batch as such. A node that is down, slow or rate limited did not. */
+export const isBatchRefusal = (error: NodeError): boolean => {
+  const { kind } = error;
+  return kind !== "rateLimited" && kind !== "billing" && (kind === "invalidAnswer" || !isFault(error));
+};
+
+/** The number of calls that one node accepts in one HTTP request: at most the configured number, and what was learned. */
+export class BatchLimit {
+  readonly #maxCalls: number;
+  readonly #nowMs: () => number;
+  #learned = Number.POSITIVE_INFINITY;
+  #learnedUntilMs = 0;
+  #singleUntilMs = 0;
+
+  constructor(maxCalls: number, nowMs: () => number = () => performance.now()) {
+    this.#maxCalls = maxCalls;
+    this.#nowMs = nowMs;
+  }
+
+  /** At least 1. */
+  get calls(): number {
+    const nowMs = this.#nowMs();
+    if (nowMs < this.#singleUntilMs) {
+      return 1;
+    }
+    return nowMs < this.#learnedUntilMs ? Math.min(this.#learned, this.#maxCalls) : this.#maxCalls;
+  }
+
+  /** Records that the node refused a batch of this size. */
+  recordRefusal(size: number, { message }: NodeError): void {
+    this.#learn(NO_BATCHES.test(message) ? 1 : size >> 1, REFUSED_MS);
+  }
+
+  /** Records that one call made a batch of this size slow. */
+  recordLate(size: number): void {
+    this.#learn(size >> 1, LATE_MS);
+  }
+
+  /** Records that a batch got no response. */
+  recordFailure(): void {
+    this.#singleUntilMs = this.#nowMs() + FAILED_MS;
+  }
+
+  #learn(calls: number, forMs: number): void {
+    const nowMs = this.#nowMs();
+    const current = nowMs < this.#learnedUntilMs ? this.#learned : Number.POSITIVE_INFINITY;
+    this.#learned = Math.max(1, Math.min(current, calls));
+    this.#learnedUntilMs = Math.max(this.#learnedUntilMs, nowMs + forMs);
+  }
+}

@@ -1,0 +1,117 @@
+import type { NodeError } from "../core/node.ts";
+import { type BatchLimit, isBatchRefusal } from "./batchLimit.ts";
+import { Exchange, type ExchangeOptions } from "./exchange.ts";
+import type { SentCall } from "./sentCall.ts";
+
+export interface CallBatcherOptions extends Pick<ExchangeOptions, "client" | "onEnd"> {
+  readonly limit: BatchLimit;
+  /** Time that a call waits for others. 0: until this turn of the event loop has read all sockets. */
+  readonly maxWaitMs: number;
+  /** Time after which the calls of a batch without a response are also sent singly. */
+  readonly lateMs: () => number;
+  /** Called before each HTTP request. */
+  onStart(): void;
+  /** Called before a call is sent again, singly. */
+  onRepeat(call: SentCall): void;
+}
+
+/** Splits calls into chunks of nearly equal size, of at most `size` calls. */
+const chunks = (calls: readonly SentCall[], size: number): (readonly SentCall[])[] => {
+  const count = Math.ceil(calls.length / size);
+  const length = Math.ceil(calls.length / count);
+  return Array.from({ length: count }, (_, index) => calls.slice(index * length, (index + 1) * length));
+};
+
+/**
+ * Sends the calls to one node. Calls of one turn of the event loop share HTTP requests. A batch that the node refuses is sent
+ * again in smaller parts. A call that the response lacks, and each call of a late batch, is sent again singly.
+ */
+export class CallBatcher {
+  readonly #options: CallBatcherOptions;
+  #queue: SentCall[] = [];
+
+  constructor(options: CallBatcherOptions) {
+    this.#options = options;
+  }
+
+  /** Sends the call together with others. */
+  add(call: SentCall): void {
+    this.#queue.push(call);
+    if (this.#queue.length > 1) {
+      return;
+    }
+    const { maxWaitMs } = this.#options;
+    if (maxWaitMs === 0) {
+      setImmediate(this.#flush);
+    } else {
+      setTimeout(this.#flush, maxWaitMs);
+    }
+  }
+
+  sendAlone(call: SentCall): void {
+    this.#start([call]);
+  }
+
+  /** Sends these calls at once, in as few HTTP requests as the node allows. */
+  sendTogether(calls: readonly SentCall[]): void {
+    for (const chunk of calls.length > 0 ? chunks(calls, this.#options.limit.calls) : []) {
+      this.#start(chunk);
+    }
+  }
+
+  readonly #flush = (): void => {
+    const queue = this.#queue;
+    this.#queue = [];
+    const [first] = queue;
+    if (queue.length === 1 && first !== undefined) {
+      if (!first.isSettled) {
+        this.#start(queue);
+      }
+      return;
+    }
+    // An HTTP request has one trace id.
+    const waiting = queue.filter(({ isSettled }) => !isSettled);
+    const byTrace = Map.groupBy(waiting, ({ reach }) => reach.traceparent);
+    for (const calls of byTrace.values()) {
+      for (const chunk of chunks(calls, this.#options.limit.calls)) {
+        this.#start(chunk, this.#options.lateMs());
+      }
+    }
+  };
+
+  #start(calls: readonly SentCall[], lateMs?: number): void {
+    const { client, onStart, onEnd } = this.#options;
+    onStart();
+    new Exchange(calls, {
+      client,
+      onEnd,
+      lateMs: calls.length === 1 ? undefined : lateMs,
+      onLate: (waiting) => {
+        this.#options.limit.recordLate(calls.length);
+        this.#repeat(waiting);
+      },
+      onMissing: (missing) => this.#repeat(missing),
+      onBatchError: (waiting, error) => this.#onBatchError(waiting, error, calls.length),
+    }).start();
+  }
+
+  #repeat(calls: readonly SentCall[]): void {
+    for (const call of calls) {
+      this.#options.onRepeat(call);
+      this.#start([call]);
+    }
+  }
+
+  #onBatchError(calls: readonly SentCall[], error: NodeError, size: number): void {
+    const { limit } = this.#options;
+    if (isBatchRefusal(error)) {
+      limit.recordRefusal(size, error);
+      this.sendTogether(calls);
+      return;
+    }
+    limit.recordFailure();
+    for (const call of calls) {
+      call.settle(error);
+    }
+  }
+}

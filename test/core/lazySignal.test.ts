@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { withDeadline, withLazySignal } from "../../src/core/deriveContext.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../../src/core/lazySignal.ts";
+import { createContext } from "../support/builders/request.ts";
+
+test("listeners run once at the abort, unless they were removed, and the signal has the same reason", () => {
+  const lazy = new LazySignal();
+  const called: string[] = [];
+  const removed = () => called.push("removed");
+  lazy.add(() => called.push("first"));
+  lazy.add(removed);
+  lazy.remove(removed);
+  const { signal } = lazy;
+  lazy.abort("why");
+  lazy.abort("again");
+  assert.deepEqual(called, ["first"]);
+  assert.deepEqual([lazy.isAborted, lazy.reason, signal.aborted, signal.reason], [true, "why", true, "why"]);
+  const late = new LazySignal();
+  late.abort("before");
+  assert.deepEqual([late.signal.aborted, late.signal.reason], [true, "before"]);
+});
+
+test("a context is ended by its lazy signal, or by its signal if it has no lazy one", () => {
+  const lazy = new LazySignal();
+  const controller = new AbortController();
+  const plain = createContext({ signal: controller.signal });
+  const contexts = [withLazySignal(plain, lazy), withDeadline(withLazySignal(plain, lazy), 5), plain];
+  const called: number[] = [];
+  const listeners = contexts.map((_, index) => () => called.push(index));
+  contexts.forEach((context, index) => {
+    onAbort(context, listeners[index] ?? assert.fail());
+  });
+  offAbort(contexts[1] ?? plain, listeners[1] ?? assert.fail());
+  lazy.abort("left");
+  assert.deepEqual(contexts.map(isAborted), [true, true, false]);
+  assert.equal(abortReason(contexts[1] ?? plain), "left");
+  controller.abort("gone");
+  assert.deepEqual(called, [0, 2]);
+  assert.equal(abortReason(plain), "gone");
+});
+
+test("a spread with another signal is ended by that signal alone", () => {
+  const lazy = new LazySignal();
+  const { signal } = new AbortController();
+  const context = { ...withLazySignal(createContext(), lazy), signal };
+  lazy.abort();
+  assert.equal(isAborted(context), false);
+});

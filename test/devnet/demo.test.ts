@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { execPath } from "node:process";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
+
+const run = async (...args: readonly string[]) => {
+  const child = spawn(execPath, [DEMO, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const out: Buffer[] = [];
+  const errors: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => errors.push(chunk));
+  const [code] = await once(child, "close");
+  return { code, out: Buffer.concat(out).toString(), errors: Buffer.concat(errors).toString() };
+};
+
+test("--help lists the options, and unknown or bad flags are refused by name", async () => {
+  const [help, unknown, bad] = await Promise.all([run("--help"), run("--prot", "1"), run("--port", "x")]);
+  assert.equal(help.code, 0);
+  assert.match(help.out, /--port N[\s\S]*--rate N[\s\S]*--seconds N/);
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.errors, /^demo: Unknown option '--prot'/);
+  assert.deepEqual([bad.code, bad.errors], [1, 'demo: --port: "x" is not a number\n']);
+});
+
+test("a busy port is named", async (t) => {
+  const server = createServer().listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const { code, errors } = await run("--port", `${port}`);
+  assert.equal(code, 1);
+  assert.match(errors, new RegExp(`^demo: cannot listen on 127.0.0.1:${port}: another process uses it`));
+});
+
+test("the demo ends with its parent, and with it the node", async () => {
+  // The parent starts the demo, prints its process id, and is killed without a signal to its children.
+  const script = `
+    const child = require("node:child_process").spawn(process.execPath, [${JSON.stringify(DEMO)}, "--port", "0"], { stdio: ["ignore", "inherit", "inherit"] });
+    console.log("pid " + child.pid);
+  `;
+  const parent = spawn(execPath, ["--eval", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const lines = createInterface({ input: parent.stdout });
+  let last = "";
+  for await (const line of lines) {
+    last = line;
+    if (line.startsWith("forebay listens")) {
+      parent.kill("SIGKILL");
+    }
+  }
+  // The pipe ends once the last process that holds it has ended.
+  assert.equal(last, "ended");
+});
