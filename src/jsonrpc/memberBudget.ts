@@ -1,9 +1,9 @@
 import { invalidParams } from "./rpcError.ts";
 
 /** JSON.parse needs about 3 microseconds for each new member name, and checks of the parameters as much again. */
-export const MAX_MEMBER_NAMES = 5_000;
+const MAX_MEMBER_NAMES = 5_000;
 /** JSON.parse needs about 0.1 microseconds for each value. */
-export const MAX_VALUES = 200_000;
+const MAX_VALUES = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
