@@ -6,6 +6,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["app"],
   ["config", "methods", "websocket"],
   ["simulation", "pending", "subscriptions"],
+  ["state"],
   ["evm", "heads"],
   ["logs", "feed", "cache", "nodes", "http", "admin"],
   ["verification"],

@@ -46,6 +46,13 @@ const formatFallback = (schema: Schema, required: boolean): string => {
   return schema.default === undefined ? "" : `\`${JSON.stringify(schema.default)}\``;
 };
 
+/** The options of the objects that a value may be instead of a word, if they have descriptions. */
+const optionsOfUnion = ({ anyOf = [] }: Schema, prefix: string): Option[] =>
+  anyOf
+    .filter(isSchema)
+    .flatMap((each) => optionsOf(each, prefix))
+    .filter(({ meaning }) => meaning !== "");
+
 const optionsOf = (schema: Schema, prefix: string): Option[] => {
   const required = new Set(schema.required);
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
@@ -67,6 +74,7 @@ const optionsOf = (schema: Schema, prefix: string): Option[] => {
         fallback: formatFallback(property, required.has(name)),
         meaning: property.description ?? "",
       },
+      ...optionsOfUnion(property, `${path}.`),
     ];
   });
 };

@@ -21,7 +21,10 @@ const VIEW: Readonly<Record<RetryRule["view"], string>> = {
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** The longest total of all delays of each policy, in milliseconds. A policy's total contains those of the policies in it. */
-export const longestWaitsMs = (attempts: number): { node: number; pool: number; logs: number; view: number } => {
+export const longestWaitsMs = (
+  attempts: number,
+): { hang: number; node: number; pool: number; logs: number; view: number } => {
+  const { quietMs, connectMs, answerMs } = RETRY_LIMITS.hang;
   const node = sum(RETRY_LIMITS.node.delaysMs);
   const backOffs = Array.from({ length: attempts - 1 }, (_, index) => RETRY_LIMITS.pool.firstDelayMs * 2 ** index);
   const pool = attempts * node + sum(backOffs);
@@ -29,19 +32,26 @@ export const longestWaitsMs = (attempts: number): { node: number; pool: number; 
   const { maxViews, delaysMs, maxRefreshMs } = RETRY_LIMITS.view;
   // Each round but the last ends with a new view or with a delay.
   const rounds = maxViews + delaysMs.length;
-  return { node, pool, logs, view: rounds * (Math.max(pool, logs) + maxRefreshMs) + sum(delaysMs) };
+  return {
+    hang: quietMs + connectMs + answerMs,
+    node,
+    pool,
+    logs,
+    view: rounds * (Math.max(pool, logs) + maxRefreshMs) + sum(delaysMs),
+  };
 };
 
 const list = (delaysMs: readonly number[]): string => `${delaysMs.slice(0, -1).join(", ")} and ${delaysMs.at(-1)} ms`;
 
 const formatLimits = (): string[] => {
-  const { node, pool, logs, view } = RETRY_LIMITS;
+  const { hang, node, pool, logs, view } = RETRY_LIMITS;
   const attempts = pool.defaultAttempts;
   const waits = longestWaitsMs(attempts);
   const rounds = view.maxViews + view.delaysMs.length;
   return [
     "| Policy | How often | Delays | Longest total wait |",
     "|---|---|---|---|",
+    `| hang | each time that a node hangs | ${hang.quietMs} ms without a byte, up to ${hang.connectMs} ms to connect a probe, ${hang.answerMs} ms for its response | ${waits.hang} ms |`,
     `| node | ${node.delaysMs.length} retries on one node | ${list(node.delaysMs)} | ${waits.node} ms |`,
     `| pool | \`chains[].upstream.attempts\` in all (${attempts}) | ${pool.firstDelayMs} ms before the second attempt, then twice as long each time; none before a node that was not tried | ${attempts} × ${waits.node} + ${waits.pool - attempts * waits.node} = ${waits.pool} ms |`,
     `| logs | ${logs.delaysMs.length} more rounds over the nodes, for each fetch range | ${list(logs.delaysMs)} | ${waits.logs} ms |`,

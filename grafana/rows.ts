@@ -6,6 +6,7 @@ import { pendingRow } from "./rows/pendingRow.ts";
 import { processRow } from "./rows/processRow.ts";
 import { requestsRow } from "./rows/requestsRow.ts";
 import { simulationRow } from "./rows/simulationRow.ts";
+import { stateRow } from "./rows/stateRow.ts";
 import { subscriptionsRow } from "./rows/subscriptionsRow.ts";
 import { upstreamRow } from "./rows/upstreamRow.ts";
 
@@ -18,6 +19,7 @@ export const ROWS: readonly Row[] = [
   headsRow,
   pendingRow,
   simulationRow,
+  stateRow,
   subscriptionsRow,
   processRow,
 ];

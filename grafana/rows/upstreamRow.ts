@@ -51,6 +51,7 @@ export const upstreamRow: Row = {
       unit: "none",
       queries: [
         named("{{chain}} {{node}} breaker", value("max", "upstream_breaker_open", NODE, "chain", "node")),
+        named("{{chain}} {{node}} hangs", value("max", "upstream_hung", NODE, "chain", "node")),
         named("{{chain}} {{node}} suspended", value("max", "upstream_suspended", NODE, "chain", "node")),
         named("{{chain}} {{node}} another chain", value("max", "upstream_wrong_chain", NODE, "chain", "node")),
       ],

@@ -1,8 +1,13 @@
+import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "rate-limiter-flexible";
+import type { RateLimiterAbstract, RateLimiterRes } from "rate-limiter-flexible";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded with the first limited call. */
+const loadLimiters = (): typeof import("rate-limiter-flexible") => require("rate-limiter-flexible");
 
 /** A limit of calls in a window of seconds. */
 export interface Limit {
@@ -27,7 +32,7 @@ export interface RateLimits {
 /** Pause after a failure of the store, so that calls do not queue behind a Redis that hangs. */
 const PAUSE_MS = 1_000;
 
-const isExceeded = (error: unknown): error is RateLimiterRes => error instanceof RateLimiterRes;
+const isExceeded = (error: unknown): error is RateLimiterRes => error instanceof loadLimiters().RateLimiterRes;
 
 const exceeded = ({ calls, seconds }: Limit, { msBeforeNext }: RateLimiterRes): RpcError =>
   new RpcError(CODES.RATE_LIMITED, `rate limit exceeded: ${calls} calls in ${seconds} s`, {
@@ -73,6 +78,7 @@ class StoredLimits implements RateLimits {
 
   #createLimiter(name: string, { calls, seconds }: Limit): RateLimiterAbstract {
     const options = { keyPrefix: `forebay:limit:${name}`, points: calls, duration: seconds };
+    const { RateLimiterMemory, RateLimiterRedis } = loadLimiters();
     if (this.#redis === undefined) {
       return new RateLimiterMemory(options);
     }

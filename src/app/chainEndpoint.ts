@@ -33,12 +33,16 @@ type ClientRequest = Pick<
   "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize" | "charge"
 >;
 
+const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
+const isNoCache = (header: string | undefined): boolean => header !== undefined && NO_CACHE.test(header);
+
 /** The context of a client's request. A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
 class ClientRequestContext implements RequestContext {
   readonly view: View;
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly bypassCache: boolean;
+  readonly noCache: boolean;
   readonly requestId: string;
   readonly traceparent: string | undefined;
   readonly authorize: RequestContext["authorize"];
@@ -50,6 +54,7 @@ class ClientRequestContext implements RequestContext {
     this.deadlineMs = performance.now() + config.upstream.timeoutMs;
     this.clientId = request.clientId;
     this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
+    this.noCache = isNoCache(request.headers["cache-control"]);
     this.requestId = request.requestId;
     this.traceparent = readTraceparent(request.headers);
     this.authorize = request.authorize;

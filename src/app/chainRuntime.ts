@@ -3,9 +3,11 @@ import type { Endpoint, PassThrough } from "../http/endpoint.ts";
 import { createPassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
+import { FeedSource } from "../state/sources/feedSource.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
 import { createChainEndpoint } from "./chainEndpoint.ts";
+import { ChainState } from "./chainState.ts";
 import { createChainSubscriptions } from "./chainSubscriptions.ts";
 import { createPendingViews, type PendingViews } from "./createPendingViews.ts";
 import { createReadPipeline } from "./createReadPipeline.ts";
@@ -32,7 +34,7 @@ const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       finality: config.finality,
       breaker: config.upstream.breaker,
       attempts: config.upstream.attempts,
-      hedge: config.upstream.hedge,
+      hedge: config.upstream.hedge === false ? undefined : config.upstream.hedge,
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,
       maxResponseBytes: maxResponseBytesOf(shared.server),
@@ -71,14 +73,26 @@ class ChainRuntime implements ServedChain {
   readonly #ending = new AbortController();
   readonly #subscriptions: Subscriptions;
   readonly #passthrough: PassThrough | undefined;
+  readonly #state: ChainState;
 
   constructor(config: ChainConfig, shared: Shared) {
     const { server, telemetry } = shared;
     const { signal } = this.#ending;
     const upstreams = createChainUpstreams(config, shared);
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
-    const views = createPendingViews({ config, upstreams, pipeline, telemetry });
-    const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views });
+    const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
+    const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feed?.record, telemetry });
+    const state = new ChainState({
+      config,
+      upstreams,
+      pipeline,
+      views,
+      feed,
+      thread: shared.writeSetThread,
+      signal,
+      telemetry,
+    });
+    const chain = createMethodChain({ config, server, shared, upstreams, pipeline, views, state });
     const handlers = createHandlers(chain, config.allowNamespaces);
     const subscriptions = createChainSubscriptions({ config, shared, upstreams, views, handlers, signal });
     const dispatch = createChainDispatch({ config, server, handlers, subscriptions, telemetry });
@@ -87,6 +101,7 @@ class ChainRuntime implements ServedChain {
     this.upstreams = upstreams;
     this.views = views;
     this.#subscriptions = subscriptions;
+    this.#state = state;
     this.#passthrough = passthrough;
     this.endpoint = createChainEndpoint({ config, shared, upstreams, views, dispatch, passthrough });
   }
@@ -99,6 +114,7 @@ class ChainRuntime implements ServedChain {
     this.#ending.abort();
     this.#subscriptions.close();
     this.#passthrough?.close();
+    this.#state.close();
     await this.views.close();
     await this.upstreams.close();
   }

@@ -1,6 +1,7 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { PendingChange, View } from "../core/view.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { ChainForks } from "../ethereum/rules.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
@@ -24,6 +25,10 @@ export interface PendingViews {
   /** Returns the current view. Throws RpcError (503) before the first head. */
   view(): View;
   readonly execution: Execution | undefined;
+  /** Undefined while the rules of the chain are not known. */
+  readonly forks: ChainForks | undefined;
+  /** The system contracts that a node reported. */
+  readonly systemContracts: readonly Address[];
   /** The newest messages of the feed, for the status page. */
   readonly flashblocks: RecentFlashblocks;
   subscribe(listener: (change: PendingChange) => void): () => void;
@@ -38,6 +43,8 @@ export interface PendingViewsOptions {
   readonly config: ChainConfig;
   readonly upstreams: Upstreams;
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
+  /** Called with the blocks that equal their execution from the feed. */
+  readonly onReconciled?: PendingOptions["onReconciled"];
   readonly telemetry: Telemetry;
 }
 
@@ -64,6 +71,14 @@ class ChainViews implements PendingViews {
 
   get execution(): Execution | undefined {
     return this.#execution;
+  }
+
+  get forks(): ChainForks | undefined {
+    return this.#rules?.forks;
+  }
+
+  get systemContracts(): readonly Address[] {
+    return this.#rules?.systemContracts ?? [];
   }
 
   view(): View {
@@ -165,6 +180,7 @@ class ChainViews implements PendingViews {
       ...(hasFeed && { openFeed: this.#openFeed }),
       read: this.#callNode,
       sharedValues: pipeline.sharedValues,
+      onReconciled: this.#options.onReconciled,
       telemetry,
     });
   }

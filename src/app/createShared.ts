@@ -2,6 +2,7 @@ import { createMemoryStore } from "../cache/memoryStore.ts";
 import { createRedisStore, type RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import { createFairScheduler } from "../limits/fairScheduler.ts";
+import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/verifyPool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
@@ -29,6 +30,10 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
     }),
     verifyPool: new VerifyThreads(workerEntry("verification")),
+    writeSetThread: new WriteSetThread({
+      entry: workerEntry("writeSets"),
+      onFailure: (error) => log.error({ err: error }, "the thread of write sets failed"),
+    }),
     telemetry,
     server,
     bypassHeader: cache.bypassHeader?.toLowerCase(),

@@ -201,6 +201,7 @@ class RunningForebay implements Forebay {
   async #closeRest(): Promise<void> {
     await this.#chains.close();
     await this.#shared.verifyPool.close();
+    await this.#shared.writeSetThread.close();
     this.#access.close();
     this.#shared.redis?.close();
     await opened(this.#ops).close();

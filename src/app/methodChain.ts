@@ -7,6 +7,7 @@ import { createLocalFilters } from "../subscriptions/localFilters.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
+import type { ChainState } from "./chainState.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
@@ -19,6 +20,7 @@ export interface MethodChainOptions {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: PendingViews;
+  readonly state: Pick<ChainState, "reads">;
 }
 
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
@@ -50,7 +52,7 @@ const createChainFilters = (
 
 /** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (options: MethodChainOptions): Chain => {
-  const { config, upstreams, pipeline, views } = options;
+  const { config, upstreams, pipeline, views, state } = options;
   const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
   const logs = createLogs(options);
   return {
@@ -60,6 +62,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     reads: pipeline.reads,
     parsedReads: new ParsedReads(),
     nodes: upstreams,
+    get state() {
+      return state.reads;
+    },
     heads: upstreams.heads,
     logs,
     filters: createChainFilters(options, logs),

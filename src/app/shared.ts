@@ -2,6 +2,7 @@ import type { MemoryStore } from "../cache/memoryStore.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
+import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { VerifyPool } from "../verification/verifyPool.ts";
 import type { WebSockets } from "../websocket/webSocketServer.ts";
@@ -14,6 +15,8 @@ export interface Shared {
   readonly webSockets: WebSockets;
   /** Threads that verify responses. */
   readonly verifyPool: VerifyPool;
+  /** Turns responses of nodes into write sets. */
+  readonly writeSetThread: WriteSetThread;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
   readonly bypassHeader: string | undefined;

@@ -187,7 +187,7 @@ class ChainUpstreams implements Upstreams {
     const { metrics } = this.#telemetry;
     return createNodePool(this.nodes, {
       attempts,
-      ...(hedge && { hedge }),
+      hedge,
       onRetry: () => metrics.upstreamRetries.inc({ chain }),
       onHedge: () => metrics.upstreamHedges.inc({ chain }),
     });

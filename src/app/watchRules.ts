@@ -1,7 +1,7 @@
 import type { HeadChange, Heads } from "../core/heads.ts";
-import type { Hash } from "../ethereum/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { findHeaderDifference, findUnknownFrom, withUnknownFrom } from "../ethereum/limitForks.ts";
-import { findRuleDifference, type RuleDifference } from "../ethereum/nodeRules.ts";
+import { findRuleDifference, type RuleDifference, readSystemContracts } from "../ethereum/nodeRules.ts";
 import { areRulesKnown, type ChainForks } from "../ethereum/rules.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
@@ -25,6 +25,7 @@ export class RulesWatch {
   readonly #stops: (() => void)[] = [];
   #configDifference: RuleDifference | undefined;
   #headerDifference: RuleDifference | undefined;
+  #systemContracts: readonly Address[] = [];
   #forks: ChainForks;
 
   constructor(options: RulesWatchOptions) {
@@ -52,6 +53,11 @@ export class RulesWatch {
     return this.#forks;
   }
 
+  /** Empty if no node has reported them. */
+  get systemContracts(): readonly Address[] {
+    return this.#systemContracts;
+  }
+
   close(): void {
     for (const stop of this.#stops.splice(0)) {
       stop();
@@ -70,7 +76,9 @@ export class RulesWatch {
   async #checkConfig(): Promise<void> {
     const { callNode, forks, genesisHash, heads } = this.#options;
     try {
-      this.#configDifference = findRuleDifference(await callNode("eth_config", []), forks, genesisHash());
+      const config = await callNode("eth_config", []);
+      this.#configDifference = findRuleDifference(config, forks, genesisHash());
+      this.#systemContracts = readSystemContracts(config);
     } catch {
       return;
     }

@@ -1,3 +1,4 @@
+import { enableCompileCache } from "node:module";
 import { workerData } from "node:worker_threads";
 import { startTask, type ThreadData } from "../workers/startTask.ts";
 
@@ -5,11 +6,14 @@ import { startTask, type ThreadData } from "../workers/startTask.ts";
 const TASKS = {
   simulation: async () => (await import("../simulation/simulationTask.ts")).simulationTask,
   pending: async () => (await import("../pending/executorTask.ts")).executorTask,
+  writeSets: async () => (await import("../state/sources/writeSetTask.ts")).writeSetTask,
   verification: async () => (await import("../verification/verificationTask.ts")).verificationTask,
 };
 
 export type TaskName = keyof typeof TASKS;
 
+// A thread does not inherit the cache of the main thread.
+enableCompileCache();
 const { task } = workerData as ThreadData;
 if (!Object.hasOwn(TASKS, task)) {
   throw new Error(`no task is named ${task}`);

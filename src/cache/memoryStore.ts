@@ -1,5 +1,5 @@
-import { LRUCache } from "lru-cache";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { AdmittingLru } from "./admittingLru.ts";
 import { CachedResponse } from "./cachedResponse.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 
@@ -15,7 +15,7 @@ const MAX_SHARE = 1 / 8;
 /** A body in a larger buffer is copied if the rest of the buffer exceeds this share of the body. */
 const MAX_SLACK_SHARE = 1 / 16;
 
-/** The memory tier: an LRU cache that is limited in bytes. All chains share it. */
+/** The memory tier: a cache that is limited in bytes. All chains share it. */
 export interface MemoryStore {
   get(key: string): CachedResponse | undefined;
   /** Caches an entry. Returns false if it is too large. */
@@ -36,25 +36,21 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
     return { get: () => undefined, set: () => false, bytes: 0, entries: 0 };
   }
   const { cacheBytes, cacheEntries, cacheEvictions } = telemetry.metrics;
-  const lru = new LRUCache<string, CachedResponse>({
-    max: Math.ceil(maxBytes / ENTRY_BYTES),
+  const report = (): void => {
+    cacheBytes.set(lru.size);
+    cacheEntries.set(lru.entries);
+  };
+  const lru = new AdmittingLru<CachedResponse>({
     maxSize: maxBytes,
     maxEntrySize: Math.max(ENTRY_BYTES, Math.floor(maxBytes * MAX_SHARE)),
-    dispose: (_entry, _key, reason) => {
-      if (reason === "evict") {
-        cacheEvictions.inc();
-      }
-    },
+    onEvict: () => cacheEvictions.inc(),
+    onAdmit: report,
   });
-  const report = () => {
-    cacheBytes.set(lru.calculatedSize);
-    cacheEntries.set(lru.size);
-  };
 
   const set = (key: string, entry: CacheEntry): boolean => {
     const body = ownBytes(entry.body);
     const cachedResponse = new CachedResponse(entry, body);
-    lru.set(key, cachedResponse, { size: entryBytes(key, body) });
+    lru.set(key, cachedResponse, entryBytes(key, body));
     report();
     return lru.peek(key) === cachedResponse;
   };
@@ -63,10 +59,10 @@ export const createMemoryStore = ({ maxBytes, telemetry }: MemoryStoreOptions): 
     get: (key) => lru.get(key),
     set,
     get bytes() {
-      return lru.calculatedSize;
+      return lru.size;
     },
     get entries() {
-      return lru.size;
+      return lru.entries;
     },
   };
 };

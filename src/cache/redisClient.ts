@@ -1,5 +1,10 @@
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from "ioredis";
+import { createRequire } from "node:module";
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from "ioredis";
 import type { RedisAddress } from "./redisUrl.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded if a Redis is configured. */
+const loadRedis = (): typeof import("ioredis") => require("ioredis");
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /**
@@ -39,6 +44,7 @@ const createOptions = (deployment: RedisAddress, tls: RedisTls): Options => ({
 /** Creates the client of a Redis deployment. It connects in the background and reconnects forever. */
 export const createRedisClient = (deployment: RedisAddress, tls: RedisTls = {}): Redis | Cluster => {
   const options = createOptions(deployment, tls);
+  const { Redis } = loadRedis();
   switch (deployment.kind) {
     case "single":
       return new Redis({ ...options, ...deployment.hosts[0], db: deployment.db });
@@ -71,6 +77,7 @@ const createCluster = (deployment: RedisAddress, options: Options): Cluster => {
     // Certificates contain host names, so that the client must not replace them by addresses.
     ...(deployment.tls && { dnsLookup: (host, callback) => callback(null, host) }),
   };
+  const { Cluster } = loadRedis();
   return new Cluster(
     deployment.hosts.map(({ host, port }) => ({ host, port })),
     { ...clusterOptions, redisOptions },

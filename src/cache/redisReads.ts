@@ -1,4 +1,4 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { failureReason, type RedisHealth } from "./redisHealth.ts";
 
@@ -25,7 +25,7 @@ interface Command {
 
 /** In a cluster, each key has its own slot and needs its own command. */
 const sendCommands = (client: Redis | Cluster, reads: readonly Read[]): Command[] =>
-  client instanceof Cluster
+  client.isCluster
     ? reads.map((read) => ({ reads: [read], values: client.getBuffer(read.key).then((value) => [value]) }))
     : [{ reads, values: client.mgetBuffer(reads.map(({ key }) => key)) }];
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ETHEREUM_FORKS, OP_FORKS } from "../ethereum/rules.ts";
 import { ENGINE_KINDS } from "../evm/engineKind.ts";
 import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
+import { stateSchema } from "./stateSchema.ts";
 
 const node = z.strictObject({
   name: lowerCaseName.optional().describe("Shown in metrics and headers; default: node1, node2 ..."),
@@ -27,12 +28,17 @@ const upstream = z.strictObject({
   timeoutMs: milliseconds(30_000).describe("Deadline of a call, retries included"),
   attempts: count(3).describe("Maximum of attempts of a read"),
   hedge: z
-    .strictObject({
-      afterMs: milliseconds(500).describe("Time until the second node gets the request"),
-      maxShare: z.number().min(0).max(0.05).default(0.05).describe("Maximum share of requests that are sent twice"),
-    })
-    .optional()
-    .describe("Send a read to a second node if the first is slow; off by default"),
+    .union([
+      z.literal(false),
+      z.strictObject({
+        afterMs: milliseconds(200).describe(
+          "Least time until the second node gets the request; longer if the first node's 95th percentile is",
+        ),
+        maxShare: z.number().min(0).max(0.05).default(0.05).describe("Maximum share of requests that are sent twice"),
+      }),
+    ])
+    .prefault({})
+    .describe("Send a read to a second node if the first is slow for its method; `false`: never"),
   breaker: z
     .strictObject({
       failures: count(5).describe("Consecutive failures after which a node gets no requests"),
@@ -151,6 +157,7 @@ export const chainSchema = z.strictObject({
   logs: logs.prefault({}),
   simulate: simulate.prefault({}),
   pending: pending.prefault({}),
+  state: stateSchema.prefault({}),
   quirks: z
     .strictObject({
       anvilDepositNonce: z

@@ -8,7 +8,7 @@ export const cacheSchema = z.strictObject({
     .number()
     .int()
     .nonnegative()
-    .default(256 * 1024 * 1024)
+    .default(128 * 1024 * 1024)
     .describe("Size of the memory cache in bytes; 0 disables it"),
   redis: z.string().optional().describe("redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2"),
   redisTimeoutMs: milliseconds(50).describe("Deadline of Redis; a later response is a cache miss"),

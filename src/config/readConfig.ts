@@ -1,10 +1,14 @@
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
-import { parse } from "yaml";
 import { z } from "zod";
 import { createProviderChains } from "./providerChains.ts";
 import { type Config, configSchema } from "./schema.ts";
 import { formatUnknownKey } from "./unknownKey.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded if there is a file. */
+const loadYaml = (): typeof import("yaml") => require("yaml");
 
 /** The error of an invalid configuration. It lists all faults, each with its path. */
 export class ConfigError extends Error {
@@ -110,7 +114,7 @@ const readFile = (file: string, environment: Environment): Record<string, unknow
   const faults: string[] = [];
   let content: unknown;
   try {
-    content = substitute(parse(readFileSync(file, "utf8")), environment, "", faults);
+    content = substitute(loadYaml().parse(readFileSync(file, "utf8")), environment, "", faults);
   } catch (error) {
     // The lines after the first are an excerpt of the file, which may contain secrets.
     const [reason] = (error instanceof Error ? error.message : String(error)).split("\n", 1);

@@ -45,10 +45,6 @@ class DerivedContext implements RequestContext {
   }
 }
 
-/** Copies a context with another deadline. */
-export const withDeadline = (context: RequestContext, deadlineMs: number): RequestContext =>
-  new DerivedContext(context, deadlineMs);
-
 /** Copies a context with another signal. */
 export const withLazySignal = (context: RequestContext, lazySignal: LazySignal): RequestContext =>
   new DerivedContext(context, context.deadlineMs, lazySignal);

@@ -5,7 +5,9 @@ export class LazySignal {
   /** The time at which the owner aborts it with a timeout; `Infinity` for none. */
   readonly deadlineMs: number;
   #controller: AbortController | undefined;
-  #listeners: Set<Listener> | undefined;
+  /** Most signals have one listener, which needs no set. */
+  #listener: Listener | undefined;
+  #others: Set<Listener> | undefined;
   #isAborted = false;
   #reason: unknown;
 
@@ -39,12 +41,20 @@ export class LazySignal {
 
   /** Calls `listener` once when it is aborted. A listener must not throw. */
   add(listener: Listener): void {
-    this.#listeners ??= new Set();
-    this.#listeners.add(listener);
+    if (this.#listener === undefined) {
+      this.#listener = listener;
+      return;
+    }
+    this.#others ??= new Set();
+    this.#others.add(listener);
   }
 
   remove(listener: Listener): void {
-    this.#listeners?.delete(listener);
+    if (this.#listener === listener) {
+      this.#listener = undefined;
+    } else {
+      this.#others?.delete(listener);
+    }
   }
 
   /** Has an effect once. The default reason is that of AbortController. */
@@ -55,9 +65,12 @@ export class LazySignal {
     this.#isAborted = true;
     this.#reason = reason;
     this.#controller?.abort(reason);
-    const listeners = this.#listeners;
-    this.#listeners = undefined;
-    for (const listener of listeners ?? []) {
+    const first = this.#listener;
+    const others = this.#others;
+    this.#listener = undefined;
+    this.#others = undefined;
+    first?.();
+    for (const listener of others ?? []) {
       listener();
     }
   }

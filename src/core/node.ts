@@ -70,7 +70,10 @@ export class UnverifiedError extends NodeError {
 }
 
 /** The part of a request's context that a node needs: the client's abort signal, its deadline, and its trace id. */
-export type Reach = Pick<RequestContext, "signal" | "lazySignal" | "deadlineMs" | "traceparent">;
+export interface Reach extends Pick<RequestContext, "signal" | "lazySignal" | "deadlineMs" | "traceparent"> {
+  /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
+  readonly maxBytes?: number;
+}
 
 /** One node, for callers that select nodes themselves (a log range stays on one node). Rejects with NodeError. */
 export interface Node extends NodeSource {

@@ -165,6 +165,11 @@ export const RETRY_RULES: Readonly<Record<RetryCause, RetryRule>> = {
 export const RETRY_LIMITS = {
   /** One node: one retry after each of these delays, shared by all forms of one request. */
   node: { delaysMs: [50, 100, 200] },
+  /**
+   * A node that sends no byte for `quietMs` while requests are in flight gets a probe. The probe has `connectMs` to connect, and then
+   * `answerMs`. Without a response the node is the last choice, is probed every `reprobeMs`, and its reads are retried elsewhere.
+   */
+  hang: { quietMs: 1_000, connectMs: 700, answerMs: 300, reprobeMs: 5_000 },
   /** All nodes: `chains[].upstream.attempts` in all. The delay applies to nodes that were tried before, and doubles. */
   pool: { defaultAttempts: 3, firstDelayMs: 100 },
   /**

@@ -22,8 +22,6 @@ export interface RpcRequest extends Call {
   readonly isComplete?: (body: Uint8Array) => boolean;
   /** The requested transaction is in a known block. A node that has the view's head has it too. */
   readonly isInKnownBlock?: boolean;
-  /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
-  readonly write?: boolean;
   /** The name of the node that has the requested filter. No other node can answer. */
   readonly filterOwner?: string;
 }
@@ -31,7 +29,7 @@ export interface RpcRequest extends Call {
 /** Parameters of Cache-Status (RFC 9211). */
 export interface CacheStatus {
   /** The source of a response that no node was asked for. */
-  readonly hit?: "memory" | "redis" | "view" | "local";
+  readonly hit?: "memory" | "redis" | "state" | "view" | "local";
   /** The reason why the request was sent to a node. */
   readonly fwd?: "miss" | "bypass" | "method" | "partial" | "request";
   readonly stored?: boolean;
@@ -69,6 +67,8 @@ export interface RequestContext {
   readonly clientId: string;
   /** Do not read the cache. The response may still be cached. */
   readonly bypassCache: boolean;
+  /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */
+  readonly noCache?: boolean;
   /** The id of the HTTP request, for logs. */
   readonly requestId?: string | undefined;
   /** Forwarded to nodes (W3C Trace Context). */

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { type Hash, isQuantity, parseData } from "./hex.ts";
+import { type Address, type Hash, isAddress, isQuantity, parseData } from "./hex.ts";
 import { nativeContracts } from "./opForks.ts";
 import { areRulesKnown, type ChainForks, isForkActive, isOpForkActive, newestRulesAt, type Rules } from "./rules.ts";
 
@@ -28,6 +28,13 @@ const AMSTERDAM_CONTRACTS = new Map([
   ["BUILDER_DEPOSIT_CONTRACT_ADDRESS", "0x0000bff46984e3725691fa540a8c7589300d8282"],
   ["BUILDER_EXIT_CONTRACT_ADDRESS", "0x000064d678505ad48f8ccb093bc65613800e8282"],
 ]);
+
+/** Returns the addresses of the system contracts in a node's response to eth_config (EIP-7910). */
+export const readSystemContracts = (config: unknown): readonly Address[] => {
+  const current = isRecord(config) ? config.current : undefined;
+  const contracts = isRecord(current) && isRecord(current.systemContracts) ? current.systemContracts : {};
+  return Object.values(contracts).filter(isAddress);
+};
 
 /**
  * Returns the earliest difference between a node's response to eth_config (EIP-7910) and our rules, or `undefined`.

@@ -55,6 +55,13 @@ export interface EngineLog extends LogEntry {
   readonly index: number;
 }
 
+/** Gas before refunds (EIP-7778, EIP-8037). */
+export interface BlockGas {
+  readonly execution: bigint;
+  /** For the growth of the state. */
+  readonly state: bigint;
+}
+
 export interface TransactionResult {
   readonly status: "success" | "revert" | "halt";
   /** Why the transaction halted, in geth's words. */
@@ -65,6 +72,8 @@ export interface TransactionResult {
   readonly gasUsed: bigint;
   /** The highest gas during the run, before refunds. */
   readonly maxUsedGas: bigint;
+  /** The transaction's part of the block's two sums of gas. Undefined before Amsterdam. */
+  readonly blockGas?: BlockGas;
   readonly blobGasUsed: bigint;
   /** In order of execution. Empty unless the transaction succeeded. */
   readonly logs: readonly EngineLog[];

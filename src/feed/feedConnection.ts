@@ -1,5 +1,10 @@
-import { WebSocket } from "ws";
+import { createRequire } from "node:module";
+import type { WebSocket } from "ws";
 import { connectionFault } from "../core/connectionFault.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded on first use. */
+const loadWs = (): typeof import("ws") => require("ws");
 
 export interface FeedConnectionOptions {
   readonly url: string;
@@ -42,6 +47,7 @@ class FeedConnection {
 
   constructor(options: FeedConnectionOptions) {
     this.#options = options;
+    const { WebSocket } = loadWs();
     this.#socket = new WebSocket(options.url, {
       maxPayload: options.maxFrameBytes,
       handshakeTimeout: CONNECT_TIMEOUT_MS,
@@ -93,7 +99,7 @@ class FeedConnection {
       this.end("idle");
     } else if (nowMs - this.#pongAtMs > pingMs + pongDeadlineMs) {
       this.end("silent");
-    } else if (this.#socket.readyState === WebSocket.OPEN) {
+    } else if (this.#socket.readyState === this.#socket.OPEN) {
       this.#socket.ping();
     }
   }

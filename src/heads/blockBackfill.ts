@@ -14,6 +14,8 @@ export interface Background {
   readonly leader: () => UpstreamNode | undefined;
 }
 
+/** The ring is filled down to this depth at the start. */
+const START_BLOCKS = 300;
 const PERIOD_MS = 1_000;
 const BATCH_BLOCKS = 50;
 const IDLE_PERIOD_MS = 24_000;
@@ -21,17 +23,27 @@ const IDLE_BATCH_BLOCKS = 2;
 /** Share of a node's request budget that the backfill may use. */
 const BUDGET_SHARE = 0.25;
 
+/** Returns the number of blocks that the ring should have: those of the start, and those that logs or reads wanted. */
+const targetLength = ({ lowestWanted }: CanonicalChain, latest: bigint): number => {
+  const wanted = lowestWanted === undefined ? 0 : Number(latest - lowestWanted) + 1;
+  return Math.min(RING_BLOCKS, Math.max(START_BLOCKS, wanted));
+};
+
 /** Fills the block ring backwards. While the chain is idle it reads slowly, to save the nodes' requests. */
 export const createBlockBackfill = ({ canonical, pause, signal, isIdle, leader }: Background): void => {
   const fill = async (): Promise<void> => {
     const node = leader();
     const { ring } = canonical;
     const bottom = ring?.at(ring.oldest);
-    if (!node || !ring || !bottom || ring.oldest === 0n || ring.length >= RING_BLOCKS) {
+    if (!node || !ring || !bottom || ring.oldest === 0n) {
+      return;
+    }
+    const missing = targetLength(canonical, ring.latest.number) - ring.length;
+    if (missing <= 0) {
       return;
     }
     const affordable = Math.max(1, Math.floor((node.requestsPerSecond ?? Number.POSITIVE_INFINITY) * BUDGET_SHARE));
-    const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, RING_BLOCKS - ring.length);
+    const wanted = Math.min(isIdle() ? IDLE_BATCH_BLOCKS : BATCH_BLOCKS, affordable, missing);
     const to = ring.oldest - 1n;
     const from = to - BigInt(wanted) + 1n;
     const blocks = await readLinked(node, { from: from > 0n ? from : 0n, to }, bottom.parentHash, signal);

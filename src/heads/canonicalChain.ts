@@ -1,6 +1,6 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import type { SealedBlock } from "../nodes/sealedBlock.ts";
-import { type BlockRing, createBlockRing } from "./blockRing.ts";
+import { type BlockRing, createBlockRing, RING_BLOCKS } from "./blockRing.ts";
 import type { ChainPath } from "./chainPath.ts";
 
 /** How a node's newest block relates to the block ring. `conflict`: the ring has another block at its number. */
@@ -31,6 +31,8 @@ interface Tags {
 export interface CanonicalChain {
   readonly ring: BlockRing | undefined;
   readonly heads: Heads | undefined;
+  /** The lowest number that was read with `Heads.at`, that the ring lacked, and that it can hold. */
+  readonly lowestWanted: bigint | undefined;
   /** Adds the path's blocks on top. Returns false if `base`, the ring that the path was found for, was replaced. */
   extend(base: BlockRing | undefined, path: ChainPath): boolean;
   /** Adds blocks below the ring's oldest block. Returns false if they are not its ancestors. */
@@ -39,15 +41,6 @@ export interface CanonicalChain {
 }
 
 const idOf = ({ number, hash }: BlockId): BlockId => ({ number, hash });
-
-const snapshot = (ring: BlockRing, { safe, finalized }: Tags): Heads => ({
-  latest: ring.latest,
-  safe,
-  finalized,
-  oldest: ring.oldest,
-  at: ring.at,
-  header: ring.header,
-});
 
 /** Returns the blocks of `ring` at and above `from`, in ascending order. */
 const above = (ring: BlockRing, from: bigint): RingBlock[] => {
@@ -81,6 +74,7 @@ class ServedCanonicalChain implements CanonicalChain {
   #ring: BlockRing | undefined;
   #heads: Heads | undefined;
   #tags: Tags = { safe: undefined, finalized: undefined };
+  #lowestWanted: bigint | undefined;
 
   constructor(finality: Finality, publish: (change: HeadChange) => void) {
     this.#finality = finality;
@@ -93,6 +87,10 @@ class ServedCanonicalChain implements CanonicalChain {
 
   get heads(): Heads | undefined {
     return this.#heads;
+  }
+
+  get lowestWanted(): bigint | undefined {
+    return this.#lowestWanted;
   }
 
   extend(base: BlockRing | undefined, { blocks, joined, onto, genesis }: ChainPath): boolean {
@@ -135,7 +133,7 @@ class ServedCanonicalChain implements CanonicalChain {
       return;
     }
     this.#tags = { safe, finalized };
-    const heads = snapshot(ring, this.#tags);
+    const heads = this.#snapshot(ring);
     this.#heads = heads;
     this.#publish({ heads, from: [], to: [] });
   }
@@ -143,9 +141,29 @@ class ServedCanonicalChain implements CanonicalChain {
   #replace(ring: BlockRing, from: readonly RingBlock[], to: readonly RingBlock[]): void {
     this.#ring = ring;
     this.#tags = this.#tagsOf(ring);
-    const heads = snapshot(ring, this.#tags);
+    const heads = this.#snapshot(ring);
     this.#heads = heads;
     this.#publish({ heads, from, to });
+  }
+
+  #snapshot(ring: BlockRing): Heads {
+    const { latest, oldest, header } = ring;
+    const { safe, finalized } = this.#tags;
+    const at = (number: bigint): RingBlock | undefined => {
+      const block = ring.at(number);
+      if (block === undefined && number < oldest) {
+        this.#recordWanted(number, latest.number);
+      }
+      return block;
+    };
+    return { latest, safe, finalized, oldest, at, header };
+  }
+
+  #recordWanted(number: bigint, latest: bigint): void {
+    const isLower = this.#lowestWanted === undefined || number < this.#lowestWanted;
+    if (isLower && latest - number < BigInt(RING_BLOCKS)) {
+      this.#lowestWanted = number;
+    }
   }
 
   /** Returns the tags at the operator's own depth, if there is one and the ring reaches that far. */
@@ -155,6 +173,9 @@ class ServedCanonicalChain implements CanonicalChain {
     }
     const number = ring.latest.number - BigInt(this.#finality.depth);
     const block = ring.at(number > 0n ? number : 0n);
+    if (block === undefined) {
+      this.#recordWanted(number, ring.latest.number);
+    }
     return block ? { safe: idOf(block), finalized: idOf(block) } : this.#tags;
   }
 }

@@ -7,6 +7,7 @@ const formatString = (text: string): string => `"${text.replace(/[^\x20-\x7e]/g,
 const HITS: Readonly<Record<NonNullable<CacheStatus["hit"]>, string>> = {
   memory: "forebay; hit; detail=memory",
   redis: "forebay; hit; detail=redis",
+  state: "forebay; hit; detail=state",
   view: "forebay; hit; detail=view",
   local: "forebay; hit; detail=local",
 };

@@ -1,9 +1,18 @@
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
+import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
-import httpProxy from "http-proxy";
+import type httpProxy from "http-proxy";
 import type { PassThrough } from "./endpoint.ts";
 import { leavesBase, removeHopByHop } from "./hopByHop.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded if pass-through is configured. */
+const loadProxy = (): typeof import("http-proxy") => require("http-proxy");
+
+const createAgent = (target: string): HttpAgent => {
+  const { Agent } = process.getBuiltinModule(target.startsWith("https:") ? "node:https" : "node:http");
+  return new Agent({ keepAlive: true });
+};
 
 /** The reason of a failure: a refused request, a target that cannot be reached, or one that hangs. */
 export type PassThroughFailure = "path" | "length" | "unreachable" | "timeout";
@@ -65,10 +74,8 @@ class ProxyHandler implements PassThrough {
   constructor(options: PassThroughOptions) {
     const { target } = options;
     this.#options = options;
-    this.#agent = target.startsWith("https:")
-      ? new HttpsAgent({ keepAlive: true })
-      : new HttpAgent({ keepAlive: true });
-    this.#proxy = httpProxy.createProxyServer({ target, changeOrigin: true, agent: this.#agent, xfwd: true });
+    this.#agent = createAgent(target);
+    this.#proxy = loadProxy().createProxyServer({ target, changeOrigin: true, agent: this.#agent, xfwd: true });
     this.#proxy.on("proxyReq", (sent, _, response) => this.#onSent(sent, response));
     this.#proxy.on("proxyRes", (received, request, response) => this.#onReceived(received, request, response));
     this.#proxy.on("proxyReqWs", (sent, _, socket) => this.#onUpgradeSent(sent, socket));

@@ -8,6 +8,8 @@ export interface Call {
   readonly paramsText?: Uint8Array | undefined;
   /** The same as text. */
   readonly paramsJson?: string | undefined;
+  /** A write, or a method outside the table. It is never coalesced, retried or hedged. */
+  readonly write?: boolean;
 }
 
 /**

@@ -8,11 +8,12 @@ import { blockOfCanonical, READ_BLOCK } from "./blockParams.ts";
 import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
-import type { Method, MethodInput } from "./method.ts";
+import type { Chain, Method, MethodInput } from "./method.ts";
 import type { ParsedRead } from "./parsedReads.ts";
 import { parseParams } from "./parseParams.ts";
 import { type BlockReadInput, requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
 import { type ResolvedBlock, resolveBlock } from "./resolveBlock.ts";
+import { isInRing } from "./stateRead.ts";
 
 /** Refreshes the heads, because the block is above them, and reads at the block then. */
 const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<RpcResponse> => {
@@ -20,6 +21,28 @@ const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<
   const heads = await chain.heads.refresh();
   const current = heads === context.view.heads ? context : deriveContext(context, { view: { heads } });
   return readAt({ ...input, context: current }, read, resolveBlock(read.parameter, heads));
+};
+
+/** Reads at a block: from known state values, or else from the cache and the nodes. */
+const requestState = (
+  chain: Chain,
+  context: RequestContext,
+  read: BlockReadInput,
+  block: ResolvedBlock,
+): Awaitable<RpcResponse> => {
+  const { stateRead } = read.spec;
+  if (stateRead === undefined) {
+    return chain.reads.request(requestAtBlock(read, block), context);
+  }
+  const current = context.noCache === true ? deriveContext(context, { bypassCache: true }) : context;
+  const ask = () => chain.reads.request(requestAtBlock(read, block), current);
+  if (chain.state === undefined || !isInRing(block)) {
+    return ask();
+  }
+  return chain.state.request(
+    { method: stateRead.method, key: stateRead.keyOf(read.values), block, context: current },
+    ask,
+  );
 };
 
 /** Reads at a block that the view has. */
@@ -31,7 +54,7 @@ const readRecent = (
   const { spec, parameter } = read;
   const request = (current: RequestContext): Awaitable<RpcResponse> => {
     const block = current === context ? resolved : resolveBlock(parameter, current.view.heads);
-    return chain.reads.request(requestAtBlock(read, block), current);
+    return requestState(chain, current, read, block);
   };
   const response = retryOnBranchChange(chain, context, request);
   if (!spec.nullIsError) {
@@ -51,8 +74,7 @@ const readAt = (input: MethodInput, read: BlockReadInput, resolved: ResolvedBloc
   if (resolved.kind === "recent") {
     return readRecent(input, read, resolved);
   }
-  const { chain, context } = input;
-  const request = (block: ResolvedBlock) => chain.reads.request(requestAtBlock(read, block), context);
+  const request = (block: ResolvedBlock) => requestState(input.chain, input.context, read, block);
   if (resolved.kind === "pending") {
     return atPending(spec, input, values, async (block) => request(block));
   }

@@ -1,5 +1,7 @@
 import type { RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { PendingView } from "../core/view.ts";
+import type { StateKey } from "../state/stateKey.ts";
+import type { StateMethod } from "../state/stateReads.ts";
 import type { MethodInput } from "./method.ts";
 import type { CanonicalJson, ParamSpec } from "./paramSpec.ts";
 
@@ -21,6 +23,11 @@ export interface BlockReadSpec {
   readonly nullIsError?: true;
   /** `null` is a valid result at the node's pending block. */
   readonly isNullable?: true;
+  /** Names the state value that the response contains. Without it, nodes answer. */
+  readonly stateRead?: {
+    readonly method: StateMethod;
+    readonly keyOf: (values: readonly CanonicalJson[]) => StateKey;
+  };
   /** See `Method`. */
   readonly isSlow?: true;
   /** Answers from the view at `pending`. Without it, the node's pending block answers. */

@@ -6,6 +6,7 @@ import { blockRead } from "./blockRead.ts";
 import type { Method, MethodInput } from "./method.ts";
 import { readAddress, required } from "./paramSpec.ts";
 import { nonceIn, pendingNonce, viewResponse } from "./pendingReads.ts";
+import { stateRead } from "./stateRead.ts";
 
 const name = "eth_getTransactionCount";
 
@@ -13,6 +14,7 @@ const read = blockRead({
   name,
   params: [required("address", readAddress), stateBlock],
   kind: "state",
+  stateRead: stateRead(name, "nonce"),
   pending: pendingNonce,
 });
 
@@ -22,24 +24,30 @@ const readNodeNonce = async ({ chain, context }: MethodInput, address: string): 
   return Promise.try(() => chain.reads.request(request, context)).catch(() => undefined);
 };
 
+/** Raises a nonce at `pending` above the transactions that nodes accepted through forebay. */
+const raiseNonce = async (input: MethodInput, response: RpcResponse): Promise<RpcResponse> => {
+  const { chain } = input;
+  const { pending } = response;
+  if (pending === undefined) {
+    return response;
+  }
+  const address = readAddress(input.call.params[0], "address");
+  const ofNode = chain.askNodeNonce ? await readNodeNonce(input, address) : undefined;
+  const best = ofNode !== undefined && nonceIn(ofNode) > nonceIn(response) ? ofNode : response;
+  const nonce = nonceIn(best);
+  const raised = await chain.advanceNonce(`0x${address.slice(2)}`, nonce);
+  return { ...(raised === nonce ? best : viewResponse(formatQuantity(raised))), pending };
+};
+
 /**
  * Returns the account's nonce, a quantity (docs/service.md, eth_getTransactionCount).
  * At `pending`, it is raised above the transactions that nodes accepted through forebay.
  */
 export const eth_getTransactionCount: Method = {
   ...read,
-  handle: async (input) => {
-    const response = await read.handle(input);
-    const { pending } = response;
-    if (pending === undefined) {
-      return response;
-    }
-    const { chain } = input;
-    const address = readAddress(input.call.params[0], "address");
-    const ofNode = chain.askNodeNonce ? await readNodeNonce(input, address) : undefined;
-    const best = ofNode !== undefined && nonceIn(ofNode) > nonceIn(response) ? ofNode : response;
-    const nonce = nonceIn(best);
-    const raised = await chain.advanceNonce(`0x${address.slice(2)}`, nonce);
-    return { ...(raised === nonce ? best : viewResponse(formatQuantity(raised))), pending };
+  handle: (input) => {
+    const response = read.handle(input);
+    // A response at `pending` is always a promise.
+    return response instanceof Promise ? response.then((known) => raiseNonce(input, known)) : response;
   },
 };

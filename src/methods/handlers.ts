@@ -1,6 +1,7 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { forwardDevelopmentCall, isDevelopmentMethod } from "./developmentMethods.ts";
 import { type Chain, forwarded } from "./method.ts";
 import { createRefusedMethods } from "./refusedMethods.ts";
 import { table } from "./table.ts";
@@ -43,7 +44,8 @@ export const createHandlers = (chain: Chain, allowed: readonly string[]): Handle
       if (isRefused(call.method)) {
         throw notAllowed(call.method);
       }
-      return forwarded({ chain, call, context });
+      const input = { chain, call, context };
+      return isDevelopmentMethod(call.method) ? forwardDevelopmentCall(input) : forwarded(input);
     },
   };
 };

@@ -9,6 +9,7 @@ import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import type { Simulator } from "../simulation/simulator.ts";
+import type { StateReads } from "../state/stateReads.ts";
 import type { Filters } from "../subscriptions/polledFilters.ts";
 import type { ParsedReads } from "./parsedReads.ts";
 
@@ -21,6 +22,8 @@ export interface Chain {
   /** The nodes alone: writes, and methods outside the table. */
   readonly nodes: NodeSource;
   readonly parsedReads: ParsedReads;
+  /** Known state values. Undefined if they are not followed. */
+  readonly state?: Pick<StateReads, "request" | "forget"> | undefined;
   readonly heads: {
     /** Requests the head of all nodes now. Simultaneous calls share the requests, which take up to 500 ms. */
     refresh(): Promise<Heads>;

@@ -38,6 +38,7 @@ import {
 } from "./pendingReads.ts";
 import { plainRead } from "./plainRead.ts";
 import { readBlockOverrides, readStateOverrides, readTransaction } from "./readTransaction.ts";
+import { stateRead } from "./stateRead.ts";
 import { transactionTrace } from "./transactionTrace.ts";
 import { webSocketOnly } from "./webSocketOnly.ts";
 
@@ -167,8 +168,20 @@ export const table: readonly Method[] = [
   transactionTrace("trace_transaction", [hash]),
   transactionTrace("trace_replayTransaction", [hash, required("traceTypes", readAny)]),
 
-  blockRead({ name: "eth_getBalance", params: [address, stateBlock], kind: "state", pending: pendingBalance }),
-  blockRead({ name: "eth_getCode", params: [address, stateBlock], kind: "state", pending: pendingCode }),
+  blockRead({
+    name: "eth_getBalance",
+    params: [address, stateBlock],
+    kind: "state",
+    stateRead: stateRead("eth_getBalance", "balance"),
+    pending: pendingBalance,
+  }),
+  blockRead({
+    name: "eth_getCode",
+    params: [address, stateBlock],
+    kind: "state",
+    stateRead: stateRead("eth_getCode", "code"),
+    pending: pendingCode,
+  }),
   blockRead({
     name: "eth_getStorageValues",
     params: [required("slots", slotsByAddress), stateBlock],

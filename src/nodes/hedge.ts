@@ -1,71 +1,108 @@
-import type { RpcResponse } from "../core/rpcSource.ts";
+import { withLazySignal } from "../core/deriveContext.ts";
+import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
+import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
+import { RecentQuantile } from "./recentQuantile.ts";
+import type { UpstreamNode } from "./upstreamNode.ts";
 
 export interface HedgeOptions {
+  /** The least wait for the first node. If its 95th percentile for the method is longer, that is the wait. */
   readonly afterMs: number;
   /** Share of all reads that may be sent twice. */
   readonly maxShare: number;
 }
 
-export interface Hedge {
-  /**
-   * Sends `first`, and after `afterMs` also `second`.
-   * The first response that is not empty wins, and the other request is aborted.
-   */
-  run(
-    signal: AbortSignal,
-    first: (signal: AbortSignal) => Promise<RpcResponse>,
-    second: (signal: AbortSignal) => Promise<RpcResponse>,
-  ): Promise<RpcResponse>;
-}
+type HedgedNode = Pick<UpstreamNode, "request" | "available" | "recordLostRace">;
 
-type Attempt = (signal: AbortSignal) => Promise<RpcResponse>;
+const QUANTILE = 0.95;
+/** Limit of the hedges that a time without slow reads saves up. */
+const MAX_SAVED_HEDGES = 100;
 
 const hasContent = ({ body }: RpcResponse): boolean => !(body instanceof Uint8Array && isEmpty(body));
 
-/** Runs attempts in parallel. An empty response or an error wins only when no other attempt is in flight. */
+interface Attempt {
+  readonly node: HedgedNode;
+  readonly startedMs: number;
+  readonly signal: LazySignal;
+}
+
+/** Sends one read to one node, and maybe to a second. The first response that is not empty wins. */
 class Race {
+  readonly #request: RpcRequest;
+  readonly #context: RequestContext;
+  readonly #onDuration: (node: HedgedNode, durationMs: number) => void;
   readonly #result = Promise.withResolvers<RpcResponse>();
-  readonly #losers = new AbortController();
-  readonly #signal: AbortSignal;
-  #running = 0;
+  readonly #running = new Set<Attempt>();
+  readonly #onDisconnect = (): void => this.#abortAll(abortReason(this.#context));
   #empty: RpcResponse | undefined;
 
-  constructor(signal: AbortSignal) {
-    this.#signal = AbortSignal.any([signal, this.#losers.signal]);
+  constructor(
+    request: RpcRequest,
+    context: RequestContext,
+    onDuration: (node: HedgedNode, durationMs: number) => void,
+  ) {
+    this.#request = request;
+    this.#context = context;
+    this.#onDuration = onDuration;
+    onAbort(context, this.#onDisconnect);
   }
 
   get result(): Promise<RpcResponse> {
     return this.#result.promise;
   }
 
-  start(attempt: Attempt): void {
-    this.#running += 1;
-    attempt(this.#signal).then(
-      (response) => this.#onResponse(response),
-      (error: unknown) => this.#onError(error),
+  start(node: HedgedNode): void {
+    const context = this.#context;
+    // The owner of the context's signal ends it at the deadline, and this one with it.
+    const signal = new LazySignal(context.lazySignal?.deadlineMs);
+    const attempt = { node, startedMs: performance.now(), signal };
+    this.#running.add(attempt);
+    if (isAborted(context)) {
+      signal.abort(abortReason(context));
+    }
+    node.request(this.#request, withLazySignal(context, signal)).then(
+      (response) => this.#onResponse(attempt, response),
+      (error: unknown) => this.#onError(attempt, error),
     );
   }
 
-  abortLosers(): void {
-    this.#losers.abort();
+  /** Ends the requests that lost. The time until now is the least that they would have taken. */
+  finish(): void {
+    offAbort(this.#context, this.#onDisconnect);
+    for (const { node, startedMs } of this.#running) {
+      const elapsedMs = performance.now() - startedMs;
+      node.recordLostRace(elapsedMs);
+      this.#onDuration(node, elapsedMs);
+    }
+    this.#abortAll();
   }
 
-  #onResponse(response: RpcResponse): void {
-    this.#running -= 1;
+  #abortAll(reason?: unknown): void {
+    for (const { signal } of this.#running) {
+      signal.abort(reason);
+    }
+  }
+
+  #onResponse(attempt: Attempt, response: RpcResponse): void {
+    // After the end of the race, the attempt is already counted.
+    if (!this.#running.delete(attempt)) {
+      return;
+    }
+    this.#onDuration(attempt.node, performance.now() - attempt.startedMs);
     if (hasContent(response)) {
       this.#result.resolve(response);
       return;
     }
     this.#empty ??= response;
-    if (this.#running === 0) {
+    if (this.#running.size === 0) {
       this.#result.resolve(this.#empty);
     }
   }
 
-  #onError(error: unknown): void {
-    this.#running -= 1;
-    if (this.#running > 0) {
+  /** An empty response or an error wins only when no other attempt is in flight. */
+  #onError(attempt: Attempt, error: unknown): void {
+    this.#running.delete(attempt);
+    if (this.#running.size > 0) {
       return;
     }
     if (this.#empty) {
@@ -76,29 +113,63 @@ class Race {
   }
 }
 
-/** Creates a hedge: it sends a slow read to a second node too, while that is a small share of all reads. */
-export const createHedge = ({ afterMs, maxShare }: HedgeOptions, onHedge: () => void): Hedge => {
-  let reads = 0;
-  let hedges = 0;
+/** Sends a slow read to a second node too, while that is a small share of all reads. */
+export class Hedge {
+  readonly #options: HedgeOptions;
+  readonly #onHedge: () => void;
+  /** Durations by node and method. */
+  readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
+  /** Hedges that the share allows now. */
+  #saved = 0;
 
-  return {
-    run: async (signal, first, second) => {
-      reads += 1;
-      const race = new Race(signal);
-      race.start(first);
-      const timer = setTimeout(() => {
-        if (hedges + 1 <= reads * maxShare) {
-          hedges += 1;
-          onHedge();
-          race.start(second);
-        }
-      }, afterMs);
-      try {
-        return await race.result;
-      } finally {
-        clearTimeout(timer);
-        race.abortLosers();
-      }
-    },
-  };
-};
+  constructor(options: HedgeOptions, onHedge: () => void) {
+    this.#options = options;
+    this.#onHedge = onHedge;
+  }
+
+  async request(
+    first: HedgedNode,
+    second: HedgedNode,
+    request: RpcRequest,
+    context: RequestContext,
+  ): Promise<RpcResponse> {
+    this.#saved = Math.min(MAX_SAVED_HEDGES, this.#saved + this.#options.maxShare);
+    const race = new Race(request, context, (node, durationMs) =>
+      this.#quantileOf(node, request.method).record(durationMs),
+    );
+    race.start(first);
+    const timer = setTimeout(() => this.#hedge(race, second), this.#delayMs(first, request.method));
+    try {
+      return await race.result;
+    } finally {
+      clearTimeout(timer);
+      race.finish();
+    }
+  }
+
+  #delayMs(node: HedgedNode, method: string): number {
+    return Math.max(this.#options.afterMs, this.#quantileOf(node, method).valueMs ?? 0);
+  }
+
+  #hedge(race: Race, second: HedgedNode): void {
+    if (this.#saved >= 1 && second.available) {
+      this.#saved -= 1;
+      this.#onHedge();
+      race.start(second);
+    }
+  }
+
+  #quantileOf(node: HedgedNode, method: string): RecentQuantile {
+    let methods = this.#durations.get(node);
+    if (methods === undefined) {
+      methods = new Map();
+      this.#durations.set(node, methods);
+    }
+    let quantile = methods.get(method);
+    if (quantile === undefined) {
+      quantile = new RecentQuantile(QUANTILE);
+      methods.set(method, quantile);
+    }
+    return quantile;
+  }
+}

@@ -125,7 +125,7 @@ class HttpUpstreamNode implements UpstreamNode {
   }
 
   get suspended(): boolean {
-    return this.#wrongAnswers.isSuspended;
+    return this.#wrongAnswers.isSuspended || this.#sender.isHung;
   }
 
   get reachable(): boolean {
@@ -142,6 +142,10 @@ class HttpUpstreamNode implements UpstreamNode {
 
   recordWrongAnswer(error: UnverifiedError): void {
     this.#wrongAnswers.record(error);
+  }
+
+  recordLostRace(elapsedMs: number): void {
+    this.#health.recordLatencyAbove(elapsedMs);
   }
 
   recordPruned(number: bigint): void {

@@ -1,10 +1,14 @@
-import { Pool } from "undici";
+import { systemClock } from "../core/clock.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
+import { connectWithin } from "./connectWithin.ts";
+import { HangWatch } from "./hangWatch.ts";
+import { LivenessProbe } from "./livenessProbe.ts";
 import { parseBatchResponse, parseNodeResponse } from "./nodeResponse.ts";
 import { type NodeUrl, parseNodeUrl } from "./nodeUrl.ts";
 import { type HttpReply, type Post, PostError, postJson } from "./postJson.ts";
 import { checkJson, createReplyReader, parseRetryAfter, type ReplyReader } from "./replyReader.ts";
+import { Pool } from "./undici.ts";
 
 export interface NodeClientOptions {
   readonly name: string;
@@ -18,10 +22,16 @@ export interface NodeClientOptions {
   readonly onRetryAfter?: (seconds: number) => void;
   /** The node closed a connection, or none could be opened: the node may have been restarted. */
   readonly onLost?: () => void;
+  /** Whether another node can answer. Default: no, so that requests wait for this node even while it hangs. */
+  readonly hasOther?: () => boolean;
+  /** The node has begun to hang, or has responded again. */
+  readonly onHang?: (isHung: boolean) => void;
 }
 
 export interface SendOptions {
   readonly traceparent?: string | undefined;
+  /** Applies if it is lower than the client's limit. */
+  readonly maxBytes?: number | undefined;
   /** The caller rejects a result that is not one JSON value. */
   readonly isVerified: boolean;
 }
@@ -31,6 +41,8 @@ export type BatchOutcomes = readonly (Uint8Array | NodeError | undefined)[];
 
 /** One node's HTTP endpoint. Every failure is a NodeError. A callback is called once, unless the request is aborted. */
 export interface NodeClient {
+  /** The node responds neither to requests nor to probes. */
+  readonly isHung: boolean;
   /** Sends one call. Its outcome is the UTF-8 JSON text of the result. */
   call(call: Call, options: SendOptions, onOutcome: (outcome: Uint8Array | NodeError) => void): Post;
   /** Sends several calls in one HTTP request. The outcome is one error if the node answered no call. */
@@ -39,7 +51,7 @@ export interface NodeClient {
   close(): Promise<void>;
 }
 
-const CONNECT_TIMEOUT_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 1_000;
 /** The code of undici's error if undici itself closed the connection, for example because it was idle. */
 const CLOSED_BY_CLIENT = "UND_ERR_INFO";
 const SINGLE_ID = 1;
@@ -62,8 +74,7 @@ const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOpti
   const pool = new Pool(origin, {
     connections: concurrency,
     pipelining: 1,
-    allowH2: false,
-    connect: { timeout: CONNECT_TIMEOUT_MS },
+    connect: connectWithin(CONNECT_TIMEOUT_MS),
     // Each request has its own deadline.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -83,6 +94,8 @@ class HttpNodeClient implements NodeClient {
   readonly #verifies: boolean;
   readonly #replies: ReplyReader;
   readonly #pool: Pool;
+  readonly #probe: LivenessProbe;
+  readonly #hangWatch: HangWatch;
 
   constructor(options: NodeClientOptions) {
     const endpoint = parseNodeUrl(options.url, options.headers);
@@ -93,16 +106,28 @@ class HttpNodeClient implements NodeClient {
     this.#verifies = verifies;
     this.#replies = createReplyReader({ name: options.name, endpoint, verifies });
     this.#pool = createPool(endpoint, options);
+    const probe = new LivenessProbe({ origin: endpoint.origin, path: endpoint.path, headers: this.#headers });
+    this.#probe = probe;
+    this.#hangWatch = new HangWatch({
+      probe: () => probe.send(),
+      hasOther: options.hasOther ?? (() => false),
+      onChange: (isHung) => options.onHang?.(isHung),
+      clock: systemClock,
+    });
+  }
+
+  get isHung(): boolean {
+    return this.#hangWatch.isHung;
   }
 
   call(call: Call, options: SendOptions, onOutcome: (outcome: Uint8Array | NodeError) => void): Post {
-    return this.#post(encode(call, SINGLE_ID), options, (reply) =>
+    const onReply = (reply: HttpReply | PostError): void =>
       onOutcome(
         reply instanceof PostError
           ? this.#postFailure(reply)
           : this.#replies.read(parseNodeResponse(reply.body, options.isVerified), reply, SINGLE_ID),
-      ),
-    );
+      );
+    return this.#post(encode(call, SINGLE_ID), options, onReply, call.write);
   }
 
   batch(calls: readonly Call[], options: SendOptions, onOutcomes: (outcomes: BatchOutcomes | NodeError) => void): Post {
@@ -115,8 +140,9 @@ class HttpNodeClient implements NodeClient {
     return this.#replies.createError(kind, message);
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  async close(): Promise<void> {
+    this.#hangWatch.close();
+    await Promise.all([this.#pool.destroy(), this.#probe.close()]);
   }
 
   #readBatch(calls: number, { isVerified }: SendOptions, http: HttpReply): BatchOutcomes | NodeError {
@@ -139,14 +165,22 @@ class HttpNodeClient implements NodeClient {
   }
 
   /** Sends one HTTP request. */
-  #post(body: string, { traceparent }: SendOptions, onReply: (reply: HttpReply | PostError) => void): Post {
+  #post(
+    body: string,
+    { traceparent, maxBytes }: SendOptions,
+    onReply: (reply: HttpReply | PostError) => void,
+    isWrite = false,
+  ): Post {
+    const { maxResponseBytes } = this.#options;
     return postJson(
       this.#pool,
       {
         path: this.#path,
         headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
         body,
-        maxBytes: this.#options.maxResponseBytes,
+        maxBytes: Math.min(maxBytes ?? maxResponseBytes, maxResponseBytes),
+        isWrite,
+        hangWatch: this.#hangWatch,
       },
       (reply) => {
         if (!(reply instanceof PostError)) {

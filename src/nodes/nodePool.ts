@@ -1,10 +1,9 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import { withDeadline } from "../core/deriveContext.ts";
 import { RETRY_LIMITS } from "../core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
-import { createHedge, type Hedge, type HedgeOptions } from "./hedge.ts";
+import { Hedge, type HedgeOptions } from "./hedge.ts";
 import { hasBlock, neededBlock, rankNodes } from "./nodeSelection.ts";
 import { type NodeChoice, PoolRead } from "./poolRead.ts";
 import type { UpstreamNode } from "./upstreamNode.ts";
@@ -12,17 +11,11 @@ import type { UpstreamNode } from "./upstreamNode.ts";
 export interface NodePoolOptions {
   /** Number of times that a read is tried, the first time included. */
   readonly attempts: number;
-  readonly hedge?: HedgeOptions;
+  readonly hedge?: HedgeOptions | undefined;
   readonly clock?: Clock;
   readonly onRetry: () => void;
   readonly onHedge: () => void;
 }
-
-/** A node that hangs gets half of the time that is left, while another node can still be tried. */
-const halveDeadline = (context: RequestContext): RequestContext => {
-  const nowMs = performance.now();
-  return withDeadline(context, nowMs + (context.deadlineMs - nowMs) / 2);
-};
 
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
 class NodePool implements NodeSource {
@@ -34,7 +27,7 @@ class NodePool implements NodeSource {
   constructor(nodes: readonly UpstreamNode[], options: NodePoolOptions) {
     this.#nodes = nodes;
     this.#options = options;
-    this.#hedge = options.hedge && createHedge(options.hedge, options.onHedge);
+    this.#hedge = options.hedge && new Hedge(options.hedge, options.onHedge);
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -62,10 +55,9 @@ class NodePool implements NodeSource {
       if (attempt > 1) {
         await this.#prepareRetry(choice, attempt, context);
       }
-      const { node, next } = choice;
-      const isLast = attempt === attempts || !next?.available;
+      const { node } = choice;
       try {
-        const response = await this.#send(choice, request, isLast ? context : halveDeadline(context));
+        const response = await this.#send(choice, request, context);
         if (read.accept(node, response)) {
           return response;
         }
@@ -87,11 +79,7 @@ class NodePool implements NodeSource {
     if (!this.#hedge || !next?.available || !hasBlock(next, request.block)) {
       return node.request(request, context);
     }
-    return this.#hedge.run(
-      context.signal,
-      (signal) => node.request(request, { ...context, signal }),
-      (signal) => next.request(request, { ...context, signal }),
-    );
+    return this.#hedge.request(node, next, request, context);
   }
 
   /** Waits before a node that was tried before: the delay doubles with each attempt. */

@@ -32,6 +32,8 @@ export interface NodeSenderOptions {
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
   readonly health: ObservedHealth;
+  /** Whether another node can answer. */
+  readonly hasOther?: (() => boolean) | undefined;
   /** The node closed a connection, or none could be opened. */
   readonly onLost: () => void;
   /** Called with the error of each call. */
@@ -76,6 +78,11 @@ export class NodeSender {
       verifies: options.verifies,
       onRetryAfter: (seconds) => budget.pause(seconds * 1000),
       onLost,
+      ...(options.hasOther && { hasOther: options.hasOther }),
+      onHang: (isHung) => {
+        metrics.upstreamHung.set(labels, isHung ? 1 : 0);
+        log.warn(labels, isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again");
+      },
     });
     this.#batcher = new CallBatcher({
       client: this.#client,
@@ -101,6 +108,10 @@ export class NodeSender {
   /** True if the breaker is not open and the node did not ask for a pause. */
   get isReady(): boolean {
     return this.#breaker.available && !this.#budget.paused;
+  }
+
+  get isHung(): boolean {
+    return this.#client.isHung;
   }
 
   /** Sends one call when the budget allows it. */

@@ -1,6 +1,11 @@
-import { WebSocket } from "ws";
+import { createRequire } from "node:module";
+import type { WebSocket } from "ws";
 import { connectionFault } from "../core/connectionFault.ts";
 import { parseNodeUrl } from "./nodeUrl.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded on first use. */
+const loadWs = (): typeof import("ws") => require("ws");
 
 export interface NodeSubscriptionOptions {
   readonly url: string;
@@ -55,7 +60,7 @@ const pingRegularly = (socket: WebSocket): (() => void) => {
       return;
     }
     isAlive = false;
-    if (socket.readyState === WebSocket.OPEN) {
+    if (socket.readyState === socket.OPEN) {
       socket.ping();
     }
   }, PING_MS);
@@ -85,6 +90,7 @@ class ReconnectingSubscription implements NodeSubscription {
     if (signal.aborted) {
       return;
     }
+    const { WebSocket } = loadWs();
     const socket = new WebSocket(this.#url, {
       headers: this.#headers,
       perMessageDeflate: false,

@@ -65,12 +65,22 @@ export class ObservedHealth {
     this.#inFlight -= 1;
   }
 
+  /** Records a response that did not arrive within `elapsedMs`. It has no effect on a node that is slower as a rule. */
+  recordLatencyAbove(elapsedMs: number): void {
+    if (elapsedMs > this.#latencyMs) {
+      this.#recordLatency(elapsedMs);
+    }
+  }
+
   /** Updates the averages. Durations of faults do not count: a timeout says nothing about the usual latency. */
   recordOutcome(durationMs: number, isFault: boolean): void {
     this.#errorShare += AVERAGE_WEIGHT * ((isFault ? 1 : 0) - this.#errorShare);
-    if (isFault || durationMs <= 0) {
-      return;
+    if (!isFault && durationMs > 0) {
+      this.#recordLatency(durationMs);
     }
+  }
+
+  #recordLatency(durationMs: number): void {
     this.#latencyMs += (this.#latencyMs === 0 ? 1 : AVERAGE_WEIGHT) * (durationMs - this.#latencyMs);
   }
 }

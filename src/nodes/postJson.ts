@@ -1,4 +1,6 @@
 import type { Dispatcher } from "undici";
+import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
+import { isJoinedInSlices, joinInSlices } from "./joinChunks.ts";
 
 export interface HttpReply {
   readonly status: number;
@@ -22,6 +24,8 @@ export interface PostOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly maxBytes: number;
+  readonly isWrite: boolean;
+  readonly hangWatch: HangWatch;
 }
 
 /** A request that is in flight. */
@@ -42,7 +46,9 @@ const networkError = (error: Error): PostError => {
 };
 
 /** Reads the response of one request into memory, and calls back once, unless the request is aborted. */
-class ResponseReader implements Dispatcher.DispatchHandler, Post {
+class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFlight {
+  readonly isWrite: boolean;
+  readonly #hangWatch: HangWatch;
   readonly #maxBytes: number;
   readonly #chunks: Buffer[] = [];
   #onReply: OnReply | undefined;
@@ -52,9 +58,12 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post {
   #status = 0;
   #retryAfter: string | undefined;
 
-  constructor(maxBytes: number, onReply: OnReply) {
+  constructor({ maxBytes, isWrite, hangWatch }: PostOptions, onReply: OnReply) {
+    this.isWrite = isWrite;
+    this.#hangWatch = hangWatch;
     this.#maxBytes = maxBytes;
     this.#onReply = onReply;
+    hangWatch.begin(this);
   }
 
   abort(): void {
@@ -75,11 +84,13 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post {
     statusCode: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
+    this.#hangWatch.recordBytes();
     this.#status = statusCode;
     this.#retryAfter = single(headers["retry-after"]);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#hangWatch.recordBytes();
     this.#bytes += chunk.length;
     if (this.#bytes > this.#maxBytes) {
       this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
@@ -89,13 +100,24 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post {
   }
 
   onResponseEnd(): void {
+    if (isJoinedInSlices(this.#bytes)) {
+      void joinInSlices(this.#chunks, this.#bytes).then((body) => this.#endWith(body));
+      return;
+    }
     const [first] = this.#chunks;
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes);
+    this.#endWith(this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#bytes));
+  }
+
+  #endWith(body: Uint8Array): void {
     this.#end({ status: this.#status, retryAfter: this.#retryAfter, body });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#end(networkError(error));
+  }
+
+  onHang(): void {
+    this.fail(new PostError("timeout", "the node does not respond"));
   }
 
   /** Ends the request with this error. */
@@ -106,6 +128,7 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post {
   }
 
   #end(reply: HttpReply | PostError): void {
+    this.#hangWatch.end(this);
     const onReply = this.#onReply;
     this.#onReply = undefined;
     onReply?.(reply);
@@ -117,8 +140,8 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post {
  * It uses undici's `dispatch`, because undici's `request` creates a stream and promises for each response.
  */
 export const postJson = (dispatcher: Dispatcher, options: PostOptions, onReply: OnReply): Post => {
-  const { path, headers, body, maxBytes } = options;
-  const reader = new ResponseReader(maxBytes, onReply);
+  const { path, headers, body } = options;
+  const reader = new ResponseReader(options, onReply);
   try {
     dispatcher.dispatch({ path, method: "POST", headers, body }, reader);
   } catch {

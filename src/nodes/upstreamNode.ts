@@ -38,10 +38,12 @@ export interface UpstreamNode extends Node, NodeHealth {
   identified: boolean;
   /** The reason why the node is not identified, from the last check. */
   fault: IdentityFault | undefined;
-  /** True for some time after a wrong response. */
+  /** True for some time after a wrong response, and while the node hangs. */
   readonly suspended: boolean;
   /** True if only a suspension can prevent requests to the node. */
   readonly reachable: boolean;
+  /** Another node responded first, this long after the request to this node. */
+  recordLostRace(elapsedMs: number): void;
   recordWrongAnswer(error: UnverifiedError): void;
   /**
    * Sends one call unchanged and without retries. Returns the UTF-8 JSON text of its result. Rejects with NodeError.

@@ -59,7 +59,7 @@ class ThreadExecutor implements Executor {
       const { number, timestamp } = job.environment;
       const forks = this.#options.forks();
       const isExecutable = areRulesKnown(forks, timestamp);
-      const run = { kind: "run", work: job, rules: newestRulesAt(forks, number, timestamp), isExecutable } as const;
+      const run = { kind: "run", rules: newestRulesAt(forks, number, timestamp), isExecutable } as const;
       const senders = this.#options.senders?.of(job.transactions) ?? [];
       const withSenders = (known: Senders): ToExecutor => ({ ...run, job: { ...job, senders: known } });
       this.#posts.post(senders instanceof Promise ? senders.then(withSenders) : withSenders(senders));

@@ -1,10 +1,12 @@
 import type { Heads, RingBlock } from "../core/heads.ts";
+import type { SealedExecution } from "../state/sources/feedSource.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
 import { extraBlockFieldsOf } from "./pendingHeads.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
+import { sealedExecutions } from "./sealedExecutions.ts";
 import type { TransactionShape } from "./transactionShape.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
@@ -14,6 +16,8 @@ export interface HeadReconciliationOptions extends ReconcileOptions {
   readonly pipeline: ExecutionPipeline;
   readonly shape: Pick<TransactionShape, "hasTimestamp">;
   readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "resolve">;
+  /** Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. */
+  readonly onReconciled?: ((heads: Heads, executed: readonly SealedExecution[]) => void) | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -46,9 +50,11 @@ export class HeadReconciliation {
     this.#replaced = undefined;
     const pending = pipeline.chain();
     if (pending.base.hash === head.latest.hash) {
+      this.#options.onReconciled?.(head, []);
       return;
     }
     const { name, passed, isExecuted } = reconcile(pending, { heads: head, from: replaced, to: [] }, this.#options);
+    this.#options.onReconciled?.(head, sealedExecutions(pending, head, passed, this.#options));
     if (name === "reorganised") {
       telemetry.log.warn({ chain, head: head.latest.number }, "pending blocks were orphaned");
     }

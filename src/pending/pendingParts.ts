@@ -6,7 +6,7 @@ import { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { Executor } from "./execution.ts";
 import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
-import { HeadReconciliation } from "./headReconciliation.ts";
+import { HeadReconciliation, type HeadReconciliationOptions } from "./headReconciliation.ts";
 import type { Backend } from "./mode.ts";
 import { PendingBlocks } from "./pendingBlock.ts";
 import type { HeadSource } from "./pendingHeads.ts";
@@ -35,6 +35,8 @@ export interface PendingOptions {
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;
+  /** Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. */
+  readonly onReconciled?: HeadReconciliationOptions["onReconciled"];
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Milliseconds of a monotonic clock. Tests replace it. */
   readonly now?: () => number;

@@ -9,6 +9,11 @@ import type { ExecutionContext } from "../evm/engine.ts";
 const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
 /** The contract of EIP-7251. */
 const CONSOLIDATIONS: Address = "0x0000bbddc7ce488642fb579f8b00f3a590007251";
+/** EIP-8282 */
+const BUILDERS: readonly Address[] = [
+  "0x0000bff46984e3725691fa540a8c7589300d8282",
+  "0x000064d678505ad48f8ccb093bc65613800e8282",
+];
 /** keccak("DepositEvent(bytes,bytes,bytes,bytes,bytes)"), the topic of EIP-6110. */
 const DEPOSIT_TOPIC = "0x649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5";
 /** Offset and length of the five fields in the data of a deposit event (EIP-6110). */
@@ -36,6 +41,9 @@ export const runRequests = async (
     await context.engine.systemCall(context, WITHDRAWALS, NOTHING),
     await context.engine.systemCall(context, CONSOLIDATIONS, NOTHING),
   ];
+  for (const contract of context.engine.isActive(8282) ? BUILDERS : []) {
+    requests.push(await context.engine.systemCall(context, contract, NOTHING));
+  }
   const hash = createHash("sha256");
   for (const [type, request] of requests.entries()) {
     if (request.length === 0) {

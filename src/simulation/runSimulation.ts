@@ -1,7 +1,6 @@
 import type { Hash } from "../ethereum/hex.ts";
-import { type ChainForks, isForkActive, rulesAt } from "../ethereum/rules.ts";
+import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
-import { NotExecutableError } from "../evm/notExecutableError.ts";
 import type { WorkerContext } from "../evm/runs/evmTask.ts";
 import { planBlocks } from "./blockPlan.ts";
 import type { CallSource } from "./callExecution.ts";
@@ -64,9 +63,6 @@ const simulate = async (
   let state: ExecutionState | undefined;
   for (const plan of planned) {
     const rules = rulesAt(forks, plan.number, plan.timestamp);
-    if (isForkActive(rules, "amsterdam")) {
-      throw new NotExecutableError("the module does not return the gas of state, which the block's header needs");
-    }
     const engine = host.engine(rules);
     state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {
@@ -103,5 +99,6 @@ const parentOf = ({ header, hash }: SimulatedBlock, before: ParentBlock): Parent
   baseFeePerGas: header.baseFeePerGas,
   blobGasUsed: header.blobGasUsed ?? 0n,
   excessBlobGas: header.excessBlobGas ?? 0n,
+  slotNumber: header.slotNumber,
   parentBeaconBlockRoot: header.parentBeaconBlockRoot ?? before.parentBeaconBlockRoot,
 });

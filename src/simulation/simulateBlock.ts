@@ -12,6 +12,7 @@ import type { ExecutionState } from "../evm/executionState.ts";
 import { footprintScalarOf } from "../evm/opChainFees.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
 import { beginBlock, writeStartSlots } from "../evm/systemCalls.ts";
+import { BlockGasPool } from "./blockGasPool.ts";
 import type { PlannedBlock } from "./blockPlan.ts";
 import { overrideState } from "./overrideState.ts";
 import type { Withdrawal } from "./payload.ts";
@@ -58,12 +59,11 @@ export const simulateBlock = async (
   await beginSystem(context, environment, start);
   // The read comes before the calls, so that one round fetches this value and theirs.
   const footprint = footprintOfCall(context, planned);
+  const isAmsterdam = isForkActive(rules, "amsterdam");
+  const gas = new BlockGasPool({ limit: environment.gasLimit, isAmsterdam, validates: context.validates });
   const calls: SimulatedCall[] = [];
-  let gasUsed = 0n;
   for (const request of planned.calls) {
-    const call = await simulateCall(request, { ...context, block: environment, movedPrecompiles }, gasUsed);
-    gasUsed += call.result.gasUsed;
-    calls.push(call);
+    calls.push(await simulateCall(request, { ...context, block: environment, movedPrecompiles, gas }));
   }
   const transactions = calls.map(({ message }) => simulatedTransaction(message, rules.chainId));
   const logs = calls.flatMap(({ result }) => result.logs.filter(({ isTransfer }) => !isTransfer));
@@ -83,10 +83,12 @@ export const simulateBlock = async (
     transactionsRoot: orderedTrieRoot(transactions.map(({ raw }) => raw)),
     receiptsRoot: receiptsRoot(calls, transactions),
     logsBloom: bloomOfLogs(logs),
-    gasUsed,
+    gasUsed: gas.used,
     ...(isForkActive(rules, "shanghai") ? { withdrawalsRoot: withdrawalsRoot(withdrawals, profile) } : {}),
     ...(isForkActive(rules, "cancun") ? { blobGasUsed: blobGasUsed(calls, footprint) } : {}),
     ...(isForkActive(rules, "prague") ? { requestsHash } : {}),
+    // The list has accesses and values of the whole state after each call, which are not known.
+    ...(isAmsterdam ? { blockAccessListHash: ZERO_HASH } : {}),
   };
   return { header, hash: hashHeader(header), rules, calls, transactions, withdrawals };
 };
@@ -101,6 +103,7 @@ const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: Block
     baseFee: start.baseFeePerGas ?? 0n,
     prevRandao: planned.overrides.prevRandao ?? ZERO_HASH,
     difficulty: start.difficulty ?? 0n,
+    ...(start.slotNumber === undefined ? {} : { slotNumber: start.slotNumber }),
     blobBaseFee:
       planned.overrides.blobBaseFee ?? (blobs === undefined ? 1n : blobBaseFee(start.excessBlobGas ?? 0n, blobs)),
     blockHash: context.blockHash,

@@ -5,6 +5,7 @@ import type { ExecutionState } from "../evm/executionState.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import type { TransactionMessage } from "../evm/transactionMessage.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { BlockGasPool } from "./blockGasPool.ts";
 import type { CallRequest } from "./callRequest.ts";
 import { SIMULATE_CODES } from "./codes.ts";
 import { typeOf } from "./simulatedTransaction.ts";
@@ -20,6 +21,8 @@ export interface CallContext extends ExecutionContext {
   readonly validates: boolean;
   readonly tracesTransfers: boolean;
   readonly budget: GasBudget;
+  /** Of the block. */
+  readonly gas: BlockGasPool;
 }
 
 export interface SimulatedCall {
@@ -38,13 +41,9 @@ const checksOf = (validates: boolean): TransactionChecks => ({
 });
 
 /** Executes one call, with geth's defaults, on the state after the previous call. Throws RpcError for an error that fails the whole request. */
-export const simulateCall = async (
-  call: CallRequest,
-  context: CallContext,
-  gasUsed: bigint,
-): Promise<SimulatedCall> => {
-  const { engine, state, block, budget } = context;
-  const wanted = gasOf(call, block.gasLimit - gasUsed);
+export const simulateCall = async (call: CallRequest, context: CallContext): Promise<SimulatedCall> => {
+  const { engine, state, budget } = context;
+  const wanted = gasOf(call, context.gas.available);
   const gas = smaller(wanted, budget.left);
   if (call.nonce === undefined) {
     // The hash of the transaction contains it.
@@ -58,6 +57,7 @@ export const simulateCall = async (
       movedPrecompiles: context.movedPrecompiles,
     });
     budget.left -= result.gasUsed;
+    context.gas.add(result);
     return { message, result, isCapped: gas < wanted };
   } catch (error) {
     throw error instanceof TransactionError ? transactionFault(error, gas) : error;

@@ -39,6 +39,7 @@ export type HeaderStart = Omit<
   | "withdrawalsRoot"
   | "requestsHash"
   | "stateRoot"
+  | "blockAccessListHash"
 >;
 
 export interface HeaderOptions {
@@ -64,6 +65,8 @@ export const beginHeader = (parent: ParentBlock, block: PlannedBlock, options: H
     extraData: isGeth ? "0x" : parent.extraData,
     mixHash: isGeth ? (overrides.prevRandao ?? ZERO_HASH) : ZERO_HASH,
     ...(baseFeePerGas === undefined ? {} : { baseFeePerGas }),
+    // Without the parent's slot, that of the block is not known either.
+    ...(parent.slotNumber === undefined ? {} : { slotNumber: parent.slotNumber + 1n }),
     ...(isForkActive(rules, "cancun")
       ? {
           excessBlobGas: isGeth ? excessBlobGasOf(parent, options) : 0n,

@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Histogram, type Registry } from "./promClient.ts";
 import { CounterSeries, HistogramSeries, SeriesOfMetric, SummableHistogram } from "./summedSeries.ts";
 
 const PREFIX = "forebay_";

@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from "prom-client";
+import { Gauge, type Registry } from "./promClient.ts";
 
 /**
  * Removes the gauge series of a chain or node that is no longer served.

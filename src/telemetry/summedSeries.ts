@@ -1,4 +1,4 @@
-import { type Counter, Histogram } from "prom-client";
+import { type Counter, Histogram } from "./promClient.ts";
 
 type LabelValues = Readonly<Record<string, string | number>>;
 

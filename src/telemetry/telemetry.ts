@@ -1,13 +1,15 @@
 import { pino } from "pino";
-import { Registry } from "prom-client";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
 import { processMetrics } from "./processMetrics.ts";
+import { Registry } from "./promClient.ts";
 import { requestMetrics } from "./requestMetrics.ts";
 import { simulationMetrics } from "./simulationMetrics.ts";
+import { stateMetrics } from "./stateMetrics.ts";
+import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
 import { upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
 
@@ -24,6 +26,8 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...feedMetrics(factory),
   ...pendingMetrics(factory),
   ...simulationMetrics(factory),
+  ...stateMetrics(factory),
+  ...stateUnitMetrics(factory),
   ...subscriptionMetrics(factory),
   ...processMetrics(factory),
 });

@@ -84,6 +84,11 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "1 while a node is the last choice because it returned a wrong response",
     OF_NODE,
   ),
+  upstreamHung: metrics.gaugeFromZero(
+    "upstream_hung",
+    "1 while a node is the last choice because it responds neither to requests nor to probes",
+    OF_NODE,
+  ),
   upstreamSpanLimit: metrics.gaugeFromZero(
     "upstream_span_limit_blocks",
     "Learned limit of a log range, 0 for none",

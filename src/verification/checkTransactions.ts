@@ -91,7 +91,7 @@ const ENCODERS = new Map<bigint, (fields: Fields) => Uint8Array>([
 ]);
 
 /** Encodes a transaction object as EIP-2718 bytes; undefined if its type is unknown. Throws MalformedField. */
-const encodeRpcTransaction = (fields: Fields): Uint8Array | undefined =>
+export const encodeRpcTransaction = (fields: Fields): Uint8Array | undefined =>
   // Nodes from before EIP-2718 return no type.
   ENCODERS.get(isAbsent(fields.type) ? 0n : numberOf(fields.type))?.(fields);
 

@@ -1,3 +1,4 @@
+import { movableBytes } from "../workers/movableBytes.ts";
 import { type WorkerEntry, WorkerThread } from "../workers/workerThread.ts";
 import type { ResponseChecks } from "./checkBody.ts";
 import type { Finding } from "./findings.ts";
@@ -20,9 +21,6 @@ const MAX_THREADS = 2;
 const MAX_HEAP_MIB = 512;
 /** A larger response could not be parsed in that heap. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Maximum size of the JSON-RPC members around a result. A buffer with no more slack holds one response and is moved, not copied. */
-const ENVELOPE_BYTES = 512;
-
 interface PendingCheck {
   resolve(verified: VerifiedBody): void;
   reject(error: Error): void;
@@ -32,12 +30,6 @@ interface Thread {
   readonly worker: WorkerThread<ToVerifier, FromVerifier>;
   readonly waiting: Map<number, PendingCheck>;
 }
-
-/** Returns the memory to transfer: a copy if the buffer is shared. */
-const movable = (body: Uint8Array): Uint8Array<ArrayBuffer> =>
-  body.buffer instanceof ArrayBuffer && body.buffer.byteLength - body.byteLength <= ENVELOPE_BYTES
-    ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
-    : new Uint8Array(body);
 
 /** Wraps the memory in a Buffer, which is searched natively. */
 const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
@@ -63,7 +55,7 @@ export class VerifyThreads implements VerifyPool {
     }
     const thread = this.#leastBusy();
     const id = ++this.#lastId;
-    const moved = movable(body);
+    const moved = movableBytes(body);
     const message: ToVerifier = { id, body: moved, checks };
     return new Promise((resolve, reject) => {
       thread.waiting.set(id, { resolve, reject });

@@ -1,13 +1,18 @@
 import type { IncomingMessage } from "node:http";
+import { createRequire } from "node:module";
 import type { Duplex } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
-import { WebSocketServer } from "ws";
+import type { WebSocketServer } from "ws";
 import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import { createRequestIds } from "../http/endpoint.ts";
 import { endUpgrade, rejectUpgrade } from "../http/endUpgrade.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
+
+const require = createRequire(import.meta.url);
+/** Loaded on first use. */
+const loadWs = (): typeof import("ws") => require("ws");
 
 export interface WebSocketServerOptions {
   /** Limit of one message. */
@@ -52,22 +57,15 @@ const CLOSE_GRACE_MS = 1_000;
 
 class ConnectionSet implements WebSockets {
   readonly #options: WebSocketServerOptions;
-  readonly #server: WebSocketServer;
   readonly #connections = new Set<WebSocketConnection>();
   readonly #countByAddress = new Map<string, number>();
   readonly #nextRequestId = createRequestIds();
   readonly #timer: NodeJS.Timeout;
+  #server: WebSocketServer | undefined;
   #isClosing = false;
 
   constructor(options: WebSocketServerOptions) {
     this.#options = options;
-    this.#server = new WebSocketServer({
-      noServer: true,
-      maxPayload: options.maxBodyBytes,
-      // Compressing each message for each reader costs more memory and time than it saves.
-      perMessageDeflate: false,
-      clientTracking: false,
-    });
     this.#timer = setInterval(() => this.#closeIdle(), options.webSocketPingMs);
     this.#timer.unref();
   }
@@ -83,6 +81,7 @@ class ConnectionSet implements WebSockets {
       this.#rejectAddress(upgrade);
       return;
     }
+    this.#server ??= this.#createServer();
     this.#server.handleUpgrade(request, stream, head, (socket) => {
       const connection = openWebSocket({
         socket,
@@ -128,7 +127,18 @@ class ConnectionSet implements WebSockets {
       }),
     );
     ended.abort();
-    this.#server.close();
+    this.#server?.close();
+  }
+
+  #createServer(): WebSocketServer {
+    const { WebSocketServer } = loadWs();
+    return new WebSocketServer({
+      noServer: true,
+      maxPayload: this.#options.maxBodyBytes,
+      // Compressing each message for each reader costs more memory and time than it saves.
+      perMessageDeflate: false,
+      clientTracking: false,
+    });
   }
 
   /** Returns the HTTP status of a request that must not be upgraded. */

@@ -1,9 +1,12 @@
+import type { Transferable } from "node:worker_threads";
 import { WorkerPoolError } from "./workerPoolError.ts";
 
 /** One job of a WorkerPool. */
 export interface PoolJob {
   /** Plain data for the thread. */
   readonly input: unknown;
+  /** Memory of `input` that is moved to the thread instead of copied. */
+  readonly transfer?: readonly Transferable[];
   /** An idle thread whose last job had the same affinity is preferred. `undefined`: the thread keeps its affinity. */
   readonly affinity: string | undefined;
   /** Returns the response to a request of the job. If it rejects, the job rejects with the same error. */

@@ -98,7 +98,7 @@ export class WorkerSlot {
     );
     this.#running = { id, job, endWatch };
     this.#affinity = job.affinity ?? this.#affinity;
-    this.#thread?.post({ kind: "run", id, input: job.input });
+    this.#thread?.post({ kind: "run", id, input: job.input }, job.transfer);
   }
 
   async close(error: Error): Promise<void> {

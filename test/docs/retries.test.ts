@@ -9,6 +9,7 @@ import { RETRY_LIMITS } from "../../src/core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest } from "../../src/core/rpcSource.ts";
 import { createCall } from "../../src/jsonrpc/call.ts";
 import { retryOnBranchChange } from "../../src/methods/branchRetry.ts";
+import { HangWatch } from "../../src/nodes/hangWatch.ts";
 import { createNodePool } from "../../src/nodes/nodePool.ts";
 import type { UpstreamNode } from "../../src/nodes/upstreamNode.ts";
 import { VerifiedRequests } from "../../src/nodes/verifiedRequests.ts";
@@ -188,6 +189,26 @@ test("a node without an announced block gets retries for the node's longest wait
 test("a pool waits longest if every attempt waits for a block, or backs off", async () => {
   assert.equal((await sleptMs({ ...one("missingBlock"), nodes: 3 })).pool, 3 * waits.node);
   assert.equal((await sleptMs(one("unreachable"))).pool, waits.pool - 3 * waits.node);
+});
+
+test("a read waits longest for a node that hangs if the probe does not connect", async () => {
+  const clock = createFakeClock();
+  const startMs = clock.nowMs();
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const { connectMs, answerMs } = RETRY_LIMITS.hang;
+  const watch = new HangWatch({
+    clock,
+    hasOther: () => true,
+    onChange: () => undefined,
+    probe: async () => {
+      await clock.sleep(connectMs + answerMs, new AbortController().signal);
+      return false;
+    },
+  });
+  watch.begin({ isWrite: false, onHang: () => resolve(clock.nowMs() - startMs) });
+  await clock.advance(waits.hang);
+  assert.equal(await promise, waits.hang);
+  watch.close();
 });
 
 test("a view waits for heads while the nodes are on another branch", async () => {

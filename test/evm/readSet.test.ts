@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatReads } from "../../src/core/formatReads.ts";
-import { type Address, ZERO_HASH } from "../../src/ethereum/hex.ts";
+import { type Address, parseData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EMPTY_CODE_HASH, keccak256Hex } from "../../src/ethereum/keccak.ts";
 import { L1_BLOCK } from "../../src/ethereum/opFees.ts";
 import { createOpForks } from "../../src/ethereum/opForks.ts";
 import { createdAddress } from "../../src/ethereum/receipt.ts";
+import { concatBytes } from "../../src/ethereum/rlp.ts";
 import { type EthereumFork, rulesAt } from "../../src/ethereum/rules.ts";
 import { createEngines } from "../../src/evm/createEngines.ts";
 import type { Engine, TransactionOptions } from "../../src/evm/engine.ts";
@@ -21,6 +22,13 @@ const DELEGATING: Address = `0x${"ee".repeat(20)}`;
 const COINBASE: Address = `0x${"cc".repeat(20)}`;
 const NOTHING = new Uint8Array(0);
 const BLOCK = createBlock({ number: 1_000n, coinbase: COINBASE, blockHash: () => ZERO_HASH });
+/** Source: EIP-1014. The salt has one byte. */
+const createdAddress2 = (from: Address, salt: Uint8Array, code: Uint8Array): Address => {
+  const padded = new Uint8Array(32);
+  padded.set(salt, 31);
+  const hash = keccak256Hex(concatBytes([Uint8Array.of(0xff), parseData(from), padded, parseData(keccak256Hex(code))]));
+  return `0x${hash.slice(-40)}`;
+};
 const PUSH_OTHER = `73${OTHER.slice(2)}`;
 const SLOT_1 = `0x${"1".padStart(64, "0")}`;
 /** The checks of eth_call. */
@@ -158,6 +166,25 @@ for (const kind of ["fast", "reference"] as const) {
     assert.deepEqual(formatReads(reads.readSet()), [`code ${FROM}`, CODE_OF_TO, `slot ${TO} ${SLOT_1}`]);
   });
 }
+
+test("in Amsterdam, a transaction that runs out of gas before its frame has read what it charged for", async () => {
+  const engine = (await createEngines("fast"))({ chainId: 1n, fork: "amsterdam" });
+  const absent: Address = `0x${"ab".repeat(20)}`;
+  const paid = await readsOf(engine, { message: { to: absent, value: 1n, gas: 40_000n } });
+  assert.deepEqual(paid, [`balance ${FROM}`, `code ${absent}`, `emptiness ${absent}`]);
+});
+
+test("in Amsterdam, a CREATE that cannot pay for the new account has read whether it exists", async () => {
+  const engine = (await createEngines("fast"))({ chainId: 1n, fork: "amsterdam" });
+  const created = createdAddress(TO, 1n);
+  const reads = await readsOf(engine, { code: "5f5f5ff000", message: { gas: 60_000n } });
+  assert.ok(reads.includes(`emptiness ${created}`));
+  const second = createdAddress2(TO, Uint8Array.of(7), Uint8Array.of(0));
+  // The init code is the byte 0 at offset 40, where the memory has not grown yet.
+  const code = "6007600160285ff500";
+  const seconds = await readsOf(engine, { code, message: { gas: 60_000n } });
+  assert.ok(seconds.includes(`emptiness ${second}`));
+});
 
 const optimism = (await createEngines("fast"))(rulesAt(createOpForks(10n, { jovian: 0n }), 1n, 1n));
 

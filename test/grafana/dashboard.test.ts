@@ -17,7 +17,7 @@ test("dashboard.json equals the output of dashboard.ts (npm run generate)", () =
 test("the dashboard has these rows, in the order of a request", () => {
   assert.deepEqual(
     ROWS.map(({ title }) => title),
-    ["Requests", "Cache", "Logs", "Upstream", "Heads", "Pending", "Simulation", "Subscriptions", "Process"],
+    ["Requests", "Cache", "Logs", "Upstream", "Heads", "Pending", "Simulation", "State", "Subscriptions", "Process"],
   );
 });
 

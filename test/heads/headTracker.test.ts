@@ -50,8 +50,21 @@ test("missed blocks are read, and after too many of them a new ring starts", asy
   assert.equal(setup.heads.current()?.oldest, setup.chain.latest.number - 1n);
 });
 
+test("the ring has 300 blocks after the start, and fills down to a block that is read", async (t) => {
+  const setup = await trackHeads(t, { height: 2_000 });
+  await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
+  const before = setup.heads.current();
+  assert.ok(before && before.latest.number - before.oldest <= 301n);
+  assert.equal(before.at(1_500n), undefined);
+  await mineFor(setup, 60_000, 60_000, () => setup.heads.markActive());
+  const after = setup.heads.current();
+  assert.equal(after?.at(1_500n)?.hash, setup.chain.blocks[1_500]?.hash);
+  assert.equal(after?.oldest, 1_500n);
+});
+
 test("with clients, the ring fills quickly, with full headers of the newest 256 blocks", async (t) => {
   const setup = await trackHeads(t, { height: 2_000 });
+  setup.heads.current()?.at(0n);
   await mineFor(setup, 60_000, 2_000, () => setup.heads.markActive());
   const heads = setup.heads.current();
   assert.ok(heads);

@@ -76,22 +76,36 @@ test("CLZ is executed on Unichain since Karst", async (t) => {
   assert.equal(await isUnknown(), 0);
 });
 
-test("a simulation on Sepolia since Amsterdam is forwarded unchanged", async (t) => {
+test("a simulation on Sepolia since Amsterdam is executed, and its blocks have the fields of Amsterdam", async (t) => {
   const rig = await createRig(t, { chainId: SEPOLIA, startSeconds: AMSTERDAM_ON_SEPOLIA, fields: AMSTERDAM_FIELDS });
+  const result = await rig.simulate();
+  assert.equal(callOf(result)?.status, "0x1");
+  const [{ slotNumber, blockAccessListHash }] = result as [Record<string, unknown>];
+  assert.deepEqual([slotNumber, blockAccessListHash], ["0x8", `0x${"00".repeat(32)}`]);
+  assert.equal(rig.node.count("eth_simulateV1"), 0);
+  assert.equal(await rig.isUnknown(), 0);
+});
+
+test("a simulation on a block without the fields of its fork is forwarded unchanged", async (t) => {
+  const rig = await createRig(t, { chainId: SEPOLIA, startSeconds: AMSTERDAM_ON_SEPOLIA });
   assert.deepEqual(await rig.simulate(), FROM_NODE);
   const sent = rig.node.requests.find(({ body }) => body.includes("eth_simulateV1"));
   assert.deepEqual(JSON.parse(sent?.body ?? "{}").params, SIMULATION);
   assert.equal(await rig.forwarded(), 1);
-  assert.equal(await rig.isUnknown(), 0);
 });
 
-test("a simulation on Sepolia before Amsterdam is executed, and one that reaches Amsterdam is forwarded", async (t) => {
+test("a simulation on Sepolia can reach Amsterdam", async (t) => {
   const rig = await createRig(t, { chainId: SEPOLIA, startSeconds: AMSTERDAM_ON_SEPOLIA - 1_000 });
-  assert.equal(callOf(await rig.simulate())?.status, "0x1");
-  assert.equal(await rig.isUnknown(), 0);
   const time = `0x${AMSTERDAM_ON_SEPOLIA.toString(16)}`;
-  const crossing = [{ blockStateCalls: [{ blockOverrides: { time }, calls: [CALL] }] }, "latest"];
-  assert.deepEqual((await rpc(rig.service.url, "eth_simulateV1", crossing)).body.result, FROM_NODE);
+  const crossing = [{ blockStateCalls: [{ calls: [CALL] }, { blockOverrides: { time }, calls: [CALL] }] }, "latest"];
+  const [before, after] = (await rpc(rig.service.url, "eth_simulateV1", crossing)).body.result as Record<
+    string,
+    unknown
+  >[];
+  assert.deepEqual([before?.blockAccessListHash, after?.blockAccessListHash], [undefined, `0x${"00".repeat(32)}`]);
+  // The slot of the block before Amsterdam is not known.
+  assert.equal(after?.slotNumber, undefined);
+  assert.equal(rig.node.count("eth_simulateV1"), 0);
 });
 
 test("nothing is executed on a block with fields of no known fork", async (t) => {

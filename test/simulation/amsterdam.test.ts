@@ -1,15 +1,33 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { workerEntry } from "../../src/app/workerEntry.ts";
+import type { HeaderFields } from "../../src/core/heads.ts";
 import { fixedForks } from "../../src/ethereum/ethereumForks.ts";
-import type { Address } from "../../src/ethereum/hex.ts";
+import {
+  type Address,
+  type Data,
+  formatQuantity,
+  parseData,
+  type Quantity,
+  ZERO_HASH,
+} from "../../src/ethereum/hex.ts";
 import { keccak256Hex } from "../../src/ethereum/keccak.ts";
+import type { AccessListEntry } from "../../src/ethereum/transaction.ts";
+import { createEngines } from "../../src/evm/createEngines.ts";
 import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
+import { RpcError } from "../../src/jsonrpc/rpcError.ts";
+import { runAccessList, runCall, runEstimate } from "../../src/simulation/callRuns.ts";
+import { parseParent } from "../../src/simulation/parentBlock.ts";
+import { runSimulation, type SimulationInput } from "../../src/simulation/runSimulation.ts";
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
+import { readerOf } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
+import { maskSimulation } from "../vectors/maskSimulation.ts";
 
 const workers = new EvmWorkers({ entry: workerEntry("simulation"), size: 1 });
 after(() => workers.close());
@@ -58,8 +76,108 @@ test("the estimate of a transfer is its price", async () => {
   assert.deepEqual([Number(await estimate(RECIPIENT)), Number(await estimate(SENDER))], [21_000, 12_000]);
 });
 
-test("a node executes what needs the gas of state", async () => {
-  const simulation = text({ blockStateCalls: [{ calls: [{ from: SENDER, to: CONTRACT }] }] }, "latest");
-  await assert.rejects(simulator.simulate(simulation, base(BLOCK), never), MustForwardError);
-  await assert.rejects(simulator.createAccessList(CALL, base(BLOCK), never), MustForwardError);
+interface RecordedAccount {
+  readonly nonce?: Quantity;
+  readonly balance: Quantity;
+  readonly code?: Data;
+}
+
+interface Recorded {
+  readonly genesis: HeaderFields;
+  readonly block: HeaderFields;
+  readonly state: Readonly<Record<Address, RecordedAccount>>;
+  readonly requests: readonly {
+    readonly name: string;
+    readonly params: unknown;
+    readonly result: readonly object[] | { readonly error: object };
+  }[];
+  readonly calls: readonly {
+    readonly method: "eth_call" | "eth_estimateGas" | "eth_createAccessList";
+    readonly call: object;
+    readonly result: unknown;
+  }[];
+}
+
+/** The file names the version of go-ethereum. */
+const recorded = JSON.parse(readFileSync(join(import.meta.dirname, "amsterdam.json"), "utf8")) as Recorded;
+const engine = await createEngines("fast");
+const FORKS = fixedForks(1_337n, "amsterdam");
+const genesis = parseParent(recorded.genesis);
+const reader = readerOf(
+  new Map(
+    Object.entries(recorded.state).map(([address, { nonce = "0x0", balance, code: data = "0x" }]) => {
+      const code = parseData(data);
+      const fields = { nonce: BigInt(nonce), balance: BigInt(balance), code, codeHash: keccak256Hex(code) };
+      return [address as Address, { ...fields, storage: new Map() }];
+    }),
+  ),
+  () => genesis.hash,
+);
+
+const runOf = { eth_call: runCall, eth_estimateGas: runEstimate, eth_createAccessList: runAccessList };
+
+/** Runs a call as a worker does. Quantities are formatted as in a response. */
+const runMethod = async (method: keyof typeof runOf, call: object): Promise<unknown> => {
+  const input = { paramsText: text(call, "0x0"), block: genesis, forks: FORKS, gasCap: 50_000_000n };
+  try {
+    const output = await runOf[method](input, { engine, withState: (run) => run(reader) });
+    return JSON.parse(
+      JSON.stringify(output, (_, value) => (typeof value === "bigint" ? formatQuantity(value) : value)),
+    );
+  } catch (error) {
+    assert.ok(error instanceof RpcError);
+    return { error: { code: error.code, message: error.message, data: error.data ?? null } };
+  }
+};
+
+/** geth's access list has the order of a Go map. */
+const sorted = (result: unknown): unknown => {
+  const { accessList } = result as { readonly accessList?: readonly AccessListEntry[] };
+  const inOrder = accessList?.toSorted((one, other) => (one.address < other.address ? -1 : 1));
+  return accessList === undefined ? result : { ...(result as object), accessList: inOrder };
+};
+
+for (const [at, { method, call, result }] of recorded.calls.entries()) {
+  test(`${method} on Amsterdam as in go-ethereum: ${at}`, async () => {
+    assert.deepEqual(sorted(await runMethod(method, call)), sorted(result));
+  });
+}
+
+const simulate = async (params: unknown): Promise<Readonly<Record<string, unknown>>> => {
+  const input: SimulationInput = {
+    paramsText: text(params, "0x0"),
+    parent: genesis,
+    forks: FORKS,
+    profile: "geth",
+    errorShape: "object",
+    timeStep: 12n,
+    maxBlocks: 256,
+    maxCalls: 5_000,
+    gasCap: 50_000_000n,
+  };
+  try {
+    const output = await runSimulation(input, { engine, withState: (run) => run(reader) });
+    return { result: JSON.parse(new TextDecoder().decode(output)) };
+  } catch (error) {
+    assert.ok(error instanceof RpcError);
+    return { error: { code: error.code, message: error.message } };
+  }
+};
+
+/** The hash of the access list needs the whole state, as the state root does. */
+const withoutAccessList = (masked: unknown): unknown =>
+  Array.isArray(masked) ? masked.map((block) => ({ ...block, blockAccessListHash: "masked" })) : masked;
+
+for (const { name, params, result } of recorded.requests) {
+  test(`a simulation on Amsterdam as in go-ethereum: ${name}`, async () => {
+    const [ours, theirs] = [await simulate(params), "error" in result ? result : { result }].map((each) =>
+      withoutAccessList(maskSimulation(each)),
+    );
+    assert.deepEqual(ours, theirs);
+  });
+}
+
+test("a simulated block of Amsterdam has zero as the hash of its access list", async () => {
+  const { result } = await simulate({ blockStateCalls: [{}] });
+  assert.equal((result as HeaderFields[])[0]?.blockAccessListHash, ZERO_HASH);
 });

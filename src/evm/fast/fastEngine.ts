@@ -11,7 +11,7 @@ import type { RejectedInput } from "../halts/precompileFault.ts";
 import { l1AttributesOf, opChainFees } from "../opChainFees.ts";
 import { SYSTEM, SYSTEM_GAS } from "../systemCalls.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
-import { formatTooLarge, haltBeforeFrame, rejectUnsupported } from "./amsterdamModule.ts";
+import { amsterdamFields, formatTooLarge } from "./amsterdamResult.ts";
 import { formatModuleHalt } from "./fastHalt.ts";
 import { FastInstances } from "./fastInstances.ts";
 import type { ModuleKind } from "./fastModule.ts";
@@ -59,15 +59,14 @@ export class FastEngine implements Engine {
     const { checks = CONSENSUS_CHECKS } = options;
     const place = { engine: this, state, block, reads };
     const cost = checkTransaction(place, message, checks, this.#chainCost(context, message, options));
-    if (this.isActive(8037)) {
-      rejectUnsupported(state, message, checks);
-    }
-    const request = requestOf(message, cost, this.rules.chainId, options);
+    const request = requestOf(message, cost, this, options);
     const result = this.#run(context, request, "transact");
+    const described = describe(result, message, () =>
+      this.#halt(result, message, { options, gasLeft: message.gas - cost.intrinsic }),
+    );
     return {
-      ...describe(result, message, () =>
-        this.#halt(result, message, { options, gasLeft: message.gas - cost.intrinsic }),
-      ),
+      ...described,
+      ...(this.isActive(8037) ? amsterdamFields(result, described.logs, cost.floor) : {}),
       blobGasUsed: cost.blobGas,
       ...(options.tracesAccess ? { accessed: this.#accessed(result, message, block.coinbase) } : {}),
     };
@@ -132,15 +131,8 @@ export class FastEngine implements Engine {
     message: TransactionMessage,
     { options, gasLeft }: { readonly options: TransactionOptions; readonly gasLeft: bigint },
   ): string {
-    const plain = () =>
-      haltOf(result, { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft });
-    if (!this.isActive(8037)) {
-      return plain();
-    }
-    const precompiles = [...this.precompiles, ...(options.movedPrecompiles?.keys() ?? [])];
-    const special =
-      result.lastStep === undefined ? haltBeforeFrame(result, message, gasLeft, precompiles) : formatTooLarge(result);
-    return special ?? plain();
+    const text = this.isActive(8037) ? formatTooLarge(result) : undefined;
+    return text ?? haltOf(result, { address: originalOf(message.to, options), data: message.input, gasLimit: gasLeft });
   }
 
   /** Leaves out what was warm before. */

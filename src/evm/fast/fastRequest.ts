@@ -1,7 +1,7 @@
 import { type Address, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import type { DepositTransaction } from "../../ethereum/transaction.ts";
 import type { Cost } from "../checks/checkTransaction.ts";
-import type { TransactionOptions } from "../engine.ts";
+import type { ActiveRules, TransactionOptions } from "../engine.ts";
 import type { TransactionMessage } from "../transactionMessage.ts";
 import { type AuthorizationSigner, signerOf } from "./authorizationSigner.ts";
 import type { FastInstance } from "./fastInstance.ts";
@@ -25,6 +25,7 @@ const IS_DEPOSIT = 32;
 const IS_SYSTEM = 64;
 const HAS_DEADLINE = 128;
 const TRACES_READS = 256;
+const CAPS_EXECUTION = 512;
 
 /** A transaction as the module takes it. */
 export interface FastRequest {
@@ -50,12 +51,14 @@ const flagIf = (condition: boolean | undefined, flag: number): number => (condit
 export const requestOf = (
   message: TransactionMessage,
   cost: Cost,
-  chainId: bigint,
+  rules: Pick<ActiveRules, "rules" | "isActive">,
   options: TransactionOptions,
 ): FastRequest => ({
   flags:
     flagIf(message.to === null, CREATES) |
-    flagIf(options.tracesTransfers, TRACES_TRANSFERS) |
+    // Since EIP-7708 transfers are logs.
+    flagIf(options.tracesTransfers && !rules.isActive(7708), TRACES_TRANSFERS) |
+    flagIf(rules.isActive(8037) && options.checks?.liftsExecutionCap !== true, CAPS_EXECUTION) |
     flagIf(options.tracesAccess, TRACES_ACCESS) |
     flagIf(options.raw !== undefined, HAS_RAW) |
     flagIf(cost.isFree, IS_FREE) |
@@ -71,7 +74,7 @@ export const requestOf = (
   raw: options.raw ?? NOTHING,
   accessList: message.accessList,
   blobVersionedHashes: message.blobVersionedHashes,
-  signers: message.authorizationList.map((authorization) => signerOf(authorization, chainId)),
+  signers: message.authorizationList.map((authorization) => signerOf(authorization, rules.rules.chainId)),
   moved: [...(options.movedPrecompiles ?? [])],
 });
 

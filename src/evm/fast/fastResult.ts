@@ -30,6 +30,7 @@ export interface ModuleResult {
   readonly code: number;
   readonly gasUsed: bigint;
   readonly maxUsedGas: bigint;
+  readonly stateGas: bigint;
   readonly capturedLogs: number;
   readonly created: Address | undefined;
   readonly returnData: Uint8Array;
@@ -121,6 +122,7 @@ export const readResult = (memory: ModuleMemory, at: number): ModuleOutcome => {
     code: reader.uint32(),
     gasUsed: reader.uint64(),
     maxUsedGas: reader.uint64(),
+    stateGas: reader.uint64(),
     capturedLogs: reader.uint32(),
     created: reader.uint32() === 1 ? reader.address() : undefined,
     returnData: reader.bytes(),

@@ -54,8 +54,10 @@ const EIPS: ReadonlyMap<number, EthereumFork> = new Map([
   [7594, "osaka"],
   [7825, "osaka"],
   [2780, "amsterdam"],
+  [7708, "amsterdam"],
   [7954, "amsterdam"],
   [8037, "amsterdam"],
+  [8282, "amsterdam"],
 ]);
 
 /** Returns a function that reports whether an EIP is active. */

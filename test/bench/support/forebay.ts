@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Server } from "./compareServers.ts";
@@ -14,11 +16,30 @@ const binOf = (tree: URL): string => {
   return fileURLToPath(new URL(manifest.bin.forebay, tree));
 };
 
-/** Starts the process of a checkout in front of a node, like a user. It prints its URL as a line of JSON. */
-export const startForebay = async (upstreamPort: number, tree: URL = THIS_TREE): Promise<Server> => {
-  const file = binOf(tree);
-  const args = [file, "--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+/** Starts the process of a checkout in front of a node, like a user. */
+export const startForebay = (
+  upstreamPort: number,
+  tree: URL = THIS_TREE,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Server> =>
+  start(["--upstream", `http://127.0.0.1:${upstreamPort}`, "--port", "0", "--ops-port", "0"], tree, env);
+
+/** Starts a process with a configuration. Its ports must be 0. */
+export const startConfigured = async (config: object): Promise<Server> => {
+  const folder = mkdtempSync(join(tmpdir(), "forebay-bench-"));
+  const file = join(folder, "config.yaml");
+  writeFileSync(file, JSON.stringify(config));
+  const server = await start(["--config", file], THIS_TREE, process.env);
+  const end = async () => {
+    await server.end();
+    rmSync(folder, { recursive: true });
+  };
+  return { ...server, end };
+};
+
+/** The process prints its URL as a line of JSON. */
+const start = async (options: readonly string[], tree: URL, env: NodeJS.ProcessEnv): Promise<Server> => {
+  const child = spawn(process.execPath, [binOf(tree), ...options], { stdio: ["ignore", "pipe", "inherit"], env });
   const ended = once(child, "exit");
   const url = Promise.withResolvers<string>();
   createInterface({ input: child.stdout }).on("line", (line) => {

@@ -12,7 +12,7 @@ export interface FakeNodeOptions {
 
 /** Faults of the node. Each can be changed at any time. */
 export interface Faults {
-  /** `hang` never answers, `reset` breaks the connection, a number is an HTTP status with an HTML page. */
+  /** `hang` answers only after `release`, `reset` breaks the connection, a number is an HTTP status with an HTML page. */
   answer?: "hang" | "reset" | number | undefined;
   /** Seconds, sent with every bad status. */
   retryAfter?: number | undefined;
@@ -47,6 +47,8 @@ export interface FakeNode {
   asked(method: string): Promise<void>;
   /** Resolves when a client aborts a request before its response. */
   broken(): Promise<void>;
+  /** Answers the requests that hang. */
+  release(): void;
   closeSockets(): void;
   close(): Promise<void>;
 }
@@ -87,6 +89,7 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
   const waiting = new Map<string, (() => void)[]>();
   const subscribers = new Set<WebSocket>();
   const breaks: (() => void)[] = [];
+  const hanging: (() => void)[] = [];
 
   const height = (): number => Math.max(0, faults.height ?? chain.blocks.length - 1 - (faults.lag ?? 0));
   const visible = (number: number): FakeBlock | undefined => (number <= height() ? chain.blocks[number] : undefined);
@@ -175,7 +178,7 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
     }
     const faulty = faults.methods === undefined || list.some(({ method }) => faults.methods?.includes(method));
     if (faulty && faults.answer === "hang") {
-      return;
+      await new Promise<void>((resolve) => hanging.push(resolve));
     }
     if (faulty && faults.answer === "reset") {
       request.socket.destroy();
@@ -235,6 +238,11 @@ export const createFakeNode = async (options: FakeNodeOptions = {}): Promise<Fak
       new Promise((resolve) => {
         breaks.push(resolve);
       }),
+    release: () => {
+      for (const resolve of hanging.splice(0)) {
+        resolve();
+      }
+    },
     closeSockets: () => {
       for (const socket of sockets.clients) {
         socket.terminate();

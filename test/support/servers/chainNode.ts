@@ -43,6 +43,7 @@ export const createChainNode = (name: string, chain: FakeChain): ChainNode => {
     suspended: false,
     reachable: true,
     recordWrongAnswer: () => undefined,
+    recordLostRace: () => undefined,
     requestsPerSecond: undefined,
     oldest: 0n,
     latencyMs: 1,

@@ -2,13 +2,15 @@
 
 use crate::host::{HostDb, HostError};
 use crate::machine::Machine;
+use crate::request::{Request, flags};
 use crate::revm::{
     context::{BlockEnv, CfgEnv, Context, Journal, TxEnv},
     context_interface::{
+        JournalTr,
         result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction, ResultGas},
     },
     handler::{FrameResult, Handler, MainnetHandler},
-    interpreter::InitialAndFloorGas,
+    interpreter::{InitialAndFloorGas, InstructionResult},
     precompile::{PrecompileSpecId, Precompiles},
     primitives::U256,
 };
@@ -34,7 +36,12 @@ pub fn new_context(spec: Spec) -> Ctx {
     Context::new(HostDb::default(), spec)
 }
 
-pub fn set_transaction(context: &mut Ctx, request: crate::request::Request) {
+/// EIP-7825. From Amsterdam on, it is the cap of execution alone (EIP-8037).
+const MAX_EXECUTION_GAS: u64 = 1 << 24;
+
+pub fn set_transaction(context: &mut Ctx, request: Request) {
+    let cap = if request.has(flags::CAPS_EXECUTION) { MAX_EXECUTION_GAS } else { u64::MAX };
+    context.cfg.tx_gas_limit_cap = Some(cap);
     context.tx = request.base;
 }
 
@@ -62,7 +69,10 @@ impl Handler for OwnHandler {
     }
 
     fn validate_against_state_and_deduct_caller(&self, machine: &mut Machine, _: &mut InitialAndFloorGas) -> Result<(), Failure> {
-        crate::run::charge(&mut machine.evm.ctx, self.charge)?;
+        let context = &mut machine.evm.ctx;
+        crate::run::charge(context, self.charge)?;
+        // revm derives the address of a creation from it.
+        context.tx.nonce = context.journaled_state.load_account(context.tx.caller)?.data.info.nonce;
         Ok(())
     }
 
@@ -77,11 +87,18 @@ impl Handler for OwnHandler {
 }
 
 pub fn run(machine: &mut Machine, handler: &mut OwnHandler) -> Result<Outcome, Failure> {
+    // A transaction that halts before its first frame has no other result (EIP-2780).
+    machine.result = InstructionResult::OutOfGas;
     handler.run(machine)
 }
 
 pub fn run_system_call(machine: &mut Machine) -> Result<Outcome, Failure> {
     OwnHandler::default().run_system_call(machine)
+}
+
+/// Gas for the growth of the state (EIP-8037).
+pub fn state_gas(gas: &ResultGas) -> u64 {
+    gas.state_gas_spent_final()
 }
 
 pub fn is_failed_deposit(_: &HaltReason) -> bool {

@@ -212,8 +212,8 @@ impl EvmTr for Machine {
         };
         let created = self.created(&init)?;
         let is_recording = self.is_recording();
-        if is_recording {
-            self.record_frame(&init, created);
+        if let Some(created) = created.filter(|_| is_recording) {
+            self.evm.ctx.journaled_state.database.reads.creation(created);
         }
         let collision = match created {
             Some(address) if self.has_storage_collision(address)? => Some(address),

@@ -185,3 +185,8 @@ pub fn run_system_call(machine: &mut Machine) -> Result<Outcome, Failure> {
 pub fn is_failed_deposit(reason: &OpHaltReason) -> bool {
     matches!(reason, OpHaltReason::FailedDeposit)
 }
+
+/// No fork of the OP stack has EIP-8037.
+pub fn state_gas(_: &ResultGas) -> u64 {
+    0
+}

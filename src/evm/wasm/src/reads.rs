@@ -4,27 +4,31 @@
 use crate::chain::{Ctx, SpecId};
 use crate::machine::Machine;
 use crate::output::Writer;
+use crate::request::{Request, flags};
 use crate::revm::{
     bytecode::Bytecode,
+    context::TxEnv,
+    context_interface::transaction::AuthorizationTr,
     handler::{FrameResult, ItemOrResult},
     interpreter::{
-        FrameInput, InstructionResult, Interpreter,
+        InstructionResult, Interpreter,
         interpreter::EthInterpreter,
-        interpreter_action::FrameInit,
-        interpreter_types::{InputsTr, Jumps},
+        interpreter_types::{InputsTr, Jumps, MemoryTr},
     },
-    primitives::{Address, AddressMap, U256, map::U256IndexSet},
+    primitives::{Address, AddressMap, TxKind, U256, map::U256IndexSet},
 };
 use std::collections::BTreeSet;
 
 // The bits of an account's fields, in the order of the host's list.
-pub const BALANCE: u32 = 1;
-pub const NONCE: u32 = 2;
-pub const CODE: u32 = 4;
-pub const EMPTINESS: u32 = 8;
+const BALANCE: u32 = 1;
+const NONCE: u32 = 2;
+const CODE: u32 = 4;
+const EMPTINESS: u32 = 8;
 /// Whether the account has slots that are not zero (EIP-7610).
-pub const STORAGE: u32 = 16;
+const STORAGE: u32 = 16;
 
+/// EIP-7954
+const MAX_INIT_CODE_BYTES: usize = 131_072;
 /// Blocks whose hash BLOCKHASH returns.
 const HASHES: u64 = 256;
 
@@ -44,8 +48,15 @@ pub struct Reads {
 }
 
 impl Reads {
-    pub fn new(is_on: bool) -> Self {
-        Self { is_on, ..Self::default() }
+    pub fn of(request: &Request) -> Self {
+        let mut reads = Self { is_on: request.has(flags::TRACES_READS), ..Self::default() };
+        if reads.is_on {
+            reads.transaction(&request.base);
+            for signer in request.base.authorization_list.iter().filter_map(AuthorizationTr::authority) {
+                reads.account(signer, NONCE | CODE | EMPTINESS);
+            }
+        }
+        reads
     }
 
     pub fn account(&mut self, address: Address, fields: u32) {
@@ -59,22 +70,19 @@ impl Reads {
     }
 
     /// A contract that is created at an address.
-    fn creation(&mut self, created: Address) {
+    pub fn creation(&mut self, created: Address) {
         self.account(created, NONCE | CODE | EMPTINESS | STORAGE);
     }
 
-    /// The transaction's own frame. Its other frames begin with an opcode.
-    fn first_frame(&mut self, init: &FrameInit) {
-        match &init.frame_input {
-            FrameInput::Call(call) => {
-                self.account(call.bytecode_address, CODE);
-                if call.value.transfer().is_some_and(|value| !value.is_zero()) {
-                    self.account(call.caller, BALANCE);
-                    self.account(call.target_address, EMPTINESS);
-                }
+    /// Its own call or creation. From Amsterdam on, a transaction can run out of gas before its frame begins.
+    fn transaction(&mut self, base: &TxEnv) {
+        let balance = balance_if(base.value);
+        match base.kind {
+            TxKind::Call(to) => {
+                self.account(to, CODE | if base.value.is_zero() { 0 } else { EMPTINESS });
+                self.account(base.caller, balance);
             }
-            FrameInput::Create(create) => self.account(create.caller(), NONCE | balance_if(create.value())),
-            FrameInput::Empty => {}
+            TxKind::Create => self.account(base.caller, NONCE | balance),
         }
     }
 
@@ -115,16 +123,6 @@ impl Machine {
         self.evm.ctx.journaled_state.database.reads.is_on
     }
 
-    pub fn record_frame(&mut self, init: &FrameInit, created: Option<Address>) {
-        let reads = &mut self.evm.ctx.journaled_state.database.reads;
-        if init.depth == 0 {
-            reads.first_frame(init);
-        }
-        if let Some(created) = created {
-            reads.creation(created);
-        }
-    }
-
     /// Records the code to which the called account delegates. A call that did not begin has not read it.
     pub fn record_delegate(&mut self, called: Address, outcome: &ItemOrResult<Address, FrameResult>) {
         let has_begun = match outcome {
@@ -160,6 +158,9 @@ pub fn record(interpreter: &Interpreter<EthInterpreter>, context: &mut Ctx) {
     let address = |position: usize| Address::from_word(operand(position).into());
     let own = interpreter.input.target_address();
     let number = context.block.number;
+    if matches!(opcode, 0xf0 | 0xf5) && spec.is_enabled_in(SpecId::AMSTERDAM) {
+        record_creation(interpreter, context);
+    }
     let reads = &mut context.journaled_state.database.reads;
     match opcode {
         0x31 => reads.account(address(0), BALANCE),
@@ -195,6 +196,34 @@ pub fn record(interpreter: &Interpreter<EthInterpreter>, context: &mut Ctx) {
             }
         }
     }
+}
+
+/// From Amsterdam on, a creation charges for a new account before its frame begins.
+fn record_creation(interpreter: &Interpreter<EthInterpreter>, context: &mut Ctx) {
+    let operand = |position: usize| interpreter.stack.peek(position).unwrap_or_default();
+    let own = interpreter.input.target_address();
+    let created = if interpreter.bytecode.opcode() == 0xf0 {
+        let nonce = context.journaled_state.inner.state.get(&own).map(|account| account.info.nonce);
+        own.create(nonce.unwrap_or_default())
+    } else {
+        let Some(code) = init_code(interpreter, operand(1), operand(2)) else {
+            return;
+        };
+        own.create2(operand(3).to_be_bytes::<32>(), crate::keccak::keccak256(&code))
+    };
+    context.journaled_state.database.reads.creation(created);
+}
+
+/// Memory outside the present one is zero. Longer code fails before it is charged.
+fn init_code(interpreter: &Interpreter<EthInterpreter>, offset: U256, length: U256) -> Option<Vec<u8>> {
+    let length = usize::try_from(length).ok().filter(|length| *length <= MAX_INIT_CODE_BYTES)?;
+    let mut code = vec![0; length];
+    let size = interpreter.memory.size();
+    if let Some(from) = usize::try_from(offset).ok().filter(|from| *from < size) {
+        let present = length.min(size - from);
+        code[..present].copy_from_slice(interpreter.memory.slice_len(from, present).as_ref());
+    }
+    Some(code)
 }
 
 /// Returns the fork and the number of operands of an opcode that reads state or environment.

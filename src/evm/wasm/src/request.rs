@@ -51,6 +51,8 @@ impl<'a> Reader<'a> {
 }
 
 pub mod flags {
+    /// Above the cap of execution, the gas limit is for state alone.
+    #[cfg_attr(feature = "optimism", allow(dead_code))] pub const CAPS_EXECUTION: u32 = 512;
     pub const CREATES: u32 = 1;
     pub const TRACES_TRANSFERS: u32 = 2;
     pub const TRACES_ACCESS: u32 = 4;

@@ -5,12 +5,11 @@ use crate::host::HostError;
 use crate::instructions::instructions;
 use crate::machine::Machine;
 use crate::output::Writer;
-use crate::reads::{self, Reads};
+use crate::reads::Reads;
 use crate::request::{Request, flags};
 use crate::revm::{
     context_interface::{
         JournalTr, Transaction,
-        transaction::AuthorizationTr,
         journaled_state::{account::JournaledAccountTr, entry::JournalEntry},
         result::{EVMError, ExecutionResult, Output, ResultGas},
     },
@@ -37,9 +36,14 @@ pub fn charge(context: &mut Ctx, charge: U256) -> Result<(), HostError> {
     let mut account = context.journaled_state.load_account_with_code_mut(caller)?.data;
     let balance = account.balance().wrapping_sub(charge);
     account.set_balance(balance);
+    let nonce = account.nonce();
     if is_call {
-        let nonce = account.nonce().wrapping_add(1);
-        account.set_nonce(nonce);
+        account.set_nonce(nonce.wrapping_add(1));
+    }
+    drop(account);
+    let reads = &mut context.journaled_state.database.reads;
+    if reads.is_on && !is_call {
+        reads.creation(caller.create(nonce));
     }
     Ok(())
 }
@@ -93,12 +97,7 @@ pub fn transact(machine: &mut Machine, request: Request, writer: &mut Writer) {
 fn begin(machine: &mut Machine, request: &Request) {
     let database = &mut machine.evm.ctx.journaled_state.database;
     database.has_deadline = request.has(flags::HAS_DEADLINE);
-    database.reads = Reads::new(request.has(flags::TRACES_READS));
-    if database.reads.is_on {
-        for signer in request.base.authorization_list.iter().filter_map(AuthorizationTr::authority) {
-            database.reads.account(signer, reads::NONCE | reads::CODE | reads::EMPTINESS);
-        }
-    }
+    database.reads = Reads::of(request);
     machine.last_step = None;
 }
 
@@ -168,6 +167,7 @@ fn head(machine: &Machine, writer: &mut Writer, status: Status, gas: ResultGas) 
     writer.u32(machine.result as u32);
     writer.u64(spent.saturating_sub(gas.inner_refunded()).max(gas.floor_gas()));
     writer.u64(spent.max(gas.floor_gas()));
+    writer.u64(chain::state_gas(&gas));
     writer.u32(machine.evm.ctx.journaled_state.database.trace.captured);
 }
 

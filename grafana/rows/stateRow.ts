@@ -1,0 +1,76 @@
+import { CHAIN, named, quantile, rates, value } from "../queries.ts";
+import type { Row } from "../row.ts";
+
+export const stateRow: Row = {
+  title: "State",
+  panels: [
+    {
+      title: "Units saved and spent",
+      description:
+        "Provider units a second: of reads that state answered, and of write sets, learning, audits and samples.",
+      unit: "short",
+      queries: [
+        named("saved", rates("state_units_saved_total", CHAIN)),
+        named("{{purpose}}", rates("state_units_spent_total", CHAIN, "purpose")),
+      ],
+    },
+    {
+      title: "Compared with a node",
+      description:
+        "Known values that audits and samples compared a second, and differences. A difference drops all values.",
+      unit: "short",
+      queries: [
+        named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
+        named("{{kind}}: different", rates("state_differences_total", CHAIN, "kind")),
+      ],
+    },
+    {
+      title: "Reads of single values",
+      description: "Reads within the newest 256 blocks by method. No node was asked for a hit.",
+      unit: "ops",
+      stacked: true,
+      queries: [rates("state_lookups_total", CHAIN, "method", "outcome")],
+    },
+    {
+      title: "Write sets",
+      description: "Blocks by source and outcome. Any outcome but read means that the next source was asked.",
+      unit: "ops",
+      stacked: true,
+      queries: [rates("state_write_sets_total", CHAIN, "source", "outcome")],
+    },
+    {
+      title: "Waits at a new head",
+      description:
+        "Reads that waited for a write set. If many are late, the source is too slow: see the time of write sets.",
+      unit: "ops",
+      queries: [rates("state_waits_total", CHAIN, "result")],
+    },
+    {
+      title: "Time until a write set is applied",
+      description: "From the head of a block. Reads wait up to state.waitMs (100 ms by default).",
+      unit: "s",
+      queries: [0.5, 0.99].map((share) => quantile(share, "state_write_set_seconds", CHAIN)),
+    },
+    {
+      title: "All values dropped",
+      description: "By reason (docs/state.md). A difference means that a value was wrong, or that a node is.",
+      unit: "ops",
+      queries: [rates("state_drops_total", CHAIN, "reason")],
+    },
+    {
+      title: "Known values",
+      description: "Values in memory, and 1 while new blocks are followed.",
+      unit: "short",
+      queries: [
+        named("{{chain}} values", value("sum", "state_values", CHAIN, "chain")),
+        named("{{chain}} follows", value("max", "state_following", CHAIN, "chain")),
+      ],
+    },
+    {
+      title: "Memory of known state",
+      description: "Bytes of values and codes. state.cacheBytes limits them.",
+      unit: "bytes",
+      queries: [named("{{chain}}", value("sum", "state_bytes", CHAIN, "chain"))],
+    },
+  ],
+};

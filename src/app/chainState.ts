@@ -1,0 +1,152 @@
+import type { Address } from "../ethereum/hex.ts";
+import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import { BlockValues } from "../state/blockValues.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
+import { createSameRules } from "../state/sameRules.ts";
+import { createStateEconomics } from "../state/stateEconomics.ts";
+import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
+import { StateJudge } from "../state/stateJudge.ts";
+import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
+import type { WriteSetSource } from "../state/writeSet.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { PendingViews } from "./createPendingViews.ts";
+import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
+import { directNodeCall } from "./directNodeCall.ts";
+
+/** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
+const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
+
+export interface ChainStateOptions extends WriteSetSourcesOptions {
+  readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
+  readonly telemetry: Telemetry;
+}
+
+/** The known state of one chain. It begins when the chain is known. */
+export class ChainState {
+  readonly #options: ChainStateOptions;
+  #follower: StateFollower | undefined;
+  #reads: StateReads | undefined;
+  #judge: StateJudge | undefined;
+  #isClosed = false;
+
+  constructor(options: ChainStateOptions) {
+    this.#options = options;
+    const { config, telemetry, views } = options;
+    views.ready
+      .then(() => this.#start())
+      .catch((err: unknown) => telemetry.log.debug({ err, chain: config.name }, "state is not followed"));
+  }
+
+  /** Undefined if state is not followed. */
+  get reads(): StateReads | undefined {
+    return this.#reads;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#follower?.close();
+    this.#judge?.close();
+  }
+
+  async #start(): Promise<void> {
+    const { config, telemetry } = this.#options;
+    const { follow, cacheBytes } = config.state;
+    if (follow === false || cacheBytes === 0 || (follow === "auto" && (await this.#isDevelopmentNode()))) {
+      return;
+    }
+    const sources = createWriteSetSources(this.#options);
+    if (sources.length === 0 || this.#isClosed) {
+      return;
+    }
+    telemetry.log.debug({ chain: config.name, sources: sources.map(({ origin }) => origin) }, "state is followed");
+    this.#follow(sources);
+  }
+
+  async #isDevelopmentNode(): Promise<boolean> {
+    const { config, upstreams, views, telemetry } = this.#options;
+    const callNode = directNodeCall(upstreams, () => views.view());
+    const version = await callNode("web3_clientVersion", []).catch(() => undefined);
+    const isDevelopment = DEVELOPMENT_NODE.test(String(version));
+    if (isDevelopment) {
+      telemetry.log.info({ chain: config.name, version }, "state is not followed: this is a development node");
+    }
+    return isDevelopment;
+  }
+
+  #follow(sources: readonly WriteSetSource[]): void {
+    const { config, upstreams, views, telemetry } = this.#options;
+    const { metrics } = telemetry;
+    const chain = config.name;
+    const nowMs = () => performance.now();
+    const unitsOf = createUnitsOf(config.state.units);
+    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs });
+    const { policy } = economics;
+    const values = new BlockValues(config.state.cacheBytes);
+    const { heads } = upstreams;
+    const follower = new StateFollower({
+      heads,
+      sources: sources.map(economics.account),
+      policy,
+      values,
+      hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
+      ...this.#followerEvents(values),
+    });
+    this.#follower = follower;
+    const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
+    this.#judge = new StateJudge({ chain, values, follower, economics, fetch, nowMs, telemetry });
+    this.#reads = new StateReads({
+      values,
+      follower,
+      policy,
+      never: new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`)),
+      waitMs: config.state.waitMs,
+      blockTimeMs: () => heads.blockTimeMs,
+      ...this.#readEvents(),
+    });
+  }
+
+  #followerEvents(
+    values: BlockValues,
+  ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference"> {
+    const { config, telemetry } = this.#options;
+    const { log, metrics } = telemetry;
+    const chain = config.name;
+    const measure = () => {
+      metrics.stateValues.set({ chain }, values.size);
+      metrics.stateBytes.set({ chain }, values.bytes);
+    };
+    return {
+      onRead: (source, outcome) => metrics.stateWriteSets.inc({ chain, source, outcome }),
+      onHead: (isFollowing) => {
+        metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
+        measure();
+      },
+      onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
+      onDropped: (reason) => {
+        log.debug({ chain, reason }, "known state values are dropped");
+        metrics.stateDrops.inc({ chain, reason });
+        measure();
+        this.#judge?.onDropped();
+      },
+      onDifference: (key, { number, hash }) =>
+        log.error({ chain, ...key, number, hash }, "a known state value differs from the node's: all are dropped"),
+    };
+  }
+
+  #readEvents(): Pick<StateReadsOptions, "onLookup" | "onWait" | "onLocalAnswer"> {
+    const { config, telemetry } = this.#options;
+    const { metrics } = telemetry;
+    const chain = config.name;
+    const seriesOf = (outcome: "hit" | "miss") =>
+      new Map(STATE_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
+    const hits = seriesOf("hit");
+    const misses = seriesOf("miss");
+    return {
+      onLookup: (method, isHit) => (isHit ? hits : misses).get(method)?.inc(),
+      onWait: (result) => metrics.stateWaits.inc({ chain, result }),
+      onLocalAnswer: (key, block, body) => this.#judge?.onLocalAnswer(key, block, body),
+    };
+  }
+}

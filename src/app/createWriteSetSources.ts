@@ -1,0 +1,112 @@
+import type { ChainConfig } from "../config/schema.ts";
+import type { BlockId } from "../core/heads.ts";
+import type { Reach } from "../core/node.ts";
+import { areRulesKnown } from "../ethereum/rules.ts";
+import { fullBlockRequest } from "../methods/prefetchRequests.ts";
+import { rankNodes } from "../nodes/nodeSelection.ts";
+import { ExecutionSource } from "../pending/executionSource.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
+import { AccessListSource } from "../state/sources/accessListSource.ts";
+import type { FeedSource } from "../state/sources/feedSource.ts";
+import type { SourceNodes } from "../state/sources/sourceNodes.ts";
+import { selectWriteSetSources } from "../state/sources/sourceOrder.ts";
+import { TraceSource } from "../state/sources/traceSource.ts";
+import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import type { WriteSetSource } from "../state/writeSet.ts";
+import type { PendingViews } from "./createPendingViews.ts";
+import type { ReadPipeline } from "./createReadPipeline.ts";
+import type { Upstreams } from "./upstreams.ts";
+
+export interface WriteSetSourcesOptions {
+  readonly config: ChainConfig;
+  readonly upstreams: Upstreams;
+  readonly pipeline: Pick<ReadPipeline, "reads">;
+  readonly views: Pick<PendingViews, "forks" | "systemContracts" | "execution">;
+  /** Undefined without a feed. */
+  readonly feed: FeedSource | undefined;
+  readonly thread: WriteSetThread;
+  /** Aborts when the chain is closed. */
+  readonly signal: AbortSignal;
+}
+
+const createSourceNodes = ({ nodes, heads }: Upstreams): SourceNodes => ({
+  nodesFor: (block) => {
+    const current = heads.current();
+    const available = nodes.filter((node) => node.available);
+    return current === undefined ? available : rankNodes(available, block, current);
+  },
+  blockTimeMs: () => heads.blockTimeMs,
+});
+
+/** Reads a whole block through the cache, because clients ask for new blocks too. */
+const createReadBlock =
+  ({ upstreams, pipeline }: WriteSetSourcesOptions) =>
+  async (block: BlockId, reach: Reach): Promise<Uint8Array> => {
+    const heads = upstreams.heads.current();
+    if (heads === undefined) {
+      throw new Error("no head is known");
+    }
+    const context = { ...reach, view: { heads }, clientId: "forebay", bypassCache: false };
+    const { body } = await pipeline.reads.request(fullBlockRequest(block), context);
+    if (!(body instanceof Uint8Array)) {
+      throw new Error(`block ${block.hash} is a stream`);
+    }
+    return body;
+  };
+
+const areRulesKnownAt = ({ upstreams, views }: WriteSetSourcesOptions, { number }: BlockId): boolean => {
+  const timestamp = upstreams.heads.current()?.at(number)?.timestamp;
+  return views.forks !== undefined && timestamp !== undefined && areRulesKnown(views.forks, timestamp);
+};
+
+const createTraceSource = (options: WriteSetSourcesOptions, nodes: SourceNodes): TraceSource => {
+  const { config, views, thread } = options;
+  return new TraceSource({
+    ...nodes,
+    thread,
+    isAllowed: (block) => config.state.source === "trace" || areRulesKnownAt(options, block),
+    readBlock: createReadBlock(options),
+    systemContracts: () => views.systemContracts,
+    unitsOf: createUnitsOf(config.state.units),
+  });
+};
+
+/** Creates the source that executes blocks, with a thread of its own. Undefined if the chain cannot be executed here. */
+const createExecutionSource = (options: WriteSetSourcesOptions): ExecutionSource | undefined => {
+  const { upstreams, views, thread, signal } = options;
+  const executor = views.execution?.executor();
+  if (executor === undefined) {
+    return undefined;
+  }
+  signal.addEventListener("abort", () => void executor.close(), { once: true });
+  return new ExecutionSource({
+    executor,
+    thread,
+    isExecutable: (block) => views.forks?.op !== undefined && areRulesKnownAt(options, block),
+    readBlock: createReadBlock(options),
+    blockTimeMs: () => upstreams.heads.blockTimeMs,
+    unitsOf: createUnitsOf(),
+  });
+};
+
+/** Creates the sources of write sets that `state.source` allows, in the order in which they are asked. */
+export const createWriteSetSources = (options: WriteSetSourcesOptions): readonly WriteSetSource[] => {
+  const { config, upstreams, feed, thread } = options;
+  const { source } = config.state;
+  if (source === "execute") {
+    const execution = createExecutionSource(options);
+    return execution === undefined ? [] : [execution];
+  }
+  const nodes = createSourceNodes(upstreams);
+  const accessList = new AccessListSource({
+    ...nodes,
+    thread,
+    headerOf: ({ number, hash }) => {
+      const heads = upstreams.heads.current();
+      return heads?.at(number)?.hash === hash ? heads.header(number) : undefined;
+    },
+    unitsOf: createUnitsOf(config.state.units),
+  });
+  const available = [...(feed === undefined ? [] : [feed]), accessList, createTraceSource(options, nodes)];
+  return selectWriteSetSources(source, available);
+};

@@ -1,0 +1,76 @@
+import { LRUCache } from "lru-cache";
+import { RecentKeys } from "./recentKeys.ts";
+
+export interface AdmittingLruOptions {
+  /** In the unit of the entries' sizes. */
+  readonly maxSize: number;
+  readonly maxEntrySize: number;
+  readonly onEvict: () => void;
+  /** Called after a request has moved an entry, which may have evicted others. */
+  readonly onAdmit: () => void;
+}
+
+/** Share of entries that were asked for once. */
+const NEW_SHARE = 1 / 8;
+
+/**
+ * A cache in which entries that are asked for once do not evict others: a segmented LRU with the memory of keys of 2Q.
+ * A new entry enters a small list. The second request for its key moves it to the main list, also after an eviction.
+ * Source: Johnson and Shasha, "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm" (VLDB 1994).
+ */
+export class AdmittingLru<V extends object> {
+  readonly #main: LRUCache<string, V>;
+  readonly #new: LRUCache<string, V>;
+  readonly #evicted = new RecentKeys();
+  readonly #onAdmit: () => void;
+
+  constructor({ maxSize, maxEntrySize, onEvict, onAdmit }: AdmittingLruOptions) {
+    this.#onAdmit = onAdmit;
+    const dispose = (_value: V, key: string, reason: LRUCache.DisposeReason): void => {
+      if (reason === "evict") {
+        this.#evicted.add(key);
+        onEvict();
+      }
+    };
+    const newSize = Math.max(maxEntrySize, Math.floor(maxSize * NEW_SHARE));
+    this.#new = new LRUCache({ maxSize: newSize, maxEntrySize, dispose });
+    this.#main = new LRUCache({ maxSize: Math.max(maxEntrySize, maxSize - newSize), maxEntrySize, dispose });
+  }
+
+  get size(): number {
+    return this.#main.calculatedSize + this.#new.calculatedSize;
+  }
+
+  get entries(): number {
+    return this.#main.size + this.#new.size;
+  }
+
+  get(key: string): V | undefined {
+    return this.#main.get(key) ?? this.#admit(key);
+  }
+
+  /** Returns the entry without the effects of a request. */
+  peek(key: string): V | undefined {
+    return this.#main.peek(key) ?? this.#new.peek(key);
+  }
+
+  /** An entry above `maxEntrySize` is not stored, and the old one with its key is removed. */
+  set(key: string, value: V, size: number): void {
+    const list = this.#main.has(key) || this.#evicted.has(key) ? this.#main : this.#new;
+    // lru-cache updates a size only if the value changes. Delete the entry first.
+    this.#main.delete(key);
+    this.#new.delete(key);
+    list.set(key, value, { size });
+  }
+
+  /** Moves an entry that is requested again to the main list. */
+  #admit(key: string): V | undefined {
+    const { value, size = 0 } = this.#new.info(key) ?? {};
+    if (value !== undefined) {
+      this.#new.delete(key);
+      this.#main.set(key, value, { size });
+      this.#onAdmit();
+    }
+    return value;
+  }
+}

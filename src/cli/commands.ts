@@ -1,0 +1,117 @@
+import { flushCompileCache } from "node:module";
+import { createForebay } from "../app/main.ts";
+import { readVersion } from "../app/readVersion.ts";
+import { createReload } from "../app/reload.ts";
+import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
+import { createTelemetry } from "../telemetry/telemetry.ts";
+
+const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
+
+  forebay --upstream URL [options]     one chain
+  forebay --provider NAME:KEY --chain NAMES   chains of a provider
+  forebay --config FILE                more chains, nodes and limits (YAML)
+  forebay check ...                    validate, and try every node, WebSocket, feed and Redis
+  forebay health ...                   exit code 1 if the running forebay is not healthy
+  forebay init [options]               print a commented configuration file
+  forebay schema                       print the JSON Schema of the configuration
+
+  --upstream URL      HTTP endpoint of a node; repeat it for more nodes of the same chain
+  --upstream-ws URL   WebSocket endpoint of a node, for new heads; in the order of --upstream
+  --provider NAME:KEY endpoints of a provider (docs/providers.md); repeat it for more
+  --chain NAMES       chains at these providers, for example op,base,unichain
+  --feed URL          the sequencer's feed (Flashblocks, Subblocks); repeat it for more
+  --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
+  --host ADDRESS      default 127.0.0.1
+  --port N            default 8545; 0 for any free port
+  --ops-port N        /metrics, /healthz, /readyz, /config; default 9545
+  --ops-host ADDRESS  default 127.0.0.1
+  --log-level LEVEL   trace, debug, info, warn, error, silent; default info
+  --help, --version
+
+SIGHUP or a changed file applies the new configuration. SIGTERM drains the process and ends it.
+Environment variables set the same options: FOREBAY_UPSTREAM, FOREBAY_UPSTREAM_WS and so on.
+`;
+
+const print = (text: string): void => {
+  process.stdout.write(`${text}\n`);
+};
+
+const serve = async (args: Arguments): Promise<void> => {
+  const read = () => readConfig(args, process.env);
+  const config = read();
+  const telemetry = createTelemetry({ level: config.log.level });
+  const { log } = telemetry;
+  const forebay = await createForebay(config, telemetry);
+  const { config: file } = args.values;
+  const reload = createReload({
+    file: typeof file === "string" ? file : undefined,
+    read,
+    apply: (next) => forebay.reload(next),
+    telemetry,
+  });
+  let signals = 0;
+  const stop = (signal: NodeJS.Signals) => {
+    signals++;
+    if (signals > 1) {
+      process.exit(1);
+    }
+    log.info({ signal }, "draining");
+    reload.close();
+    forebay.drain().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ err: error }, "draining failed");
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", stop).on("SIGINT", stop);
+  process.on("SIGHUP", () => void reload.run());
+  // The next start reads the cache, also if this process is killed.
+  void forebay.ready.then(() => flushCompileCache());
+  log.info({ listening: forebay.url, ops: forebay.opsUrl }, "listening");
+};
+
+const main = async (): Promise<void> => {
+  const args = readArguments(process.argv.slice(2), process.env);
+  if (args.command === "help") {
+    return print(HELP);
+  }
+  if (args.command === "version") {
+    return print(readVersion());
+  }
+  if (args.command === "schema") {
+    return print(formatSchema());
+  }
+  if (args.command === "serve") {
+    return serve(args);
+  }
+  if (args.command === "init") {
+    const { askMissing, formatInitialConfig, readInitOptions } = await import("./init.ts");
+    return print(formatInitialConfig(await askMissing(readInitOptions(args))));
+  }
+  if (args.command === "health") {
+    const argv = process.argv.slice(2).filter((argument) => argument !== "health");
+    const { checkHealth } = await import("./health.ts");
+    return checkHealth(argv, process.env);
+  }
+  const { checkConfig } = await import("./check.ts");
+  const { formatResult } = await import("./checkResult.ts");
+  const results = await checkConfig(readConfig(args, process.env));
+  for (const result of results) {
+    print(formatResult(result));
+  }
+  if (results.some(({ level }) => level === "fault")) {
+    process.exitCode = 1;
+  }
+};
+
+try {
+  await main();
+} catch (error) {
+  const expected = error instanceof ConfigError || process.env.FOREBAY_LOG_LEVEL !== "debug";
+  process.stderr.write(
+    `forebay: ${error instanceof Error ? (expected ? error.message : error.stack) : String(error)}\n`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { milliseconds } from "./optionTypes.ts";
+
+/** The options of followed state: `chains[].state`. */
+export const stateSchema = z.strictObject({
+  follow: z
+    .union([z.enum(["auto", "plain"]), z.literal(false)])
+    .default("auto")
+    .describe(
+      "Follow state from block to block: `auto` on all but development nodes, `plain` for reads of single values on any node, or false",
+    ),
+  source: z
+    .enum(["auto", "feed", "accessList", "trace", "execute"])
+    .default("auto")
+    .describe("Source of a block's writes: one of them, or `auto` for feed, access list and trace in this order"),
+  never: z
+    .array(z.string().regex(/^0x[0-9a-fA-F]{40}$/, "an address, 20 bytes of hex"))
+    .default([])
+    .describe("Accounts whose state is always read from a node"),
+  waitMs: milliseconds(100).describe("Maximum wait of a read at a new head for that block's writes"),
+  units: z
+    .record(z.string(), z.number().nonnegative())
+    .default({})
+    .describe("Provider units of a call, by method; replaces or adds to the units of Alchemy's table"),
+  cacheBytes: z
+    .number()
+    .int()
+    .nonnegative()
+    .default(256 * 1024 * 1024)
+    .describe("Maximum size of known state values in bytes; 0 disables them"),
+});

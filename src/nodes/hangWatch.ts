@@ -1,0 +1,127 @@
+import type { Clock } from "../core/clock.ts";
+import { RETRY_LIMITS } from "../core/retryPolicy.ts";
+
+/** One HTTP request in flight. */
+export interface RequestInFlight {
+  /** A write is sent once: it waits for its response. */
+  readonly isWrite: boolean;
+  /** Ends the request with an error, after which it is retried on another node. */
+  onHang(): void;
+}
+
+export interface HangWatchOptions {
+  /** Sends a small request on a connection of its own. Returns whether a response began in time. */
+  readonly probe: () => Promise<boolean>;
+  /** Whether another node can answer. If not, requests wait for this node. */
+  readonly hasOther: () => boolean;
+  readonly onChange: (isHung: boolean) => void;
+  readonly clock: Clock;
+}
+
+const { quietMs, reprobeMs } = RETRY_LIMITS.hang;
+
+/**
+ * Finds out whether a node hangs: it sent no byte for a second while requests were in flight, and does not respond to a probe.
+ * Then its reads are ended, so that other nodes answer them. The node is probed until it responds.
+ */
+export class HangWatch {
+  readonly #options: HangWatchOptions;
+  readonly #inFlight = new Set<RequestInFlight>();
+  readonly #ending = new AbortController();
+  #lastByteMs = 0;
+  /** The start of the request that ended the last idle time. */
+  #busySinceMs = 0;
+  #isHung = false;
+  #isWatching = false;
+
+  constructor(options: HangWatchOptions) {
+    this.#options = options;
+  }
+
+  get isHung(): boolean {
+    return this.#isHung;
+  }
+
+  begin(request: RequestInFlight): void {
+    if (this.#inFlight.size === 0) {
+      this.#busySinceMs = this.#options.clock.nowMs();
+    }
+    this.#inFlight.add(request);
+    if (!this.#isWatching) {
+      this.#isWatching = true;
+      void this.#watch();
+    }
+  }
+
+  /** Records that the node sent something. */
+  recordBytes(): void {
+    this.#lastByteMs = this.#options.clock.nowMs();
+    if (this.#isHung) {
+      this.#change(false);
+    }
+  }
+
+  end(request: RequestInFlight): void {
+    this.#inFlight.delete(request);
+  }
+
+  close(): void {
+    this.#ending.abort();
+  }
+
+  /** Ends when no request is in flight, so that an idle node needs no timer. */
+  async #watch(): Promise<void> {
+    const { clock } = this.#options;
+    const { signal } = this.#ending;
+    while (!signal.aborted && (this.#isHung || this.#inFlight.size > 0)) {
+      const waitMs = this.#isHung ? reprobeMs : this.#quietAtMs - clock.nowMs();
+      if (waitMs > 0) {
+        await clock.sleep(waitMs, signal);
+      }
+      if (!signal.aborted && (this.#isHung || (this.#inFlight.size > 0 && clock.nowMs() >= this.#quietAtMs))) {
+        await this.#probe();
+      }
+    }
+    this.#isWatching = false;
+  }
+
+  /** The time of the next probe, if the node sends nothing until then. */
+  get #quietAtMs(): number {
+    return Math.max(this.#lastByteMs, this.#busySinceMs) + quietMs;
+  }
+
+  async #probe(): Promise<void> {
+    const { probe, hasOther, clock } = this.#options;
+    const askedMs = clock.nowMs();
+    const isAnswered = await probe();
+    if (this.#ending.signal.aborted) {
+      return;
+    }
+    if (isAnswered) {
+      this.recordBytes();
+    }
+    // A response to any other request shows the same.
+    if (this.#lastByteMs >= askedMs) {
+      return;
+    }
+    if (!this.#isHung) {
+      this.#change(true);
+    }
+    if (hasOther()) {
+      this.#endReads();
+    }
+  }
+
+  #endReads(): void {
+    for (const request of [...this.#inFlight]) {
+      if (!request.isWrite) {
+        request.onHang();
+      }
+    }
+  }
+
+  #change(isHung: boolean): void {
+    this.#isHung = isHung;
+    this.#options.onChange(isHung);
+  }
+}

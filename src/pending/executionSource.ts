@@ -1,0 +1,103 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Reach } from "../core/node.ts";
+import { reachWithin } from "../state/sources/askSourceNode.ts";
+import type { BlockContent } from "../state/sources/blockContent.ts";
+import { composeChanges } from "../state/sources/executedWrites.ts";
+import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource } from "../state/writeSet.ts";
+import type { Execution, Executor, FlashblockJob, UnverifiedReason } from "./execution.ts";
+
+export interface ExecutionSourceOptions {
+  readonly executor: Executor;
+  readonly thread: Pick<WriteSetThread, "run">;
+  /** Whether the executor makes every write of the block: those of OP stacks, whose rules are known. */
+  readonly isExecutable: (block: BlockId) => boolean;
+  /** Returns the JSON text of the block with whole transactions. Rejects if no node has it. */
+  readonly readBlock: (block: BlockId, reach: Reach) => Promise<Uint8Array>;
+  readonly blockTimeMs: () => number;
+  readonly unitsOf: (method: string) => number;
+}
+
+/** The estimated number of values that the execution of a block reads from nodes. */
+const VALUES_PER_BLOCK = 20;
+
+const MISMATCHES: ReadonlySet<UnverifiedReason> = new Set(["gas", "bloom", "receiptsRoot"]);
+
+const failureOf = (unverified: UnverifiedReason | undefined): WriteSetFailure =>
+  unverified !== undefined && MISMATCHES.has(unverified) ? "mismatch" : "error";
+
+const jobOf = (id: number, { environment, transactions, ...expected }: BlockContent): FlashblockJob => ({
+  id,
+  before: undefined,
+  environment,
+  index: 0,
+  transactions,
+  accessList: [],
+  hasPostExec: false,
+  expected,
+});
+
+/**
+ * Executes sealed blocks, one after another, on state from nodes. Gas, bloom and receipts root are checked against the header.
+ * They do not prove storage.
+ */
+export class ExecutionSource implements WriteSetSource {
+  readonly origin = "execution";
+  readonly #options: ExecutionSourceOptions;
+  #turn: Promise<unknown> = Promise.resolve();
+  /** The newest block that was executed, with the id of its job. Its values need not be read again. */
+  #executed: { readonly block: BlockId; readonly id: number } | undefined;
+  #lastId = 0;
+
+  constructor(options: ExecutionSourceOptions) {
+    this.#options = options;
+  }
+
+  get unitsPerBlock(): number {
+    const { unitsOf } = this.#options;
+    return unitsOf("eth_getBlockByHash") + VALUES_PER_BLOCK * unitsOf("eth_getStorageAt");
+  }
+
+  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const outcome = this.#turn.then(() => this.#read(block, signal)).catch(() => "error" as const);
+    this.#turn = outcome;
+    return outcome;
+  }
+
+  async #read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const { isExecutable, blockTimeMs, readBlock, thread } = this.#options;
+    if (!isExecutable(block)) {
+      return "unsupported";
+    }
+    const reach = reachWithin(blockTimeMs(), signal);
+    const body = new Uint8Array(await readBlock(block, reach));
+    const output = await thread.run({ kind: "content", block, body }, [body.buffer], reach);
+    if (output.kind !== "content") {
+      return output.kind === "failed" ? output.reason : "error";
+    }
+    const execution = await this.#execute(block, output.content, reach);
+    if (execution === "late") {
+      return "late";
+    }
+    const { outcome, unverified } = execution;
+    if (outcome === undefined) {
+      return failureOf(unverified);
+    }
+    this.#executed = { block, id: this.#lastId };
+    return { block, accounts: composeChanges([outcome.changes]) };
+  }
+
+  #execute(block: BlockId, content: BlockContent, { deadlineMs, signal }: Reach): Promise<Execution | "late"> {
+    const { executor } = this.#options;
+    const parent = { number: block.number - 1n, hash: content.environment.parentHash };
+    executor.rebase(parent, this.#executed?.block.hash === parent.hash ? this.#executed.id : undefined);
+    this.#executed = undefined;
+    const limit = AbortSignal.any([
+      signal,
+      AbortSignal.timeout(Math.max(0, Math.ceil(deadlineMs - performance.now()))),
+    ]);
+    const late = Promise.withResolvers<"late">();
+    limit.addEventListener("abort", () => late.resolve("late"), { once: true });
+    return Promise.race([executor.execute(jobOf(++this.#lastId, content)), late.promise]);
+  }
+}

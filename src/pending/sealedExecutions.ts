@@ -1,0 +1,61 @@
+import type { HeaderFields, Heads } from "../core/heads.ts";
+import type { PendingEnvironment } from "../core/view.ts";
+import { isQuantity } from "../ethereum/hex.ts";
+import type { SealedExecution } from "../state/sources/feedSource.ts";
+import type { PendingChain } from "./applyFlashblock.ts";
+import type { Passed, ReconcileOptions } from "./reconcile.ts";
+
+const isNumber = (value: unknown, expected: bigint): boolean => isQuantity(value) && BigInt(value) === expected;
+const isHex = (value: unknown, expected: string): boolean =>
+  typeof value === "string" && value.toLowerCase() === expected.toLowerCase();
+
+/** Whether the sealed block has the environment that the pending block was executed in. */
+const hasEnvironment = (
+  header: HeaderFields,
+  environment: PendingEnvironment,
+  { ignoresReceiptsRoot: isAnvil }: ReconcileOptions,
+): boolean =>
+  isNumber(header.timestamp, environment.timestamp) &&
+  isNumber(header.gasLimit, environment.gasLimit) &&
+  isNumber(header.baseFeePerGas, environment.baseFeePerGas) &&
+  isHex(header.miner, environment.feeRecipient) &&
+  // anvil seals a block with another random value than its pending block has.
+  (isAnvil || isHex(header.mixHash, environment.prevRandao)) &&
+  (header.parentBeaconBlockRoot === undefined ||
+    isHex(header.parentBeaconBlockRoot, environment.parentBeaconBlockRoot));
+
+/**
+ * Returns the sealed blocks that equal their execution, oldest first. Execution and block have one parent, whose execution
+ * equals it too. Gas, bloom and receipts root do not prove storage, so an execution on another state does not count.
+ */
+export const sealedExecutions = (
+  { base }: PendingChain,
+  heads: Heads,
+  passed: readonly Passed[],
+  options: ReconcileOptions,
+): readonly SealedExecution[] => {
+  const executions: SealedExecution[] = [];
+  let parent = heads.at(base.number);
+  if (parent?.hash !== base.hash) {
+    return executions;
+  }
+  for (const { block, differences } of passed) {
+    const { environment, parts } = block;
+    const sealed = heads.at(environment.number);
+    const header = heads.header(environment.number);
+    const isOnParent: boolean =
+      parent !== undefined &&
+      environment.number === parent.number + 1n &&
+      environment.parentHash === parent.hash &&
+      sealed?.parentHash === parent.hash;
+    if (!sealed || !header || !isOnParent || differences.length > 0 || !hasEnvironment(header, environment, options)) {
+      break;
+    }
+    const changes = parts.flatMap((part) => part.changes ?? []);
+    if (changes.length === parts.length) {
+      executions.push({ block: { number: sealed.number, hash: sealed.hash }, changes });
+    }
+    parent = sealed;
+  }
+  return executions;
+};

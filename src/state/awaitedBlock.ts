@@ -1,0 +1,91 @@
+import type { RingBlock } from "../core/heads.ts";
+import type { StateKey } from "./stateKey.ts";
+import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "./writeSet.ts";
+
+/** A value that a node returned for a block whose write set is not here yet. */
+export interface EarlyValue {
+  readonly key: StateKey;
+  readonly value: string | Uint8Array;
+}
+
+/** Later values are dropped, and asked again after the block. */
+const MAX_EARLY_VALUES = 4_096;
+
+/** Called with the result of each source that was asked. */
+export type OnWriteSetRead = (origin: WriteSetOrigin, outcome: "read" | WriteSetFailure) => void;
+
+/** A canonical block whose write set is not applied yet. */
+export class AwaitedBlock {
+  readonly block: RingBlock;
+  /** Undefined: the rules changed at this block, so that no write set is enough. */
+  readonly #sources: readonly WriteSetSource[] | undefined;
+  readonly #ending = new AbortController();
+  readonly #settled = Promise.withResolvers<void>();
+  readonly #early: EarlyValue[] = [];
+  readonly startMs = performance.now();
+  readonly #writeSet = Promise.withResolvers<WriteSet | undefined>();
+  #isRead = false;
+
+  constructor(block: RingBlock, sources: readonly WriteSetSource[] | undefined) {
+    this.block = block;
+    this.#sources = sources;
+  }
+
+  get hasNewRules(): boolean {
+    return this.#sources === undefined;
+  }
+
+  /** Resolves when the write set is applied, or when it is clear that it will not be. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  get earlyValues(): readonly EarlyValue[] {
+    return this.#early;
+  }
+
+  addEarly(value: EarlyValue): void {
+    if (this.#early.length < MAX_EARLY_VALUES) {
+      this.#early.push(value);
+    }
+  }
+
+  /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */
+  read(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
+    if (!this.#isRead) {
+      this.#isRead = true;
+      this.#readFirst(onRead).then(this.#writeSet.resolve, this.#writeSet.reject);
+    }
+    return this.#writeSet.promise;
+  }
+
+  settle(): void {
+    this.#settled.resolve();
+  }
+
+  /** Ends a read that is no longer needed. */
+  cancel(): void {
+    this.#ending.abort();
+    this.#writeSet.resolve(undefined);
+    this.settle();
+  }
+
+  async #readFirst(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
+    const { signal } = this.#ending;
+    for (const source of this.#sources ?? []) {
+      const result = await source.read(this.block, signal);
+      if (signal.aborted) {
+        return undefined;
+      }
+      if (typeof result === "string") {
+        onRead(source.origin, result);
+      } else if (result.block.hash !== this.block.hash) {
+        onRead(source.origin, "mismatch");
+      } else {
+        onRead(source.origin, "read");
+        return result;
+      }
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,285 @@
+import { LRUCache } from "lru-cache";
+import type { BlockId } from "../core/heads.ts";
+import type { Hash } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
+import { ClearedStorage } from "./clearedStorage.ts";
+import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
+import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
+import type { StateKey } from "./stateKey.ts";
+import { KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
+import type { WriteSet } from "./writeSet.ts";
+import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
+
+/** The newest blocks whose state can be read. */
+export const READABLE_BLOCKS = 256;
+
+/** A bucket of the table and a place in a block's list. */
+const ENTRY_OVERHEAD_BYTES = 16;
+const CODE_SHARE = 0.25;
+const CODE_OVERHEAD_BYTES = 200;
+
+/** `different`: another value is known at that block. `refused`: the block is not readable, or there is no room. */
+export type EnterResult = "entered" | "same" | "different" | "refused";
+
+/** A followed block, with the entries that begin at it. An entry may have been removed since, and be in use for another key. */
+interface FollowedBlock {
+  readonly hash: Hash;
+  readonly entries: Entry[];
+}
+
+/**
+ * State values of the newest canonical blocks, from write sets and from nodes. The readable blocks are a range without gaps:
+ * the write sets of all blocks after the first of them are known. So a value holds from its block until the next write.
+ * Changes are generators: a caller runs them in slices, one change at a time. Reads between two slices are right.
+ */
+export class BlockValues {
+  readonly #table: ValueTable;
+  readonly #cleared: ClearedStorage;
+  readonly #codes: LRUCache<string, Uint8Array>;
+  readonly #key = new KeyEncoder();
+  readonly #blocks = new Map<number, FollowedBlock>();
+  #oldest = 0;
+  /** Below `#oldest` while nothing is readable. */
+  #head = -1;
+  /** Older entries than those of the blocks up to this one are removed. */
+  #trimmed = 0;
+
+  constructor(maxBytes: number) {
+    const codeBytes = Math.floor(maxBytes * CODE_SHARE);
+    this.#table = new ValueTable(Math.floor((maxBytes - codeBytes) / (ENTRY_BYTES + ENTRY_OVERHEAD_BYTES)));
+    this.#cleared = new ClearedStorage(this.#table);
+    this.#codes = new LRUCache({
+      maxSize: Math.max(1, codeBytes),
+      sizeCalculation: ({ length }) => length + CODE_OVERHEAD_BYTES,
+    });
+  }
+
+  /** Number of entries. */
+  get size(): number {
+    return this.#table.size;
+  }
+
+  get bytes(): number {
+    return this.#table.bytes + this.#codes.calculatedSize;
+  }
+
+  /** The newest readable block. */
+  get head(): BlockId | undefined {
+    const block = this.#blocks.get(this.#head);
+    return block && { number: BigInt(this.#head), hash: block.hash };
+  }
+
+  /** Returns the newest readable block that `isCanonical` accepts. */
+  findNewest(isCanonical: (block: BlockId) => boolean): BlockId | undefined {
+    for (let number = this.#head; number >= this.#oldest; number--) {
+      const hash = this.#blocks.get(number)?.hash;
+      if (hash !== undefined && isCanonical({ number: BigInt(number), hash })) {
+        return { number: BigInt(number), hash };
+      }
+    }
+    return undefined;
+  }
+
+  /** Whether the state after this block can be read. */
+  isReadable({ number, hash }: BlockId): boolean {
+    const at = Number(number);
+    return at <= this.#head && at >= this.#oldest && this.#blocks.get(at)?.hash === hash;
+  }
+
+  /** Returns a value after a readable block: 64 digits of hex, of a code the hash. The hash of an empty code is zero here. */
+  get(key: StateKey, block: BlockId): string | undefined {
+    if (!this.isReadable(block)) {
+      return undefined;
+    }
+    const entry = this.#find(key, Number(block.number));
+    if (!this.#table.has(entry, KNOWN)) {
+      return undefined;
+    }
+    this.#table.touch(entry);
+    return this.#table.value(entry);
+  }
+
+  /** Returns the code of a hash that `get` returned. */
+  code(hash: string): Uint8Array | undefined {
+    return hash === ZERO_VALUE ? new Uint8Array(0) : this.#codes.get(hash);
+  }
+
+  /** Adds a value that a node returned for this block's hash: 64 digits of hex. A known value stays. */
+  enter(key: StateKey, block: BlockId, value: string): EnterResult {
+    if (!this.isReadable(block)) {
+      return "refused";
+    }
+    const number = Number(block.number);
+    let entry = this.#find(key, number);
+    if (this.#table.has(entry, KNOWN)) {
+      return this.#table.value(entry) === value ? "same" : "different";
+    }
+    if (!this.#table.isOfBlock(entry, number) || this.#table.field(entry) !== FIELD_CODES[key.field]) {
+      entry = this.#add(key, number, 0);
+    }
+    if (entry === 0) {
+      return "refused";
+    }
+    this.#table.setValue(entry, value);
+    this.#table.touch(entry);
+    return "entered";
+  }
+
+  /** Adds a code that a node returned for this block's hash. */
+  enterCode(key: StateKey, block: BlockId, code: Uint8Array): EnterResult {
+    return this.isReadable(block) ? this.enter(key, block, this.#storeCode(code)) : "refused";
+  }
+
+  /** Forgets all values, and makes one block readable. */
+  begin({ number, hash }: BlockId): void {
+    this.clear();
+    this.#head = Number(number);
+    this.#oldest = this.#head;
+    this.#trimmed = this.#head;
+    this.#blocks.set(this.#head, { hash, entries: [] });
+  }
+
+  /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
+  clear(): void {
+    this.#table.clear();
+    this.#cleared.clear();
+    this.#blocks.clear();
+    this.#head = -1;
+    this.#oldest = 0;
+    this.#trimmed = 0;
+  }
+
+  /**
+   * Adds the next block, which is readable when the generator ends. Returns false if there is no room for its write set:
+   * the caller must then begin at this block.
+   */
+  *apply(writeSet: WriteSet): Generator<void, boolean> {
+    const number = this.#head + 1;
+    this.#blocks.set(number, { hash: writeSet.block.hash, entries: [] });
+    for (const { key, value } of writtenValues(writeSet, (code, hash) => this.#storeCode(code, hash))) {
+      const entry = this.#add(key, number, WRITTEN);
+      if (entry === 0) {
+        return false;
+      }
+      if (value !== undefined) {
+        this.#table.setValue(entry, value);
+      }
+      if (key.field === "storage") {
+        this.#cleared.add();
+      }
+      yield;
+    }
+    this.#head = number;
+    this.#oldest = Math.max(this.#oldest, number - READABLE_BLOCKS + 1);
+    return true;
+  }
+
+  /** Removes what no readable block needs. It follows each block. */
+  *tidy(): Generator<void, void> {
+    yield* this.#trim();
+    yield* this.#cleared.sweep();
+  }
+
+  /** Removes all blocks above this number at once, then what was written and fetched at them. Yields the block of each value. */
+  *undoTo(number: bigint): Generator<number, void> {
+    const before = this.#head;
+    this.#head = Number(number);
+    for (let removed = before; removed > this.#head; removed--) {
+      const entries = this.#blocks.get(removed)?.entries ?? [];
+      this.#blocks.delete(removed);
+      for (const entry of entries) {
+        this.#undo(entry, removed);
+        yield removed;
+      }
+    }
+  }
+
+  #undo(entry: Entry, number: number): void {
+    if (!this.#table.isOfBlock(entry, number)) {
+      return;
+    }
+    if (this.#table.field(entry) === FIELD_CODES.storage) {
+      this.#cleared.undo();
+    }
+    this.#table.remove(entry);
+  }
+
+  /** Returns the newest entry of a value at or below a block number: its own, or that of a block that cleared its slot. */
+  #find(key: StateKey, at: number): Entry {
+    const table = this.#table;
+    const entry = table.find(this.#key.encode(key), at);
+    if (key.field !== "slot" || this.#cleared.count === 0) {
+      return entry;
+    }
+    const marker = table.find(this.#key.encode({ address: key.address, field: "storage", slot: undefined }), at);
+    return marker !== 0 && (entry === 0 || table.from(entry) < table.from(marker)) ? marker : entry;
+  }
+
+  /** Adds an entry that begins at a block. Returns 0 if there is no room. */
+  #add(key: TableKey, number: number, flags: number): Entry {
+    const add = () => this.#table.add(this.#key.encode(key), number, flags);
+    let entry = add();
+    if (entry === 0 && this.#makeRoom()) {
+      entry = add();
+    }
+    if (entry !== 0) {
+      this.#blocks.get(number)?.entries.push(entry);
+    }
+    return entry;
+  }
+
+  /** Evicts an entry. If all are pinned, fewer old blocks stay readable. */
+  #makeRoom(): boolean {
+    const table = this.#table;
+    // A reader may need a write to know that an older value ended.
+    const isPinned = (entry: Entry): boolean =>
+      table.has(entry, WRITTEN) && (table.from(entry) > this.#trimmed || table.field(entry) === FIELD_CODES.storage);
+    while (!table.evict(isPinned)) {
+      if (this.#oldest >= this.#head) {
+        return false;
+      }
+      this.#oldest += 1;
+      for (const _ of this.#trim()) {
+        // Each step frees the older values of one key.
+      }
+    }
+    return true;
+  }
+
+  /** Removes the values that ended before the oldest readable block. A second trim can run between two steps of the first. */
+  *#trim(): Generator<void, void> {
+    while (this.#trimmed < this.#oldest) {
+      const number = this.#trimmed + 1;
+      const entries = this.#blocks.get(number)?.entries ?? [];
+      for (let entry = entries.pop(); entry !== undefined; entry = entries.pop()) {
+        this.#trimEntry(entry, number);
+        yield;
+      }
+      this.#trimmed = Math.max(this.#trimmed, number);
+      this.#blocks.delete(number - 1);
+    }
+  }
+
+  #trimEntry(entry: Entry, number: number): void {
+    const table = this.#table;
+    if (!table.isOfBlock(entry, number) || !table.has(entry, WRITTEN)) {
+      return;
+    }
+    table.removeOlder(entry);
+    if (table.field(entry) === FIELD_CODES.storage) {
+      this.#cleared.retire(entry);
+    } else if (!table.has(entry, KNOWN)) {
+      table.remove(entry);
+    }
+  }
+
+  #storeCode(code: Uint8Array, known?: Hash): string {
+    if (code.length === 0) {
+      return ZERO_VALUE;
+    }
+    const hash = (known ?? keccak256Hex(code)).slice(2);
+    // The bytes may share a larger buffer.
+    this.#codes.set(hash, new Uint8Array(code));
+    return hash;
+  }
+}

@@ -1,0 +1,99 @@
+import { type Address, type Data, type Hash, isData } from "../ethereum/hex.ts";
+import { type Call, createCall } from "../jsonrpc/call.ts";
+import type { StateKey } from "./stateKey.ts";
+
+/** Creates code that replaces each word of its input by the result of one opcode (docs/reference/state.md, Bulk reads). */
+const readerCode = (opcode: string): Data => `0x5f5b368110156014578035${opcode}81526020016001565b365ff3`;
+
+const SLOT_READER = readerCode("54");
+const BALANCE_READER = readerCode("31");
+const CODE_HASH_READER = readerCode("3f");
+
+/**
+ * Calls one account after the other, and returns their outputs as one. Its input has for each account the address,
+ * the length of the account's input, and that input. An output is as long as its input.
+ */
+const DISPATCHER_CODE: Data =
+  "0x5f5f5b368110600c57505ff35b8060200135808260400184378083818185355afa1560305780920191016040016002565b5f5ffd";
+
+/** Accounts that do not exist, for the codes of a call. */
+const DISPATCHER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700001";
+const ACCOUNT_READER: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700002";
+
+const DIGITS = 64;
+const WORD_BYTES = 32;
+/** keccak256 of no bytes. */
+const NO_CODE_HASH = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
+const ZERO = "0".repeat(DIGITS);
+
+const word = (value: string): string => value.slice(2).padStart(DIGITS, "0");
+const lengthWord = (words: number): string => (words * WORD_BYTES).toString(16).padStart(DIGITS, "0");
+
+/** Keys that one account's code reads in a call. */
+interface Group {
+  readonly target: Address;
+  readonly code: Data;
+  readonly keys: readonly StateKey[];
+}
+
+const wordOfKey = ({ field, address, slot }: StateKey): string => word(field === "slot" ? (slot ?? "0x") : address);
+
+const slotGroups = (keys: readonly StateKey[]): Group[] =>
+  [...Map.groupBy(keys, ({ address }) => address)].map(([target, own]) => ({ target, code: SLOT_READER, keys: own }));
+
+const accountGroup = (code: Data, keys: readonly StateKey[]): Group[] =>
+  keys.length === 0 ? [] : [{ target: ACCOUNT_READER, code, keys }];
+
+/** One eth_call that reads many values. */
+export interface BulkCall {
+  readonly call: Call;
+  /** In the order of the result. */
+  readonly keys: readonly StateKey[];
+}
+
+const createBulkCall = (groups: readonly Group[], block: Hash): BulkCall => {
+  const input = groups.map(({ target, keys }) => word(target) + lengthWord(keys.length) + keys.map(wordOfKey).join(""));
+  const overrides = Object.fromEntries(groups.map(({ target, code }) => [target, { code }]));
+  return {
+    call: createCall("eth_call", [
+      { to: DISPATCHER, data: `0x${input.join("")}` },
+      { blockHash: block },
+      { ...overrides, [DISPATCHER]: { code: DISPATCHER_CODE } },
+    ]),
+    keys: groups.flatMap(({ keys }) => keys),
+  };
+};
+
+/** Creates the call that reads slots and balances. */
+export const slotsAndBalancesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>
+  createBulkCall(
+    [
+      ...slotGroups(keys.filter(({ field }) => field === "slot")),
+      ...accountGroup(
+        BALANCE_READER,
+        keys.filter(({ field }) => field === "balance"),
+      ),
+    ],
+    block,
+  );
+
+/** Creates the call that reads the hashes of codes. It overrides none of these codes. */
+export const codeHashesCall = (keys: readonly StateKey[], block: Hash): BulkCall =>
+  createBulkCall(accountGroup(CODE_HASH_READER, keys), block);
+
+/**
+ * Parses the result of a call: 64 digits of hex for each key, for a code its hash, and zero for no code.
+ * Returns undefined if the node ignored the overrides.
+ */
+export const parseBulkResult = ({ keys }: BulkCall, result: unknown): ReadonlyMap<StateKey, string> | undefined => {
+  if (!isData(result) || result.length !== 2 + keys.length * DIGITS) {
+    return undefined;
+  }
+  const digits = result.slice(2).toLowerCase();
+  return new Map(
+    keys.map((key, index) => {
+      const value = digits.slice(index * DIGITS, (index + 1) * DIGITS);
+      return [key, key.field === "code" && value === NO_CODE_HASH ? ZERO : value];
+    }),
+  );
+};

@@ -1,0 +1,88 @@
+import type { CountedRead, FollowPolicy } from "./followPolicy.ts";
+import type { UnitsOf } from "./providerUnits.ts";
+import { SlidingSum } from "./slidingSum.ts";
+import type { UnitLedger } from "./unitLedger.ts";
+import type { UsedKeys } from "./usedKeys.ts";
+
+/** The period whose reads decide. */
+export const PERIOD_MS = 60_000;
+/** A paid source is not followed this long after the last read. */
+const IDLE_MS = 30_000;
+/** Following must save this many times its cost. */
+const MIN_GAIN = 2;
+/** The state cache serves this number of blocks. Write sets of older blocks are of no use. */
+const SERVED_BLOCKS = 256;
+
+export interface EconomicPolicyOptions {
+  readonly unitsOf: UnitsOf;
+  readonly ledger: Pick<UnitLedger, "save">;
+  /** Of PERIOD_MS. */
+  readonly usedKeys: Pick<UsedKeys, "record" | "size">;
+  readonly nowMs: () => number;
+}
+
+/**
+ * Follows a paid source while that saves twice its cost.
+ * It saves the reads that repeat one of an earlier block, and costs one write set a block.
+ * Equal reads of one block count once, because the response cache answers the others.
+ */
+export class EconomicPolicy implements FollowPolicy {
+  readonly #options: EconomicPolicyOptions;
+  readonly #repeatedUnits = new SlidingSum(PERIOD_MS);
+  readonly #blocks = new SlidingSum(PERIOD_MS);
+  #newestBlock = 0n;
+  #lastReadMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: EconomicPolicyOptions) {
+    this.#options = options;
+  }
+
+  /** Counts a read that the state cache can answer once it has the value. */
+  onRead({ method, key, block, isHit }: CountedRead): void {
+    const nowMs = this.#options.nowMs();
+    this.#countBlocks(block, nowMs);
+    this.#lastReadMs = nowMs;
+    const repetition = this.#options.usedKeys.record(key, block);
+    if (repetition === "sameBlock") {
+      return;
+    }
+    const units = this.#options.unitsOf(method);
+    if (repetition === "repeated") {
+      this.#repeatedUnits.add(units, nowMs);
+    }
+    if (isHit) {
+      this.#options.ledger.save(units);
+    }
+  }
+
+  /** Whether the write set of the next block is worth its units. */
+  shouldFollow(unitsPerBlock: number): boolean {
+    if (unitsPerBlock === 0) {
+      return true;
+    }
+    const nowMs = this.#options.nowMs();
+    if (nowMs - this.#lastReadMs >= IDLE_MS) {
+      return false;
+    }
+    const blocks = Math.max(1, this.#blocks.total(nowMs));
+    return this.#repeatedUnits.total(nowMs) >= MIN_GAIN * unitsPerBlock * blocks;
+  }
+
+  /** Whether the write sets of a pause cost less than reading the values of the last minute again, one by one. */
+  shouldCatchUp(missedBlocks: number, unitsPerBlock: number): boolean {
+    const { usedKeys, unitsOf } = this.#options;
+    const unitsOfValues = usedKeys.size * unitsOf("eth_getStorageAt");
+    return missedBlocks <= SERVED_BLOCKS && missedBlocks * unitsPerBlock < unitsOfValues;
+  }
+
+  /** Block numbers of reads show the rate of blocks. A step after a pause does not. */
+  #countBlocks(block: bigint, nowMs: number): void {
+    if (block <= this.#newestBlock) {
+      return;
+    }
+    if (nowMs - this.#lastReadMs < IDLE_MS) {
+      this.#blocks.add(Number(block - this.#newestBlock), nowMs);
+    }
+    this.#newestBlock = block;
+  }
+}

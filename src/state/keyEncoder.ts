@@ -1,0 +1,56 @@
+import { randomInt } from "node:crypto";
+import type { StateField, StateKey } from "./stateKey.ts";
+
+/** `storage` names all slots of an account at once: it has an entry in a block that cleared them. */
+export type TableField = StateField | "storage";
+
+export interface TableKey extends Omit<StateKey, "field"> {
+  readonly field: TableField;
+}
+
+/** 20 bytes of address, 4 of the field, 32 of the slot. */
+export const KEY_WORDS = 14;
+export const ADDRESS_WORDS = 5;
+/** Position of the field in a key. */
+export const FIELD_WORD = 5;
+const SLOT_START = 24;
+
+export const FIELD_CODES: Readonly<Record<TableField, number>> = { slot: 0, balance: 1, nonce: 2, code: 3, storage: 4 };
+
+/** Odd constants of MurmurHash3 (https://github.com/aappleby/smhasher, MurmurHash3.cpp). */
+const FIRST_FACTOR = 0xcc9e2d51;
+const SECOND_FACTOR = 0x85ebca6b;
+
+/** Writes one key at a time as words of 32 bits, with their hash. It is reused, so that a look-up allocates nothing. */
+export class KeyEncoder {
+  readonly words = new Int32Array(KEY_WORDS);
+  readonly #bytes = Buffer.from(this.words.buffer);
+  /** Clients choose keys. With a secret seed, they cannot choose keys of one hash. */
+  readonly #seed = randomInt(2 ** 32);
+  #hash = 0;
+
+  /** The hash of the key, a signed integer of 32 bits. */
+  get hash(): number {
+    return this.#hash;
+  }
+
+  /** Encodes a key. Returns this encoder, whose content changes with the next key. */
+  encode({ address, field, slot }: TableKey): this {
+    const { words } = this;
+    this.#bytes.write(address.slice(2), 0, "hex");
+    words[FIELD_WORD] = FIELD_CODES[field];
+    if (slot === undefined) {
+      this.#bytes.fill(0, SLOT_START);
+    } else {
+      this.#bytes.write(slot.slice(2), SLOT_START, "hex");
+    }
+    let hash = this.#seed;
+    for (let word = 0; word < KEY_WORDS; word++) {
+      hash = Math.imul(hash ^ (words[word] ?? 0), FIRST_FACTOR);
+      hash ^= hash >>> 15;
+    }
+    hash = Math.imul(hash, SECOND_FACTOR);
+    this.#hash = hash ^ (hash >>> 13);
+    return this;
+  }
+}

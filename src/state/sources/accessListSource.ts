@@ -1,0 +1,95 @@
+import type { BlockId, HeaderFields } from "../../core/heads.ts";
+import type { Reach } from "../../core/node.ts";
+import { createCall } from "../../jsonrpc/call.ts";
+import { movableBytes } from "../../workers/movableBytes.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
+import { askSourceNode, reachWithin } from "./askSourceNode.ts";
+import { NodeSupport } from "./nodeSupport.ts";
+import { unpackWrites } from "./packedWrites.ts";
+import type { SourceNode, SourceNodes } from "./sourceNodes.ts";
+import type { WriteSetThread } from "./writeSetThread.ts";
+
+export interface AccessListSourceOptions extends SourceNodes {
+  readonly thread: Pick<WriteSetThread, "run">;
+  /** Returns the header of a canonical block, with its hash. */
+  readonly headerOf: (block: BlockId) => HeaderFields | undefined;
+  readonly unitsOf: (method: string) => number;
+}
+
+/** The method of the execution API, and the spelling of some providers. Each takes the block's hash. */
+const METHODS = ["eth_getBlockAccessList", "eth_getBlockAccessListByBlockHash"] as const;
+type Method = (typeof METHODS)[number];
+
+/** Reads block access lists (EIP-7928). A list is used only if the block's hash commits to it. */
+export class AccessListSource implements WriteSetSource {
+  readonly origin = "accessList";
+  readonly #options: AccessListSourceOptions;
+  /** The method that each node supports. */
+  readonly #support = new NodeSupport<Method | "unsupported">();
+
+  constructor(options: AccessListSourceOptions) {
+    this.#options = options;
+  }
+
+  get unitsPerBlock(): number {
+    return this.#options.unitsOf(METHODS[0]);
+  }
+
+  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const { headerOf, nodesFor, blockTimeMs } = this.#options;
+    const header = headerOf(block);
+    let failure: WriteSetFailure = "unsupported";
+    if (typeof header?.blockAccessListHash !== "string") {
+      return failure;
+    }
+    const reach = reachWithin(blockTimeMs(), signal);
+    for (const node of nodesFor(block)) {
+      const outcome = await this.#readFrom(node, block, header, reach);
+      if (typeof outcome !== "string") {
+        return outcome;
+      }
+      failure = outcome === "unsupported" ? failure : outcome;
+      if (outcome === "late") {
+        break;
+      }
+    }
+    return failure;
+  }
+
+  async #readFrom(
+    node: SourceNode,
+    block: BlockId,
+    header: HeaderFields,
+    reach: Reach,
+  ): Promise<WriteSet | WriteSetFailure> {
+    const list = await this.#ask(node, block, reach);
+    if (typeof list === "string") {
+      return list;
+    }
+    const moved = movableBytes(list);
+    const job = { kind: "accessList", block, header, list: moved } as const;
+    const output = await this.#options.thread.run(job, [moved.buffer], reach);
+    if (output.kind === "written") {
+      return { block, accounts: unpackWrites(output.packed) };
+    }
+    return output.kind === "failed" ? output.reason : "error";
+  }
+
+  /** Asks with each spelling that the node may support. */
+  async #ask(node: SourceNode, block: BlockId, reach: Reach): Promise<Uint8Array | WriteSetFailure> {
+    const known = this.#support.of(node.name);
+    const methods = known === undefined ? METHODS : METHODS.filter((method) => method === known);
+    for (const method of methods) {
+      const outcome = await askSourceNode(node, createCall(method, [block.hash]), reach);
+      if (outcome === "unsupported") {
+        continue;
+      }
+      if (typeof outcome !== "string") {
+        this.#support.learn(node.name, method);
+      }
+      return outcome;
+    }
+    this.#support.learn(node.name, "unsupported");
+    return "unsupported";
+  }
+}

@@ -1,0 +1,62 @@
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { isNull } from "../../core/isNull.ts";
+import { NodeError, type Reach } from "../../core/node.ts";
+import { RETRY_LIMITS } from "../../core/retryPolicy.ts";
+import type { Call } from "../../jsonrpc/call.ts";
+import type { WriteSetFailure } from "../writeSet.ts";
+import { isUnsupported } from "./nodeSupport.ts";
+import type { SourceNode } from "./sourceNodes.ts";
+
+/** The limit of one response. */
+const MAX_BYTES = 16 * 1024 * 1024;
+/** The shortest time for a write set, on chains whose blocks follow faster. */
+const MIN_READ_MS = 200;
+
+/** Returns the limits of one read: one block time, and 16 MiB a response. */
+export const reachWithin = (blockTimeMs: number, signal: AbortSignal): Reach => ({
+  signal,
+  deadlineMs: performance.now() + Math.max(blockTimeMs, MIN_READ_MS),
+  maxBytes: MAX_BYTES,
+});
+
+/** Returns why an error of a node ends the read on it. */
+const failureOf = (error: unknown, { signal, deadlineMs }: Reach): WriteSetFailure => {
+  if (isUnsupported(error)) {
+    return "unsupported";
+  }
+  const kind = error instanceof NodeError ? error.kind : undefined;
+  if (kind === "tooLarge") {
+    return "tooLarge";
+  }
+  return signal.aborted || kind === "timeout" || performance.now() >= deadlineMs ? "late" : "error";
+};
+
+const isMissing = (outcome: unknown): boolean =>
+  outcome instanceof NodeError ? outcome.kind === "missingData" : isNull({ body: outcome as Uint8Array });
+
+/**
+ * Sends a call to one node. A machine of the node may not have the block yet: then it is asked again.
+ * Returns the JSON text of the result, or why there is none. Never rejects.
+ */
+export const askSourceNode = async (
+  node: SourceNode,
+  call: Call,
+  reach: Reach,
+  clock: Clock = systemClock,
+): Promise<Uint8Array | WriteSetFailure> => {
+  const delays = RETRY_LIMITS.node.delaysMs.values();
+  for (;;) {
+    const outcome = await node.send(call, reach, { isVerified: true }).catch((error: unknown) => error);
+    if (!isMissing(outcome)) {
+      return outcome instanceof Uint8Array ? outcome : failureOf(outcome, reach);
+    }
+    const delayMs = delays.next().value;
+    if (delayMs === undefined || performance.now() + delayMs >= reach.deadlineMs) {
+      return "late";
+    }
+    await clock.sleep(delayMs, reach.signal);
+    if (reach.signal.aborted) {
+      return "late";
+    }
+  }
+};

@@ -1,0 +1,115 @@
+import { type Address, ZERO_HASH } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../../ethereum/keccak.ts";
+import type { AccountWrites } from "../writeSet.ts";
+import { type DiffAccount, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
+import { forgetAccount, forgetCode, type MutableAccounts, type MutableWrites, writesOf } from "./mutableWrites.ts";
+import { markSystemWrites } from "./systemWrites.ts";
+import type { TracedBlock, TracedTransaction } from "./tracedBlock.ts";
+
+const NOTHING = new Uint8Array(0);
+
+const isDelegation = (code: Uint8Array | undefined): boolean =>
+  code !== undefined && code[0] === 0xef && code[1] === 0x01 && code[2] === 0x00;
+
+const addCode = (writes: MutableWrites, { code, codeHash }: DiffAccount): void => {
+  if (code !== undefined) {
+    writes.code = code;
+    writes.codeHash = keccak256Hex(code);
+  } else if (codeHash === EMPTY_CODE_HASH || codeHash === ZERO_HASH) {
+    // geth gives zero for an account that does not exist.
+    writes.code = NOTHING;
+    writes.codeHash = EMPTY_CODE_HASH;
+  } else if (codeHash !== undefined) {
+    writes.code = "unknown";
+    writes.codeHash = codeHash;
+  }
+};
+
+const addPost = (writes: MutableWrites, pre: DiffAccount | undefined, post: DiffAccount): void => {
+  if (post.balance !== undefined) {
+    writes.balance = post.balance;
+  }
+  if (post.nonce !== undefined) {
+    writes.nonce = post.nonce;
+  }
+  addCode(writes, post);
+  // A tracer omits slots that became zero.
+  for (const slot of pre?.slots.keys() ?? []) {
+    writes.slots.set(slot, NOTHING);
+  }
+  for (const [slot, value] of post.slots) {
+    writes.slots.set(slot, value);
+  }
+};
+
+/** Collects the writes of transaction after transaction. */
+class TraceComposition {
+  readonly accounts: MutableAccounts = new Map();
+  /** Accounts whose delegation may have been cleared: some tracers leave that out (EIP-7702). */
+  readonly #delegating = new Set<Address>();
+
+  add({ pre, post }: TransactionDiff, { authorities }: TracedTransaction): void {
+    for (const [address, before] of pre) {
+      if (isDelegation(before.code)) {
+        this.#delegating.add(address);
+      }
+      // The account was destroyed, or the tracer only saw a SELFDESTRUCT that had no effect or was reverted.
+      if (!post.has(address)) {
+        forgetAccount(writesOf(this.accounts, address));
+      }
+    }
+    for (const [address, after] of post) {
+      addPost(writesOf(this.accounts, address), pre.get(address), after);
+    }
+    for (const authority of authorities) {
+      this.#delegating.add(authority);
+    }
+  }
+
+  /** Marks keys as unknown that the block writes outside its transactions, even if the trace has a value. */
+  finish({ feeRecipient, withdrawn, paysMiner }: TracedBlock, contracts: readonly Address[]): void {
+    for (const address of this.#delegating) {
+      forgetCode(writesOf(this.accounts, address));
+    }
+    for (const address of withdrawn) {
+      writesOf(this.accounts, address).balance = "unknown";
+    }
+    const recipient = writesOf(this.accounts, feeRecipient);
+    if (paysMiner || recipient.balance === undefined) {
+      recipient.balance = "unknown";
+    }
+    markSystemWrites(this.accounts, contracts);
+  }
+}
+
+const checkItem = (diff: TransactionDiff | undefined, { hash, sender, nextNonce }: TracedTransaction): void => {
+  const nonce = diff?.post.get(sender)?.nonce;
+  const hasNonce = nextNonce === undefined || (nonce !== undefined && nonce >= nextNonce);
+  if (diff?.transactionHash !== hash || !hasNonce) {
+    throw new UntracedTransaction("the trace does not have all transactions of the block");
+  }
+};
+
+/**
+ * Composes the writes of a block from the diffs of its transactions (docs/reference/state.md, Diff traces).
+ * Throws UntracedTransaction if a transaction is missing. `contracts`: see markSystemWrites.
+ */
+export const composeTrace = (
+  diffs: readonly TransactionDiff[],
+  block: TracedBlock,
+  contracts: readonly Address[],
+): ReadonlyMap<Address, AccountWrites> => {
+  if (diffs.length !== block.transactions.length || block.paysOmmers) {
+    throw new UntracedTransaction("the trace does not have all writes of the block");
+  }
+  const composition = new TraceComposition();
+  for (const [index, transaction] of block.transactions.entries()) {
+    const diff = diffs[index];
+    checkItem(diff, transaction);
+    if (diff !== undefined) {
+      composition.add(diff, transaction);
+    }
+  }
+  composition.finish(block, contracts);
+  return composition.accounts;
+};

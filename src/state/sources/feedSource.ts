@@ -1,0 +1,58 @@
+import type { BlockId, Heads } from "../../core/heads.ts";
+import type { StateChanges } from "../../core/stateReader.ts";
+import type { Hash } from "../../ethereum/hex.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
+import { composeChanges } from "./executedWrites.ts";
+
+/** A sealed block that equals a verified execution, system writes included. */
+export interface SealedExecution {
+  readonly block: BlockId;
+  /** The writes of the block's parts, oldest first. */
+  readonly changes: readonly StateChanges[];
+}
+
+/** Executions of older blocks are discarded. A follower reads each block once it is the head. */
+const MAX_BLOCKS = 8;
+/** The longest wait for the comparison of a head with the pending blocks. An execution may still run. */
+const MAX_WAIT_MS = 100;
+
+/** Write sets of blocks that were executed from the feed before they were sealed. */
+export class FeedSource implements WriteSetSource {
+  readonly origin = "feed";
+  readonly unitsPerBlock = 0;
+  readonly #executions = new Map<Hash, SealedExecution>();
+  /** The newest heads that were compared with the pending blocks. */
+  #heads: Heads | undefined;
+  #compared = Promise.withResolvers<void>();
+
+  /** Records a comparison of heads with the pending blocks. `executed`: the blocks that equal their execution. */
+  readonly record = (heads: Heads, executed: readonly SealedExecution[]): void => {
+    for (const execution of executed) {
+      this.#executions.set(execution.block.hash, execution);
+    }
+    for (const hash of [...this.#executions.keys()].slice(0, -MAX_BLOCKS)) {
+      this.#executions.delete(hash);
+    }
+    this.#heads = heads;
+    this.#compared.resolve();
+    this.#compared = Promise.withResolvers();
+  };
+
+  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(MAX_WAIT_MS)]);
+    const end = Promise.withResolvers<void>();
+    ended.addEventListener("abort", () => end.resolve(), { once: true });
+    while (!this.#isCompared(block) && !ended.aborted) {
+      await Promise.race([this.#compared.promise, end.promise]);
+    }
+    const execution = this.#executions.get(block.hash);
+    if (execution !== undefined) {
+      return { block, accounts: composeChanges(execution.changes) };
+    }
+    return this.#isCompared(block) ? "incomplete" : "late";
+  }
+
+  #isCompared({ number, hash }: BlockId): boolean {
+    return this.#heads?.at(number)?.hash === hash;
+  }
+}

@@ -1,0 +1,129 @@
+import type { BlockId } from "../../core/heads.ts";
+import type { Reach } from "../../core/node.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import { type Call, createCall } from "../../jsonrpc/call.ts";
+import { movableBytes } from "../../workers/movableBytes.ts";
+import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
+import { askSourceNode, reachWithin } from "./askSourceNode.ts";
+import { NodeSupport } from "./nodeSupport.ts";
+import { unpackWrites } from "./packedWrites.ts";
+import type { SourceNode, SourceNodes } from "./sourceNodes.ts";
+import type { TracedCodes, WriteSetJobOutput } from "./writeSetJobs.ts";
+import type { WriteSetThread } from "./writeSetThread.ts";
+
+export interface TraceSourceOptions extends SourceNodes {
+  readonly thread: Pick<WriteSetThread, "run">;
+  /** Whether the rules of the block are known, or the operator asked for traces on this chain. */
+  readonly isAllowed: (block: BlockId) => boolean;
+  /** Returns the JSON text of the block with whole transactions. Rejects if no node has it. */
+  readonly readBlock: (block: BlockId, reach: Reach) => Promise<Uint8Array>;
+  /** Returns the `systemContracts` of eth_config (EIP-7910). */
+  readonly systemContracts: () => readonly Address[];
+  readonly unitsOf: (method: string) => number;
+}
+
+const METHOD = "debug_traceBlockByHash";
+/** Reads of one block are tried on this number of nodes. */
+const MAX_NODES = 2;
+
+/** `hashes`: the node's traces have the hashes of codes also if they leave out the codes. */
+type TraceFact = "unsupported" | "hashes";
+
+const traceCall = (hash: Hash, leavesOutCode: boolean): Call => {
+  const tracerConfig = { diffMode: true, ...(leavesOutCode ? { disableCode: true } : {}) };
+  return createCall(METHOD, [hash, { tracer: "prestateTracer", tracerConfig }]);
+};
+
+/** Reads write sets from diff traces of nodes (docs/reference/state.md, Diff traces). */
+export class TraceSource implements WriteSetSource {
+  readonly origin = "trace";
+  readonly #options: TraceSourceOptions;
+  readonly #support = new NodeSupport<TraceFact>();
+  /** Nodes that are asked whether they give the hashes of codes. */
+  readonly #probing = new Set<string>();
+
+  constructor(options: TraceSourceOptions) {
+    this.#options = options;
+  }
+
+  get unitsPerBlock(): number {
+    const { unitsOf } = this.#options;
+    return unitsOf(METHOD) + unitsOf("eth_getBlockByHash");
+  }
+
+  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    const { isAllowed, nodesFor, blockTimeMs, readBlock } = this.#options;
+    const nodes = nodesFor(block).filter(({ name }) => this.#support.of(name) !== "unsupported");
+    if (!isAllowed(block) || nodes.length === 0) {
+      return "unsupported";
+    }
+    const reach = reachWithin(blockTimeMs(), signal);
+    const body = readBlock(block, reach).catch(() => undefined);
+    let failure: WriteSetFailure = "unsupported";
+    for (const node of nodes.slice(0, MAX_NODES)) {
+      const outcome = await this.#readFrom(node, block, body, reach);
+      if (typeof outcome !== "string") {
+        return outcome;
+      }
+      failure = outcome;
+    }
+    return failure;
+  }
+
+  async #readFrom(
+    node: SourceNode,
+    block: BlockId,
+    body: Promise<Uint8Array | undefined>,
+    reach: Reach,
+  ): Promise<WriteSet | WriteSetFailure> {
+    const leavesOutCode = this.#support.of(node.name) === "hashes";
+    const trace = await askSourceNode(node, traceCall(block.hash, leavesOutCode), reach);
+    const bytes = await body;
+    const output =
+      typeof trace === "string"
+        ? ({ kind: "failed", reason: trace } as const)
+        : bytes === undefined
+          ? ({ kind: "failed", reason: "error" } as const)
+          : await this.#compose(block, bytes, trace, reach);
+    if (output.kind === "written") {
+      this.#probeCodes(node, block, output.codes);
+      return { block, accounts: unpackWrites(output.packed) };
+    }
+    const reason = output.kind === "failed" ? output.reason : "error";
+    if (reason === "unsupported") {
+      this.#support.learn(node.name, "unsupported");
+    }
+    return reason;
+  }
+
+  #compose(block: BlockId, body: Uint8Array, trace: Uint8Array, reach: Reach): Promise<WriteSetJobOutput> {
+    const { thread, systemContracts } = this.#options;
+    const moved = { trace: movableBytes(trace), body: new Uint8Array(body) };
+    const job = { kind: "trace", block, contracts: systemContracts(), ...moved } as const;
+    return thread.run(job, [moved.trace.buffer, moved.body.buffer], reach);
+  }
+
+  /** Asks a node again about a block with a new code, without codes. If it still gives the hashes, codes are left out later. */
+  #probeCodes(node: SourceNode, block: BlockId, codes: TracedCodes | undefined): void {
+    const { name } = node;
+    if (codes === undefined || codes === "missing" || this.#support.of(name) || this.#probing.has(name)) {
+      return;
+    }
+    this.#probing.add(name);
+    void this.#hasHashes(node, block, codes)
+      .then((hasHashes) => hasHashes && this.#support.learn(name, "hashes"))
+      .finally(() => this.#probing.delete(name));
+  }
+
+  async #hasHashes(node: SourceNode, block: BlockId, codes: TracedCodes): Promise<boolean> {
+    const { thread, blockTimeMs } = this.#options;
+    const reach = reachWithin(blockTimeMs(), new AbortController().signal);
+    const trace = await askSourceNode(node, traceCall(block.hash, true), reach);
+    if (typeof trace === "string") {
+      return false;
+    }
+    const moved = movableBytes(trace);
+    const output = await thread.run({ kind: "codeHashes", trace: moved }, [moved.buffer], reach);
+    return output.kind === "codeHashes" && JSON.stringify(output.codes) === JSON.stringify(codes);
+  }
+}

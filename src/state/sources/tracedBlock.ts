@@ -1,0 +1,86 @@
+import type { BlockId } from "../../core/heads.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import { DEPOSIT_TYPE } from "../../ethereum/transaction.ts";
+import { signerOf } from "../../evm/fast/authorizationSigner.ts";
+import { asText } from "../../json/asText.ts";
+import { checkBody } from "../../verification/checkBody.ts";
+import { bytesOf, type Fields, fieldsOf, isAbsent, listOf, numberOf } from "../../verification/jsonFields.ts";
+
+/** The fields of a transaction that its trace must have, and those that a trace does not have. */
+export interface TracedTransaction {
+  readonly hash: Hash;
+  readonly sender: Address;
+  /** The sender's nonce after the transaction is at least this. Undefined for a deposit, whose trace may lack it. */
+  readonly nextNonce: bigint | undefined;
+  /** The accounts that signed an authorization (EIP-7702). */
+  readonly authorities: readonly Address[];
+}
+
+/** The fields of a block that the composition of its trace needs. */
+export interface TracedBlock {
+  readonly transactions: readonly TracedTransaction[];
+  readonly feeRecipient: Address;
+  /** The accounts that received a withdrawal. */
+  readonly withdrawn: readonly Address[];
+  /** The block pays its miner outside its transactions, because it is from before the merge. */
+  readonly paysMiner: boolean;
+  /** The block pays the miners of other blocks, whose addresses it does not have. */
+  readonly paysOmmers: boolean;
+}
+
+const addressOf = (value: unknown): Address => {
+  const address = bytesOf(value, 20);
+  return `0x${address.slice(2).toLowerCase()}`;
+};
+
+const authoritiesOf = (fields: Fields): Address[] => {
+  if (isAbsent(fields.authorizationList)) {
+    return [];
+  }
+  const chainId = numberOf(fields.chainId);
+  return listOf(fields.authorizationList).flatMap((item) => {
+    const { chainId: own, address, nonce, yParity, v, r, s } = fieldsOf(item);
+    const authorization = {
+      chainId: numberOf(own),
+      address: addressOf(address),
+      nonce: numberOf(nonce),
+      yParity: numberOf(yParity ?? v),
+      r: numberOf(r),
+      s: numberOf(s),
+    };
+    return signerOf(authorization, chainId).signer ?? [];
+  });
+};
+
+const parseTracedTransaction = (value: unknown): TracedTransaction => {
+  const fields = fieldsOf(value);
+  const isDeposit = !isAbsent(fields.type) && numberOf(fields.type) === BigInt(DEPOSIT_TYPE);
+  return {
+    hash: bytesOf(fields.hash, 32),
+    sender: addressOf(fields.from),
+    nextNonce: isDeposit ? undefined : numberOf(fields.nonce) + 1n,
+    authorities: authoritiesOf(fields),
+  };
+};
+
+/**
+ * Parses the JSON text of a block with whole transactions.
+ * Returns undefined if it is another block, or if its hash or its transactions do not match its header.
+ * Throws MalformedField or SyntaxError.
+ */
+export const parseTracedBlock = (body: Uint8Array, { number, hash }: BlockId): TracedBlock | undefined => {
+  const findings = checkBody(body, { kind: "block", location: { number, hash }, checksHashes: true });
+  if (findings.length === 0 || findings.some(({ outcome }) => outcome === "failed")) {
+    return undefined;
+  }
+  const block = fieldsOf(JSON.parse(asText(body)));
+  const withdrawals = isAbsent(block.withdrawalsRoot) ? [] : listOf(block.withdrawals);
+  const paysMiner = numberOf(block.difficulty) > 0n;
+  return {
+    transactions: listOf(block.transactions).map(parseTracedTransaction),
+    feeRecipient: addressOf(block.miner),
+    withdrawn: withdrawals.map((withdrawal) => addressOf(fieldsOf(withdrawal).address)),
+    paysMiner,
+    paysOmmers: paysMiner && listOf(block.uncles).length > 0,
+  };
+};

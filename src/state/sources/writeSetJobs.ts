@@ -1,0 +1,47 @@
+import type { BlockId } from "../../core/heads.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import type { WriteSetFailure } from "../writeSet.ts";
+import type { BlockContent } from "./blockContent.ts";
+
+/** A job that turns a node's responses into writes. Plain data. */
+export type WriteSetJob =
+  | {
+      readonly kind: "trace";
+      readonly block: BlockId;
+      /** JSON text of the block with whole transactions. */
+      readonly body: Uint8Array;
+      /** JSON text of the block's diff trace. */
+      readonly trace: Uint8Array;
+      /** System contracts of the chain besides those that all chains share. */
+      readonly contracts: readonly Address[];
+    }
+  | { readonly kind: "codeHashes"; readonly trace: Uint8Array }
+  | {
+      readonly kind: "content";
+      readonly block: BlockId;
+      /** JSON text of the block with whole transactions. */
+      readonly body: Uint8Array;
+    }
+  | {
+      readonly kind: "accessList";
+      /** JSON text of the block access list. */
+      readonly list: Uint8Array;
+      /** The block's header, with its hash. */
+      readonly header: Readonly<Record<string, unknown>>;
+      readonly block: BlockId;
+    };
+
+export type WriteSetJobOutput =
+  | {
+      readonly kind: "written";
+      /** See packWrites. */
+      readonly packed: Uint8Array;
+      /** The new codes of a trace. Absent if it has none. */
+      readonly codes?: TracedCodes;
+    }
+  | { readonly kind: "codeHashes"; readonly codes: TracedCodes | undefined }
+  | { readonly kind: "content"; readonly content: BlockContent }
+  | { readonly kind: "failed"; readonly reason: WriteSetFailure };
+
+/** The hashes of the codes that a trace has as new, by account. "missing": the tracer does not give hashes. */
+export type TracedCodes = "missing" | readonly (readonly [Address, Hash])[];

@@ -1,0 +1,100 @@
+import { type Hash, isHash, ZERO_HASH } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
+import { asText } from "../../json/asText.ts";
+import { checkHeader } from "../../verification/checkHeader.ts";
+import { isSame, listOf, MalformedField, numberOf } from "../../verification/jsonFields.ts";
+import { serveJobs } from "../../workers/serveJobs.ts";
+import type { WorkerTask } from "../../workers/startTask.ts";
+import { hashBlockAccessList, parseBlockAccessList, writesOfAccessList } from "./blockAccessList.ts";
+import { parseBlockContent } from "./blockContent.ts";
+import { composeTrace } from "./composeTrace.ts";
+import { NoDiff, parseTransactionDiff, type TransactionDiff, UntracedTransaction } from "./diffTrace.ts";
+import { packWrites } from "./packedWrites.ts";
+import { parseTracedBlock } from "./tracedBlock.ts";
+import type { TracedCodes, WriteSetJob, WriteSetJobOutput } from "./writeSetJobs.ts";
+
+type JobOf<Kind extends WriteSetJob["kind"]> = WriteSetJob & { readonly kind: Kind };
+
+const parseJson = (bytes: Uint8Array): unknown => JSON.parse(asText(bytes));
+const parseTrace = (trace: Uint8Array): TransactionDiff[] => listOf(parseJson(trace)).map(parseTransactionDiff);
+
+const codesOf = (diffs: readonly TransactionDiff[]): TracedCodes | undefined => {
+  const accounts = diffs.flatMap(({ post }) => [...post]);
+  if (accounts.some(([, { code, codeHash }]) => code !== undefined && codeHash === undefined)) {
+    return "missing";
+  }
+  const codes = accounts.flatMap(([address, { codeHash }]) =>
+    codeHash === undefined || codeHash === EMPTY_CODE_HASH || codeHash === ZERO_HASH
+      ? []
+      : [[address, codeHash] as const],
+  );
+  return codes.length === 0 ? undefined : codes;
+};
+
+const runTrace = ({ block, body, trace, contracts }: JobOf<"trace">): WriteSetJobOutput => {
+  const traced = parseTracedBlock(body, block);
+  if (traced === undefined) {
+    return { kind: "failed", reason: "mismatch" };
+  }
+  const diffs = parseTrace(trace);
+  const packed = packWrites(composeTrace(diffs, traced, contracts));
+  const codes = codesOf(diffs);
+  return { kind: "written", packed, ...(codes === undefined ? {} : { codes }) };
+};
+
+/** Returns the header's hash of the access list if the block's hash commits to it. */
+const committedHash = ({ header, block }: JobOf<"accessList">): Hash | undefined => {
+  const { blockAccessListHash, number, hash } = header;
+  const isOfBlock = isSame(hash, block.hash) && numberOf(number) === block.number;
+  return isOfBlock && isHash(blockAccessListHash) && checkHeader(header).outcome === "passed"
+    ? blockAccessListHash
+    : undefined;
+};
+
+const runAccessList = (job: JobOf<"accessList">): WriteSetJobOutput => {
+  const expected = committedHash(job);
+  const list = parseBlockAccessList(parseJson(job.list));
+  if (expected === undefined || !isSame(expected, hashBlockAccessList(list))) {
+    return { kind: "failed", reason: "mismatch" };
+  }
+  return { kind: "written", packed: packWrites(writesOfAccessList(list)) };
+};
+
+const runContent = ({ body, block }: JobOf<"content">): WriteSetJobOutput => {
+  const content = parseBlockContent(body, block);
+  return content === undefined ? { kind: "failed", reason: "mismatch" } : { kind: "content", content };
+};
+
+const runJob = (job: WriteSetJob): WriteSetJobOutput => {
+  switch (job.kind) {
+    case "trace":
+      return runTrace(job);
+    case "accessList":
+      return runAccessList(job);
+    case "content":
+      return runContent(job);
+    case "codeHashes":
+      return { kind: "codeHashes", codes: codesOf(parseTrace(job.trace)) };
+  }
+};
+
+/** Runs one job. A response that a node must not send is a failure. */
+export const runWriteSetJob = (job: WriteSetJob): WriteSetJobOutput => {
+  try {
+    return runJob(job);
+  } catch (error) {
+    if (error instanceof NoDiff) {
+      return { kind: "failed", reason: "unsupported" };
+    }
+    if (error instanceof UntracedTransaction) {
+      return { kind: "failed", reason: "incomplete" };
+    }
+    if (error instanceof MalformedField || error instanceof SyntaxError) {
+      return { kind: "failed", reason: "mismatch" };
+    }
+    throw error;
+  }
+};
+
+/** The code of a thread that turns responses of nodes into write sets. */
+export const writeSetTask: WorkerTask = (port) => serveJobs(port, async (job) => runWriteSetJob(job as WriteSetJob));

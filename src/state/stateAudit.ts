@@ -1,0 +1,106 @@
+import type { BlockId } from "../core/heads.ts";
+import type { BlockValues } from "./blockValues.ts";
+import type { BulkReader } from "./bulkReader.ts";
+import type { StateKey } from "./stateKey.ts";
+import { MAX_AUDIT_UNITS, type UnitLedger } from "./unitLedger.ts";
+import type { UsedKeys } from "./usedKeys.ts";
+
+/** A known value that differs from the node's. */
+export interface StateDifference {
+  readonly key: StateKey;
+  readonly block: BlockId;
+  /** 64 digits of hex, for a code its hash. */
+  readonly known: string;
+  readonly actual: string;
+}
+
+export interface StateAuditOptions {
+  readonly values: Pick<BlockValues, "get" | "head">;
+  readonly usedKeys: Pick<UsedKeys, "mostUsed" | "sample">;
+  readonly reader: Pick<BulkReader, "unitsFor" | "read" | "readSingly">;
+  readonly ledger: Pick<UnitLedger, "auditUnits" | "spend">;
+  readonly random: () => number;
+  onCompared(values: number): void;
+  onDifference(difference: StateDifference): void;
+}
+
+/** Known values that one audit compares. Half of them are the most used ones. */
+const MAX_VALUES = 2_000;
+/** A nonce costs as much as 400 other values. */
+const MAX_NONCES = 5;
+
+/** Compares known values with a node. The ledger limits its units. */
+export class StateAudit {
+  readonly #options: StateAuditOptions;
+  readonly #spend = (units: number): void => this.#options.ledger.spend("audit", units);
+  #isRunning = false;
+
+  constructor(options: StateAuditOptions) {
+    this.#options = options;
+  }
+
+  /** Compares once, unless nothing is known, the last audit is still running, or too little was saved since. Never rejects. */
+  async run(): Promise<void> {
+    const { values, reader, ledger } = this.#options;
+    const block = values.head;
+    if (block === undefined || this.#isRunning) {
+      return;
+    }
+    const known = this.#choose(block);
+    const keys = [...known.keys()];
+    if (keys.length === 0 || reader.unitsFor(keys, block) > ledger.auditUnits) {
+      return;
+    }
+    this.#isRunning = true;
+    try {
+      await this.#compare(known, block);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Returns known values whose audit costs no more than the ledger can allow. */
+  #choose(block: BlockId): ReadonlyMap<StateKey, string> {
+    const { reader } = this.#options;
+    let limit = MAX_VALUES;
+    let known = this.#knownValues(block, limit);
+    while (limit > 1 && reader.unitsFor([...known.keys()], block) > MAX_AUDIT_UNITS) {
+      limit = Math.floor(limit / 2);
+      known = this.#knownValues(block, limit);
+    }
+    return known;
+  }
+
+  #knownValues(block: BlockId, limit: number): ReadonlyMap<StateKey, string> {
+    const { values, usedKeys, random } = this.#options;
+    const half = Math.ceil(limit / 2);
+    const known = new Map<StateKey, string>();
+    let nonces = 0;
+    for (const key of new Set([...usedKeys.mostUsed(half), ...usedKeys.sample(half, random)])) {
+      const value = values.get(key, block);
+      if (value === undefined || (key.field === "nonce" && nonces === MAX_NONCES)) {
+        continue;
+      }
+      nonces += key.field === "nonce" ? 1 : 0;
+      known.set(key, value);
+    }
+    return known;
+  }
+
+  async #compare(known: ReadonlyMap<StateKey, string>, block: BlockId): Promise<void> {
+    const { reader, onCompared, onDifference } = this.#options;
+    const actual = await reader.read([...known.keys()], block, this.#spend);
+    onCompared(actual.size);
+    const suspects = [...actual].filter(([key, value]) => value !== known.get(key)).map(([key]) => key);
+    const [first] = suspects;
+    if (first === undefined) {
+      return;
+    }
+    // The node may read many values wrongly, but one value correctly.
+    const confirmed = (await reader.readSingly([first], block, this.#spend)).get(first);
+    const value = known.get(first);
+    if (confirmed !== undefined && value !== undefined && confirmed !== value) {
+      onDifference({ key: first, block, known: value, actual: confirmed });
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import type { Metrics } from "../telemetry/telemetry.ts";
+import { BilledSource } from "./billedSource.ts";
+import { EconomicPolicy, PERIOD_MS } from "./economicPolicy.ts";
+import type { UnitsOf } from "./providerUnits.ts";
+import { SourceTrust } from "./sourceTrust.ts";
+import { UnitLedger } from "./unitLedger.ts";
+import { UsedKeys } from "./usedKeys.ts";
+import type { WriteSetSource } from "./writeSet.ts";
+
+/** The parts of one chain that know what following costs and saves. */
+export interface StateEconomics {
+  readonly unitsOf: UnitsOf;
+  readonly ledger: UnitLedger;
+  readonly usedKeys: UsedKeys;
+  readonly policy: EconomicPolicy;
+  readonly trust: SourceTrust;
+  /** Returns a source whose units are counted and that can rest. */
+  account(source: WriteSetSource): WriteSetSource;
+}
+
+export interface StateEconomicsOptions {
+  readonly chain: string;
+  readonly metrics: Metrics;
+  readonly unitsOf: UnitsOf;
+  readonly nowMs: () => number;
+}
+
+export const createStateEconomics = ({ chain, metrics, unitsOf, nowMs }: StateEconomicsOptions): StateEconomics => {
+  const ledger = new UnitLedger(chain, metrics);
+  const usedKeys = new UsedKeys(PERIOD_MS, nowMs);
+  const trust = new SourceTrust(nowMs);
+  return {
+    ...{ unitsOf, ledger, usedKeys, trust },
+    policy: new EconomicPolicy({ unitsOf, ledger, usedKeys, nowMs }),
+    account: (source) => trust.guard(new BilledSource(source, ledger)),
+  };
+};

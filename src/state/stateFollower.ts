@@ -1,0 +1,314 @@
+import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
+import { AwaitedBlock, type OnWriteSetRead } from "./awaitedBlock.ts";
+import type { BlockValues } from "./blockValues.ts";
+import type { FollowPolicy } from "./followPolicy.ts";
+import { runSliced } from "./runSliced.ts";
+import type { StateKey } from "./stateKey.ts";
+import type { WriteSetSource } from "./writeSet.ts";
+
+/** Why all known values were dropped. The label value of a metric. */
+export const DROP_REASONS = [
+  "noWriteSet",
+  "noRoom",
+  "gap",
+  "fork",
+  "reorganisation",
+  "pause",
+  "nodeChanged",
+  "difference",
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+export interface StateFollowerOptions {
+  readonly heads: { current(): Heads | undefined; subscribe(listener: (change: HeadChange) => void): () => void };
+  /** In the order in which they are asked. */
+  readonly sources: readonly WriteSetSource[];
+  readonly policy: FollowPolicy;
+  readonly values: BlockValues;
+  /** Whether the same rules apply to a block and to its parent. */
+  hasSameRules(parent: RingBlock, block: RingBlock): boolean;
+  readonly onRead: OnWriteSetRead;
+  /** Called with each new head. */
+  onHead(isFollowing: boolean): void;
+  /** Called when a block's write set is applied, with the time since its head. */
+  onApplied(seconds: number): void;
+  onDropped(reason: DropReason): void;
+  /** Called if a node returned another value than the known one. All values are dropped then. */
+  onDifference(key: StateKey, block: BlockId): void;
+}
+
+/** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
+const MAX_MISSING_BLOCKS = 128n;
+/** Write sets that are read at the same time. */
+const MAX_CONCURRENT_READS = 4;
+
+const isCanonicalIn =
+  (heads: Heads) =>
+  ({ number, hash }: BlockId): boolean =>
+    heads.at(number)?.hash === hash;
+
+/**
+ * Follows the canonical chain: applies the write set of each new block to the known values, in order, and undoes blocks that a
+ * reorganisation removed. At a block without a write set, the known values end and begin again.
+ */
+export class StateFollower {
+  readonly #options: StateFollowerOptions;
+  readonly #unsubscribe: () => void;
+  /** Ascending and linked. The first is the child of the newest applied block that is canonical. */
+  #awaited: AwaitedBlock[] = [];
+  #latest: BlockId | undefined;
+  #isRunning = false;
+  #isPaused = false;
+  #generation = 0;
+
+  constructor(options: StateFollowerOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.heads.subscribe(({ heads }) => this.#onHeads(heads));
+    const heads = options.heads.current();
+    if (heads !== undefined) {
+      this.#onHeads(heads);
+    }
+  }
+
+  /** Changes when known values were dropped because of a node. A value that was requested before must not enter. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Whether the write sets of new blocks are read. */
+  get isFollowing(): boolean {
+    return this.#latest !== undefined && !this.#isPaused;
+  }
+
+  /** Returns a promise that resolves when the block's write set is applied or given up. Undefined if nothing is awaited. */
+  untilApplied(block: BlockId): Promise<void> | undefined {
+    return this.#findAwaited(block)?.settled;
+  }
+
+  /** Adds a value that a node returned for a block's hash: 64 digits of hex, or a code. */
+  enter(key: StateKey, block: BlockId, value: string | Uint8Array, generation: number): void {
+    if (generation !== this.#generation) {
+      return;
+    }
+    const awaited = this.#findAwaited(block);
+    if (awaited === undefined) {
+      this.#enterNow(key, block, value);
+    } else {
+      awaited.addEarly({ key, value });
+    }
+  }
+
+  /** Drops all values, by default because a node's state changed without a block. */
+  forget(reason: DropReason = "nodeChanged"): void {
+    this.#generation++;
+    const latest = this.#options.heads.current()?.latest;
+    if (latest !== undefined && this.isFollowing) {
+      this.#restart(latest, reason);
+    } else {
+      this.#options.values.clear();
+    }
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    this.#generation++;
+    this.#cancelFrom(0);
+    this.#options.values.clear();
+  }
+
+  #onHeads(heads: Heads): void {
+    const { latest } = heads;
+    // Other changes are of safe and finalized.
+    if (latest.hash === this.#latest?.hash) {
+      return;
+    }
+    this.#latest = latest;
+    const sources = this.#affordableSources();
+    this.#options.onHead(sources.length > 0);
+    if (sources.length === 0) {
+      this.#isPaused = true;
+      this.#cancelFrom(0);
+      return;
+    }
+    this.#extend(heads, sources);
+    this.#isPaused = false;
+    void this.#run();
+  }
+
+  #affordableSources(): readonly WriteSetSource[] {
+    const { sources, policy } = this.#options;
+    return sources.filter(({ unitsPerBlock }) => unitsPerBlock === 0 || policy.shouldFollow(unitsPerBlock));
+  }
+
+  /** Awaits the blocks between the newest block that is known or awaited and the head. */
+  #extend(heads: Heads, sources: readonly WriteSetSource[]): void {
+    const { values, policy } = this.#options;
+    const { latest } = heads;
+    const isCanonical = isCanonicalIn(heads);
+    const orphan = this.#awaited.findIndex(({ block }) => !isCanonical(block));
+    this.#cancelFrom(orphan < 0 ? this.#awaited.length : orphan);
+    const tip = this.#awaited.at(-1)?.block ?? values.findNewest(isCanonical);
+    if (tip === undefined) {
+      this.#restart(latest, values.head && "reorganisation");
+      return;
+    }
+    const missing = latest.number - tip.number;
+    const [{ unitsPerBlock } = { unitsPerBlock: 0 }] = sources;
+    if (this.#isPaused && missing > 1n && !policy.shouldCatchUp(Number(missing), unitsPerBlock)) {
+      this.#restart(latest, "pause");
+      return;
+    }
+    const blocks = this.#linkedBlocks(heads, tip);
+    if (blocks === undefined || missing > MAX_MISSING_BLOCKS) {
+      this.#restart(latest, "gap");
+      return;
+    }
+    for (const [index, block] of blocks.entries()) {
+      const parent = index === 0 ? heads.at(tip.number) : blocks[index - 1];
+      const hasSameRules = parent !== undefined && this.#options.hasSameRules(parent, block);
+      this.#awaited.push(new AwaitedBlock(block, hasSameRules ? sources : undefined));
+    }
+  }
+
+  /** Returns the blocks above `tip`, or undefined if the ring does not link them. */
+  #linkedBlocks(heads: Heads, tip: BlockId): readonly RingBlock[] | undefined {
+    const blocks: RingBlock[] = [];
+    let parentHash = tip.hash;
+    for (let number = tip.number + 1n; number <= heads.latest.number; number++) {
+      const block = heads.at(number);
+      if (block?.parentHash !== parentHash) {
+        return undefined;
+      }
+      parentHash = block.hash;
+      blocks.push(block);
+    }
+    return blocks;
+  }
+
+  /** Applies awaited blocks, one after the other. */
+  async #run(): Promise<void> {
+    if (this.#isRunning) {
+      return;
+    }
+    this.#isRunning = true;
+    try {
+      do {
+        const next = await this.#prepareNext();
+        if (next !== undefined) {
+          await this.#applyNext(next);
+        }
+      } while (this.#awaited.length > 0 || this.#findUndo() !== undefined);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Undoes applied blocks that are not canonical. Returns the next block to apply, the child of the newest applied one. */
+  async #prepareNext(): Promise<AwaitedBlock | undefined> {
+    const { values } = this.#options;
+    for (let orphan = this.#findUndo(); orphan !== undefined; orphan = this.#findUndo()) {
+      await this.#change(values.undoTo(orphan));
+    }
+    // A reorganisation can bring back a block whose write set was being applied.
+    while (this.#awaited[0] !== undefined && values.isReadable(this.#awaited[0].block)) {
+      this.#finish(this.#awaited[0]);
+    }
+    return this.#awaited[0];
+  }
+
+  /** Returns the number of the newest applied block that is canonical, if a newer one is not. */
+  #findUndo(): bigint | undefined {
+    const { heads, values } = this.#options;
+    const current = heads.current();
+    const ancestor = current && values.findNewest(isCanonicalIn(current));
+    return ancestor !== undefined && ancestor.hash !== values.head?.hash ? ancestor.number : undefined;
+  }
+
+  async #applyNext(next: AwaitedBlock): Promise<void> {
+    const { values, onRead, onApplied } = this.#options;
+    for (const awaited of this.#awaited.slice(0, MAX_CONCURRENT_READS)) {
+      void awaited.read(onRead);
+    }
+    const writeSet = await next.read(onRead);
+    // A reorganisation removed the block, or all values were dropped.
+    if (this.#awaited[0] !== next || this.#findUndo() !== undefined) {
+      return;
+    }
+    if (values.head?.hash !== next.block.parentHash) {
+      this.#restart(next.block, "gap");
+      return;
+    }
+    if (writeSet === undefined) {
+      this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
+      return;
+    }
+    const isApplied = await this.#change(values.apply(writeSet));
+    if (isApplied === undefined) {
+      return;
+    }
+    if (!isApplied) {
+      this.#beginAt(next, "noRoom");
+      return;
+    }
+    onApplied((performance.now() - next.startMs) / 1_000);
+    this.#finish(next);
+    await this.#change(values.tidy());
+  }
+
+  /** Runs a change of the values. Returns undefined if all values were dropped during it. */
+  #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
+    const generation = this.#generation;
+    return runSliced(steps, () => generation === this.#generation);
+  }
+
+  /** Ends the known values at this block, and begins with its own state. */
+  #beginAt(awaited: AwaitedBlock, reason: DropReason): void {
+    this.#options.values.begin(awaited.block);
+    this.#options.onDropped(reason);
+    this.#finish(awaited);
+  }
+
+  #finish(awaited: AwaitedBlock): void {
+    if (this.#awaited[0] === awaited) {
+      this.#awaited.shift();
+    }
+    const generation = this.#generation;
+    for (const { key, value } of awaited.earlyValues) {
+      if (generation === this.#generation) {
+        this.#enterNow(key, awaited.block, value);
+      }
+    }
+    awaited.settle();
+  }
+
+  #enterNow(key: StateKey, block: BlockId, value: string | Uint8Array): void {
+    const { values, onDifference } = this.#options;
+    const result = typeof value === "string" ? values.enter(key, block, value) : values.enterCode(key, block, value);
+    if (result === "different") {
+      onDifference(key, block);
+      this.#restart(this.#options.heads.current()?.latest ?? block, "difference");
+    }
+  }
+
+  /** Drops what is known and awaited, and begins at the head. */
+  #restart(latest: BlockId, reason: DropReason | undefined): void {
+    this.#generation++;
+    this.#cancelFrom(0);
+    this.#options.values.begin(latest);
+    if (reason !== undefined) {
+      this.#options.onDropped(reason);
+    }
+  }
+
+  #cancelFrom(index: number): void {
+    for (const awaited of this.#awaited.splice(index)) {
+      awaited.cancel();
+    }
+  }
+
+  #findAwaited({ number, hash }: BlockId): AwaitedBlock | undefined {
+    const [first] = this.#awaited;
+    const awaited = first && this.#awaited[Number(number - first.block.number)];
+    return awaited?.block.hash === hash ? awaited : undefined;
+  }
+}

@@ -1,0 +1,62 @@
+import type { BlockId } from "../core/heads.ts";
+import type { StateFetch } from "../core/stateReader.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { BlockValues } from "./blockValues.ts";
+import { BulkReader } from "./bulkReader.ts";
+import { createDifferenceHandler } from "./differenceHandler.ts";
+import { StateAudit } from "./stateAudit.ts";
+import type { StateEconomics } from "./stateEconomics.ts";
+import type { StateFollower } from "./stateFollower.ts";
+import type { StateKey } from "./stateKey.ts";
+import { StateLearner } from "./stateLearner.ts";
+import { StateSamples } from "./stateSamples.ts";
+
+export interface StateJudgeOptions {
+  readonly chain: string;
+  readonly values: BlockValues;
+  readonly follower: StateFollower;
+  readonly economics: StateEconomics;
+  readonly fetch: StateFetch;
+  readonly nowMs: () => number;
+  readonly telemetry: Pick<Telemetry, "log" | "metrics">;
+}
+
+const AUDIT_INTERVAL_MS = 30_000;
+
+/** Compares the known state of one chain with its nodes, and learns the most used values again after they were dropped. */
+export class StateJudge {
+  readonly #audit: StateAudit;
+  readonly #samples: StateSamples;
+  readonly #learner: StateLearner;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: StateJudgeOptions) {
+    const { chain, values, follower, economics, fetch, nowMs, telemetry } = options;
+    const { unitsOf, ledger, usedKeys, trust } = economics;
+    const reader = new BulkReader({ fetch, unitsOf, nowMs });
+    const comparison = (kind: "audit" | "sample") => ({
+      onCompared: (count: number) => telemetry.metrics.stateCompared.inc({ chain, kind }, count),
+      onDifference: createDifferenceHandler({ chain, trust, follower, telemetry }, kind),
+    });
+    const random = Math.random;
+    this.#audit = new StateAudit({ values, usedKeys, reader, ledger, random, ...comparison("audit") });
+    this.#samples = new StateSamples({ reader, ledger, nowMs, random, ...comparison("sample") });
+    this.#learner = new StateLearner({ values, follower, usedKeys, reader, ledger, unitsOf, nowMs });
+    this.#timer = setInterval(() => void this.#audit.run(), AUDIT_INTERVAL_MS).unref();
+  }
+
+  /** Called with each answer that a node was not asked for. */
+  onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void {
+    this.#samples.consider(key, block, body);
+  }
+
+  /** Called when all values were dropped. */
+  onDropped(): void {
+    // The follower drops the values within a change of heads, which ends first.
+    setImmediate(() => void this.#learner.learn());
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

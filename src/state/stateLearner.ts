@@ -1,0 +1,54 @@
+import type { BlockValues } from "./blockValues.ts";
+import type { BulkReader } from "./bulkReader.ts";
+import type { UnitsOf } from "./providerUnits.ts";
+import type { StateFollower } from "./stateFollower.ts";
+import type { UnitLedger } from "./unitLedger.ts";
+import type { UsedKeys } from "./usedKeys.ts";
+
+export interface StateLearnerOptions {
+  readonly values: Pick<BlockValues, "get" | "head">;
+  readonly follower: Pick<StateFollower, "enter" | "generation" | "isFollowing">;
+  readonly usedKeys: Pick<UsedKeys, "mostUsed">;
+  readonly reader: Pick<BulkReader, "unitsFor" | "read">;
+  readonly ledger: Pick<UnitLedger, "spend">;
+  readonly unitsOf: UnitsOf;
+  readonly nowMs: () => number;
+}
+
+/** Values that are learned at once. */
+const MAX_VALUES = 2_000;
+/** Chains that lose all values more often learn them from the reads of clients. */
+const MIN_INTERVAL_MS = 10_000;
+/** Learning in bulk must cost less than this share of reading the values one by one. */
+const MAX_SHARE = 0.5;
+
+/** Reads the most used values again after all values were dropped. Nonces are left to the reads of clients. */
+export class StateLearner {
+  readonly #options: StateLearnerOptions;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: StateLearnerOptions) {
+    this.#options = options;
+  }
+
+  /** Learns at the newest block whose state can be read. Never rejects. */
+  async learn(): Promise<void> {
+    const { values, follower, usedKeys, reader, ledger, unitsOf, nowMs } = this.#options;
+    const block = values.head;
+    if (block === undefined || !follower.isFollowing || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
+      return;
+    }
+    const keys = usedKeys
+      .mostUsed(MAX_VALUES)
+      .filter((key) => key.field !== "nonce" && values.get(key, block) === undefined);
+    if (reader.unitsFor(keys, block) >= MAX_SHARE * keys.length * unitsOf("eth_getStorageAt")) {
+      return;
+    }
+    this.#lastMs = nowMs();
+    const { generation } = follower;
+    const learned = await reader.read(keys, block, (units) => ledger.spend("learning", units));
+    for (const [key, value] of learned) {
+      follower.enter(key, block, value, generation);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import type { BlockId, Heads } from "../core/heads.ts";
+import type { CacheStatus, RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { Address } from "../ethereum/hex.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
+import type { FollowPolicy } from "./followPolicy.ts";
+import { formatCodeBody, formatStateBody, parseStateBody } from "./stateBody.ts";
+import type { StateFollower } from "./stateFollower.ts";
+import type { StateKey } from "./stateKey.ts";
+
+/** The methods that read one value of the state. */
+export const STATE_METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
+export type StateMethod = (typeof STATE_METHODS)[number];
+
+/** The result of a wait for a write set. `late`: it did not come in time. `unknown`: it came, and the value is not known. */
+export type WaitResult = "hit" | "unknown" | "late";
+
+export interface StateReadsOptions {
+  readonly values: BlockValues;
+  readonly follower: StateFollower;
+  readonly policy: Pick<FollowPolicy, "onRead">;
+  /** Accounts whose values are always read from a node. */
+  readonly never: ReadonlySet<Address>;
+  /** The longest wait for a write set, in milliseconds. */
+  readonly waitMs: number;
+  readonly blockTimeMs: () => number;
+  onLookup(method: StateMethod, isHit: boolean): void;
+  onWait(result: WaitResult): void;
+  /** Called with each answer that needed no node. */
+  onLocalAnswer(key: StateKey, block: BlockId, body: Uint8Array): void;
+}
+
+/** One read at a block of the view. */
+export interface StateRead {
+  readonly method: StateMethod;
+  readonly key: StateKey;
+  readonly block: BlockId;
+  readonly context: RequestContext;
+}
+
+const HIT: CacheStatus = Object.freeze({ hit: "state" });
+const OLDEST = BigInt(READABLE_BLOCKS);
+
+const isRecent = ({ number }: BlockId, { latest }: Heads): boolean => latest.number - number < OLDEST;
+
+/** Whether `settled` resolves within a time. */
+const resolvesWithin = (settled: Promise<void>, forMs: number): Promise<boolean> => {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), forMs);
+  void settled.then(() => {
+    clearTimeout(timer);
+    resolve(true);
+  });
+  return promise;
+};
+
+/** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
+export class StateReads {
+  readonly #options: StateReadsOptions;
+
+  constructor(options: StateReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a read. `ask` sends it to a node. A known value is returned without a promise. */
+  request(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+    const { key, block, context } = read;
+    const { never } = this.#options;
+    if (never.has(key.address) || !isRecent(block, context.view.heads)) {
+      return ask();
+    }
+    if (context.bypassCache) {
+      return this.#enterResponse(key, ask);
+    }
+    const known = this.#find(key, block);
+    if (known !== undefined) {
+      return this.#answer(read, known);
+    }
+    return this.#waitOrAsk(read, ask);
+  }
+
+  /** Drops all values, because a request can change a node's state without a block. */
+  forget(): void {
+    this.#options.follower.forget();
+  }
+
+  /** Waits for the block's write set if only that is missing: the value is known at the block before. */
+  #waitOrAsk(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+    const { values, follower } = this.#options;
+    const settled = follower.untilApplied(read.block);
+    const { head } = values;
+    if (settled !== undefined && head !== undefined && values.get(read.key, head) !== undefined) {
+      return this.#wait(read, settled, ask);
+    }
+    return this.#ask(read, ask);
+  }
+
+  async #wait(read: StateRead, settled: Promise<void>, ask: () => Awaitable<RpcResponse>): Promise<RpcResponse> {
+    const { waitMs, blockTimeMs, onWait } = this.#options;
+    const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
+    const known = this.#find(read.key, read.block);
+    if (known !== undefined) {
+      onWait("hit");
+      return this.#answer(read, known);
+    }
+    onWait(isSettled ? "unknown" : "late");
+    return this.#ask(read, ask);
+  }
+
+  #answer(read: StateRead, body: Uint8Array): RpcResponse {
+    this.#count(read, true);
+    this.#options.onLocalAnswer(read.key, read.block, body);
+    return { body, status: HIT };
+  }
+
+  #find(key: StateKey, block: BlockId): Uint8Array | undefined {
+    const { values } = this.#options;
+    const value = values.get(key, block);
+    if (value === undefined) {
+      return undefined;
+    }
+    if (key.field !== "code") {
+      return formatStateBody(key.field, value);
+    }
+    const code = values.code(value);
+    return code && formatCodeBody(code);
+  }
+
+  #ask(read: StateRead, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+    this.#count(read, false);
+    return this.#enterResponse(read.key, ask);
+  }
+
+  #enterResponse(key: StateKey, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+    const { generation } = this.#options.follower;
+    return whenKnown(ask(), (response) => {
+      this.#enter(key, response, generation);
+      return response;
+    });
+  }
+
+  /**
+   * Adds the value of a response that a node gave for a block's hash. A cached response does not enter: it may be older than
+   * the last time that all values were dropped. The same applies to a response that another request began.
+   */
+  #enter(key: StateKey, { body, verified, block, status }: RpcResponse, generation: number): void {
+    const { follower } = this.#options;
+    const isAsked = verified === true && status.hit === undefined && status.collapsed !== true;
+    if (!isAsked || block === undefined || !follower.isFollowing || !(body instanceof Uint8Array)) {
+      return;
+    }
+    const value = parseStateBody(key.field, body);
+    if (value !== undefined) {
+      follower.enter(key, block, value, generation);
+    }
+  }
+
+  #count({ method, key, block }: StateRead, isHit: boolean): void {
+    const { policy, onLookup } = this.#options;
+    policy.onRead({ method, key, block: block.number, isHit });
+    onLookup(method, isHit);
+  }
+}

@@ -1,0 +1,54 @@
+import type { BlockId } from "../core/heads.ts";
+import type { BulkReader } from "./bulkReader.ts";
+import { parseSingle } from "./singleReads.ts";
+import type { StateDifference } from "./stateAudit.ts";
+import type { StateKey } from "./stateKey.ts";
+import type { UnitLedger } from "./unitLedger.ts";
+
+export interface StateSamplesOptions {
+  readonly reader: Pick<BulkReader, "readSingly">;
+  readonly ledger: Pick<UnitLedger, "spend">;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  onCompared(values: number): void;
+  onDifference(difference: StateDifference): void;
+}
+
+/** The share of local answers that are compared, limited to one a second. */
+const SHARE = 0.01;
+const MIN_INTERVAL_MS = 1_000;
+
+const decoder = new TextDecoder();
+
+/** Compares a share of local answers with a node, at the block of the answer. */
+export class StateSamples {
+  readonly #options: StateSamplesOptions;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: StateSamplesOptions) {
+    this.#options = options;
+  }
+
+  /** Called with each local answer. */
+  consider(key: StateKey, block: BlockId, body: Uint8Array): void {
+    const { nowMs, random } = this.#options;
+    if (random() >= SHARE || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
+      return;
+    }
+    this.#lastMs = nowMs();
+    void this.#compare(key, block, body);
+  }
+
+  async #compare(key: StateKey, block: BlockId, body: Uint8Array): Promise<void> {
+    const { reader, ledger, onCompared, onDifference } = this.#options;
+    const known = parseSingle(key, JSON.parse(decoder.decode(body))) ?? "";
+    const actual = (await reader.readSingly([key], block, (units) => ledger.spend("sample", units))).get(key);
+    if (actual === undefined) {
+      return;
+    }
+    onCompared(1);
+    if (actual !== known) {
+      onDifference({ key, block, known, actual });
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import type { BlockId } from "../core/heads.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
+
+/** A value that a block wrote, or "unknown" if the source only says that it was written. */
+export type Written<Value> = Value | "unknown";
+
+/** The writes of a block to one account. A field that is absent was not written. */
+export interface AccountWrites {
+  readonly balance?: Written<bigint>;
+  readonly nonce?: Written<bigint>;
+  /** The code after the block. Empty: the account has no code. */
+  readonly code?: Written<Uint8Array>;
+  /** The hash of that code. It may be known where `code` is "unknown". Absent where only `code` is known. */
+  readonly codeHash?: Hash;
+  /** Slots outside `slots`: "cleared" if all became zero, "unknown" if any may have been written. */
+  readonly otherSlots?: "cleared" | "unknown";
+  /** Values without leading zero bytes. Zero is empty. */
+  readonly slots: ReadonlyMap<Hash, Written<Uint8Array>>;
+}
+
+/** The writes of one block, system writes included. An account that is absent was not written. */
+export interface WriteSet {
+  readonly block: BlockId;
+  readonly accounts: ReadonlyMap<Address, AccountWrites>;
+}
+
+/** Where write sets come from. */
+export type WriteSetOrigin = "feed" | "accessList" | "trace" | "execution";
+
+/** Why a source has no write set of a block. The label value of a metric. */
+export type WriteSetFailure = "unsupported" | "late" | "tooLarge" | "incomplete" | "mismatch" | "error";
+
+/** Reads the write set of a sealed block. */
+export interface WriteSetSource {
+  readonly origin: WriteSetOrigin;
+  /** Provider units that one block costs. Zero: the source is free. */
+  readonly unitsPerBlock: number;
+  /** Resolves once the write set is complete and checked, or with the reason why there is none. Never rejects. */
+  read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
+}

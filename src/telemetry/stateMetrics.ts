@@ -1,0 +1,42 @@
+import { SECONDS } from "./buckets.ts";
+import { CHAIN, type MetricFactory } from "./metricFactory.ts";
+
+const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
+const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "mismatch", "error"] as const;
+const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
+const DROPS = ["noWriteSet", "noRoom", "gap", "fork", "reorganisation", "pause", "nodeChanged", "difference"] as const;
+
+/** Declares the metrics of state values that are followed from block to block. */
+export const stateMetrics = (metrics: MetricFactory) => ({
+  stateFollowing: metrics.gaugeFromZero("state_following", "1 while write sets of new blocks are read", {
+    chain: CHAIN,
+  }),
+  stateWriteSets: metrics.counter("state_write_sets_total", "Write sets of blocks by source and outcome", {
+    chain: CHAIN,
+    source: ORIGINS,
+    outcome: OUTCOMES,
+  }),
+  stateWriteSetSeconds: metrics.histogram(
+    "state_write_set_seconds",
+    "Time from a block's head until its write set was applied",
+    SECONDS,
+    { chain: CHAIN },
+  ),
+  stateLookups: metrics.counter("state_lookups_total", "Reads of single state values by method and outcome", {
+    chain: CHAIN,
+    method: METHODS,
+    outcome: ["hit", "miss"],
+  }),
+  stateWaits: metrics.counter("state_waits_total", "Reads that waited for a write set, by result", {
+    chain: CHAIN,
+    result: ["hit", "unknown", "late"],
+  }),
+  stateDrops: metrics.counter("state_drops_total", "Times at which all known state values were dropped, by reason", {
+    chain: CHAIN,
+    reason: DROPS,
+  }),
+  stateValues: metrics.gaugeFromZero("state_values", "Known state values, those of older blocks included", {
+    chain: CHAIN,
+  }),
+  stateBytes: metrics.gaugeFromZero("state_bytes", "Bytes of known state values and codes", { chain: CHAIN }),
+});

@@ -1,0 +1,241 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { until } from "../support/clients/until.ts";
+import { type Child, startChild } from "./support/child.ts";
+import type { Server } from "./support/compareServers.ts";
+import { startConfigured } from "./support/forebay.ts";
+import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
+import { startWalletClients, type WalletClients } from "./support/walletClients.ts";
+import type { NodeCounts, NodePorts, WalletNodesOptions } from "./support/walletNode.ts";
+
+const POOLS = 30;
+const QUOTES_PER_SECOND = 50;
+const MANY_WALLETS = 500;
+const FEW_WALLETS = [1, 5, 20];
+const FEW_WALLETS_SHORT = [5];
+/** Time after the start until calls count: services then have read the chain. */
+const SETTLE_MS = 3_000;
+const MINUTE_MS = 60_000;
+const FIRST_MS = 2 * MINUTE_MS;
+const CALLS = 1_000;
+/** `ONLY=text` selects services by a part of their name. */
+const only = process.env.ONLY;
+
+interface Measured {
+  readonly name: string;
+  /** The write sets that the node has. */
+  readonly source: "trace" | "accessList" | "none";
+  readonly follow: "auto" | "false";
+  readonly wallets: number;
+}
+
+const measuredServices = (fewWallets: readonly number[]): readonly Measured[] =>
+  [
+    { name: "follow: false", source: "none", follow: "false", wallets: MANY_WALLETS } as const,
+    { name: "trace", source: "trace", follow: "auto", wallets: MANY_WALLETS } as const,
+    { name: "access list", source: "accessList", follow: "auto", wallets: MANY_WALLETS } as const,
+    { name: "no source", source: "none", follow: "auto", wallets: MANY_WALLETS } as const,
+    ...fewWallets.flatMap((wallets) => [
+      { name: `${wallets} wallets, follow: false`, source: "none", follow: "false", wallets } as const,
+      { name: `${wallets} wallets, trace`, source: "trace", follow: "auto", wallets } as const,
+    ]),
+  ].filter(({ name }) => only === undefined || name.includes(only) || name === "follow: false");
+
+type Counts = Readonly<Record<string, number>>;
+
+/** Calls of a service's clients, and calls of the service to its node, since the start. */
+interface Sample {
+  readonly asked: Counts;
+  readonly sent: Counts;
+}
+
+const unitsOf = createUnitsOf();
+const sum = (counts: Counts, weightOf: (method: string) => number): number =>
+  Object.entries(counts).reduce((total, [method, count]) => total + count * weightOf(method), 0);
+const subtract = (after: Counts, before: Counts): Counts =>
+  Object.fromEntries(Object.entries(after).map(([method, count]) => [method, count - (before[method] ?? 0)]));
+
+interface Row {
+  readonly callsPerThousand: number;
+  readonly unitsPerThousand: number;
+  /** Units as a share of asking the node directly. */
+  readonly ofDirect: number;
+}
+
+/** Describes the time between two samples, per 1,000 client calls. */
+const describe = (before: Sample, after: Sample): Row => {
+  const asked = subtract(after.asked, before.asked);
+  const sent = subtract(after.sent, before.sent);
+  const calls = sum(asked, () => 1) / CALLS;
+  return {
+    callsPerThousand: round(sum(sent, () => 1) / calls, 1),
+    unitsPerThousand: round(sum(sent, unitsOf) / calls, 0),
+    ofDirect: round(sum(sent, unitsOf) / sum(asked, unitsOf), 4),
+  };
+};
+
+interface Running {
+  readonly service: Measured;
+  readonly server: Server;
+  readonly clients: WalletClients;
+}
+
+/** Starts a service, and waits until it knows its chain. */
+const startMeasured = async (service: Measured, nodeUrl: string | undefined, blockMs: number): Promise<Server> => {
+  const chain = { name: "chain", nodes: [{ url: nodeUrl }], blockTimeMs: blockMs, forks: "prague" };
+  const server = await startConfigured({
+    chains: [{ ...chain, ...stateOf(service) }],
+    server: { port: 0, opsPort: 0 },
+    log: { level: "info" },
+  });
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] });
+  const isKnown = async () => {
+    const answer = await fetch(urlOf(server), {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+    });
+    return ((await answer.json()) as { readonly result?: unknown }).result !== undefined;
+  };
+  await until(isKnown, `${service.name} knows its chain`);
+  return server;
+};
+
+const urlOf = ({ port }: Server): string => `http://127.0.0.1:${port}`;
+
+const startServices = async (services: readonly Measured[], urls: NodePorts, blockMs: number): Promise<Running[]> => {
+  const servers = await Promise.all(services.map((service) => startMeasured(service, urls[service.name], blockMs)));
+  await sleep(SETTLE_MS);
+  return services.flatMap((service, index) => {
+    const server = servers[index];
+    if (server === undefined) {
+      return [];
+    }
+    const quotesPerSecond = service.wallets === MANY_WALLETS ? QUOTES_PER_SECOND : 0;
+    const { wallets } = service;
+    const clients = startWalletClients({ url: urlOf(server), wallets, pools: POOLS, quotesPerSecond });
+    return [{ service, server, clients }];
+  });
+};
+
+const stateOf = ({ follow }: Measured): object => ({ state: { follow: follow === "auto" ? "auto" : false } });
+
+interface Samples {
+  readonly blocks: number;
+  readonly services: ReadonlyMap<string, Sample>;
+}
+
+const readSamples = async (node: Child, running: readonly Running[]): Promise<Samples> => {
+  node.send("counts");
+  const { calls, blocks } = (await node.message()) as NodeCounts;
+  const services = running.map(({ service: { name }, clients }) => {
+    return [name, { asked: Object.fromEntries(clients.calls), sent: calls[name] ?? {} }] as const;
+  });
+  return { blocks, services: new Map(services) };
+};
+
+interface Phases {
+  readonly fewWallets: readonly number[];
+  readonly blockMs: number;
+  readonly firstMs: number;
+  readonly wholeMs: number;
+}
+
+/** With fewer blocks than this share, the machine was too slow for significant figures. */
+const MIN_BLOCK_SHARE = 0.95;
+const NOTHING: Sample = { asked: {}, sent: {} };
+
+/** Runs all services on one chain at once. Returns the rows of the first time and of the rest, by service. */
+const measure = async ({ fewWallets, blockMs, firstMs, wholeMs }: Phases) => {
+  const services = measuredServices(fewWallets);
+  const node = startChild("walletNode.ts");
+  let running: readonly Running[] = [];
+  try {
+    const options: WalletNodesOptions = {
+      ...{ blockMs, wallets: MANY_WALLETS, pools: POOLS },
+      nodes: services.map(({ name, source }) => ({
+        name,
+        hasTraces: source === "trace",
+        hasAccessLists: source === "accessList",
+      })),
+    };
+    node.send(options);
+    running = await startServices(services, (await node.message()) as NodePorts, blockMs);
+    const begin = await readSamples(node, running);
+    await sleep(firstMs);
+    const first = await readSamples(node, running);
+    await sleep(wholeMs - firstMs);
+    const last = await readSamples(node, running);
+    const between = (before: Samples, after: Samples, name: string): Row =>
+      describe(before.services.get(name) ?? NOTHING, after.services.get(name) ?? NOTHING);
+    const isSlow = last.blocks - begin.blocks < MIN_BLOCK_SHARE * (wholeMs / blockMs);
+    return running.map(({ service: { name }, clients }) => ({
+      ...{ blocks: `${blockMs} ms`, name, errors: clients.errors, isSlow },
+      first: between(begin, first, name),
+      later: between(first, last, name),
+      whole: between(begin, last, name),
+    }));
+  } finally {
+    await Promise.all(running.map(({ clients }) => clients.stop()));
+    await Promise.all(running.map(({ server }) => server.end()));
+    await node.end();
+  }
+};
+
+type Rows = Awaited<ReturnType<typeof measure>>;
+
+const print = (rows: Rows): void => {
+  console.table(
+    rows.map(({ blocks, name, first, later, whole, errors }) => {
+      const unfollowed = rows.find(
+        (row) => row.name === name.replace(/(trace|access list|no source)$/, "follow: false"),
+      );
+      return {
+        ...{ blocks, name, errors },
+        "calls per 1,000, first": first.callsPerThousand,
+        "calls, later": later.callsPerThousand,
+        "units per 1,000, first": first.unitsPerThousand,
+        "units, later": later.unitsPerThousand,
+        "% of direct, first": round(100 * first.ofDirect, 1),
+        "% of direct, later": round(100 * later.ofDirect, 1),
+        "first / follow: false": round(first.unitsPerThousand / (unfollowed?.first.unitsPerThousand ?? 0), 2),
+        "whole / follow: false": round(whole.unitsPerThousand / (unfollowed?.whole.unitsPerThousand ?? 0), 2),
+      };
+    }),
+  );
+};
+
+const shareOf = (rows: Rows, name: string): number =>
+  rows.find((row) => row.name === name)?.later.ofDirect ?? Number.NaN;
+
+/** Counts the calls and units of wallets and quotes that read at `latest`, against asking the node directly. */
+export const bench = async ({ short }: BenchOptions): Promise<BenchResult> => {
+  const slow = await measure(
+    short
+      ? { fewWallets: FEW_WALLETS_SHORT, blockMs: 2_000, firstMs: 12_000, wholeMs: 24_000 }
+      : { fewWallets: FEW_WALLETS, blockMs: 2_000, firstMs: FIRST_MS, wholeMs: 10 * MINUTE_MS },
+  );
+  print(slow);
+  const fast = await measure(
+    short
+      ? { fewWallets: [], blockMs: 200, firstMs: 6_000, wholeMs: 12_000 }
+      : { fewWallets: FEW_WALLETS, blockMs: 200, firstMs: FIRST_MS, wholeMs: 5 * MINUTE_MS },
+  );
+  print(fast);
+  const ours = shareOf(slow, "trace");
+  const yardstick = shareOf(slow, "follow: false");
+  return {
+    claim: "units of reads at latest, as a share of asking the node directly, against follow: false",
+    ratio: round(yardstick / ours),
+    ours,
+    yardstick,
+    unit: "share of the units of asking directly",
+    unreadable: [...slow, ...fast].some(({ isSlow }) => isSlow),
+    accessList: shareOf(slow, "access list"),
+    noSource: shareOf(slow, "no source"),
+    fastBlocks: shareOf(fast, "trace"),
+    fastBlocksAccessList: shareOf(fast, "access list"),
+    fastBlocksUnfollowed: shareOf(fast, "follow: false"),
+    errors: [...slow, ...fast].reduce((total, { errors }) => total + errors, 0),
+  };
+};

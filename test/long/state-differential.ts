@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { ComparedState } from "../support/servers/comparedState.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+import type { TraceDialect } from "../support/standIn/diffTrace.ts";
+import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
+import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+import type { LongOptions } from "./support/memory.ts";
+import { PLANTED_FAULTS } from "./support/plantedFaults.ts";
+import { runWithFault } from "./support/runWithFault.ts";
+
+interface Variant {
+  readonly name: string;
+  readonly fork: StandInFork;
+  readonly traces?: TraceDialect;
+  readonly hasAccessLists?: true;
+}
+
+const VARIANTS: readonly Variant[] = [
+  { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
+  { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
+  { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
+  { name: "block access list", fork: "amsterdam", hasAccessLists: true },
+];
+
+const FAULT_SECONDS = 120;
+/** A run with a planted fault ends at its first difference. */
+const planted = process.env.PLANTED === undefined ? undefined : PLANTED_FAULTS[process.env.FAULT ?? ""];
+const WHOLE_SECONDS = 960;
+const MIN_SECONDS = 5;
+const CLIENTS = 8;
+const FIRST_BLOCKS = 300;
+const BLOCK_MS = 250;
+const CHECK_MS = 200;
+const MAX_REORG = 64;
+const DEFAULT_SEED = 1;
+/** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and reads. */
+const only = process.env.VARIANT;
+const seed = Number(process.env.SEED ?? DEFAULT_SEED);
+
+/** Mines and reorganises until the signal aborts. */
+const drive = async (chain: StandInChain, blocks: RandomStateBlocks, signal: AbortSignal): Promise<number> => {
+  const random = createRandom(seed + 1);
+  let reorganisations = 0;
+  while (!signal.aborted) {
+    const chance = random();
+    let count = 1;
+    if (chance < 0.15) {
+      const depth = 1 + Math.floor(random() * (chance < 0.02 ? MAX_REORG : 4));
+      chain.rewind(depth);
+      count = depth + Math.floor(random() * 2);
+      reorganisations++;
+    }
+    for (let index = 0; index < count; index++) {
+      await blocks.mine();
+    }
+    await sleep(random() * 2 * BLOCK_MS);
+  }
+  return reorganisations;
+};
+
+/** Returns the values of a metric by one of its labels. */
+const countedBy = async (
+  { telemetry }: Service,
+  name: "stateWriteSets" | "stateDrops" | "stateWaits",
+  label: string,
+) => {
+  const { values } = await telemetry.metrics[name].get();
+  const counts = values
+    .filter(({ value }) => value > 0)
+    .map(({ labels, value }) => [Object.entries(labels), value] as const);
+  return Object.fromEntries(counts.map(([labels, value]) => [labels.find(([key]) => key === label)?.[1], value]));
+};
+
+/** Returns the values that audits and samples of the service found to be wrong. */
+const foundByService = async ({ telemetry }: Service): Promise<number> => {
+  const { values } = await telemetry.metrics.stateDifferences.get();
+  return values.reduce((sum, { value }) => sum + value, 0);
+};
+
+const isFound = async ({ tally }: ComparedState, service: Service): Promise<boolean> => {
+  if (planted === undefined) {
+    return false;
+  }
+  return planted.isFoundByService ? (await foundByService(service)) > 0 : tally.differences.length > 0;
+};
+
+const STATE_READS = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
+
+const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: number) => {
+  const chain = new StandInChain(fork);
+  const blocks = new RandomStateBlocks(chain, seed);
+  blocks.genesis();
+  for (let index = 0; index < FIRST_BLOCKS; index++) {
+    await blocks.mine();
+  }
+  const node = await StandInNode.start({ chain, traces, hasAccessLists });
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: BLOCK_MS,
+    forks: fork === "shanghai" ? "shanghai" : "prague",
+  });
+  const compared = new ComparedState(chain, service, seed);
+  const ending = new AbortController();
+  try {
+    const driving = drive(chain, blocks, ending.signal);
+    const clients = Array.from({ length: CLIENTS }, () => compared.run(ending.signal));
+    const endMs = performance.now() + seconds * 1_000;
+    while (performance.now() < endMs && !(await isFound(compared, service))) {
+      await sleep(CHECK_MS);
+    }
+    ending.abort();
+    const [reorganisations] = await Promise.all([driving, ...clients]);
+    const { tally } = compared;
+    const forwarded = STATE_READS.reduce((sum, method) => sum + (node.calls.get(method) ?? 0), 0);
+    return {
+      ...tally,
+      blocks: chain.height - FIRST_BLOCKS,
+      reorganisations,
+      foundByService: await foundByService(service),
+      writeSets: await countedBy(service, "stateWriteSets", "outcome"),
+      drops: await countedBy(service, "stateDrops", "reason"),
+      waits: await countedBy(service, "stateWaits", "result"),
+      localShare: Number((1 - forwarded / Math.max(1, tally.comparisons)).toFixed(3)),
+    };
+  } finally {
+    ending.abort();
+    await service.close();
+    await node.close();
+  }
+};
+
+/** Runs until the planted fault is found, or until the time is over. */
+const runPlanted = async (fault: string, seconds: number | undefined) => {
+  const { differences, output } = await runWithFault(fault, seconds ?? FAULT_SECONDS);
+  console.log(output);
+  return { claim: `the planted fault ${fault} is found`, differences, passed: differences > 0 };
+};
+
+/**
+ * Compares random state reads with a node at the same hash, while blocks arrive and are reorganised.
+ * `FAULT=name` plants a fault, which the run must find.
+ */
+export const long = async ({ seconds }: LongOptions) => {
+  const { FAULT, PLANTED } = process.env;
+  if (FAULT !== undefined && PLANTED === undefined) {
+    return runPlanted(FAULT, seconds);
+  }
+  const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
+  const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
+  const variants: Record<string, unknown> = {};
+  let passed = true;
+  for (const variant of chosen) {
+    const result = await runVariant(variant, each);
+    console.log(variant.name, JSON.stringify(result));
+    variants[variant.name] = result;
+    passed &&=
+      result.differences.length === 0 && result.foundByService === 0 && result.comparisons > 0 && result.errors === 0;
+  }
+  return { claim: "no state read differs from the node at the same hash", seed, variants, passed };
+};

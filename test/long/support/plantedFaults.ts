@@ -1,0 +1,122 @@
+/** A replacement in one file. The text must occur once. */
+interface Edit {
+  /** Relative to the repository. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** A fault in the code that follows state, and the variant of the long run that must find it. */
+export interface PlantedFault {
+  readonly variant: string;
+  /** The service itself must find the fault, by an audit or a sample. */
+  readonly isFoundByService?: true;
+  readonly edits: readonly Edit[];
+}
+
+const TRACE = "src/state/sources/composeTrace.ts";
+const VALUES = "src/state/blockValues.ts";
+
+export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
+  /** For comparison: such a run finds nothing. */
+  none: { variant: "geth, Prague", edits: [] },
+  lostSlot: {
+    variant: "access list",
+    edits: [
+      {
+        file: "src/state/writtenValues.ts",
+        from: "for (const [written, value] of slots) {",
+        to: 'for (const [written, value] of slots) { if (written.endsWith("3")) continue;',
+      },
+    ],
+  },
+  lostFeeRecipient: {
+    variant: "geth, Prague",
+    edits: [
+      {
+        file: TRACE,
+        from: "markSystemWrites(this.accounts, contracts);",
+        to: "markSystemWrites(this.accounts, contracts); this.accounts.delete(feeRecipient);",
+      },
+    ],
+  },
+  shortUndo: {
+    variant: "access list",
+    edits: [
+      {
+        file: VALUES,
+        from: "for (let removed = before; removed > this.#head; removed--) {",
+        to: "for (let removed = before; removed > this.#head + 1; removed--) {",
+      },
+    ],
+  },
+  keptSlots: {
+    variant: "Shanghai",
+    edits: [
+      {
+        file: "src/state/sources/mutableWrites.ts",
+        from: "forgetCode(writes);\n  forgetSlots(writes);",
+        to: "forgetCode(writes);",
+      },
+    ],
+  },
+  lostSystemWrite: {
+    variant: "geth, Prague",
+    edits: [
+      {
+        file: "src/state/sources/systemWrites.ts",
+        from: "for (const contract of [...SYSTEM_CONTRACTS, ...contracts]) {",
+        to: "for (const contract of contracts) {",
+      },
+    ],
+  },
+  missedClearing: {
+    variant: "anvil, Prague",
+    edits: [
+      {
+        file: TRACE,
+        from: "for (const address of this.#delegating) {",
+        to: "for (const address of new Set<Address>()) {",
+      },
+    ],
+  },
+  lateEntry: {
+    variant: "access list",
+    edits: [
+      {
+        file: "src/state/stateFollower.ts",
+        from: 'const result = typeof value === "string" ? values.enter(key, block, value)',
+        to: 'const result = typeof value === "string" ? values.enter(key, values.head ?? block, value)',
+      },
+    ],
+  },
+  /** A source that loses one write in fifty. */
+  lossySource: {
+    variant: "geth, Prague",
+    isFoundByService: true,
+    edits: [
+      {
+        file: "src/state/writtenValues.ts",
+        from: "for (const [written, value] of slots) {",
+        to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
+      },
+    ],
+  },
+  missingItem: {
+    variant: "geth, Prague",
+    edits: [
+      { file: TRACE, from: "diffs.length !== block.transactions.length || block.paysOmmers", to: "block.paysOmmers" },
+      { file: TRACE, from: "    checkItem(diff, transaction);\n", to: "" },
+      {
+        file: TRACE,
+        from: "if (diff?.transactionHash !== hash || !hasNonce) {",
+        to: "if (diff?.transactionHash === hash && !hasNonce) {",
+      },
+      {
+        file: "test/support/standIn/standInChain.ts",
+        from: "formatDiffTrace(phases.slice(1, -1), hashes, form)",
+        to: "formatDiffTrace(phases.slice(1, -1), hashes, form).slice(0, -1)",
+      },
+    ],
+  },
+};

@@ -1,0 +1,51 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { PLANTED_FAULTS } from "./plantedFaults.ts";
+
+export interface FaultRun {
+  /** Values that differed from the node's, as the run or the service itself found. */
+  readonly differences: number;
+  readonly output: string;
+}
+
+/** The result of the run, its last line. */
+interface Result {
+  readonly variants: Readonly<
+    Record<string, { readonly differences: readonly unknown[]; readonly foundByService: number }>
+  >;
+}
+
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
+/** Runs `state-differential` on the variant of a planted fault, in a process whose modules have the fault. */
+export const runWithFault = async (fault: string, seconds: number): Promise<FaultRun> => {
+  const planted = PLANTED_FAULTS[fault];
+  if (planted === undefined) {
+    throw new Error(`no fault is called "${fault}": ${Object.keys(PLANTED_FAULTS).join(", ")}`);
+  }
+  const args = [
+    "--import",
+    pathOf("plantFault.ts"),
+    pathOf("../run.ts"),
+    "state-differential",
+    "--seconds",
+    `${seconds}`,
+  ];
+  const env = { ...process.env, FAULT: fault, PLANTED: "1", VARIANT: planted.variant };
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const chunks: Buffer[] = [];
+  child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+  child.stderr.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await once(child, "close");
+  const output = Buffer.concat(chunks).toString();
+  const last = output.trim().split("\n").at(-1) ?? "";
+  if (!last.startsWith('{"claim"')) {
+    return { differences: 0, output };
+  }
+  const { variants }: Result = JSON.parse(last);
+  const found = Object.values(variants).map((variant) =>
+    planted.isFoundByService ? variant.foundByService : variant.differences.length,
+  );
+  return { differences: found.reduce((sum, count) => sum + count, 0), output };
+};

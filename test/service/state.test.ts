@@ -1,0 +1,292 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { createForebay } from "../../src/app/main.ts";
+import { configSchema } from "../../src/config/schema.ts";
+import { type Address, formatQuantity } from "../../src/ethereum/hex.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { startAnvil } from "../devnet/anvil.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { metric, rpc } from "../support/clients/rpc.ts";
+import { ComparedState } from "../support/servers/comparedState.ts";
+import { createService, type Service, type ServiceChain } from "../support/servers/service.ts";
+import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const STATE_HIT = "forebay; hit; detail=state";
+const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
+const FEE_RECIPIENT = addressOf(100);
+const [ALICE, BOB] = [addressOf(0), addressOf(1)];
+
+/** A chain with block access lists, whose blocks write what the test wants. */
+class WrittenChain {
+  readonly chain = new StandInChain("amsterdam");
+  #seconds = 1_700_000_000n;
+
+  /** Seals a block that sets these balances. */
+  mine(balances: readonly (readonly [Address, bigint])[] = []): void {
+    const draft = this.chain.draft();
+    for (const [address, balance] of balances) {
+      draft.setBalance(address, balance);
+    }
+    draft.endPhase();
+    draft.endPhase();
+    this.#seconds += 2n;
+    const timestamp = this.#seconds;
+    this.chain.seal(draft, { transactions: [], withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
+  }
+}
+
+const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => {
+  const written = new WrittenChain();
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  t.after(() => node.close());
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    ...options,
+    state: { waitMs: LONG_MS, ...options.state },
+  });
+  t.after(() => service.close());
+  const heads = service.chains[0]?.upstreams.heads;
+  /** Makes the newest block the served head. */
+  const follow = async () => {
+    const latest = (await heads?.refresh())?.latest;
+    assert.equal(latest?.hash, written.chain.latest.hash);
+  };
+  const balance = (address: Address, tag: unknown = "latest") => rpc(service.url, "eth_getBalance", [address, tag]);
+  /** Seals a block, and reads all accounts. */
+  const turn = async () => {
+    written.mine();
+    await follow();
+    for (const address of ACCOUNTS) {
+      await balance(address);
+    }
+  };
+  const asked = () => node.calls.get("eth_getBalance") ?? 0;
+  return { ...{ written, node, service, follow, balance, turn, asked } };
+};
+
+const statusOf = ({ headers }: { readonly headers: Headers }) => headers.get("cache-status");
+
+/** Sends a call that must not be answered from a cache. */
+const uncached = async (service: Service, method: string, params: readonly unknown[]) => {
+  const response = await fetch(service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", "cache-control": "no-cache" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  });
+  return (await response.json()) as { readonly result?: unknown };
+};
+
+/** Reads the same values in several blocks, until it pays to follow. */
+const learn = async ({ turn }: Awaited<ReturnType<typeof startRig>>): Promise<void> => {
+  for (let count = 0; count < 4; count++) {
+    await turn();
+  }
+};
+
+test("a value that no block wrote is answered without a node, by tag, number and hash", async (t) => {
+  const rig = await startRig(t);
+  await learn(rig);
+  const { written, follow, balance, asked } = rig;
+  const before = asked();
+  written.mine([[BOB, 2n]]);
+  await follow();
+  const { number, hash } = written.chain.latest;
+  for (const tag of ["latest", formatQuantity(number), hash, { blockHash: hash }]) {
+    const alice = await balance(ALICE, tag);
+    assert.equal(statusOf(alice), STATE_HIT);
+    assert.equal(alice.body.result, "0x1");
+  }
+  assert.equal((await balance(BOB)).body.result, "0x2");
+  assert.equal((await balance(BOB, formatQuantity(number - 1))).body.result, "0x1");
+  assert.equal(asked(), before);
+});
+
+test("all four methods are answered from known state", async (t) => {
+  const rig = await startRig(t);
+  await learn(rig);
+  const { written, follow, service } = rig;
+  const calls: readonly [string, readonly unknown[], string][] = [
+    ["eth_getBalance", [ALICE], "0x1"],
+    ["eth_getTransactionCount", [ALICE], "0x0"],
+    ["eth_getStorageAt", [ALICE, "0x1"], `0x${"0".repeat(64)}`],
+    ["eth_getCode", [ALICE], "0x"],
+  ];
+  for (const [method, params] of calls) {
+    await rpc(service.url, method, [...params, "latest"]);
+  }
+  written.mine();
+  await follow();
+  for (const [method, params, expected] of calls) {
+    const response = await rpc(service.url, method, [...params, "latest"]);
+    assert.equal(statusOf(response), STATE_HIT, method);
+    assert.equal(response.body.result, expected);
+  }
+});
+
+test("a reorganisation undoes its blocks, and a read at an orphan's hash asks the node", async (t) => {
+  const rig = await startRig(t);
+  await learn(rig);
+  const { written, follow, balance, asked } = rig;
+  written.mine([[ALICE, 5n]]);
+  await follow();
+  const orphan = written.chain.latest.hash;
+  assert.equal((await balance(ALICE)).body.result, "0x5");
+  written.chain.rewind(1);
+  written.mine([[BOB, 7n]]);
+  written.mine();
+  await follow();
+  const before = asked();
+  const alice = await balance(ALICE);
+  assert.deepEqual([statusOf(alice), alice.body.result], [STATE_HIT, "0x1"]);
+  assert.equal((await balance(BOB)).body.result, "0x7");
+  assert.equal(asked(), before);
+  assert.equal((await balance(ALICE, orphan)).body.result, "0x5");
+  assert.equal(asked(), before + 1);
+});
+
+test("no-cache asks the node, and an excluded account always does", async (t) => {
+  const rig = await startRig(t, { state: { never: [BOB.toUpperCase().replace("0X", "0x")] } });
+  await learn(rig);
+  const { written, follow, service, balance, asked } = rig;
+  written.mine();
+  await follow();
+  const before = asked();
+  await uncached(service, "eth_getBalance", [ALICE, "latest"]);
+  assert.equal(asked(), before + 1);
+  await balance(BOB);
+  assert.equal(asked(), before + 2);
+});
+
+test("state.follow: false follows nothing", async (t) => {
+  const rig = await startRig(t, { state: { follow: false } });
+  await learn(rig);
+  assert.equal(await metric(rig.service.opsUrl, "forebay_state_write_sets_total"), 0);
+  assert.equal(rig.node.calls.get("eth_getBlockAccessList"), undefined);
+});
+
+test("state.follow changes with a reload", async (t) => {
+  const written = new WrittenChain();
+  written.mine(ACCOUNTS.map((address) => [address, 1n]));
+  const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
+  t.after(() => node.close());
+  const configOf = (follow: "auto" | false) =>
+    configSchema.parse({
+      chains: [{ name: "chain", nodes: [{ url: node.url }], blockTimeMs: LONG_MS, forks: "prague", state: { follow } }],
+      server: { port: 0, opsPort: 0, drainDelayMs: 0 },
+      log: { level: "silent" },
+    });
+  const forebay = await createForebay(configOf("auto"), createTelemetry({ level: "silent" }));
+  t.after(() => forebay.close());
+  await forebay.ready;
+  /** Returns the number of write sets that were read while blocks were sealed and read. */
+  const countWriteSets = async (): Promise<number> => {
+    node.calls.clear();
+    for (let count = 0; count < 5; count++) {
+      written.mine();
+      await forebay.chains[0]?.upstreams.heads.refresh();
+      for (const address of ACCOUNTS) {
+        await rpc(forebay.url, "eth_getBalance", [address, "latest"]);
+      }
+    }
+    return node.calls.get("eth_getBlockAccessList") ?? 0;
+  };
+  assert.ok((await countWriteSets()) > 0);
+  await forebay.reload(configOf(false));
+  assert.equal(await countWriteSets(), 0);
+});
+
+/** A service in front of anvil, with one balance read in several blocks. */
+const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
+  const anvil = await startAnvil(["--no-mining"]);
+  t.after(() => anvil.close());
+  const service = await createService({
+    nodes: [{ url: anvil.url }],
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    allowNamespaces: ["anvil"],
+    state: { waitMs: LONG_MS, ...state },
+  });
+  t.after(() => service.close());
+  const turn = async () => {
+    await anvil.call("evm_mine");
+    await service.chains[0]?.upstreams.heads.refresh();
+    for (const address of ACCOUNTS) {
+      await rpc(service.url, "eth_getBalance", [address, "latest"]);
+    }
+  };
+  for (let count = 0; count < 4; count++) {
+    await turn();
+  }
+  return { anvil, service, turn };
+};
+
+test("a development node is not followed by default", async (t) => {
+  const { service } = await startOnAnvil(t, {});
+  assert.equal(await metric(service.opsUrl, "forebay_state_write_sets_total"), 0);
+});
+
+test("a method that changes a development node's state drops all values", async (t) => {
+  const { service, anvil, turn } = await startOnAnvil(t, { follow: "plain" });
+  await turn();
+  await anvil.call("evm_mine");
+  await service.chains[0]?.upstreams.heads.refresh();
+  const balance = () => rpc(service.url, "eth_getBalance", [ALICE, "latest"]);
+  assert.equal(statusOf(await balance()), STATE_HIT);
+  await rpc(service.url, "anvil_setBalance", [ALICE, "0x77"]);
+  assert.equal((await balance()).body.result, "0x77");
+  assert.equal(await metric(service.opsUrl, "forebay_state_drops_total", 'reason="nodeChanged"'), 2);
+});
+
+test("a node's value that differs from the known one drops all values", async (t) => {
+  const { service, anvil, turn } = await startOnAnvil(t, { follow: "plain" });
+  await turn();
+  await anvil.call("evm_mine");
+  await service.chains[0]?.upstreams.heads.refresh();
+  // No write set shows this change, and forebay does not see the call.
+  await anvil.call("anvil_setBalance", ALICE, "0x77");
+  assert.equal((await rpc(service.url, "eth_getBalance", [ALICE, "latest"])).body.result, "0x0");
+  assert.equal((await uncached(service, "eth_getBalance", [ALICE, "latest"])).result, "0x77");
+  assert.equal(await metric(service.opsUrl, "forebay_state_drops_total", 'reason="difference"'), 1);
+  assert.equal((await rpc(service.url, "eth_getBalance", [ALICE, "latest"])).body.result, "0x77");
+});
+
+test("random reads through reorganisations are those of the node at the same hash", async (t) => {
+  const chain = new StandInChain("prague");
+  const blocks = new RandomStateBlocks(chain, 7);
+  blocks.genesis();
+  for (let count = 0; count < 40; count++) {
+    await blocks.mine();
+  }
+  const node = await StandInNode.start({ chain, traces: "geth" });
+  t.after(() => node.close());
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    state: { waitMs: LONG_MS },
+  });
+  t.after(() => service.close());
+  const compared = new ComparedState(chain, service, 7);
+  for (let count = 0; count < 60; count++) {
+    const depth = count % 6 === 5 ? 1 + (count % 4) : 0;
+    if (depth > 0) {
+      chain.rewind(depth);
+    }
+    for (let mined = 0; mined <= depth; mined++) {
+      await blocks.mine();
+    }
+    await service.chains[0]?.upstreams.heads.refresh();
+    await Promise.all([compared.compareOnce(), compared.compareOnce()]);
+  }
+  const { differences, comparisons } = compared.tally;
+  assert.deepEqual(differences, []);
+  assert.ok(comparisons > 1_000, `${comparisons} comparisons`);
+  assert.ok((await metric(service.opsUrl, "forebay_state_lookups_total", 'outcome="hit"')) > 100);
+});

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../src/core/heads.ts";
+import { BlockValues } from "../../src/state/blockValues.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
+import { hashOf } from "../support/builders/heads.ts";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+import { type ModelActions, ModelRun, realActions } from "./modelRun.ts";
+
+const SEEDS = 12;
+const BLOCKS = 400;
+const LARGE_BYTES = 4 * 1024 * 1024;
+/** Room for some 600 entries, less than the blocks write. */
+const SMALL_BYTES = 100_000;
+
+const runSeeds = (bytes: number, actions: ModelActions = realActions): { readonly share: number } => {
+  let hits = 0;
+  let reads = 0;
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const run = new ModelRun(createRandom(seed), new BlockValues(bytes), actions);
+    run.run(BLOCKS);
+    hits += run.hits;
+    reads += run.reads;
+  }
+  return { share: hits / reads };
+};
+
+test("values of random blocks, reorganisations and late fetches are those of a simple model", () => {
+  const { share } = runSeeds(LARGE_BYTES);
+  assert.ok(share > 0.7, `${share} of the reads are hits`);
+});
+
+test("values are right while entries are evicted", () => {
+  const { share } = runSeeds(SMALL_BYTES);
+  assert.ok(share > 0.2, `${share} of the reads are hits`);
+});
+
+const ALICE = addressOf(0);
+const HEX_ONE = "1".padStart(64, "0");
+const BALANCE: StateKey = { address: ALICE, field: "balance", slot: undefined };
+const slotKey = (slot: number): StateKey => ({
+  address: ALICE,
+  field: "slot",
+  slot: `0x${slot.toString(16).padStart(64, "0")}`,
+});
+const block = (number: number): BlockId => ({ number: BigInt(number), hash: hashOf(number) });
+
+/** Applies a block that writes one account. */
+const write = (values: BlockValues, at: BlockId, writes: Partial<AccountWrites>): void => {
+  const steps = values.apply({ block: at, accounts: new Map([[ALICE, { slots: new Map(), ...writes }]]) });
+  assert.equal(runAll(steps), true);
+  runAll(values.tidy());
+};
+
+const runAll = <T>(steps: Generator<unknown, T>): T => {
+  for (let next = steps.next(); ; next = steps.next()) {
+    if (next.done) {
+      return next.value;
+    }
+  }
+};
+
+test("the newest 256 blocks are readable, and older values are removed", () => {
+  const values = new BlockValues(LARGE_BYTES);
+  values.begin(block(0));
+  for (let number = 1; number <= 1_000; number++) {
+    write(values, block(number), { balance: BigInt(number) });
+  }
+  for (const [number, isReadable] of [
+    [1_000, true],
+    [745, true],
+    [744, false],
+  ] as const) {
+    const expected = isReadable ? number.toString(16).padStart(64, "0") : undefined;
+    assert.equal(values.get(BALANCE, block(number)), expected);
+  }
+  assert.equal(values.size, 256);
+});
+
+test("slots that were cleared are removed once no reader can see them", () => {
+  const values = new BlockValues(LARGE_BYTES);
+  values.begin(block(0));
+  for (let slot = 0; slot < 1_000; slot++) {
+    values.enter(slotKey(slot), block(0), HEX_ONE);
+  }
+  write(values, block(1), { otherSlots: "cleared" });
+  assert.equal(values.get(slotKey(5), block(0)), HEX_ONE);
+  assert.equal(values.get(slotKey(5), block(1)), "0".repeat(64));
+  for (let number = 2; number <= 300; number++) {
+    write(values, block(number), {});
+  }
+  assert.equal(values.size, 0);
+});
+
+test("values stay within the limit, and those that are read stay longest", () => {
+  const bytes = 1_000_000;
+  const values = new BlockValues(bytes);
+  values.begin(block(0));
+  values.enter(BALANCE, block(0), HEX_ONE);
+  for (let slot = 0; slot < 50_000; slot++) {
+    values.enter(slotKey(slot), block(0), HEX_ONE);
+    assert.equal(values.get(BALANCE, block(0)), HEX_ONE);
+  }
+  assert.ok(values.size < 50_000);
+  assert.ok(values.bytes <= bytes, `${values.bytes} bytes`);
+});
+
+const assertFound = (what: string, actions: Partial<ModelActions>): void => {
+  test(`the model finds ${what}`, () => {
+    assert.throws(() => runSeeds(LARGE_BYTES, { ...realActions, ...actions }), assert.AssertionError);
+  });
+};
+
+assertFound("a reorganisation that is undone one block short", {
+  *undo(values, to) {
+    for (const number of values.undoTo(to)) {
+      if (number === Number(to) + 1) {
+        return;
+      }
+      yield;
+    }
+  },
+});
+
+assertFound("a value fetched at a block that enters after the next block wrote it", {
+  enter: (values, key, block, value) => values.enter(key, values.head ?? block, value),
+});
+
+const without = (writeSet: WriteSet, part: "slots" | "otherSlots" | "balance"): WriteSet => ({
+  ...writeSet,
+  accounts: new Map(
+    [...writeSet.accounts].map(([address, { [part]: _, ...rest }]) => [address, { slots: new Map(), ...rest }]),
+  ),
+});
+
+for (const [what, part] of [
+  ["lost slots", "slots"],
+  ["slots that stay after a destruction", "otherSlots"],
+  ["a lost balance", "balance"],
+] as const) {
+  assertFound(what, {
+    apply: (values, writeSet) => values.apply(writeSet.block.number % 50n === 0n ? without(writeSet, part) : writeSet),
+  });
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EconomicPolicy, PERIOD_MS } from "../../src/state/economicPolicy.ts";
+import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { UsedKeys } from "../../src/state/usedKeys.ts";
+
+const TRACE = 40;
+const ACCESS_LIST = 20;
+const SECOND_MS = 1_000;
+
+/** Wallets that read a balance every 4 s, while blocks arrive at an interval. */
+const createWallets = () => {
+  let nowMs = 1_000_000;
+  let block = 100n;
+  let saved = 0;
+  const ledger = {
+    save: (units: number) => {
+      saved += units;
+    },
+  };
+  const clock = () => nowMs;
+  const usedKeys = new UsedKeys(PERIOD_MS, clock);
+  const policy = new EconomicPolicy({ unitsOf: createUnitsOf(), ledger, usedKeys, nowMs: clock });
+  const read = (index: number, { at = block, isHit = false, method = "eth_getBalance" } = {}) =>
+    policy.onRead({
+      key: { field: "balance", address: `0x${index.toString(16).padStart(40, "0")}`, slot: undefined },
+      method,
+      block: at,
+      isHit,
+    });
+  /** Runs in steps of 100 ms. */
+  const run = (forMs: number, { wallets, blockMs }: { readonly wallets: number; readonly blockMs: number }) => {
+    const endMs = nowMs + forMs;
+    while (nowMs < endMs) {
+      nowMs += 100;
+      if (nowMs % blockMs === 0) {
+        block += 1n;
+      }
+      if (nowMs % (4 * SECOND_MS) === 0) {
+        for (let wallet = 0; wallet < wallets; wallet++) {
+          read(wallet);
+        }
+      }
+    }
+  };
+  return {
+    policy,
+    read,
+    run,
+    get saved() {
+      return saved;
+    },
+  };
+};
+
+test("a trace is followed once repeated reads cost twice as much, and not before", () => {
+  const { policy, run } = createWallets();
+  assert.equal(policy.shouldFollow(TRACE), false);
+  run(60 * SECOND_MS, { wallets: 7, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), false, "7 wallets cost 35 units/s, a trace of each block costs 20");
+  assert.equal(policy.shouldFollow(ACCESS_LIST), true, "an access list costs 10 units/s");
+  run(60 * SECOND_MS, { wallets: 9, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), true, "9 wallets cost 45 units/s");
+});
+
+test("the same wallets do not pay for a trace of blocks of 200 ms", () => {
+  const { policy, run } = createWallets();
+  run(60 * SECOND_MS, { wallets: 50, blockMs: 200 });
+  assert.equal(policy.shouldFollow(TRACE), false, "50 wallets cost 250 units/s, traces cost 200");
+  run(60 * SECOND_MS, { wallets: 100, blockMs: 200 });
+  assert.equal(policy.shouldFollow(TRACE), true);
+});
+
+test("a source is not followed 30 s after the last read, nor on the reads of an earlier minute", () => {
+  const { policy, run } = createWallets();
+  run(60 * SECOND_MS, { wallets: 100, blockMs: 2 * SECOND_MS });
+  run(28 * SECOND_MS, { wallets: 0, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), true);
+  run(2 * SECOND_MS, { wallets: 0, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), false);
+  run(60 * SECOND_MS, { wallets: 1, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), false);
+});
+
+test("a free source is followed without reads", () => {
+  const { policy } = createWallets();
+  assert.equal(policy.shouldFollow(0), true);
+});
+
+test("reads that are new, or of the same or an older block, are not repeated", () => {
+  const { policy, read, run } = createWallets();
+  for (let index = 0; index < 1_000; index++) {
+    read(0);
+    read(index);
+  }
+  assert.equal(policy.shouldFollow(TRACE), false);
+  run(2 * SECOND_MS, { wallets: 0, blockMs: 2 * SECOND_MS });
+  for (let index = 0; index < 1_000; index++) {
+    read(index, { at: 100n });
+  }
+  assert.equal(policy.shouldFollow(TRACE), false);
+  for (let index = 0; index < 4; index++) {
+    read(index, { at: 101n });
+  }
+  assert.equal(policy.shouldFollow(TRACE), true);
+});
+
+test("blocks of a pause do not count as blocks of the last minute", () => {
+  const { policy, run } = createWallets();
+  run(60 * SECOND_MS, { wallets: 100, blockMs: 2 * SECOND_MS });
+  run(600 * SECOND_MS, { wallets: 0, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), false);
+  run(12 * SECOND_MS, { wallets: 100, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldFollow(TRACE), true);
+});
+
+test("the write sets of a pause are read only if they cost less than the values", () => {
+  const { policy, run } = createWallets();
+  run(90 * SECOND_MS, { wallets: 100, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldCatchUp(49, TRACE), true, "100 values cost 2,000 units");
+  assert.equal(policy.shouldCatchUp(50, TRACE), false);
+  assert.equal(policy.shouldCatchUp(257, 1), false, "the oldest block is not served any more");
+  run(120 * SECOND_MS, { wallets: 0, blockMs: 2 * SECOND_MS });
+  assert.equal(policy.shouldCatchUp(1, TRACE), false, "no value was used");
+});
+
+test("the first hit in each block saves the units of its method", () => {
+  const wallets = createWallets();
+  wallets.read(1, { isHit: true });
+  wallets.read(1, { isHit: true });
+  assert.equal(wallets.saved, 20);
+  wallets.read(1, { at: 101n, isHit: true, method: "eth_call" });
+  assert.equal(wallets.saved, 46);
+});
+
+test("units follow the table, unless the operator sets them", () => {
+  const unitsOf = createUnitsOf({ eth_call: 30, custom_method: 1 });
+  assert.deepEqual(
+    ["eth_chainId", "eth_call", "eth_getBalance", "debug_traceBlockByHash", "custom_method"].map(unitsOf),
+    [0, 30, 20, 40, 1],
+  );
+  assert.equal(createUnitsOf()("eth_call"), 26);
+});

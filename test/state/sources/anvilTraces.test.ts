@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { inspect } from "node:util";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { unpackWrites } from "../../../src/state/sources/packedWrites.ts";
+import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
+import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
+import { ActorSigner } from "../../support/state/actor.ts";
+import { randomBlock } from "../../support/state/randomBlock.ts";
+import { compareTruth, readTruth } from "../../support/state/stateTruth.ts";
+
+/** The keys of anvil's first accounts. */
+const KEYS = [
+  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+  "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+  "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+  "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+  "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+] as const;
+const SLOTS = [0, 1, 2].map((slot): Hash => `0x${slot.toString(16).padStart(64, "0")}`);
+const SALTS = 6;
+const BLOCKS = 40;
+const CHAIN_ID = 31_337;
+
+interface Block {
+  readonly number: string;
+  readonly hash: Hash;
+  readonly miner: Address;
+  readonly transactions: readonly { readonly hash: Hash }[];
+}
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value));
+
+const readBlock = async (anvil: Anvil): Promise<Block> =>
+  (await anvil.call("eth_getBlockByNumber", "latest", true)) as Block;
+
+const composed = async (anvil: Anvil, block: Block) => {
+  const tracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
+  const trace = await anvil.call("debug_traceBlockByHash", block.hash, tracer);
+  const id = { number: BigInt(block.number), hash: block.hash };
+  const output = runWriteSetJob({ kind: "trace", block: id, body: encode(block), trace: encode(trace), contracts: [] });
+  assert.equal(output.kind, "written", JSON.stringify(output));
+  return output.kind === "written" ? unpackWrites(output.packed) : new Map();
+};
+
+const playBlocks = async (t: TestContext, args: readonly string[], isPrague: boolean) => {
+  const anvil = await startAnvil(["--no-mining", "--order", "fifo", ...args]);
+  t.after(() => anvil.close());
+  const signer = new ActorSigner(CHAIN_ID, KEYS);
+  const send = async (raws: readonly string[]) => {
+    await anvil.callAll(
+      "eth_sendRawTransaction",
+      raws.map((raw) => [raw]),
+    );
+    await anvil.call("evm_mine");
+    return readBlock(anvil);
+  };
+  await send([
+    await signer.deploy(),
+    await signer.sign({ kind: "call", from: 0, to: signer.actor, value: 10n ** 18n }),
+  ]);
+  const targets = Array.from({ length: SALTS }, (_, salt) => signer.storeOf(salt));
+  const first = await readBlock(anvil);
+  const own = [...targets, ...signer.accounts.map(({ address }) => address), signer.actor, first.miner];
+  const keys = new Map(own.map((address) => [address.toLowerCase() as Address, SLOTS] as const));
+  let before = await readTruth(anvil.callAll, keys, first.number);
+  const total = { compared: 0, unknown: 0, transactions: 0 };
+  for (let seed = 1; seed <= BLOCKS; seed++) {
+    const transactions = randomBlock({ seed, signer, targets, slots: SLOTS.length, isPrague });
+    const block = await send(await signInOrder(signer, transactions));
+    assert.equal(block.transactions.length, transactions.length, `all transactions of block ${seed} are included`);
+    const after = await readTruth(anvil.callAll, keys, block.number);
+    const { wrong, missed, compared, unknown } = compareTruth(
+      { accounts: await composed(anvil, block) },
+      before,
+      after,
+    );
+    assert.deepEqual(
+      { wrong, missed },
+      { wrong: [], missed: [] },
+      `block of seed ${seed}: ${inspect(transactions, { depth: 4 })}`,
+    );
+    total.compared += compared;
+    total.unknown += unknown;
+    total.transactions += transactions.length;
+    before = after;
+  }
+  return total;
+};
+
+const signInOrder = async (signer: ActorSigner, transactions: ReturnType<typeof randomBlock>) => {
+  const raws: string[] = [];
+  for (const transaction of transactions) {
+    raws.push(await signer.sign(transaction));
+  }
+  return raws;
+};
+
+for (const { name, args, isPrague } of [
+  { name: "Osaka", args: ["--hardfork", "osaka"], isPrague: true },
+  { name: "Shanghai, where accounts are destroyed", args: ["--hardfork", "shanghai"], isPrague: false },
+  { name: "an OP chain", args: ["--optimism"], isPrague: true },
+]) {
+  test(`write sets composed from traces of random blocks equal what the node says: ${name}`, async (t) => {
+    const { compared, unknown } = await playBlocks(t, args, isPrague);
+    assert.ok(compared > 1_000, `${compared} values`);
+    assert.ok(unknown < compared / 4, `${unknown} of ${compared} values are unknown`);
+  });
+}

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { workerEntry } from "../../../src/app/workerEntry.ts";
+import { NodeError } from "../../../src/core/node.ts";
+import type { Call } from "../../../src/jsonrpc/call.ts";
+import { paramsTextOf } from "../../../src/jsonrpc/call.ts";
+import type { SourceNode } from "../../../src/state/sources/sourceNodes.ts";
+import { TraceSource, type TraceSourceOptions } from "../../../src/state/sources/traceSource.ts";
+import { WriteSetThread } from "../../../src/state/sources/writeSetThread.ts";
+import { encodeJson, readRecorded } from "../../support/state/recordedBlocks.ts";
+import type { RecordedTrace } from "../../support/state/recordTraces.ts";
+import { compareTruth } from "../../support/state/stateTruth.ts";
+
+const SIGNAL = new AbortController().signal;
+const idOf = ({ block }: RecordedTrace) => ({ number: BigInt(block.number), hash: block.hash });
+const refuses = (kind: NodeError["kind"], message = "no") => new NodeError(kind, "one", message, { code: -32_000 });
+
+interface TracerConfig {
+  readonly diffMode: boolean;
+  readonly disableCode?: boolean;
+}
+
+/** A node that answers with recorded traces. `fault` replaces an answer. */
+const createTraceNode = (name: string, recorded: readonly RecordedTrace[], fault?: () => unknown) => {
+  const asked: TracerConfig[] = [];
+  const limits: (number | undefined)[] = [];
+  let arrived = Promise.withResolvers<void>();
+  const node: SourceNode = {
+    name,
+    send: async (call: Call, { maxBytes }) => {
+      const [hash, { tracerConfig }] = JSON.parse(Buffer.from(paramsTextOf(call)).toString());
+      asked.push(tracerConfig);
+      limits.push(maxBytes);
+      arrived.resolve();
+      arrived = Promise.withResolvers();
+      const outcome = fault?.();
+      if (outcome instanceof Error) {
+        throw outcome;
+      }
+      const found = recorded.find(({ block }) => block.hash === hash);
+      return encodeJson(outcome ?? (tracerConfig.disableCode ? found?.traceWithoutCode : found?.trace) ?? null);
+    },
+  };
+  return { node, asked, limits, next: () => arrived.promise };
+};
+
+const createSource = (
+  t: TestContext,
+  nodes: readonly SourceNode[],
+  blocks: readonly RecordedTrace[],
+  options: Partial<TraceSourceOptions> = {},
+) => {
+  const failures: Error[] = [];
+  const thread = new WriteSetThread({ entry: workerEntry("writeSets"), onFailure: (error) => failures.push(error) });
+  t.after(async () => {
+    await thread.close();
+    assert.deepEqual(failures, []);
+  });
+  return new TraceSource({
+    thread,
+    nodesFor: () => nodes,
+    blockTimeMs: () => 20_000,
+    isAllowed: () => true,
+    readBlock: async ({ hash }) => encodeJson(blocks.find(({ block }) => block.hash === hash)?.block),
+    systemContracts: () => [],
+    unitsOf: (method) => (method.startsWith("debug_") ? 40 : 20),
+    ...options,
+  });
+};
+
+test("a write set is composed from a node's trace in a thread", async (t) => {
+  const recorded = readRecorded("withdrawalsGeth");
+  const { node, limits } = createTraceNode("one", [recorded]);
+  const source = createSource(t, [node], [recorded]);
+  const writeSet = await source.read(idOf(recorded), SIGNAL);
+  assert.ok(typeof writeSet !== "string", String(writeSet));
+  assert.deepEqual(writeSet.block, idOf(recorded));
+  const { wrong, missed } = compareTruth(writeSet, recorded.before, recorded.after);
+  assert.deepEqual({ wrong, missed }, { wrong: [], missed: [] });
+  assert.deepEqual(limits, [16 * 1024 * 1024]);
+  assert.equal(source.unitsPerBlock, 60);
+});
+
+test("a chain whose rules are not known has no traces", async (t) => {
+  const recorded = readRecorded("withdrawalsGeth");
+  const { node, asked } = createTraceNode("one", [recorded]);
+  const source = createSource(t, [node], [recorded], { isAllowed: () => false });
+  assert.equal(await source.read(idOf(recorded), SIGNAL), "unsupported");
+  assert.deepEqual(asked, []);
+});
+
+test("a node without the method, the tracer or the diff mode is not asked again, and another one is", async (t) => {
+  const recorded = readRecorded("clearedSlotsGeth");
+  const faults = {
+    method: () => refuses("unsupportedMethod"),
+    namespace: () => refuses("unauthorized"),
+    tracer: () => refuses("other", "tracer not found"),
+    script: () => refuses("other", "ReferenceError: prestateTracer is not defined"),
+    diffMode: () => [{ txHash: `0x${"11".repeat(32)}`, result: {} }],
+  };
+  for (const [name, fault] of Object.entries(faults)) {
+    const first = createTraceNode("one", [recorded], fault);
+    const second = createTraceNode("two", [recorded]);
+    const source = createSource(t, [first.node, second.node], [recorded]);
+    assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object", name);
+    assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object", name);
+    assert.deepEqual([first.asked.length, second.asked.length], [1, 2], name);
+    const alone = createSource(t, [first.node], [recorded]);
+    assert.equal(await alone.read(idOf(recorded), SIGNAL), "unsupported", name);
+  }
+});
+
+test("an error that shows nothing about support is a failure of its block only", async (t) => {
+  const recorded = readRecorded("clearedSlotsGeth");
+  const errors = [refuses("unreachable"), refuses("timeout"), refuses("tooLarge"), undefined];
+  const { node, asked } = createTraceNode("one", [recorded], () => errors.shift());
+  const source = createSource(t, [node], [recorded]);
+  const outcomes = [];
+  for (let read = 0; read < 4; read++) {
+    outcomes.push(await source.read(idOf(recorded), SIGNAL));
+  }
+  assert.deepEqual(outcomes.slice(0, 3), ["error", "late", "tooLarge"]);
+  assert.equal(typeof outcomes[3], "object");
+  assert.equal(asked.length, 4);
+});
+
+test("a machine of the node that does not have the block yet is asked again", async (t) => {
+  const recorded = readRecorded("clearedSlotsGeth");
+  const faults: unknown[] = [refuses("missingData"), refuses("missingData")];
+  const { node, asked } = createTraceNode("one", [recorded], () => faults.shift());
+  const source = createSource(t, [node], [recorded]);
+  assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object");
+  assert.equal(asked.length, 3);
+});
+
+test("a block that cannot be read, or a read that is cancelled, has no write set", async (t) => {
+  const recorded = readRecorded("clearedSlotsGeth");
+  const { node } = createTraceNode("one", [recorded]);
+  const unread = createSource(t, [node], [recorded], { readBlock: () => Promise.reject(new Error("no node")) });
+  assert.equal(await unread.read(idOf(recorded), SIGNAL), "error");
+  const cancelled = createSource(t, [node], [recorded]);
+  assert.equal(await cancelled.read(idOf(recorded), AbortSignal.abort()), "late");
+});
+
+test("codes are left out after a node has shown that it gives their hashes", async (t) => {
+  const blocks = [readRecorded("clearedSlotsGeth"), readRecorded("newCodeGeth")] as const;
+  const { node, asked, next } = createTraceNode("one", blocks);
+  const source = createSource(t, [node], blocks);
+  const [plain, deploys] = blocks;
+  await source.read(idOf(plain), SIGNAL);
+  assert.deepEqual(asked, [{ diffMode: true }], "a block without a new code shows nothing");
+  const probed = next().then(next);
+  await source.read(idOf(deploys), SIGNAL);
+  await probed;
+  assert.deepEqual(asked.at(-1), { diffMode: true, disableCode: true }, "the same block is asked without codes");
+  // The answer to the probe passes the thread before the next read does.
+  await source.read(idOf(plain), SIGNAL);
+  const writeSet = await source.read(idOf(deploys), SIGNAL);
+  assert.deepEqual(asked.at(-1), { diffMode: true, disableCode: true });
+  assert.ok(typeof writeSet !== "string");
+  const { wrong, missed } = compareTruth(writeSet, deploys.before, deploys.after);
+  assert.deepEqual({ wrong, missed }, { wrong: [], missed: [] });
+  assert.ok([...writeSet.accounts.values()].some(({ code, codeHash }) => code === "unknown" && codeHash !== undefined));
+});
+
+test("codes are never left out where a tracer does not give their hashes", async (t) => {
+  const deploys = readRecorded("newCodeAnvil");
+  const { node, asked } = createTraceNode("one", [deploys]);
+  const source = createSource(t, [node], [deploys]);
+  for (let read = 0; read < 3; read++) {
+    const writeSet = await source.read(idOf(deploys), SIGNAL);
+    assert.ok(typeof writeSet !== "string");
+    assert.deepEqual(compareTruth(writeSet, deploys.before, deploys.after).missed, []);
+  }
+  assert.deepEqual(asked, Array(3).fill({ diffMode: true }));
+});

@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../src/core/heads.ts";
+import { StateAudit, type StateDifference } from "../../src/state/stateAudit.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import { StateSamples } from "../../src/state/stateSamples.ts";
+
+const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
+const digits = (value: number): string => value.toString(16).padStart(64, "0");
+const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey => ({
+  field,
+  address: `0x${index.toString(16).padStart(40, "0")}`,
+  slot: undefined,
+});
+
+/** Values 0 to `count`. The node's value of each key is its index; what is known may differ. */
+const createParts = (count: number, { wrong = -1, unitsPerKey = 1, auditUnits = 10_000 } = {}) => {
+  const keys = Array.from({ length: count }, (_, index) => keyOf(index, index % 10 === 9 ? "nonce" : "balance"));
+  const actual = new Map(keys.map((key, index) => [key, digits(index)]));
+  const reads: (readonly StateKey[])[] = [];
+  const differences: StateDifference[] = [];
+  let compared = 0;
+  let spent = 0;
+  const read = async (asked: readonly StateKey[], _block: BlockId, onSpent: (units: number) => void) => {
+    reads.push(asked);
+    onSpent(asked.length * unitsPerKey);
+    return new Map(asked.map((key) => [key, actual.get(key) ?? ""]));
+  };
+  const options = {
+    values: {
+      head: BLOCK,
+      get: (key: StateKey) => (keys.indexOf(key) === wrong ? digits(1_000_000) : actual.get(key)),
+    },
+    usedKeys: {
+      mostUsed: (limit: number) => keys.slice(0, limit),
+      sample: (limit: number) => keys.slice(-limit),
+    },
+    reader: { unitsFor: (asked: readonly StateKey[]) => asked.length * unitsPerKey, read, readSingly: read },
+    ledger: {
+      auditUnits,
+      spend: (_purpose: string, units: number) => {
+        spent += units;
+      },
+    },
+    random: () => 0,
+    nowMs: () => 0,
+    onCompared: (values: number) => {
+      compared += values;
+    },
+    onDifference: (difference: StateDifference) => {
+      differences.push(difference);
+    },
+  };
+  const counts = () => ({ compared, spent });
+  return { keys, actual, options, reads, differences, counts };
+};
+
+test("an audit compares the most used values and others, and five nonces", async () => {
+  const { options, reads, differences, counts } = createParts(3_000);
+  await new StateAudit(options).run();
+  const [asked = []] = reads;
+  assert.equal(asked.filter(({ field }) => field === "nonce").length, 5);
+  assert.equal(asked.length, 1_805, "1,000 most used values and 1,000 others, without 195 nonces");
+  assert.deepEqual([differences, counts().compared], [[], 1_805]);
+});
+
+test("a wrong value is confirmed by a read of its own, and reported with both values", async () => {
+  const { options, reads, differences, keys } = createParts(100, { wrong: 42 });
+  await new StateAudit(options).run();
+  assert.equal(reads.length, 2);
+  const [key = keyOf(0)] = keys.slice(42);
+  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(1_000_000), actual: digits(42) }]);
+});
+
+test("a bulk read that a single read contradicts is no difference", async () => {
+  const { options, differences } = createParts(100);
+  const reader = {
+    ...options.reader,
+    read: async (asked: readonly StateKey[]) => new Map(asked.map((key) => [key, digits(9_999)])),
+  };
+  await new StateAudit({ ...options, reader }).run();
+  assert.deepEqual(differences, []);
+});
+
+test("an audit waits until enough is saved, and compares fewer values if each is expensive", async () => {
+  const poor = createParts(1_000, { auditUnits: 500 });
+  await new StateAudit(poor.options).run();
+  assert.deepEqual(poor.reads, []);
+  const expensive = createParts(3_000, { unitsPerKey: 20 });
+  await new StateAudit(expensive.options).run();
+  assert.ok(expensive.counts().spent <= 10_000);
+  assert.ok(expensive.counts().compared > 200);
+});
+
+test("one answer in a hundred is compared, limited to one a second", async () => {
+  const { options, keys, reads, differences } = createParts(10);
+  const [key = keyOf(0)] = keys.slice(3);
+  const clock = { nowMs: 0, random: 0.02 };
+  const samples = new StateSamples({ ...options, nowMs: () => clock.nowMs, random: () => clock.random });
+  const body = new TextEncoder().encode('"0x3"');
+  samples.consider(key, BLOCK, body);
+  assert.equal(reads.length, 0);
+  clock.random = 0.005;
+  samples.consider(key, BLOCK, body);
+  clock.nowMs = 999;
+  samples.consider(key, BLOCK, body);
+  assert.equal(reads.length, 1);
+  clock.nowMs = 1_000;
+  samples.consider(key, BLOCK, new TextEncoder().encode('"0x4"'));
+  await new Promise(setImmediate);
+  assert.deepEqual(differences, [{ key, block: BLOCK, known: digits(4), actual: digits(3) }]);
+});

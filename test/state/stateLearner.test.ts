@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../src/core/heads.ts";
+import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import { StateLearner } from "../../src/state/stateLearner.ts";
+
+const BLOCK: BlockId = { number: 7n, hash: `0x${"77".repeat(32)}` };
+const VALUE = "0".repeat(64);
+const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey => ({
+  field,
+  address: `0x${index.toString(16).padStart(40, "0")}`,
+  slot: undefined,
+});
+
+const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = []) => {
+  const clock = { nowMs: 0 };
+  const entered: StateKey[] = [];
+  let spent = 0;
+  const learner = new StateLearner({
+    values: { head: BLOCK, get: (key) => (known.includes(key) ? VALUE : undefined) },
+    follower: { generation: 3, isFollowing: true, enter: (key) => entered.push(key) },
+    usedKeys: { mostUsed: (limit) => keys.slice(0, limit) },
+    reader: {
+      unitsFor: () => 26,
+      read: async (asked, _block, onSpent) => {
+        onSpent(26);
+        return new Map(asked.map((key) => [key, VALUE]));
+      },
+    },
+    ledger: {
+      spend: (_purpose, units) => {
+        spent += units;
+      },
+    },
+    unitsOf: createUnitsOf(),
+    nowMs: () => clock.nowMs,
+  });
+  return { clock, entered, learner, spent: () => spent };
+};
+
+test("the most used values that are not known are learned in bulk", async () => {
+  const keys = [...Array.from({ length: 10 }, (_, index) => keyOf(index)), keyOf(99, "nonce")];
+  const { clock, entered, learner, spent } = createLearner(keys, keys.slice(0, 4));
+  await learner.learn();
+  assert.deepEqual(entered, keys.slice(4, 10));
+  await learner.learn();
+  assert.equal(spent(), 26, "not twice within ten seconds");
+  clock.nowMs = 10_000;
+  await learner.learn();
+  assert.equal(spent(), 52);
+});
+
+test("a few values are left to the reads of clients", async () => {
+  const { entered, learner } = createLearner([keyOf(1), keyOf(2)]);
+  await learner.learn();
+  assert.deepEqual(entered, []);
+});

@@ -1,0 +1,61 @@
+import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
+import { BEACON_ROOTS, BLOCK_HASHES, RING_SLOTS } from "../../../src/evm/systemCalls.ts";
+import { pick } from "../builders/randomValues.ts";
+import { SLOTS, STAND_IN_ACCOUNTS, STAND_IN_STORAGES, STAND_IN_SYSTEM } from "../standIn/randomStateBlocks.ts";
+import { type StateValuesReader, wordOf } from "../standIn/stateKeys.ts";
+
+/** A read of one state value, without its block. */
+export interface StateReadCall {
+  readonly method: "eth_getBalance" | "eth_getTransactionCount" | "eth_getCode" | "eth_getStorageAt";
+  readonly params: readonly [Address] | readonly [Address, Hash];
+}
+
+const QUEUE_SLOTS = 4;
+
+/** The slots that blocks up to this number write in a system contract. */
+const systemSlot = (random: () => number, contract: Address, height: number): Hash => {
+  const back = BigInt(Math.floor(random() * 8));
+  switch (contract) {
+    case BLOCK_HASHES:
+      return wordOf((BigInt(height) - back) % RING_SLOTS);
+    case BEACON_ROOTS:
+      return wordOf((1_700_000_000n + 2n * (BigInt(height) - back)) % RING_SLOTS);
+    default:
+      return wordOf(BigInt(Math.floor(random() * QUEUE_SLOTS)));
+  }
+};
+
+/** Creates a random read of an account or a slot that stand-in blocks write. */
+export const randomStateRead = (random: () => number, height: number): StateReadCall => {
+  const chance = random();
+  if (chance < 0.3) {
+    return { method: "eth_getBalance", params: [pick(random, STAND_IN_ACCOUNTS)] };
+  }
+  if (chance < 0.45) {
+    return { method: "eth_getTransactionCount", params: [pick(random, STAND_IN_ACCOUNTS)] };
+  }
+  if (chance < 0.6) {
+    return { method: "eth_getCode", params: [pick(random, STAND_IN_ACCOUNTS)] };
+  }
+  if (chance < 0.65) {
+    const contract = pick(random, STAND_IN_SYSTEM);
+    return { method: "eth_getStorageAt", params: [contract, systemSlot(random, contract, height)] };
+  }
+  const slot = wordOf(BigInt(Math.floor(random() * SLOTS)));
+  return { method: "eth_getStorageAt", params: [pick(random, STAND_IN_STORAGES), slot] };
+};
+
+/** Returns the result of a read in a state, as a node formats it. */
+export const expectedResult = ({ method, params }: StateReadCall, state: StateValuesReader): string => {
+  const [address, slot = wordOf(0n)] = params;
+  switch (method) {
+    case "eth_getBalance":
+      return formatQuantity(state.balance(address));
+    case "eth_getTransactionCount":
+      return formatQuantity(state.nonce(address));
+    case "eth_getCode":
+      return state.code(address);
+    case "eth_getStorageAt":
+      return state.slot(address, slot);
+  }
+};

@@ -1,0 +1,119 @@
+import { LRUCache } from "lru-cache";
+import type { StateReader } from "../../../src/core/stateReader.ts";
+import { fixedForks } from "../../../src/ethereum/ethereumForks.ts";
+import {
+  type Address,
+  type Data,
+  formatData,
+  formatQuantity,
+  type Hash,
+  parseData,
+  ZERO_ADDRESS,
+  ZERO_HASH,
+} from "../../../src/ethereum/hex.ts";
+import { EMPTY_CODE_HASH, keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { stripZeros } from "../../../src/ethereum/rlp.ts";
+import { rulesAt } from "../../../src/ethereum/rules.ts";
+import { createEngines } from "../../../src/evm/createEngines.ts";
+import type { Engine, TransactionResult } from "../../../src/evm/engine.ts";
+import { createMessage } from "../builders/plainCall.ts";
+import { BASE_FEE, CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
+
+/** The parameters of eth_call that the stand-in knows. */
+export interface CallObject {
+  readonly from?: Address;
+  readonly to?: Address;
+  readonly data?: Data;
+  readonly input?: Data;
+  readonly gas?: Data;
+  readonly value?: Data;
+}
+
+export type CodeOverrides = Readonly<Record<Address, { readonly code?: Data }>>;
+
+/** The gas of a call without `gas`, like geth. */
+const DEFAULT_GAS = 50_000_000n;
+/** More than the calls of two blocks. */
+const MAX_RESULTS = 5_000;
+const CALL_OPTIONS = { checks: { nonce: false, sender: false, freeGas: true } };
+
+const lower = (address: string): Address => address.toLowerCase() as Address;
+
+/** Executes calls on the state of a stand-in chain. */
+export class StandInCalls {
+  readonly #chain: StandInChain;
+  readonly #engine: Engine;
+  readonly #results = new LRUCache<string, Promise<TransactionResult>>({ max: MAX_RESULTS });
+  readonly #codeHashes = new Map<Data, Hash>([["0x", EMPTY_CODE_HASH]]);
+
+  private constructor(chain: StandInChain, engine: Engine) {
+    this.#chain = chain;
+    this.#engine = engine;
+  }
+
+  static async create(chain: StandInChain): Promise<StandInCalls> {
+    const engines = await createEngines("fast");
+    const fork = chain.fork === "shanghai" ? "shanghai" : "prague";
+    return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, fork), 1n, 1n)));
+  }
+
+  /** Executes a call after a block, once for equal calls. */
+  call(block: StandInBlock, call: CallObject, overrides: CodeOverrides = {}): Promise<TransactionResult> {
+    const key = JSON.stringify([block.hash, call, overrides]);
+    const result = this.#results.get(key) ?? this.#execute(block, call, overrides);
+    this.#results.set(key, result);
+    return result;
+  }
+
+  #execute(block: StandInBlock, call: CallObject, overrides: CodeOverrides): Promise<TransactionResult> {
+    const state = this.#engine.createState(this.#readerAt(block, overrides));
+    const { header } = block;
+    const environment = {
+      number: header.number,
+      timestamp: header.timestamp,
+      coinbase: header.miner,
+      gasLimit: header.gasLimit,
+      baseFee: BASE_FEE,
+      prevRandao: header.mixHash,
+      blobBaseFee: 1n,
+      blockHash: () => ZERO_HASH,
+    };
+    const message = createMessage({
+      from: lower(call.from ?? ZERO_ADDRESS),
+      to: call.to === undefined ? null : lower(call.to),
+      input: parseData(call.data ?? call.input ?? "0x"),
+      gas: call.gas === undefined ? DEFAULT_GAS : BigInt(call.gas),
+      value: BigInt(call.value ?? 0),
+    });
+    return this.#engine.transact({ state, block: environment }, message, CALL_OPTIONS);
+  }
+
+  #readerAt({ hash }: StandInBlock, overrides: CodeOverrides): StateReader {
+    const state = this.#chain.stateAt(hash);
+    const codes = new Map(Object.entries(overrides).map(([address, { code }]) => [lower(address), code]));
+    const codeOf = (address: Address): Data => codes.get(address) ?? state.code(address);
+    return {
+      account: (address) =>
+        state.exists(address) || codes.has(address)
+          ? {
+              balance: state.balance(address),
+              nonce: state.nonce(address),
+              codeHash: this.#hashOf(codeOf(address)),
+            }
+          : undefined,
+      code: (_hash, address) => parseData(codeOf(address)),
+      storage: (address, slot) => stripZeros(parseData(state.slot(address, slot))),
+      blockHash: (number) => this.#chain.at(Number(number))?.hash ?? ZERO_HASH,
+    };
+  }
+
+  #hashOf(code: Data): Hash {
+    const known = this.#codeHashes.get(code) ?? keccak256Hex(parseData(code));
+    this.#codeHashes.set(code, known);
+    return known;
+  }
+}
+
+/** The gas price of the stand-in. */
+export const GAS_PRICE = formatQuantity(1_000_000_007n);
+export const formatReturnData = ({ returnData }: TransactionResult): Data => formatData(returnData);

@@ -1,0 +1,191 @@
+import { type BlockHeader, EMPTY_REQUESTS_HASH, formatHeader, hashHeader } from "../../../src/ethereum/blockHeader.ts";
+import { createBloom } from "../../../src/ethereum/bloom.ts";
+import { formatTransaction } from "../../../src/ethereum/formatTransaction.ts";
+import { type Address, formatQuantity, type Hash, parseData, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import { keccak256Hex } from "../../../src/ethereum/keccak.ts";
+import { orderedTrieRoot } from "../../../src/ethereum/orderedTrie.ts";
+import { parseTransaction } from "../../../src/ethereum/parseTransaction.ts";
+import { encodeBytes, encodeList, encodeNumber } from "../../../src/ethereum/rlp.ts";
+import { type BlockAccessList, createBlockAccessList } from "./blockAccessList.ts";
+import { BlockDraft } from "./blockDraft.ts";
+import { BranchedValues } from "./branchedValues.ts";
+import { formatDiffTrace, type TraceForm } from "./diffTrace.ts";
+import { StateValuesReader } from "./stateKeys.ts";
+
+export type StandInFork = "shanghai" | "prague" | "amsterdam";
+
+export interface StandInTransaction {
+  readonly sender: Address;
+  /** The EIP-2718 bytes. Nothing checks the signature. */
+  readonly raw: Uint8Array;
+}
+
+export interface StandInWithdrawal {
+  readonly address: Address;
+  /** In gwei. */
+  readonly amount: bigint;
+}
+
+/** The content of a block besides its state. */
+export interface BlockContent {
+  readonly transactions: readonly StandInTransaction[];
+  readonly withdrawals: readonly StandInWithdrawal[];
+  readonly feeRecipient: Address;
+  readonly timestamp: bigint;
+}
+
+export interface StandInBlock {
+  readonly number: number;
+  readonly hash: Hash;
+  readonly parentHash: Hash;
+  readonly header: BlockHeader;
+  /** The block objects of the execution API: with hashes, and with whole transactions. */
+  readonly json: object;
+  readonly fullJson: object;
+  readonly accessList: BlockAccessList | undefined;
+  trace(form: TraceForm): readonly unknown[];
+}
+
+export const CHAIN_ID = 1_337n;
+export const BASE_FEE = 7n;
+const GAS_LIMIT = 30_000_000n;
+
+const encodeWithdrawal = ({ address, amount }: StandInWithdrawal, index: number): Uint8Array =>
+  encodeList([encodeNumber(index), encodeNumber(index), encodeBytes(parseData(address)), encodeNumber(amount)]);
+
+const formatWithdrawal = ({ address, amount }: StandInWithdrawal, index: number) => ({
+  index: formatQuantity(index),
+  validatorIndex: formatQuantity(index),
+  address,
+  amount: formatQuantity(amount),
+});
+
+const CANCUN_FIELDS = { blobGasUsed: 0n, excessBlobGas: 0n, parentBeaconBlockRoot: ZERO_HASH } as const;
+
+/** A chain of blocks with real headers and transactions, and with real state after each block, on all its branches. */
+export class StandInChain {
+  readonly fork: StandInFork;
+  readonly values = new BranchedValues();
+  readonly #blocks = new Map<Hash, StandInBlock>();
+  readonly #listeners = new Set<(block: StandInBlock) => void>();
+  #canonical: StandInBlock[] = [];
+
+  constructor(fork: StandInFork) {
+    this.fork = fork;
+  }
+
+  get latest(): StandInBlock {
+    const latest = this.#canonical.at(-1);
+    if (latest === undefined) {
+      throw new Error("the chain has no block");
+    }
+    return latest;
+  }
+
+  get height(): number {
+    return this.#canonical.length - 1;
+  }
+
+  at(number: number): StandInBlock | undefined {
+    return this.#canonical[number];
+  }
+
+  block(hash: unknown): StandInBlock | undefined {
+    return this.#blocks.get(hash as Hash);
+  }
+
+  /** Returns the state after a block, of any branch. */
+  stateAt(hash: Hash): StateValuesReader {
+    return new StateValuesReader((key) => this.values.get(hash, key));
+  }
+
+  /** Begins a block on the head. */
+  draft(): BlockDraft {
+    const parent = this.#canonical.at(-1)?.hash;
+    return new BlockDraft((key) => (parent === undefined ? undefined : this.values.get(parent, key)));
+  }
+
+  /** Seals a draft. Its phases: before the transactions, each transaction, after them. */
+  seal({ writes, phases }: BlockDraft, content: BlockContent): StandInBlock {
+    if (phases.length !== content.transactions.length + 2) {
+      throw new Error("a block needs a phase for each transaction, one before and one after them");
+    }
+    const accessList = this.fork === "amsterdam" ? createBlockAccessList(phases) : undefined;
+    const block = this.#createBlock(
+      content,
+      accessList,
+      (hashes) => (form) => formatDiffTrace(phases.slice(1, -1), hashes, form),
+    );
+    this.values.add(block, writes);
+    this.values.setHead(block.hash);
+    this.#blocks.set(block.hash, block);
+    this.#canonical.push(block);
+    for (const listener of this.#listeners) {
+      listener(block);
+    }
+    return block;
+  }
+
+  /** Removes the newest blocks from the canonical chain. They can still be read by hash. */
+  rewind(depth: number): void {
+    this.#canonical = this.#canonical.slice(0, -depth);
+    this.values.setHead(this.latest.hash);
+  }
+
+  onBlock(listener: (block: StandInBlock) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #createBlock(
+    { transactions: own, withdrawals, feeRecipient, timestamp }: BlockContent,
+    accessList: BlockAccessList | undefined,
+    traceOf: (hashes: readonly Hash[]) => StandInBlock["trace"],
+  ): StandInBlock {
+    const parsed = own.map(({ raw }) => parseTransaction(raw));
+    const parent = this.#canonical.at(-1);
+    const header: BlockHeader = {
+      parentHash: parent?.hash ?? ZERO_HASH,
+      miner: feeRecipient,
+      // No response proves state by this root. It is unique, so that blocks of two branches differ.
+      stateRoot: keccak256Hex(encodeNumber(this.#blocks.size)),
+      transactionsRoot: orderedTrieRoot(parsed.map(({ raw }) => raw)),
+      receiptsRoot: orderedTrieRoot([]),
+      logsBloom: createBloom(),
+      number: BigInt(this.#canonical.length),
+      gasLimit: GAS_LIMIT,
+      gasUsed: BigInt(own.length) * 21_000n,
+      timestamp,
+      extraData: "0x",
+      mixHash: ZERO_HASH,
+      baseFeePerGas: BASE_FEE,
+      withdrawalsRoot: orderedTrieRoot(withdrawals.map(encodeWithdrawal)),
+      ...(this.fork === "shanghai" ? {} : { ...CANCUN_FIELDS, requestsHash: EMPTY_REQUESTS_HASH }),
+      ...(accessList && { blockAccessListHash: accessList.hash }),
+    };
+    const hash = hashHeader(header);
+    const rest = {
+      ...formatHeader(header, hash),
+      size: "0x400",
+      uncles: [],
+      withdrawals: withdrawals.map(formatWithdrawal),
+    };
+    const number = this.#canonical.length;
+    const place = { blockHash: hash, blockNumber: BigInt(number), baseFee: BASE_FEE };
+    return {
+      ...{ number, hash, parentHash: header.parentHash, header, accessList },
+      json: { ...rest, transactions: parsed.map((transaction) => transaction.hash) },
+      fullJson: {
+        ...rest,
+        transactions: parsed.map((transaction, transactionIndex) =>
+          formatTransaction(transaction, {
+            ...place,
+            transactionIndex,
+            sender: own[transactionIndex]?.sender ?? feeRecipient,
+          }),
+        ),
+      },
+      trace: traceOf(parsed.map((transaction) => transaction.hash)),
+    };
+  }
+}

@@ -1,0 +1,172 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Address, formatQuantity, type Hash } from "../../../src/ethereum/hex.ts";
+import { FakeError } from "../fakes/fakeNode.ts";
+import type { TraceDialect } from "./diffTrace.ts";
+import { type CallObject, type CodeOverrides, formatReturnData, GAS_PRICE, StandInCalls } from "./standInCalls.ts";
+import { CHAIN_ID, type StandInBlock, type StandInChain } from "./standInChain.ts";
+import { wordOf } from "./stateKeys.ts";
+
+export interface StandInNodeOptions {
+  readonly chain: StandInChain;
+  /** Executes calls. Nodes of one chain can share it. Default: its own. */
+  readonly execution?: StandInCalls;
+  /** The form of traces. Undefined: the node has no traces. */
+  readonly traces?: TraceDialect | undefined;
+  readonly hasAccessLists?: boolean | undefined;
+  /** Time until the node answers a method. Default: at once. */
+  readonly delayMs?: Readonly<Record<string, number>> | undefined;
+}
+
+interface Request {
+  readonly id: unknown;
+  readonly method: string;
+  readonly params?: readonly unknown[];
+}
+
+type Handler = (params: readonly unknown[]) => unknown;
+
+const SAFE_DEPTH = 100;
+const FINALIZED_DEPTH = 200;
+
+const methodNotFound = (method: string) =>
+  new FakeError(-32_601, `the method ${method} does not exist/is not available`);
+
+/** An HTTP node that answers from a stand-in chain, by number, tag or hash, and counts its calls. */
+export class StandInNode {
+  /** Calls by method since the last `reset`. Batch items count singly. */
+  readonly calls = new Map<string, number>();
+  readonly #options: StandInNodeOptions;
+  readonly #execution: StandInCalls;
+  readonly #handlers: Readonly<Record<string, Handler>>;
+  readonly #server = createServer((request, response) => {
+    this.#respond(request).then(
+      (text) => response.writeHead(200, { "content-type": "application/json" }).end(text),
+      (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
+    );
+  });
+
+  private constructor(options: StandInNodeOptions, execution: StandInCalls) {
+    this.#options = options;
+    this.#execution = execution;
+    this.#handlers = { ...this.#createReads(), ...this.#createSources() };
+  }
+
+  static async start(options: StandInNodeOptions): Promise<StandInNode> {
+    const node = new StandInNode(options, options.execution ?? (await StandInCalls.create(options.chain)));
+    node.#server.listen(0, "127.0.0.1");
+    await once(node.#server, "listening");
+    return node;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  #createReads(): Record<string, Handler> {
+    const { chain } = this.#options;
+    const stateAt = (parameter: unknown) => chain.stateAt(this.#blockOf(parameter).hash);
+    return {
+      eth_chainId: () => formatQuantity(CHAIN_ID),
+      net_version: () => String(CHAIN_ID),
+      eth_blockNumber: () => formatQuantity(chain.height),
+      eth_gasPrice: () => GAS_PRICE,
+      eth_getBlockByNumber: ([tag, isFull]) => this.#format(this.#byTag(tag), isFull),
+      eth_getBlockByHash: ([hash, isFull]) => this.#format(chain.block(hash), isFull),
+      eth_getBalance: ([address, block]) => formatQuantity(stateAt(block).balance(lower(address))),
+      eth_getTransactionCount: ([address, block]) => formatQuantity(stateAt(block).nonce(lower(address))),
+      eth_getCode: ([address, block]) => stateAt(block).code(lower(address)),
+      eth_getStorageAt: ([address, slot, block]) => stateAt(block).slot(lower(address), wordOf(BigInt(slot as string))),
+      eth_call: async ([call, block, overrides]) => {
+        const at = this.#blockOf(block);
+        const result = await this.#execution.call(at, call as CallObject, (overrides ?? {}) as CodeOverrides);
+        if (result.status !== "success") {
+          throw new FakeError(3, "execution reverted", formatReturnData(result));
+        }
+        return formatReturnData(result);
+      },
+    };
+  }
+
+  #createSources(): Record<string, Handler> {
+    const { chain, traces, hasAccessLists = false } = this.#options;
+    const sources: Record<string, Handler> = {};
+    if (traces !== undefined) {
+      sources.debug_traceBlockByHash = ([hash, options]) => {
+        const block = chain.block(hash);
+        if (block === undefined) {
+          throw new FakeError(-32_000, "block not found");
+        }
+        const { tracerConfig } = options as { readonly tracerConfig?: { readonly disableCode?: boolean } };
+        return block.trace({ dialect: traces, disableCode: tracerConfig?.disableCode === true });
+      };
+    }
+    if (hasAccessLists) {
+      sources.eth_getBlockAccessList = ([block]) => this.#blockOf(block).accessList?.json ?? null;
+    }
+    return sources;
+  }
+
+  #format(block: StandInBlock | undefined, isFull: unknown): object | null {
+    return (isFull === true ? block?.fullJson : block?.json) ?? null;
+  }
+
+  #byTag(tag: unknown): StandInBlock | undefined {
+    const { chain } = this.#options;
+    const depths: Readonly<Record<string, number>> = { latest: 0, safe: SAFE_DEPTH, finalized: FINALIZED_DEPTH };
+    const depth = depths[String(tag)];
+    if (depth !== undefined) {
+      return chain.at(Math.max(0, chain.height - depth));
+    }
+    return chain.at(tag === "earliest" ? 0 : Number(tag));
+  }
+
+  #blockOf(parameter: unknown): StandInBlock {
+    const { chain } = this.#options;
+    const id = typeof parameter === "object" && parameter !== null ? Reflect.get(parameter, "blockHash") : parameter;
+    const isHash = typeof id === "string" && id.length === 66;
+    const block = isHash ? chain.block(id as Hash) : this.#byTag(id ?? "latest");
+    if (block === undefined) {
+      throw new FakeError(-32_000, "header not found");
+    }
+    return block;
+  }
+
+  async #respond(request: IncomingMessage): Promise<string> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) {
+      chunks.push(chunk);
+    }
+    const body: Request | Request[] = JSON.parse(Buffer.concat(chunks).toString());
+    const answers = await Promise.all([body].flat().map((each) => this.#answer(each)));
+    return JSON.stringify(Array.isArray(body) ? answers : answers[0]);
+  }
+
+  async #answer({ id, method, params = [] }: Request): Promise<object> {
+    this.calls.set(method, (this.calls.get(method) ?? 0) + 1);
+    const delayMs = this.#options.delayMs?.[method] ?? 0;
+    if (delayMs > 0) {
+      await sleep(delayMs);
+    }
+    try {
+      const handler = this.#handlers[method];
+      if (handler === undefined) {
+        throw methodNotFound(method);
+      }
+      return { jsonrpc: "2.0", id, result: await handler(params) };
+    } catch (error) {
+      const { code, message, data } = error instanceof FakeError ? error : new FakeError(-32_603, String(error));
+      return { jsonrpc: "2.0", id, error: { code, message, ...(data === undefined ? {} : { data }) } };
+    }
+  }
+}
+
+const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
