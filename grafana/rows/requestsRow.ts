@@ -51,10 +51,11 @@ export const requestsRow: Row = {
     {
       title: "Refused",
       description:
-        "Calls and connections rejected by access control, rate limits that were not applied because their store failed, and failed pass-through.",
+        "Calls and connections rejected by access control, charged calls, rate limits that were not applied because their store failed, and failed pass-through.",
       unit: "cps",
       queries: [
         rates("access_refused_total", INSTANCE, "reason"),
+        rates("access_charged_total", INSTANCE, "reason"),
         rates("limiter_failures_total", INSTANCE),
         rates("pass_through_failures_total", CHAIN, "reason"),
       ],

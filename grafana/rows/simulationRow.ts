@@ -11,6 +11,7 @@ export const simulationRow: Row = {
       queries: [
         rates("simulate_runs_total", CHAIN, "kind", "outcome"),
         named("deadline", rates("simulate_deadline_total", CHAIN)),
+        named("state read limit", rates("simulate_state_read_limit_total", CHAIN)),
       ],
     },
     {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { createApiKeys } from "./apiKeys.ts";
+import type { Charge, ChargeReason } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
@@ -24,7 +25,7 @@ export interface AccessOptions extends MethodRules {
   /** Networks whose X-Forwarded-For header is trusted. */
   readonly trustedProxies: readonly string[];
   readonly limits: RateLimits;
-  readonly metrics: Pick<Metrics, "accessRefused">;
+  readonly metrics: Pick<Metrics, "accessRefused" | "chargedCalls">;
 }
 
 /** The client of a request, and its permissions. */
@@ -41,6 +42,8 @@ export interface AuthenticatedRequest {
    * Throws or rejects with RpcError if the method is forbidden or a limit is exceeded. Undefined if there is no rule.
    */
   readonly authorize: ((method: string) => Promise<void> | undefined) | undefined;
+  /** Undefined if the client has no limit. */
+  readonly charge: Charge | undefined;
 }
 
 /** Authenticates a connection again by the current rules. Throws RpcError (401) if its key is not valid any more. */
@@ -85,6 +88,7 @@ class ConfiguredAccess implements Access {
     }
     const keyed = this.#requestKeys.take(request);
     if (keyed === undefined) {
+      this.#chargeOf(address, undefined)?.(1, "key");
       throw this.#reject("key", unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
     }
     return this.#admit(address, keyed.key, keyed.target);
@@ -101,7 +105,9 @@ class ConfiguredAccess implements Access {
 
   #admit(address: string, key: ApiKey | undefined, target: string): AuthenticatedRequest {
     const clientId = key === undefined ? address : key.name;
-    return { clientId, address, keyDigest: key?.sha256, target, authorize: this.#createPermit(address, key) };
+    const charge = this.#chargeOf(address, key);
+    const authorize = this.#createPermit(address, key, charge);
+    return { clientId, address, keyDigest: key?.sha256, target, authorize, charge };
   }
 
   #reject(reason: "key" | "method" | "rate", error: RpcError): RpcError {
@@ -109,35 +115,54 @@ class ConfiguredAccess implements Access {
     return error;
   }
 
-  #createPermit(address: string, key: ApiKey | undefined): AuthenticatedRequest["authorize"] {
+  #createPermit(
+    address: string,
+    key: ApiKey | undefined,
+    charge: Charge | undefined,
+  ): AuthenticatedRequest["authorize"] {
     const isAllowed = this.#isAllowed;
     const isAllowedByKey = key && this.#allowedByKey.get(key);
-    const keyLimit = key && (key.limit ?? this.#options.limitPerKey);
-    const isLimited = this.#options.limitPerAddress !== undefined || keyLimit !== undefined;
-    if (!isAllowed && !isAllowedByKey && !isLimited) {
+    if (!isAllowed && !isAllowedByKey && !charge) {
       return undefined;
     }
     return (method) => {
       if (isAllowed?.(method) === false || isAllowedByKey?.(method) === false) {
+        charge?.(1, "method");
         const message = `the method ${method} is not allowed here`;
         throw this.#reject("method", new RpcError(CODES.METHOD_NOT_FOUND, message));
       }
-      return isLimited ? this.#countCall(address, key) : undefined;
+      return charge && this.#countCall(address, key);
     };
   }
 
   async #countCall(address: string, key: ApiKey | undefined): Promise<void> {
-    const { limits, limitPerAddress, limitPerKey } = this.#options;
-    const keyLimit = key && (key.limit ?? limitPerKey);
     try {
-      if (limitPerAddress) {
-        await limits.take("address", address, limitPerAddress);
-      }
-      if (key && keyLimit) {
-        await limits.take("key", key.name, keyLimit);
-      }
+      await this.#take(address, key, 1);
     } catch (error) {
       throw error instanceof RpcError ? this.#reject("rate", error) : error;
+    }
+  }
+
+  #chargeOf(address: string, key: ApiKey | undefined): Charge | undefined {
+    const { limitPerAddress, limitPerKey, metrics } = this.#options;
+    if (limitPerAddress === undefined && (key?.limit ?? (key && limitPerKey)) === undefined) {
+      return undefined;
+    }
+    return (calls: number, reason: ChargeReason): void => {
+      metrics.chargedCalls.inc({ reason }, calls);
+      // The next call finds that the limit is exceeded.
+      this.#take(address, key, calls).catch(() => undefined);
+    };
+  }
+
+  async #take(address: string, key: ApiKey | undefined, calls: number): Promise<void> {
+    const { limits, limitPerAddress, limitPerKey } = this.#options;
+    const keyLimit = key && (key.limit ?? limitPerKey);
+    if (limitPerAddress) {
+      await limits.take("address", address, limitPerAddress, calls);
+    }
+    if (key && keyLimit) {
+      await limits.take("key", key.name, keyLimit, calls);
     }
   }
 }
@@ -148,5 +173,5 @@ export const createAccess = (options: AccessOptions): Access => new ConfiguredAc
 /** Admits everybody: no keys, no limits, no method rules. */
 export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedRequest => {
   const address = clientOfAddress(socket.remoteAddress ?? "unknown");
-  return { clientId: address, address, keyDigest: undefined, target: url, authorize: undefined };
+  return { clientId: address, address, keyDigest: undefined, target: url, authorize: undefined, charge: undefined };
 };

@@ -25,8 +25,8 @@ export interface RateLimitsOptions {
 }
 
 export interface RateLimits {
-  /** Counts one call. Rejects with RpcError (429) if the limit is exceeded. */
-  take(by: LimitedBy, id: string, limit: Limit): Promise<void>;
+  /** Counts calls, by default one. Rejects with RpcError (429) if the limit is exceeded. They are counted even then. */
+  take(by: LimitedBy, id: string, limit: Limit, calls?: number): Promise<void>;
 }
 
 /** Pause after a failure of the store, so that calls do not queue behind a Redis that hangs. */
@@ -52,13 +52,13 @@ class StoredLimits implements RateLimits {
     this.#telemetry = telemetry;
   }
 
-  async take(by: LimitedBy, id: string, limit: Limit): Promise<void> {
+  async take(by: LimitedBy, id: string, limit: Limit, calls = 1): Promise<void> {
     if (performance.now() < this.#pausedUntilMs) {
       this.#telemetry.metrics.limiterFailures.inc();
       return;
     }
     try {
-      await this.#consume(this.#limiterOf(by, limit), id);
+      await this.#consume(this.#limiterOf(by, limit), id, calls);
       this.#recordSuccess();
     } catch (error) {
       if (!isExceeded(error)) {
@@ -91,9 +91,9 @@ class StoredLimits implements RateLimits {
     });
   }
 
-  async #consume(limiter: RateLimiterAbstract, id: string): Promise<void> {
+  async #consume(limiter: RateLimiterAbstract, id: string, calls: number): Promise<void> {
     if (this.#redis === undefined) {
-      await limiter.consume(id);
+      await limiter.consume(id, calls);
       return;
     }
     const { timeoutMs } = this.#redis;
@@ -102,7 +102,7 @@ class StoredLimits implements RateLimits {
       throw new Error(`Redis did not respond within ${timeoutMs} ms`);
     });
     try {
-      await Promise.race([limiter.consume(id), timeout]);
+      await Promise.race([limiter.consume(id, calls), timeout]);
     } finally {
       // The abort below rejects the timeout, and nobody waits for it any more.
       timeout.catch(() => undefined);

@@ -10,7 +10,7 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { noHead } from "./createPendingViews.ts";
 
 /** The part of a request context that exists before the first head. */
-export type ClientContext = Pick<RequestContext, "clientId" | "requestId" | "authorize" | "signal">;
+export type ClientContext = Pick<RequestContext, "clientId" | "requestId" | "authorize" | "charge" | "signal">;
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {
@@ -39,12 +39,17 @@ const createCommonOptions = ({ config: { name }, server, telemetry }: ChainDispa
     maxBatch: server.maxBatch,
     maxResponseBytes: maxResponseBytesOf(server),
     authorize: ({ method }: Call, { authorize }: ClientContext) => authorize?.(method),
+    onInvalid: ({ charge }: ClientContext) => charge?.(1, "invalid"),
     onOutcome: (outcome: Outcome<ClientContext, RpcResponse>) => {
       count(outcome);
       log(outcome);
     },
-    onError: (error: unknown, { method }: Call) =>
-      telemetry.log.error({ err: error, chain: name, method }, "a call failed"),
+    onError: (error: unknown, { method }: Call, { signal }: ClientContext) => {
+      // A client that disconnects is not an error.
+      if (!signal.aborted) {
+        telemetry.log.error({ err: error, chain: name, method }, "a call failed");
+      }
+    },
   };
 };
 

@@ -30,7 +30,7 @@ export interface ChainEndpointOptions {
 
 type ClientRequest = Pick<
   EndpointRequest,
-  "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize"
+  "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize" | "charge"
 >;
 
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
@@ -46,6 +46,7 @@ class ClientRequestContext implements RequestContext {
   readonly requestId: string;
   readonly traceparent: string | undefined;
   readonly authorize: RequestContext["authorize"];
+  readonly charge: RequestContext["charge"];
   readonly #request: ClientRequest;
 
   constructor(request: ClientRequest, { config, shared: { bypassHeader }, views }: ChainEndpointOptions) {
@@ -57,6 +58,7 @@ class ClientRequestContext implements RequestContext {
     this.requestId = request.requestId;
     this.traceparent = readTraceparent(request.headers);
     this.authorize = request.authorize;
+    this.charge = request.charge;
     this.#request = request;
   }
 

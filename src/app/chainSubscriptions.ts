@@ -19,7 +19,7 @@ export interface ChainSubscriptionsOptions {
 /** Creates the subscriptions of one chain. They read through its methods. */
 export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Subscriptions => {
   const { config, shared, upstreams, views, handlers, signal } = options;
-  const { maxBlocks: _, maxFilters: __, ...limits } = config.logs;
+  const { maxBlocks: _, maxFilters: __, maxFilterBytes: maxBytesPerClient, ...limits } = config.logs;
   const view = () => views.view();
   const internal = { handlers, view, timeoutMs: config.upstream.timeoutMs, signal };
   return createSubscriptions({
@@ -36,6 +36,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
       read: internalCall({ ...internal, atPending: true }),
     },
     limits,
+    maxBytesPerClient,
     maxSubscriptions: shared.server.maxSubscriptions,
     telemetry: shared.telemetry,
   });

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import type { TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId } from "../core/heads.ts";
+import type { RequestContext } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { nativeContracts } from "../ethereum/opForks.ts";
 import type { ChainForks } from "../ethereum/rules.ts";
@@ -17,6 +18,7 @@ import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Executor } from "../pending/execution.ts";
 import { createExecutor } from "../pending/executor.ts";
 import { createSimulator, type Simulator } from "../simulation/simulator.ts";
+import { createStateReadLimit } from "../simulation/stateReadLimit.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 import { workerEntry } from "./workerEntry.ts";
@@ -26,7 +28,8 @@ export interface Execution {
   readonly simulator: Simulator;
   /** Creates the executor of the feed's transactions. Its thread starts with the first call. */
   executor(): Executor;
-  stateAt(block: BlockId, hint?: PrefetchHint): StateSource;
+  /** `charge` receives the number of values that are read from nodes for one request. */
+  stateAt(block: BlockId, hint?: PrefetchHint, charge?: RequestContext["charge"]): StateSource;
   close(): Promise<void>;
 }
 
@@ -157,13 +160,23 @@ const createFeedExecutor = (
 
 /** Creates the execution of one chain: its state from nodes, its worker threads, its simulator. */
 export const createExecution = (options: ExecutionOptions): Execution => {
+  const { config, telemetry } = options;
   const nativesAt: NativesAt = (timestamp) => nativeContracts(options.rules.forks.chainId, timestamp);
   const state = createState(options);
   const workers = createSimulationWorkers(options);
   return {
     simulator: createChainSimulator(options, workers, nativesAt),
     executor: () => createFeedExecutor(options, state, workers, nativesAt),
-    stateAt: (block, hint) => state.at(block, hint),
+    stateAt: (block, hint, charge) =>
+      state.at(
+        block,
+        hint,
+        createStateReadLimit({
+          maxStateReads: config.simulate.maxStateReads,
+          charge,
+          onExceeded: () => telemetry.metrics.stateReadLimitHits.inc({ chain: config.name }),
+        }),
+      ),
     close: () => workers.close(),
   };
 };

@@ -40,11 +40,11 @@ const createChainFilters = (
   { config, shared, pipeline: { runScript } }: MethodChainOptions,
   logs: Chain["logs"],
 ): Chain["filters"] => {
-  const { maxFilters: maxPerClient } = config.logs;
+  const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return createFilters({
     logs,
-    local: createLocalFilters({ maxPerClient }),
-    shared: runScript && createSharedFilters({ maxPerClient, run: runScript }),
+    local: createLocalFilters({ maxPerClient, maxBytesPerClient }),
+    shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>
       shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),
   });
@@ -53,7 +53,7 @@ const createChainFilters = (
 /** Creates the dependencies of one chain's methods. */
 export const createMethodChain = (options: MethodChainOptions): Chain => {
   const { config, upstreams, pipeline, views, state } = options;
-  const { maxBlocks, maxFilters: _, ...logLimits } = config.logs;
+  const { maxBlocks, maxFilters: _, maxFilterBytes: __, ...logLimits } = config.logs;
   const logs = createLogs(options);
   return {
     get chainId() {

@@ -23,6 +23,9 @@ const INLINE_BYTES = 65_536;
 /** The fastest level: Redis is in the same network, and the bytes are mostly hex. */
 const LEVEL = 1;
 
+/** A larger body is not stored, and a value that claims one is rejected before it is decompressed. */
+export const MAX_PLAIN_BYTES = 32 * 1024 * 1024;
+
 const deflateAsync = promisify(deflateRaw);
 const inflateAsync = promisify(inflateRaw);
 
@@ -57,6 +60,9 @@ export const decodeValue = async (key: string, value: Buffer): Promise<CacheEntr
   }
   const flags = value[3] ?? 0;
   const plainBytes = value.readUInt32BE(12);
+  if (plainBytes > MAX_PLAIN_BYTES) {
+    return undefined;
+  }
   const payload = value.subarray(HEADER_BYTES);
   const body = (flags & DEFLATED) === 0 ? payload : await inflate(payload, plainBytes);
   if (body.byteLength !== plainBytes) {

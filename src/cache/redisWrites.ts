@@ -2,7 +2,7 @@ import type { Cluster, Redis } from "ioredis";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { failureReason, type RedisHealth } from "./redisHealth.ts";
-import { encodeValue } from "./redisValue.ts";
+import { encodeValue, MAX_PLAIN_BYTES } from "./redisValue.ts";
 
 const MAX_IN_FLIGHT = 1_024;
 const MAX_BYTES_IN_FLIGHT = 64 * 1024 * 1024;
@@ -46,6 +46,9 @@ export class RedisWrites {
 
   async #send(key: string, entry: CacheEntry, seconds: number): Promise<void> {
     const { client, health, metrics, timeoutMs } = this.#options;
+    if (entry.body.byteLength > MAX_PLAIN_BYTES) {
+      return;
+    }
     const startMs = performance.now();
     const value = await encodeValue(key, entry);
     if (value.byteLength > MAX_VALUE_BYTES) {

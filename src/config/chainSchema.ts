@@ -55,6 +55,9 @@ const logs = z.strictObject({
   maxAddresses: count(1_000).describe("Maximum of addresses in one query"),
   maxTopics: count(1_000).describe("Maximum of topics in one position"),
   maxFilters: count(1_000).describe("Maximum of polled filters of one client"),
+  maxFilterBytes: count(64 * 1024 * 1024).describe(
+    "Maximum of bytes of one client's polled filters, and of its subscriptions; a log filter counts its text and 64 KiB",
+  ),
 });
 
 const simulate = z.strictObject({
@@ -89,6 +92,9 @@ const simulate = z.strictObject({
     ),
   maxBlocks: count(256).describe("Maximum of blocks in one request"),
   maxCalls: count(5_000).describe("Maximum of calls in one block"),
+  maxStateReads: count(2_000).describe(
+    "Maximum of state values that one request reads from nodes; each counts as a call in limits of `access`",
+  ),
   gasCap: count(50_000_000).describe("Maximum of gas in one request"),
   timeoutMs: milliseconds(5_000).describe("Deadline of one run"),
   workers: z

@@ -17,6 +17,7 @@ class DerivedContext implements RequestContext {
   readonly requestId: string | undefined;
   readonly traceparent: string | undefined;
   readonly authorize: RequestContext["authorize"];
+  readonly charge: RequestContext["charge"];
   readonly #signals: Pick<RequestContext, "signal" | "lazySignal">;
 
   constructor(
@@ -31,6 +32,7 @@ class DerivedContext implements RequestContext {
     this.requestId = context.requestId;
     this.traceparent = context.traceparent;
     this.authorize = context.authorize;
+    this.charge = context.charge;
     this.#signals = signals;
   }
 

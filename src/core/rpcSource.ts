@@ -75,6 +75,8 @@ export interface RequestContext {
   readonly traceparent?: string | undefined;
   /** Throws or rejects with RpcError if the client may not call this method, or not now. */
   readonly authorize?: ((method: string) => Promise<void> | undefined) | undefined;
+  /** Counts work of this request against the client's rate limits. Undefined if the client has no limit. */
+  readonly charge?: ((calls: number, reason: "stateReads" | "invalid") => void) | undefined;
 }
 
 /** Answers requests. Nodes, caches and everything between them implement this interface; a feature wraps another source. */

@@ -95,8 +95,33 @@ const apply = (state: SequenceState, message: Flashblock, decision: Decision, he
   }
 };
 
+/**
+ * Applies the buffered messages that directly follow the messages of a block. Deciding all messages after each of them
+ * would take cubic time if messages arrive in reverse order.
+ */
+const applyFollowing = (first: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+  let state = first;
+  for (;;) {
+    const { blocks, buffered } = state;
+    const position = buffered.findIndex(({ message }) =>
+      blocks.some(({ payloadId, messages }) => payloadId === message.payloadId && message.index === messages.length),
+    );
+    const message = buffered[position]?.message;
+    if (message === undefined) {
+      return state;
+    }
+    const without = { ...state, buffered: buffered.toSpliced(position, 1) };
+    const decision = decideMessage(without, message, head, limits);
+    if (isBuffered(decision)) {
+      return state;
+    }
+    state = apply(without, message, decision, head);
+  }
+};
+
 /** Applies buffered messages until no more of them fit. Discards those that can never fit, and decides the others again. */
-const applyBuffered = (state: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+const applyBuffered = (before: SequenceState, head: BlockId, limits: SequenceLimits): SequenceState => {
+  const state = applyFollowing(before, head, limits);
   for (const [position, { message }] of state.buffered.entries()) {
     const without = { ...state, buffered: state.buffered.toSpliced(position, 1) };
     const decision = decideMessage(without, message, head, limits);

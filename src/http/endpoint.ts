@@ -13,6 +13,8 @@ export interface EndpointRequest {
   readonly clientId: string;
   /** Throws RpcError for a method that the client may not call. Undefined if it may call all methods. */
   readonly authorize?: AuthenticatedRequest["authorize"];
+  /** Counts work of this request against the client's limits. Undefined if the client has no limit. */
+  readonly charge?: AuthenticatedRequest["charge"];
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
@@ -74,17 +76,19 @@ export class HttpEndpointRequest implements EndpointRequest {
   readonly requestId: string;
   readonly clientId: string;
   readonly authorize: AuthenticatedRequest["authorize"];
+  readonly charge: AuthenticatedRequest["charge"];
   readonly headers: IncomingHttpHeaders;
   readonly #departure = new LazySignal();
 
   constructor(
     request: IncomingMessage,
     requestId: string,
-    { clientId, authorize }: Pick<AuthenticatedRequest, "clientId" | "authorize">,
+    { clientId, authorize, charge }: Pick<AuthenticatedRequest, "clientId" | "authorize" | "charge">,
   ) {
     this.requestId = requestId;
     this.clientId = clientId;
     this.authorize = authorize;
+    this.charge = charge;
     this.headers = request.headers;
   }
 
@@ -94,6 +98,11 @@ export class HttpEndpointRequest implements EndpointRequest {
 
   get lazySignal(): LazySignal {
     return this.#departure;
+  }
+
+  /** Whether the client disconnected before its response was written. */
+  get hasLeft(): boolean {
+    return this.#departure.isAborted;
   }
 
   /** Records that the client disconnected before its response was written. */

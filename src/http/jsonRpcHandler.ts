@@ -103,6 +103,7 @@ class PostHandler implements JsonRpcHandler {
     if (encoding === "identity" && isJsonContentType(type)) {
       readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(post, body));
     } else {
+      admitted.charge?.(1, "invalid");
       this.#respond(post, rejected(wrongType()));
     }
   }
@@ -146,6 +147,7 @@ class PostHandler implements JsonRpcHandler {
 
   #onBody(post: Post, body: Buffer | "tooLarge"): void {
     if (body === "tooLarge") {
+      post.endpointRequest.charge?.(1, "invalid");
       this.#rejectTooLarge(post);
       return;
     }
@@ -210,7 +212,10 @@ class PostHandler implements JsonRpcHandler {
     if (error instanceof RpcError) {
       return rejected(error);
     }
-    this.#options.onError(error, endpointRequest.requestId);
+    // A client that disconnects is not an error.
+    if (!endpointRequest.hasLeft) {
+      this.#options.onError(error, endpointRequest.requestId);
+    }
     return rejected(new RpcError(CODES.INTERNAL, "Internal error"));
   }
 

@@ -43,7 +43,16 @@ const writeLarge = (response: ServerResponse, headers: string[], chunks: readonl
   return length;
 };
 
-/** `pipeline` applies back-pressure. An error breaks the connection, so that an incomplete response does not parse. */
+/** Errors of a pipeline whose reader has closed the connection. */
+const DISCONNECTED = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ERR_STREAM_DESTROYED", "ECONNRESET", "EPIPE"]);
+
+const isDisconnect = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && typeof error.code === "string" && DISCONNECTED.has(error.code);
+
+/**
+ * `pipeline` applies back-pressure. An error breaks the connection, so that an incomplete response does not parse.
+ * A client that disconnects is not an error.
+ */
 const writeStream = async (
   response: ServerResponse,
   headers: string[],
@@ -51,20 +60,31 @@ const writeStream = async (
   encoding: Encoding | undefined,
 ): Promise<number> => {
   let bytes = 0;
+  let isIncomplete = false;
   const read = async function* (): AsyncGenerator<Uint8Array> {
-    for (const chunk of chunks) {
-      for await (const part of isStream(chunk) ? chunk : [chunk]) {
-        bytes += part.length;
-        yield part;
+    try {
+      for (const chunk of chunks) {
+        for await (const part of isStream(chunk) ? chunk : [chunk]) {
+          bytes += part.length;
+          yield part;
+        }
       }
+    } catch (error) {
+      // The end of the client's signal fails the source too.
+      isIncomplete = !response.destroyed;
+      throw error;
     }
   };
   response.writeHead(response.statusCode, headers);
   const source = Readable.from(read(), { objectMode: false });
-  if (encoding === undefined) {
-    await pipeline(source, response);
-  } else {
-    await pipeline(source, createCompressor(encoding), response);
+  try {
+    await (encoding === undefined
+      ? pipeline(source, response)
+      : pipeline(source, createCompressor(encoding), response));
+  } catch (error) {
+    if (isIncomplete || !isDisconnect(error)) {
+      throw error;
+    }
   }
   return bytes;
 };
@@ -97,7 +117,7 @@ const discardStreams = async (chunks: readonly Chunk[]): Promise<number> => {
  * Writes a response with the status `response.statusCode` and ends it. It is synchronous for a short response.
  * Appends to `headers`, a flat list of names and values.
  * Returns the body's bytes before compression, 0 if the client has disconnected.
- * Rejects if the connection breaks while a stream is written.
+ * Rejects if a stream fails while it is written.
  */
 export const writeResponse = (
   response: ServerResponse,

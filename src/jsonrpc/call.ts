@@ -23,8 +23,9 @@ export interface Reply {
 export const createCall = (method: string, params: readonly unknown[]): Call => ({ method, params });
 
 /** Returns the UTF-8 JSON text of the params. A call that the cache answers never needs it. */
-export const paramsTextOf = ({ params, paramsText }: Call): Uint8Array =>
-  paramsText ?? Buffer.from(JSON.stringify(params));
+export const paramsTextOf = (call: Call): Uint8Array =>
+  // Reading `params` would parse them.
+  call.paramsText ?? Buffer.from(JSON.stringify(call.params));
 
 /** Returns the JSON text of the params. */
 export const paramsJsonOf = (call: Call): string => {

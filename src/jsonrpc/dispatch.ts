@@ -30,9 +30,11 @@ export interface DispatchOptions<C, R extends Reply> {
   readonly maxResponseBytes: number;
   /** Calls of one batch in flight at a time. */
   readonly concurrency?: number;
+  /** Called for each request object that is not a call, and for a body that does not parse. */
+  onInvalid?(context: C): void;
   onOutcome?(outcome: Outcome<C, R>): void;
   /** Called with errors that are not RpcError. The client gets only "Internal error". */
-  onError(error: unknown, call: Call): void;
+  onError(error: unknown, call: Call, context: C): void;
 }
 
 export type Dispatch<C, R extends Reply> = (body: Uint8Array, context: C) => Awaitable<DispatchResult<R>>;
@@ -116,7 +118,7 @@ class RunningCall<C, R extends Reply> {
     if (error instanceof RpcError) {
       return error;
     }
-    this.#options.onError(error, this.#item.call);
+    this.#options.onError(error, this.#item.call, this.#context);
     return new RpcError(CODES.INTERNAL, "Internal error");
   }
 
@@ -145,8 +147,13 @@ const toResult = <R extends Reply>(completed: CompletedCall<R>): DispatchResult<
 export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R>): Dispatch<C, R> => {
   const { maxBatch, maxResponseBytes, concurrency = DEFAULT_CONCURRENCY } = options;
 
-  const run = (item: Item, context: C): Awaitable<CompletedCall<R>> =>
-    "error" in item ? item : new RunningCall(options, item, context).run();
+  const run = (item: Item, context: C): Awaitable<CompletedCall<R>> => {
+    if ("error" in item) {
+      options.onInvalid?.(context);
+      return item;
+    }
+    return new RunningCall(options, item, context).run();
+  };
 
   return (bytes, context) => {
     let envelope: Envelope;
@@ -154,6 +161,7 @@ export const createDispatch = <C, R extends Reply>(options: DispatchOptions<C, R
       envelope = parseEnvelope(bytes, maxBatch);
     } catch (error) {
       if (error instanceof RpcError) {
+        options.onInvalid?.(context);
         return errorResult(error);
       }
       throw error;

@@ -3,6 +3,7 @@ import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts"
 import { skipSpace } from "../json/skipSpace.ts";
 import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
+import { MemberBudget } from "./memberBudget.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 
 /**
@@ -20,6 +21,8 @@ export interface Envelope {
 /** The id of a response if the request's id cannot be read (JSON-RPC 2.0, section 5). */
 export const NULL_ID: Uint8Array = Buffer.from("null");
 const NO_PARAMS = Buffer.from("[]");
+/** The end of a scan at the first call above the limit. */
+const TOO_MANY = -100;
 
 const invalidRequest = (message: string): RpcError =>
   new RpcError(CODES.INVALID_REQUEST, `Invalid request: ${message}`);
@@ -62,6 +65,33 @@ class LazyCall implements Call {
     this.#params ??= JSON.parse(this.paramsJson) as unknown[];
     return this.#params;
   }
+}
+
+/** A call of a large body. Its params are parsed only if that does not hold the event loop. */
+class LimitedCall extends LazyCall {
+  #budget: MemberBudget | undefined;
+
+  constructor(budget: MemberBudget, ...call: ConstructorParameters<typeof LazyCall>) {
+    super(...call);
+    this.#budget = budget;
+  }
+
+  /** Throws RpcError above a limit. */
+  override get params(): readonly unknown[] {
+    this.#budget?.take(this.paramsText);
+    this.#budget = undefined;
+    return super.params;
+  }
+}
+
+/** A smaller body is parsed in time, whatever it contains. */
+const UNLIMITED_BYTES = 64 * 1024;
+
+/** The requests of one body. */
+interface Requests {
+  readonly items: Item[];
+  /** Undefined for a small body. */
+  readonly budget: MemberBudget | undefined;
 }
 
 const startsWith = (body: Buffer, at: number, expected: string): boolean => {
@@ -118,7 +148,7 @@ const isId = (body: Buffer, at: number): boolean => {
 const isVersion2 = (body: Buffer, { versionAt: at, versionEnd: end }: Spans): boolean =>
   isString(body, at) && ((end - at === 5 && startsWith(body, at + 1, "2.0")) || textOf(body, at, end) === "2.0");
 
-const toItem = (body: Buffer, spans: Spans): Item => {
+const toItem = (body: Buffer, spans: Spans, budget: MemberBudget | undefined): Item => {
   const { idAt, idEnd, methodAt, methodEnd, paramsAt, paramsEnd } = spans;
   if (idAt >= 0 && !isId(body, idAt)) {
     return { id: NULL_ID, error: invalidRequest("id must be a string, a number or null") };
@@ -136,7 +166,13 @@ const toItem = (body: Buffer, spans: Spans): Item => {
     return { id, call: new LazyCall(method, NO_PARAMS, 0, NO_PARAMS.length) };
   }
   if (body[paramsAt] === OPEN_BRACKET) {
-    return { id, call: new LazyCall(method, body, paramsAt, paramsEnd) };
+    return {
+      id,
+      call:
+        budget === undefined
+          ? new LazyCall(method, body, paramsAt, paramsEnd)
+          : new LimitedCall(budget, method, body, paramsAt, paramsEnd),
+    };
   }
   if (body[paramsAt] === OPEN_BRACE) {
     return { id, error: invalidParams("params must be an array: named parameters are not supported") };
@@ -144,8 +180,8 @@ const toItem = (body: Buffer, spans: Spans): Item => {
   return { id: id ?? NULL_ID, error: invalidRequest("params must be an array") };
 };
 
-/** Adds the request at `start` to `items`. The last of duplicate keys wins. Unknown keys are ignored. */
-const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): number => {
+/** Adds the request at `start` to `requests`. The last of duplicate keys wins. Unknown keys are ignored. */
+const scanItem = (body: Buffer, start: number, depth: number, { items, budget }: Requests): number => {
   if (body[start] !== OPEN_BRACE) {
     items.push({ id: NULL_ID, error: invalidRequest("not an object") });
     return skipValue(body, start, depth);
@@ -180,7 +216,7 @@ const scanItem = (body: Buffer, start: number, depth: number, items: Item[]): nu
     }
   });
   if (end > 0) {
-    items.push(toItem(body, spans));
+    items.push(toItem(body, spans, budget));
   }
   return end;
 };
@@ -192,15 +228,21 @@ export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => 
     throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");
   }
   const items: Item[] = [];
+  const requests: Requests = { items, budget: body.length > UNLIMITED_BYTES ? new MemberBudget() : undefined };
   let count = 0;
   const start = skipSpace(body, 0);
   const batch = body[start] === OPEN_BRACKET;
   const end = batch
     ? skipArray(body, start, 1, (_, at, depth) => {
         count++;
-        return count > maxBatch ? skipValue(body, at, depth) : scanItem(body, at, depth, items);
+        // A negative position ends the scan.
+        return count > maxBatch ? TOO_MANY : scanItem(body, at, depth, requests);
       })
-    : scanItem(body, start, 1, items);
+    : scanItem(body, start, 1, requests);
+  if (count > maxBatch) {
+    const message = `Invalid request: batch of more than ${maxBatch} calls`;
+    throw new RpcError(CODES.INVALID_REQUEST, message, { status: 400 });
+  }
   if (end === TOO_DEEP) {
     throw invalidRequest(`more than ${MAX_DEPTH} levels`);
   }
@@ -209,15 +251,6 @@ export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => 
   }
   if (batch && count === 0) {
     throw invalidRequest("empty batch");
-  }
-  if (count > maxBatch) {
-    throw new RpcError(
-      CODES.INVALID_REQUEST,
-      `Invalid request: batch of ${count} calls, at most ${maxBatch} are allowed`,
-      {
-        status: 400,
-      },
-    );
   }
   return { batch, items };
 };

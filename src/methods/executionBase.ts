@@ -1,4 +1,5 @@
 import type { BlockId, HeaderFields } from "../core/heads.ts";
+import type { StateSource } from "../core/stateReader.ts";
 import type { PendingBlock, PendingView } from "../core/view.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
@@ -12,6 +13,7 @@ import type { Chain, MethodInput } from "./method.ts";
 import { isRecord } from "./paramSpec.ts";
 
 type ChainExecution = NonNullable<Chain["execution"]>;
+type StateAt = (block: BlockId, hint: PrefetchHint | undefined) => StateSource;
 
 const decoder = new TextDecoder();
 
@@ -45,15 +47,21 @@ const readHeader = async ({ chain, context }: Input, block: BlockReference): Pro
   return header;
 };
 
+/** Returns the function that creates the state of one request. Its reads are charged to the client. */
+const stateAtOf =
+  ({ context }: Pick<Input, "context">, execution: ChainExecution): StateAt =>
+  (block, hint) =>
+    execution.stateAt(block, hint, context.charge);
+
 /** Returns the base of an execution on the state after a sealed block. */
 export const sealedExecutionBase = async (
   input: Input,
-  { stateAt }: ChainExecution,
+  execution: ChainExecution,
   block: BlockReference,
   hint: PrefetchHint | undefined,
 ): Promise<ExecutionBase> => {
   const parent = parseParent(await readHeader(input, block));
-  return { block: parent, source: stateAt({ number: parent.number, hash: parent.hash }, hint) };
+  return { block: parent, source: stateAtOf(input, execution)({ number: parent.number, hash: parent.hash }, hint) };
 };
 
 const parentOfPending = (block: PendingBlock): ParentBlock => ({
@@ -72,16 +80,25 @@ const parentOfPending = (block: PendingBlock): ParentBlock => ({
   parentBeaconBlockRoot: block.environment.parentBeaconBlockRoot,
 });
 
+/** A pending view with its newest block. */
+interface PendingTop {
+  readonly pending: PendingView;
+  readonly newest: PendingBlock;
+}
+
 /**
  * Returns the base of a call in the pending block, on the state after its transactions.
  * Number, timestamp, base fee and prevRandao are those of the pending block.
  */
 export const pendingCallBase = (
-  { stateAt }: ChainExecution,
-  pending: PendingView,
-  newest: PendingBlock,
+  input: Pick<Input, "context">,
+  execution: ChainExecution,
+  { pending, newest }: PendingTop,
   hint: PrefetchHint | undefined,
-): ExecutionBase => ({ block: parentOfPending(newest), source: pendingState(pending, stateAt(pending.base, hint)) });
+): ExecutionBase => ({
+  block: parentOfPending(newest),
+  source: pendingState(pending, stateAtOf(input, execution)(pending.base, hint)),
+});
 
 /**
  * Returns the base of a simulation on the pending block.
@@ -90,10 +107,10 @@ export const pendingCallBase = (
 export const pendingSimulationBase = async (
   input: Input,
   execution: ChainExecution,
-  { pending, newest }: { readonly pending: PendingView; readonly newest: PendingBlock },
+  { pending, newest }: PendingTop,
   hint: PrefetchHint | undefined,
 ): Promise<ExecutionBase> => {
-  const base = pendingCallBase(execution, pending, newest, hint);
+  const base = pendingCallBase(input, execution, { pending, newest }, hint);
   if (input.chain.pendingNumber === "next") {
     return base;
   }

@@ -42,7 +42,8 @@ export interface Chain {
   readonly execution:
     | {
         readonly simulator: Simulator;
-        stateAt(block: BlockId, hint?: PrefetchHint): StateSource;
+        /** `charge` receives the number of values that are read from nodes for one request. */
+        stateAt(block: BlockId, hint?: PrefetchHint, charge?: RequestContext["charge"]): StateSource;
       }
     | undefined;
   /** Whether a simulation on the pending block has the block's number or the next. */

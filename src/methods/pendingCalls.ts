@@ -23,7 +23,7 @@ const runPending =
       return onNode();
     }
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
-    const base = pendingCallBase(chain.execution, pending, newest, prefetchHintOfCall(values));
+    const base = pendingCallBase(input, chain.execution, { pending, newest }, prefetchHintOfCall(values));
     try {
       return await simulator[run](paramsTextOf(call), base, context.signal);
     } catch (error) {

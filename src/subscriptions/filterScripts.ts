@@ -71,31 +71,37 @@ redis.call('PEXPIRE', key, ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** Returns the client id of the removed filter; false for an unknown one. */
+/** Returns client id and query of the removed filter; false for an unknown one. */
 export const REMOVE_FILTER = `
-local caller = redis.call('HGET', KEYS[1], 'caller')
+local filter = redis.call('HMGET', KEYS[1], 'caller', 'query')
 redis.call('DEL', KEYS[1])
-return caller
+return filter
 `;
 
 /**
- * Adds a filter to the set of one client's filters, ordered by expiry. ARGV: now, expiry, id, limit of filters.
- * Returns 0 if the client has reached the limit.
+ * Adds a filter to the set of one client's filters, ordered by expiry. An entry is `<bytes>:<id>`.
+ * ARGV: now, expiry, entry, limit of filters, limit of the bytes of the other filters.
+ * Returns 0 if the client has reached a limit.
  */
 export const COUNT_FILTER = `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
 if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return 0 end
+local bytes = 0
+for _, entry in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  bytes = bytes + tonumber(string.match(entry, '^%d+'))
+end
+if bytes > tonumber(ARGV[5]) then return 0 end
 redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** Extends the expiry of a polled filter in its client's set. ARGV: expiry, id. */
+/** Extends the expiry of a polled filter in its client's set. ARGV: expiry, entry. */
 export const RECOUNT_FILTER = `
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ${FILTER_EXPIRY_MS})
 return 1
 `;
 
-/** Removes a filter from its client's set. ARGV: id. */
+/** Removes a filter from its client's set. ARGV: entry. */
 export const DISCOUNT_FILTER = `return redis.call('ZREM', KEYS[1], ARGV[1])`;

@@ -53,7 +53,16 @@ export const FILTER_EXPIRY_MS = 300_000;
 /** Limit of the blocks that are stored with a filter to report a reorganisation. */
 export const MAX_FILTER_BLOCKS = 256;
 /** Limit of the logs that are stored with a filter to report a reorganisation. Other logs are read by block hash. */
-export const MAX_FILTER_BYTES = 1024 * 1024;
+export const MAX_FILTER_BYTES = 64 * 1024;
+
+/** Returns the query as JSON text. Quantities are hex. */
+export const formatQuery = (query: LogQuery | undefined): string =>
+  query === undefined
+    ? ""
+    : JSON.stringify(query, (_, value: unknown) => (typeof value === "bigint" ? `0x${value.toString(16)}` : value));
+
+/** Returns the bytes that count towards a client's limit: the query, and room for the logs of a log filter. */
+export const weightOfQuery = (text: string): number => (text === "" ? 0 : text.length + MAX_FILTER_BYTES);
 
 /** Returns the number of the finalized block, or -1 if no node reports one. */
 export const finalizedNumber = ({ finalized }: Heads): bigint => finalized?.number ?? -1n;

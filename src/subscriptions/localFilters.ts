@@ -4,13 +4,16 @@ import {
   FILTER_EXPIRY_MS,
   type FilterAdvance,
   type FilterStore,
+  formatQuery,
   MAX_FILTER_BLOCKS,
   MAX_FILTER_BYTES,
   type NewFilter,
+  weightOfQuery,
 } from "./filterStore.ts";
 
 export interface LocalFiltersOptions {
   readonly maxPerClient: number;
+  readonly maxBytesPerClient: number;
   readonly maxFilters?: number;
   readonly expiryMs?: number;
   readonly now?: () => number;
@@ -18,6 +21,8 @@ export interface LocalFiltersOptions {
 
 interface Filter extends Pick<NewFilter, "clientId" | "query"> {
   readonly version: number;
+  /** Bytes that count towards the limit of the client. */
+  readonly weight: number;
   readonly blocks: readonly BlockId[];
   /** By block hash. Empty if there was no room. */
   readonly logs: ReadonlyMap<Hash, Uint8Array>;
@@ -47,7 +52,13 @@ const advanceFilter = (filter: Filter, { stayed, added, logs: addedLogs, finaliz
 
 /** Stores filters in this process. Another replica does not have them. */
 export const createLocalFilters = (options: LocalFiltersOptions): FilterStore => {
-  const { maxPerClient, maxFilters = MAX_FILTERS, expiryMs = FILTER_EXPIRY_MS, now = Date.now } = options;
+  const {
+    maxPerClient,
+    maxBytesPerClient,
+    maxFilters = MAX_FILTERS,
+    expiryMs = FILTER_EXPIRY_MS,
+    now = Date.now,
+  } = options;
   /** In the order of their expiry. */
   const filters = new Map<string, Filter>();
 
@@ -71,11 +82,13 @@ export const createLocalFilters = (options: LocalFiltersOptions): FilterStore =>
   return {
     add: async (id, { clientId, query, blocks }) => {
       find(id);
-      const own = filters.values().filter((filter) => filter.clientId === clientId);
-      if (filters.size >= maxFilters || own.toArray().length >= maxPerClient) {
+      const own = [...filters.values()].filter((filter) => filter.clientId === clientId);
+      const weight = weightOfQuery(formatQuery(query));
+      const bytes = own.reduce((sum, filter) => sum + filter.weight, weight);
+      if (filters.size >= maxFilters || own.length >= maxPerClient || bytes > maxBytesPerClient) {
         return false;
       }
-      store(id, { clientId, query, blocks, version: 0, logs: new Map(), expiresAtMs: 0 });
+      store(id, { clientId, query, blocks, weight, version: 0, logs: new Map(), expiresAtMs: 0 });
       return true;
     },
     read: async (id) => {

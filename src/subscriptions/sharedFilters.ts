@@ -15,20 +15,32 @@ import {
   RECOUNT_FILTER,
   REMOVE_FILTER,
 } from "./filterScripts.ts";
-import { FILTER_EXPIRY_MS, type FilterAdvance, type FilterStore, MAX_FILTER_BLOCKS } from "./filterStore.ts";
+import {
+  FILTER_EXPIRY_MS,
+  type FilterAdvance,
+  type FilterStore,
+  formatQuery,
+  MAX_FILTER_BLOCKS,
+  weightOfQuery,
+} from "./filterStore.ts";
 
 export interface SharedFiltersOptions {
   readonly maxPerClient: number;
+  readonly maxBytesPerClient: number;
   /** Runs a script on one key of Redis. Rejects if Redis does not answer in time. */
   readonly run: RunScript;
 }
 
 /** Raise it if the stored format of a filter changes: replicas of two versions can run at the same time. */
 const FORMAT = 1;
+/** The format of the sets of filters by client. Format 1 had no weights. */
+const COUNT_FORMAT = 2;
 const NUMBER_LENGTH = 16;
 
 const keyOf = (id: string): string => `filter${FORMAT}:${id}`;
-const countKeyOf = (clientId: string): string => `filtersOf${FORMAT}:${clientId}`;
+const countKeyOf = (clientId: string): string => `filtersOf${COUNT_FORMAT}:${clientId}`;
+/** An entry of a client's set. It has the weight of the filter, so that a script can add them up. */
+const countEntry = (id: string, query: string): string => `${weightOfQuery(query)}:${id}`;
 const createVersion = (): string => randomBytes(9).toString("base64url");
 
 const formatNumber = (number: bigint): string => number.toString(16).padStart(NUMBER_LENGTH, "0");
@@ -40,11 +52,6 @@ const parseEntries = (text: string): BlockId[] =>
     const hash: Hash = `0x${entry.slice(NUMBER_LENGTH)}`;
     return { number: BigInt(`0x${entry.slice(0, NUMBER_LENGTH)}`), hash };
   });
-
-const formatQuery = (query: LogQuery | undefined): string =>
-  query === undefined
-    ? ""
-    : JSON.stringify(query, (_, value: unknown) => (typeof value === "bigint" ? `0x${value.toString(16)}` : value));
 
 const parseQuery = (text: string): LogQuery | undefined =>
   text === ""
@@ -69,16 +76,18 @@ const advanceArguments = ({ from, stayed, added, logs, finalized }: FilterAdvanc
 const ignoreFailure = (update: Promise<unknown>): void => void update.catch(() => undefined);
 
 /** Stores filters in Redis. Every replica answers their polls, and exactly one poll returns each event. */
-export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions): FilterStore => {
+export const createSharedFilters = ({ maxPerClient, maxBytesPerClient, run }: SharedFiltersOptions): FilterStore => {
   return {
     add: async (id, { clientId, query, blocks }) => {
       const nowMs = Date.now();
-      const countArguments = [nowMs, nowMs + FILTER_EXPIRY_MS, id, maxPerClient];
+      const text = formatQuery(query);
+      const limits = [maxPerClient, maxBytesPerClient - weightOfQuery(text)];
+      const countArguments = [nowMs, nowMs + FILTER_EXPIRY_MS, countEntry(id, text), ...limits];
       if ((await run(COUNT_FILTER, countKeyOf(clientId), countArguments)) !== 1) {
         return false;
       }
       const entries = blocks.map(formatEntry).join("");
-      await run(CREATE_FILTER, keyOf(id), [formatQuery(query), clientId, createVersion(), entries]);
+      await run(CREATE_FILTER, keyOf(id), [text, clientId, createVersion(), entries]);
       return true;
     },
     read: async (id) => {
@@ -86,7 +95,7 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
       if (version === undefined) {
         return undefined;
       }
-      ignoreFailure(run(RECOUNT_FILTER, countKeyOf(clientId), [Date.now() + FILTER_EXPIRY_MS, id]));
+      ignoreFailure(run(RECOUNT_FILTER, countKeyOf(clientId), [Date.now() + FILTER_EXPIRY_MS, countEntry(id, query)]));
       return { query: parseQuery(query), version, last: parseEntries(last)[0] };
     },
     blocks: async (id, version) => {
@@ -108,11 +117,11 @@ export const createSharedFilters = ({ maxPerClient, run }: SharedFiltersOptions)
       return (await send().catch(send)) === 1;
     },
     remove: async (id) => {
-      const clientId = await run(REMOVE_FILTER, keyOf(id), []);
-      if (typeof clientId !== "string") {
+      const [clientId, query = ""] = texts(await run(REMOVE_FILTER, keyOf(id), []));
+      if (clientId === undefined) {
         return false;
       }
-      ignoreFailure(run(DISCOUNT_FILTER, countKeyOf(clientId), [id]));
+      ignoreFailure(run(DISCOUNT_FILTER, countKeyOf(clientId), [countEntry(id, query)]));
       return true;
     },
   };

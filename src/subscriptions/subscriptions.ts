@@ -1,7 +1,9 @@
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { LogFilterLimits } from "../ethereum/logFilter.ts";
+import { paramsTextOf } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
+import { ClientBytes } from "./clientBytes.ts";
 import { createEventHub, type EventHubOptions } from "./eventHub.ts";
 import { createSubscription, type Subscriber } from "./subscriber.ts";
 import { parseSubscription } from "./subscriptionKinds.ts";
@@ -14,6 +16,8 @@ export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> 
   readonly limits: LogFilterLimits;
   /** Limit of one connection. */
   readonly maxSubscriptions: number;
+  /** Maximum of bytes of the parameters of one client's subscriptions. */
+  readonly maxBytesPerClient: number;
 }
 
 /** The context of a call over a WebSocket. */
@@ -83,9 +87,19 @@ const unsubscribe: Handler<SocketContext, RpcResponse> = async ({ params: [id] }
   return createAnswer(true);
 };
 
+/** Returns the result of `take`. If it throws, the registration ends. */
+const takeOrEnd = <T>(registration: { end(): void }, take: () => T): T => {
+  try {
+    return take();
+  } catch (error) {
+    registration.end();
+    throw error;
+  }
+};
+
 /** Creates the subscriptions of one chain. */
 export const createSubscriptions = (options: SubscriptionsOptions): Subscriptions => {
-  const { chain, heads, limits, maxSubscriptions } = options;
+  const { chain, heads, limits, maxSubscriptions, maxBytesPerClient } = options;
   const { log, metrics } = options.telemetry;
   const subscribers = new ActiveSubscribers(() => heads.markActive());
 
@@ -102,13 +116,17 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     },
   });
 
-  const subscribe: Handler<SocketContext, RpcResponse> = async ({ params }, { subscriber, onAnswered }) => {
-    const request = parseSubscription(params, limits);
+  const clientBytes = new ClientBytes(maxBytesPerClient);
+
+  const subscribe: Handler<SocketContext, RpcResponse> = async (call, { subscriber, onAnswered, clientId }) => {
+    const request = parseSubscription(call.params, limits);
     const { subscriptions } = subscriber;
     const labels = { chain, kind: request.kind };
     const registration = await events.register(request);
+    const releaseBytes = takeOrEnd(registration, () => clientBytes.take(clientId, paramsTextOf(call).length));
     if (subscriptions.size >= maxSubscriptions) {
       registration.end();
+      releaseBytes();
       throw new RpcError(CODES.INVALID_REQUEST, `more than ${maxSubscriptions} subscriptions on one connection`);
     }
     const subscription = createSubscription(subscriber);
@@ -119,6 +137,7 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
         return;
       }
       registration.end();
+      releaseBytes();
       if (!hasBegun) {
         return;
       }

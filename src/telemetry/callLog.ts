@@ -2,13 +2,10 @@ import { NodeError } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Outcome } from "../jsonrpc/dispatch.ts";
 import { CODES, type RpcError } from "../jsonrpc/rpcError.ts";
+import { LineSampler } from "./lineSampler.ts";
 import type { Log } from "./telemetry.ts";
 
 const SLOW_SECONDS = 1;
-/** At most one line of each kind is logged in this time. It has the number of skipped lines. */
-const FIRST_SAMPLE_MS = 1_000;
-/** The time doubles with each line, up to this limit. After a pause of this length, it is the first time again. */
-const MAX_SAMPLE_MS = 60_000;
 const MAX_METHOD_LENGTH = 64;
 
 type LoggedContext = Pick<RequestContext, "clientId" | "requestId" | "signal"> &
@@ -33,20 +30,15 @@ const formatCall = (chain: string, { call, context, error, reply, seconds }: Cal
   code: error?.code,
 });
 
-/** Creates the log of slow and failed calls. Lines are sampled: a few show an outage as well as a million. */
+/** Creates the log of slow and failed calls. Lines are sampled. */
 export const createCallLog = (chain: string, log: Log) => {
   const sampled = (text: string) => {
-    let nextMs = Number.NEGATIVE_INFINITY;
-    let sampleMs = FIRST_SAMPLE_MS;
-    let skipped = 0;
+    const sampler = new LineSampler();
     return ({ call, context, error, reply, seconds }: CallOutcome): void => {
-      const nowMs = performance.now();
-      if (nowMs < nextMs) {
-        skipped++;
+      const skipped = sampler.take();
+      if (skipped === undefined) {
         return;
       }
-      sampleMs = nowMs > nextMs + MAX_SAMPLE_MS ? FIRST_SAMPLE_MS : Math.min(2 * sampleMs, MAX_SAMPLE_MS);
-      nextMs = nowMs + sampleMs;
       const node = error instanceof NodeError ? error.node : reply?.node;
       log.warn(
         {
@@ -61,7 +53,6 @@ export const createCallLog = (chain: string, log: Log) => {
         },
         text,
       );
-      skipped = 0;
     };
   };
   const slow = sampled("slow call");

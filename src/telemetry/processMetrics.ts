@@ -30,6 +30,11 @@ export const processMetrics = (metrics: MetricFactory) => {
         reason: ["key", "method", "rate", "connections", "webSockets"],
       },
     ),
+    chargedCalls: metrics.counter(
+      "access_charged_total",
+      "Calls counted against a client's limit without a handled call, by reason",
+      { reason: ["stateReads", "invalid", "method", "key"] },
+    ),
     limiterFailures: metrics.total("limiter_failures_total", "Rate limits not applied because their store failed"),
     reloads: metrics.counter("config_reloads_total", "Configuration reloads by outcome", {
       outcome: ["applied", "refused"],

@@ -20,6 +20,11 @@ export const simulationMetrics = (metrics: MetricFactory) => ({
     outcome: ["same", "different", "skipped", "failed"],
   }),
   deadlineHits: metrics.counter("simulate_deadline_total", "Runs ended by their deadline", { chain: CHAIN }),
+  stateReadLimitHits: metrics.counter(
+    "simulate_state_read_limit_total",
+    "Requests that ended because they read too many state values",
+    { chain: CHAIN },
+  ),
   rulesUnknown: metrics.gauge("rules_unknown", "1 while the head's rules are not known: nodes execute", {
     chain: CHAIN,
   }),

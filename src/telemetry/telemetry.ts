@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
+import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
 import { processMetrics } from "./processMetrics.ts";
@@ -66,6 +67,7 @@ export const createTelemetry = (options: TelemetryOptions = {}): Telemetry => {
     log: pino({
       level: options.level ?? "info",
       formatters: { level: (level) => ({ level }) },
+      hooks: { logMethod: createErrorSampling() },
       redact: { paths: REDACTED, censor: "[redacted]" },
     }),
     metrics: declareMetrics(series),

@@ -219,12 +219,13 @@ class ServedConnection implements WebSocketConnection {
 
   async #handle(body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> {
     const { request, requestId, handle, onError } = this.#options;
-    const { clientId, authorize } = this.#admitted;
+    const { clientId, authorize, charge } = this.#admitted;
     try {
       const { chunks } = await handle(body, {
         requestId,
         clientId,
         authorize,
+        charge,
         headers: request.headers,
         signal: this.#controller.signal,
         subscriber: this.#subscriber,
@@ -235,7 +236,9 @@ class ServedConnection implements WebSocketConnection {
       if (error instanceof RpcError) {
         return errorResult(error).chunks;
       }
-      onError(error, requestId);
+      if (!this.#controller.signal.aborted) {
+        onError(error, requestId);
+      }
       return errorResult(new RpcError(CODES.INTERNAL, "Internal error")).chunks;
     }
   }

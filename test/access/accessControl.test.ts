@@ -53,8 +53,10 @@ const start = async (
     },
   );
   t.after(() => server.close(0));
-  const refused = async (): Promise<Record<string, number>> =>
-    Object.fromEntries((await metrics.accessRefused.get()).values.map(({ labels, value }) => [labels.reason, value]));
+  const byReason = async (counter: Pick<typeof metrics.accessRefused, "get">): Promise<Record<string, number>> =>
+    Object.fromEntries((await counter.get()).values.map(({ labels, value }) => [labels.reason, value]));
+  const refused = () => byReason(metrics.accessRefused);
+  const charged = () => byReason(metrics.chargedCalls);
   const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const response = await send(server.url + path, {
       method: "POST",
@@ -64,7 +66,7 @@ const start = async (
     const text = await response.body.text();
     return { status: response.statusCode, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
   };
-  return { ...server, post, refused };
+  return { ...server, post, refused, charged };
 };
 
 test("a key is accepted in a header, a bearer token or the path, and required", async (t) => {
@@ -219,6 +221,40 @@ test("limits count by key and by address, for each call of a batch", async (t) =
   // Addresses of one /64 are one client.
   assert.equal(await results("k2", "2001:db8::1", 4), 4);
   assert.equal(await results("k2", "2001:db8::ffff:2", 4), 2);
+});
+
+test("parse errors, invalid items, forbidden methods and wrong keys count against the limits", async (t) => {
+  const limit = { calls: 3, seconds: 60 };
+  const rules = { deny: ["eth_two"], limitPerAddress: limit, trustedProxies: ["127.0.0.1"] };
+  const server = await start(t, rules);
+  const keyed = await start(t, { ...rules, keys: [{ name: "one", sha256: sha256("k1") }] });
+  const key = { "x-api-key": "k1" };
+  const ways: readonly (readonly [
+    target: typeof server,
+    body: unknown,
+    count: number,
+    headers: Record<string, string>,
+  ])[] = [
+    [server, "no JSON-RPC", 1, {}],
+    [server, { jsonrpc: "1.0" }, 1, {}],
+    [server, [1, {}, { id: 1 }], 3, {}],
+    [server, call("eth_two"), 1, {}],
+    [server, "x".repeat(20_000), 1, {}],
+    [server, call("eth_one"), 1, { "content-type": "text/plain" }],
+    [keyed, call("eth_one"), 1, { "x-api-key": "wrong" }],
+    [keyed, call("eth_one"), 1, {}],
+  ];
+  for (const [index, [target, body, count, headers]] of ways.entries()) {
+    const from = { "x-forwarded-for": `203.0.113.${index}` };
+    for (let sent = 0; sent < limit.calls; sent += count) {
+      await target.post("/", body, { ...from, ...headers });
+    }
+    const { status } = await target.post("/", call("eth_one"), { ...from, ...key });
+    assert.equal(status, 429, JSON.stringify(body));
+  }
+  const charged = await server.charged();
+  assert.deepEqual([charged.invalid, charged.method], [15, 3]);
+  assert.equal((await keyed.charged()).key, 6);
 });
 
 test("connections of one address are limited, and those of a trusted proxy are not", async (t) => {

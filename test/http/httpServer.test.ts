@@ -316,3 +316,33 @@ test("requests are counted", async () => {
   assert.match(text, /forebay_response_bytes_sum 35/);
   await server.close(0);
 });
+
+test("a client that disconnects while a stream is written is no error, with and without compression", async () => {
+  for (const encoding of ["identity", "gzip"]) {
+    const ended = Promise.withResolvers<void>();
+    const endless = async function* () {
+      try {
+        for (;;) {
+          yield Buffer.from(`"${Math.random()}",`.repeat(1_000));
+        }
+      } finally {
+        ended.resolve();
+      }
+    };
+    const server = await startHttpServer(
+      createTestEndpoint({ methods: { endless: async () => ({ body: endless() }) }, maxResponseBytes: 1e9 }),
+    );
+    const socket = connect(server.port, "127.0.0.1");
+    const body = call("endless");
+    const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAccept-Encoding: ${encoding}\r\n`;
+    socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    await once(socket, "data");
+    socket.resetAndDestroy();
+    await ended.promise;
+    const { statusCode, body: other } = await send(server.url);
+    await other.dump();
+    assert.equal(statusCode, 200);
+    assert.deepEqual(server.errors, []);
+    await server.close(0);
+  }
+});

@@ -58,6 +58,7 @@ export const createRig = () => {
     nodePending: { isServing: () => true, read },
     limits: { maxAddresses: 10, maxTopics: 10 },
     maxSubscriptions: 10,
+    maxBytesPerClient: 1_000_000,
     telemetry,
   });
   const closed: string[] = [];

@@ -26,15 +26,17 @@ const query = (value: object = {}) => parseLogQuery(value, { maxAddresses: 10, m
 const missing = { code: -32000, message: "filter not found" };
 const REPLICA = "1234abcd";
 
-const localStore = async (_: TestContext, maxPerClient = 100): Promise<FilterStore> =>
-  createLocalFilters({ maxPerClient });
+const MAX_BYTES = 10_000_000;
 
-const sharedStore = async (t: TestContext, maxPerClient = 100): Promise<FilterStore> => {
+const localStore = async (_: TestContext, maxPerClient = 100, maxBytesPerClient = MAX_BYTES): Promise<FilterStore> =>
+  createLocalFilters({ maxPerClient, maxBytesPerClient });
+
+const sharedStore = async (t: TestContext, maxPerClient = 100, maxBytesPerClient = MAX_BYTES): Promise<FilterStore> => {
   const { url } = await startRedis(t);
   const telemetry = createTelemetry({ level: "silent" });
   const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry });
   t.after(() => redis.close());
-  const store = createSharedFilters({ maxPerClient, run: redis.run });
+  const store = createSharedFilters({ maxPerClient, maxBytesPerClient, run: redis.run });
   await until(
     () =>
       store.read("0x").then(
@@ -49,7 +51,7 @@ const sharedStore = async (t: TestContext, maxPerClient = 100): Promise<FilterSt
 /** One replica in front of a separate node. */
 const createReplica = (stores: { readonly local?: FilterStore; readonly shared?: FilterStore }) => {
   const node = createFakeLogNode({ chain });
-  const { local = createLocalFilters({ maxPerClient: 100 }), shared } = stores;
+  const { local = createLocalFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES }), shared } = stores;
   const filters = createFilters({ logs: createSplit([node]), local, shared, replica: REPLICA });
   return { node, filters };
 };
@@ -58,8 +60,8 @@ for (const [name, createStore] of [
   ["in this process", localStore],
   ["in Redis", sharedStore],
 ] as const) {
-  const create = async (t: TestContext, maxPerClient?: number) => {
-    const store = await createStore(t, maxPerClient);
+  const create = async (t: TestContext, ...limits: readonly number[]) => {
+    const store = await createStore(t, ...limits);
     return createReplica(name === "in Redis" ? { shared: store } : { local: store });
   };
 
@@ -119,6 +121,30 @@ for (const [name, createStore] of [
     );
   });
 
+  test(`${name}: filters of one client are limited in bytes, and block filters weigh nothing`, async (t) => {
+    // A log filter counts its text and 64 KiB.
+    const { filters } = await create(t, 100, 3 * 65_536 + 1_000);
+    const add = (clientId = "client") => filters.newLogFilter(query(), { ...at(chain, 50), clientId });
+    const [id] = [await add(), await add(), await add()];
+    await assert.rejects(add(), { status: 503 });
+    await filters.newBlockFilter(at(chain, 50));
+    await add("another client");
+    // A poll does not change the weight.
+    await filters.changes(id, at(chain, 51));
+    await assert.rejects(add(), { status: 503 });
+    await filters.uninstall(id);
+    await until(
+      () =>
+        add().then(
+          () => true,
+          () => false,
+        ),
+      "there is room again",
+    );
+    const large = query({ address: Array.from({ length: 10 }, (_, index) => fakeAddress(index)) });
+    await assert.rejects(filters.newLogFilter(large, at(chain, 50)), { status: 503 });
+  });
+
   test(`${name}: events of a failed poll are returned by the next one`, async (t) => {
     const { node, filters } = await create(t);
     const id = await filters.newLogFilter(query(), at(chain, 44));
@@ -132,7 +158,13 @@ for (const [name, createStore] of [
 
 test("in this process: filters expire, and another replica does not know them", async () => {
   let nowMs = 0;
-  const local = createLocalFilters({ maxPerClient: 9, maxFilters: 2, expiryMs: 1_000, now: () => nowMs });
+  const local = createLocalFilters({
+    maxPerClient: 9,
+    maxBytesPerClient: MAX_BYTES,
+    maxFilters: 2,
+    expiryMs: 1_000,
+    now: () => nowMs,
+  });
   const { filters } = createReplica({ local });
   const context = at(chain, 50);
   const id = await filters.newLogFilter(query(), context);

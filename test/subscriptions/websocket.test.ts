@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { rpc } from "../support/clients/rpc.ts";
 import { connectSocket } from "../support/clients/socketClient.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeNode, type FakeNode } from "../support/fakes/fakeNode.ts";
 import { createService, type Service } from "../support/servers/service.ts";
 
@@ -150,4 +151,22 @@ test("closing the server closes each connection with 1001", async () => {
   await client.subscribe("newHeads");
   const [{ code, reason }] = await Promise.all([client.closed(), other.close()]);
   assert.deepEqual({ code, reason }, { code: 1001, reason: "going away" });
+});
+
+test("subscriptions of one client are limited in bytes, over all its connections", async (t) => {
+  const limited = await createService({ nodes: [{ url: node.url }], logs: { maxFilterBytes: 1_000 } });
+  t.after(() => limited.close());
+  const address = Array.from({ length: 9 }, (_, index) => `0x${`${index}`.repeat(40)}`);
+  const [one, other] = [await connectSocket(limited.url), await connectSocket(limited.url)];
+  const subscribe = (client: typeof one) => client.call("eth_subscribe", "logs", { address });
+  const { result: id } = await subscribe(one);
+  assert.equal((await subscribe(other)).error, undefined);
+  const { error } = await subscribe(one);
+  assert.deepEqual(error, { code: -32600, message: "more than 1000 bytes of subscriptions of one client" });
+  assert.equal((await other.call("eth_unsubscribe", "0x")).error?.message, "subscription not found");
+  assert.equal((await one.call("eth_unsubscribe", id)).result, true);
+  assert.equal((await subscribe(one)).error, undefined);
+  await other.close();
+  await until(async () => (await subscribe(one)).error === undefined, "a closed connection counts nothing");
+  await one.close();
 });

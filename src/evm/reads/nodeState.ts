@@ -20,8 +20,11 @@ export interface NodeStateOptions {
 /** Reads state at sealed blocks from nodes. Values are cached by the block's hash, codes by their own hash. */
 export interface NodeState {
   /** `hint`: calls that will be executed at this block. Nodes that can do so predict what the calls will read. */
-  at(block: BlockId, hint?: PrefetchHint): StateSource;
+  at(block: BlockId, hint?: PrefetchHint, onRead?: OnStateRead): StateSource;
 }
+
+/** Called with the number of values before a source reads them from nodes. Throws if they are too many. */
+export type OnStateRead = (values: number) => void;
 
 /** A state key with the calls that read it. */
 interface KeyRequest {
@@ -29,6 +32,11 @@ interface KeyRequest {
   readonly calls: readonly Call[];
   /** Parses the outcomes of `calls` and caches the value. Throws if an outcome is an error or has another form. */
   readonly store: (outcomes: readonly unknown[]) => void;
+}
+
+interface ReadOptions {
+  readonly hint: PrefetchHint | undefined;
+  readonly onRead: OnStateRead | undefined;
 }
 
 const MAX_BLOCKS = 10_000;
@@ -47,7 +55,7 @@ class CachedNodeState implements NodeState {
     this.#cache = new StateValueCache(options.maxBytes);
   }
 
-  at({ number, hash }: BlockId, hint?: PrefetchHint): StateSource {
+  at({ number, hash }: BlockId, hint?: PrefetchHint, onRead?: OnStateRead): StateSource {
     this.#numbers.set(hash, number);
     let unused = hint;
     return {
@@ -56,12 +64,12 @@ class CachedNodeState implements NodeState {
       read: (keys) => {
         const current = unused;
         unused = undefined;
-        return this.#read(hash, keys, current);
+        return this.#read(hash, keys, { hint: current, onRead });
       },
     };
   }
 
-  async #read(block: Hash, keys: StateKeys, hint: PrefetchHint | undefined): Promise<StateValues> {
+  async #read(block: Hash, keys: StateKeys, options: ReadOptions): Promise<StateValues> {
     const localHashes = new Map<bigint, Hash>();
     for (const number of keys.blockHashes) {
       const hash = this.#options.hashOf?.(number);
@@ -70,7 +78,7 @@ class CachedNodeState implements NodeState {
       }
     }
     const blockHashes = keys.blockHashes.filter((number) => !localHashes.has(number));
-    const predicted = await this.#fetchMissing(block, { ...keys, blockHashes }, hint);
+    const predicted = await this.#fetchMissing(block, { ...keys, blockHashes }, options);
     // All values return together. With a part of them, an execution would guess the rest and fetch the results of its guesses.
     const values = this.#cache.collect(block, {
       accounts: [...new Set([...keys.accounts, ...predicted.accounts])],
@@ -84,13 +92,14 @@ class CachedNodeState implements NodeState {
   }
 
   /** Fetches keys that are neither cached nor in flight, in one batch. Returns the keys that a prefetch cached in addition. */
-  async #fetchMissing(block: Hash, keys: StateKeys, hint: PrefetchHint | undefined): Promise<StateKeys> {
+  async #fetchMissing(block: Hash, keys: StateKeys, options: ReadOptions): Promise<StateKeys> {
     const missing = this.#requestsFor(block, keys).filter(({ key }) => !this.#cache.has(key));
     const shared = missing.flatMap(({ key }) => this.#inFlight.get(key) ?? []);
     const own = missing.filter(({ key }) => !this.#inFlight.has(key));
     let predicted = NO_KEYS;
     if (own.length > 0) {
-      const fetched = this.#fetch(block, own, hint);
+      options.onRead?.(own.length);
+      const fetched = this.#fetch(block, own, options);
       const ended = fetched.then(
         () => undefined,
         () => undefined,
@@ -110,7 +119,8 @@ class CachedNodeState implements NodeState {
     return predicted;
   }
 
-  async #fetch(block: Hash, requests: readonly KeyRequest[], hint: PrefetchHint | undefined): Promise<StateKeys> {
+  async #fetch(block: Hash, requests: readonly KeyRequest[], options: ReadOptions): Promise<StateKeys> {
+    const { hint } = options;
     const plan = hint === undefined ? undefined : this.#planPrefetch(block, hint);
     const calls = [...requests.flatMap((request) => request.calls), ...(plan?.calls ?? [])];
     this.#options.onFetch?.(requests.length);
@@ -120,11 +130,11 @@ class CachedNodeState implements NodeState {
       store(outcomes.slice(at, at + own.length));
       at += own.length;
     }
-    return plan === undefined ? NO_KEYS : this.#storePredicted(block, plan.read(outcomes.slice(at)));
+    return plan === undefined ? NO_KEYS : this.#storePredicted(block, plan.read(outcomes.slice(at)), options);
   }
 
   /** Caches traced values and fetches listed keys. Returns the keys of both. */
-  async #storePredicted(block: Hash, { traced, listed }: PredictedKeys): Promise<StateKeys> {
+  async #storePredicted(block: Hash, { traced, listed }: PredictedKeys, { onRead }: ReadOptions): Promise<StateKeys> {
     // A trace is used only if it agrees with the values of other requests. The sender is always among those.
     if (traced.some((account) => this.#cache.contradicts(block, account))) {
       return NO_KEYS;
@@ -136,7 +146,7 @@ class CachedNodeState implements NodeState {
       }
     }
     if (listed.accounts.length + listed.slots.length > 0) {
-      await this.#fetchMissing(block, listed, undefined);
+      await this.#fetchMissing(block, listed, { hint: undefined, onRead });
     }
     return {
       accounts: [...traced.map(({ address }) => address), ...listed.accounts],

@@ -22,6 +22,7 @@ export const createTestEndpoint = ({
     lookup: (method) => (Object.hasOwn(methods, method) ? methods[method] : undefined),
     forward: async ({ method }) => ({ body: Buffer.from(JSON.stringify(`forwarded ${method}`)) }),
     authorize: ({ method }, { authorize }) => authorize?.(method),
+    onInvalid: ({ charge }) => charge?.(1, "invalid"),
     maxBatch,
     maxResponseBytes,
     onError: () => {},

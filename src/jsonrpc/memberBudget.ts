@@ -1,0 +1,83 @@
+import { invalidParams } from "./rpcError.ts";
+
+/** JSON.parse needs about 3 microseconds for each new member name, and checks of the parameters as much again. */
+const MAX_MEMBER_NAMES = 5_000;
+/** JSON.parse needs about 0.1 microseconds for each value. */
+const MAX_VALUES = 200_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const COMMA = 0x2c;
+const FNV_OFFSET = 0x811c9dc5;
+const FNV_PRIME = 0x01000193;
+
+/** Returns the position after the string that begins at `start`. */
+const endOfString = (json: Buffer, start: number): number => {
+  for (let at = start + 1; ; at++) {
+    const quote = json.indexOf(QUOTE, at);
+    if (quote < 0) {
+      return json.length;
+    }
+    let slashes = quote;
+    while (json[slashes - 1] === BACKSLASH) {
+      slashes--;
+    }
+    if ((quote - slashes) % 2 === 0) {
+      return quote + 1;
+    }
+    at = quote;
+  }
+};
+
+/** FNV-1a (https://datatracker.ietf.org/doc/html/draft-eastlake-fnv). Equal hashes of two names do no harm. */
+const hashOf = (json: Buffer, start: number, end: number): number => {
+  let hash = FNV_OFFSET;
+  for (let at = start; at < end; at++) {
+    hash = Math.imul(hash ^ (json[at] ?? 0), FNV_PRIME);
+  }
+  return hash;
+};
+
+/**
+ * Limits the parameters of one request body that are parsed on the event loop.
+ * It reads valid JSON and ends at the first value above a limit.
+ */
+export class MemberBudget {
+  readonly #names = new Set<number>();
+  #values = 0;
+
+  /** Counts the parameters of one call. Throws RpcError above a limit. */
+  take(bytes: Uint8Array): void {
+    const json = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    for (let at = 0; at < json.length; ) {
+      if (json[at] !== QUOTE) {
+        this.#countValue(json[at]);
+        at++;
+        continue;
+      }
+      const end = endOfString(json, at);
+      let next = end;
+      while (json[next] === 0x20 || json[next] === 0x0a || json[next] === 0x0d || json[next] === 0x09) {
+        next++;
+      }
+      if (json[next] === COLON) {
+        this.#countName(hashOf(json, at, end));
+      }
+      at = next;
+    }
+  }
+
+  #countValue(byte: number | undefined): void {
+    if (byte === COMMA && ++this.#values > MAX_VALUES) {
+      throw invalidParams(`the parameters of one request have more than ${MAX_VALUES} values`);
+    }
+  }
+
+  #countName(hash: number): void {
+    this.#names.add(hash);
+    if (this.#names.size > MAX_MEMBER_NAMES) {
+      throw invalidParams(`the parameters of one request have more than ${MAX_MEMBER_NAMES} different member names`);
+    }
+  }
+}
