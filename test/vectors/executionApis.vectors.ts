@@ -29,7 +29,12 @@ for (const finalized of [true, false]) {
 
   before(async () => {
     node = await createVectorNode({ vectors, chain, finalized });
-    service = await createService({ nodes: [{ url: node.url }], simulate: { enabled: false } });
+    service = await createService({
+      nodes: [{ url: node.url }],
+      simulate: { enabled: false },
+      // The vectors contain methods of this namespace, which are refused by default.
+      allowNamespaces: ["testing"],
+    });
   });
   after(async () => {
     await service.close();
