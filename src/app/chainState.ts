@@ -65,8 +65,13 @@ export class ChainState {
   }
 
   async #isDevelopmentNode(): Promise<boolean> {
-    const { config, upstreams, views, telemetry } = this.#options;
-    const callNode = directNodeCall(upstreams, () => views.view());
+    const { config, upstreams, telemetry } = this.#options;
+    const heads = upstreams.heads.current();
+    if (heads === undefined) {
+      return false;
+    }
+    // Not the view of clients: its use starts probes of the nodes' pending blocks.
+    const callNode = directNodeCall(upstreams, () => ({ heads }));
     const version = await callNode("web3_clientVersion", []).catch(() => undefined);
     const isDevelopment = DEVELOPMENT_NODE.test(String(version));
     if (isDevelopment) {
