@@ -47,7 +47,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     read: refuse,
     limits: { maxAddresses: 1_000, maxTopics: 1_000 },
     maxSubscriptions: 1_000,
-    maxBytesPerClient: 1_000_000,
+    maxBytesPerClient: 64 * 1024 * 1024,
     telemetry,
   });
   const dispatch = createDispatch<SocketContext, RpcResponse>({
