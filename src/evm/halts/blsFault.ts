@@ -5,6 +5,7 @@ const { Fp2 } = bls12_381.fields;
 const MODULUS = 0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaabn;
 const FIELD_BYTES = 64;
 const PADDING_BYTES = 16;
+export const TOP_BYTES = "invalid field element top bytes";
 
 /** A field element, or a point of one of the two groups. */
 type Part = "fp" | "g1" | "g2";
@@ -40,7 +41,7 @@ const faultOf = (part: Part, bytes: Uint8Array, checksGroup: boolean): string | 
   for (let at = 0; at < bytes.length; at += FIELD_BYTES) {
     const field = bytes.subarray(at, at + FIELD_BYTES);
     if (field.subarray(0, PADDING_BYTES).some((byte) => byte !== 0)) {
-      return "invalid field element top bytes";
+      return TOP_BYTES;
     }
     const value = BigInt(formatData(field));
     if (value >= MODULUS) {

@@ -1,4 +1,5 @@
 import { ETHEREUM_FORKS, type EthereumFork } from "../../../src/ethereum/rules.ts";
+import { TOP_BYTES } from "../../../src/evm/halts/blsFault.ts";
 import { CODE_STORE_OUT_OF_GAS } from "../../../src/evm/halts/haltText.ts";
 import { BLOB_HASH_MISMATCH, BLOB_PROOF, INPUT_LENGTH, PAIRING_SIZE } from "../../../src/evm/halts/precompileFault.ts";
 import type { Observation } from "./observation.ts";
@@ -24,7 +25,13 @@ const differByText = (one: Observation, other: Observation): boolean =>
 
 const HALT = "halt ";
 const UNDERFLOW = "stack underflow";
-const PRECOMPILE_TEXTS: ReadonlySet<string> = new Set([INPUT_LENGTH, PAIRING_SIZE, BLOB_HASH_MISMATCH, BLOB_PROOF]);
+const PRECOMPILE_TEXTS: ReadonlySet<string> = new Set([
+  INPUT_LENGTH,
+  PAIRING_SIZE,
+  BLOB_HASH_MISMATCH,
+  BLOB_PROOF,
+  TOP_BYTES,
+]);
 
 const KNOWN_FAULTS: readonly KnownFault[] = [
   {
