@@ -12,7 +12,7 @@ export const stateSchema = z.strictObject({
   source: z
     .enum(["auto", "feed", "accessList", "trace", "execute"])
     .default("auto")
-    .describe("Source of a block's writes: one of them, or `auto` for feed, access list and trace in this order"),
+    .describe("Source of a block's writes: one of them, or `auto` for feed, then access list"),
   never: z
     .array(z.string().regex(/^0x[0-9a-fA-F]{40}$/, "an address, 20 bytes of hex"))
     .default([])

@@ -118,7 +118,9 @@ const startServices = async (services: readonly Measured[], urls: NodePorts, blo
   });
 };
 
-const stateOf = ({ follow }: Measured): object => ({ state: { follow: follow === "auto" ? "auto" : false } });
+const stateOf = ({ follow, source }: Measured): object => ({
+  state: { follow: follow === "auto" ? "auto" : false, ...(source === "trace" && { source }) },
+});
 
 interface Samples {
   readonly blocks: number;

@@ -100,6 +100,7 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
     nodes: [{ url: node.url }],
     blockTimeMs: BLOCK_MS,
     forks: fork === "shanghai" ? "shanghai" : "prague",
+    ...(traces && !hasAccessLists && { state: { source: "trace" } }),
   });
   const compared = new ComparedState(chain, service, seed);
   const ending = new AbortController();

@@ -211,7 +211,7 @@ const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
     blockTimeMs: LONG_MS,
     forks: "prague",
     allowNamespaces: ["anvil"],
-    state: { waitMs: LONG_MS, ...state },
+    state: { waitMs: LONG_MS, source: "trace", ...state },
   });
   t.after(() => service.close());
   const turn = async () => {
@@ -270,7 +270,7 @@ test("random reads through reorganisations are those of the node at the same has
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
     forks: "prague",
-    state: { waitMs: LONG_MS },
+    state: { waitMs: LONG_MS, source: "trace" },
   });
   t.after(() => service.close());
   const compared = new ComparedState(chain, service, 7);

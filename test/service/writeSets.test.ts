@@ -46,7 +46,7 @@ for (const { source, args, forks } of [
     const service = await start(t, {
       nodes: [{ url: anvil.url, wsUrl: anvil.url.replace("http", "ws") }],
       forks,
-      state: { follow: "plain", source: source === "trace" ? "auto" : "execute" },
+      state: { follow: "plain", source: source === "trace" ? "trace" : "execute" },
     });
     const accounts = [...ACCOUNTS, RICH, POOR];
     let hits = 0;
