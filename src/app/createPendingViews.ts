@@ -173,7 +173,7 @@ class ChainViews implements PendingViews {
       chain: config.name,
       mode,
       maxDepth,
-      ignoresReceiptsRoot: config.quirks.anvilDepositNonce,
+      skipsReceiptsRoot: config.quirks.anvilDepositNonce,
       heads: upstreams.heads,
       executor: (hasFeed ? this.#execution?.executor() : undefined) ?? noExecutor,
       senderOf: (hash) => this.#senders.get(hash),

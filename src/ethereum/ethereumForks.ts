@@ -57,7 +57,7 @@ export const fixedForks = (chainId: bigint, fork: EthereumFork): ChainForks => (
   blobs: BLOBS,
 });
 
-/** Parses the `config` of a genesis file in geth's format. */
+/** The `config` of a genesis file in geth's format. */
 export interface GenesisConfig {
   readonly chainId: number;
   readonly [name: string]: unknown;
@@ -77,6 +77,7 @@ const GENESIS_BLOCKS: readonly (readonly [EthereumFork, string])[] = [
 ];
 const GENESIS_TIME = /^(?<fork>\w+)Time$/;
 
+/** Parses the `config` of a genesis file in geth's format. */
 export const genesisForks = (config: GenesisConfig): ChainForks => {
   const blocks = GENESIS_BLOCKS.flatMap(([fork, name]) => {
     const block = config[name];
@@ -88,12 +89,12 @@ export const genesisForks = (config: GenesisConfig): ChainForks => {
   });
   const { depositContractAddress } = config;
   const isOp = config.optimism !== undefined;
-  const ofOp = isOp ? times.filter(({ fork }) => isOpFork(fork)) : [];
-  const others = times.filter((time) => !ofOp.includes(time));
+  const opTimes = isOp ? times.filter(({ fork }) => isOpFork(fork)) : [];
+  const others = times.filter((time) => !opTimes.includes(time));
   return {
     chainId: BigInt(config.chainId),
     ...activationsOf([{ fork: "chainstart", block: 0n }, ...blocks, ...others.sort(byTime)]),
-    ...(isOp ? { op: Object.fromEntries(ofOp.map(({ fork, timestamp }) => [fork, timestamp])) } : {}),
+    ...(isOp ? { op: Object.fromEntries(opTimes.map(({ fork, timestamp }) => [fork, timestamp])) } : {}),
     blobs: { ...BLOBS, ...parseBlobSchedule(config.blobSchedule) },
     ...(isAddress(depositContractAddress) ? { depositContract: depositContractAddress } : {}),
   };

@@ -12,7 +12,7 @@ export interface ExecutionPipelineOptions {
   /** Default: no sender is known. */
   readonly senderOf?: KnownSender | undefined;
   /** Returns the deadline of a message's execution. After it, this message and all later ones are shown without state. */
-  readonly lateAfterMs: (message: Flashblock) => number;
+  readonly deadlineMsOf: (message: Flashblock) => number;
   /** Called when the chain changes, because an execution ended or missed its deadline. */
   readonly onChange: () => void;
   readonly onExecuted: (
@@ -223,7 +223,7 @@ class MessageQueue implements ExecutionPipeline {
 
   #deadlineMs(message: Flashblock): number {
     const isBehind = this.#queue.some(({ execution }) => execution?.unverified === "late");
-    const deadlineMs = this.#options.lateAfterMs(message);
+    const deadlineMs = this.#options.deadlineMsOf(message);
     return isBehind ? Math.min(deadlineMs, BEHIND_MS) : deadlineMs;
   }
 

@@ -4,17 +4,17 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { createDroppedTransactions } from "./droppedTransactions.ts";
 import type { ExecutionPipeline } from "./executionPipeline.ts";
 import type { FeedIntake } from "./feedIntake.ts";
+import type { TransactionFields } from "./nodeTransactionFields.ts";
 import { extraBlockFieldsOf } from "./pendingHeads.ts";
 import { type Passed, type ReconcileOptions, reconcile } from "./reconcile.ts";
 import { sealedExecutions } from "./sealedExecutions.ts";
-import type { TransactionShape } from "./transactionShape.ts";
 
 export interface HeadReconciliationOptions extends ReconcileOptions {
   /** Label of metrics. */
   readonly chain: string;
   readonly feed: FeedIntake;
   readonly pipeline: ExecutionPipeline;
-  readonly shape: Pick<TransactionShape, "hasTimestamp">;
+  readonly transactionFields: Pick<TransactionFields, "hasTimestamp">;
   readonly dropped: Pick<ReturnType<typeof createDroppedTransactions>, "resolve">;
   /** Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. */
   readonly onReconciled?: ((heads: Heads, executed: readonly SealedExecution[]) => void) | undefined;
@@ -42,7 +42,7 @@ export class HeadReconciliation {
 
   /** Reconciles the head. Does nothing while an execution at or below it runs. */
   reconcileHead(head: Heads): void {
-    const { pipeline, feed, shape, chain, telemetry } = this.#options;
+    const { pipeline, feed, transactionFields, chain, telemetry } = this.#options;
     const replaced = this.#replaced;
     if (!replaced || pipeline.awaits(head.latest.number)) {
       return;
@@ -61,19 +61,19 @@ export class HeadReconciliation {
     // If transactions differ, the difference is counted after the sealed block's transactions are read.
     for (const each of passed) {
       if (!each.differences.includes("transactions")) {
-        this.countDifferences(each);
+        this.countMismatches(each);
       }
     }
     feed.confirm(passed);
     pipeline.rebase(head.latest, isExecuted, {
       ...extraBlockFieldsOf(head),
-      hasTransactionTimestamp: shape.hasTimestamp,
+      hasTransactionTimestamp: transactionFields.hasTimestamp,
     });
     pipeline.follow(feed.blocks);
     this.#findDropped(head, passed);
   }
 
-  countDifferences({ differences }: Passed): void {
+  countMismatches({ differences }: Passed): void {
     const { chain, telemetry } = this.#options;
     for (const what of differences) {
       telemetry.metrics.pendingMismatches.inc({ chain, what });

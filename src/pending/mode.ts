@@ -1,10 +1,10 @@
 import type { PendingMode, PendingSource } from "../core/view.ts";
 
 /** The configured or detected source of pending blocks. */
-export type Backend = "feed" | "native" | "node";
+export type PendingBackend = "feed" | "native" | "node";
 
 export interface BackendFacts {
-  readonly configured: "auto" | Backend;
+  readonly configured: "auto" | PendingBackend;
   readonly hasFeeds: boolean;
   /** A message extended the pending blocks within the deadline. */
   readonly isFeedLive: boolean;
@@ -16,7 +16,7 @@ export interface BackendFacts {
  * Chooses the backend (docs/reference/flashblocks.md, Choosing a backend). The configuration has priority.
  * A chain with sub-second blocks needs no feed, and does not change back. Pure.
  */
-export const decideBackend = (current: Backend | undefined, facts: BackendFacts): Backend => {
+export const decideBackend = (current: PendingBackend | undefined, facts: BackendFacts): PendingBackend => {
   if (facts.configured !== "auto") {
     return facts.configured;
   }
@@ -30,7 +30,7 @@ export const decideBackend = (current: Backend | undefined, facts: BackendFacts)
 };
 
 export interface ServingFacts {
-  readonly backend: Backend;
+  readonly backend: PendingBackend;
   readonly isFeedLive: boolean;
   /** No pending block is known, and the first message of the next block is late. */
   readonly isFeedOverdue: boolean;
@@ -41,7 +41,7 @@ export interface ServingFacts {
   /** Messages after the known blocks are missing. */
   readonly isDegraded: boolean;
   /** The node builds a pending block above the head. */
-  readonly nodeBuilds: boolean;
+  readonly nodeBuildsPending: boolean;
 }
 
 export interface Serving {
@@ -79,12 +79,12 @@ const serveFromFeed = (facts: ServingFacts, fromNode: PendingSource): Serving =>
 
 /** Decides which source answers at `pending` (docs/headers.md, x-forebay-pending). One source answers each request. Pure. */
 export const decideServing = (facts: ServingFacts): Serving => {
-  const fromNode = facts.nodeBuilds ? "node" : "latest";
+  const fromNode = facts.nodeBuildsPending ? "node" : "latest";
   switch (facts.backend) {
     case "native":
       return serve("native", "latest");
     case "node":
-      return serve(facts.nodeBuilds ? "node" : "none", fromNode);
+      return serve(facts.nodeBuildsPending ? "node" : "none", fromNode);
     case "feed":
       return serveFromFeed(facts, fromNode);
   }

@@ -97,13 +97,15 @@ class PendingTracker implements Pending {
   }
 
   #onHead({ heads, from }: HeadChange): void {
-    const { feed, reconciliation, shape, local } = this.#parts;
+    const { feed, reconciliation, transactionFields, local } = this.#parts;
     feed.follow(heads.latest);
     reconciliation.add(from);
     reconciliation.reconcileHead(heads);
     this.#publish();
     if (this.#options.openFeed !== undefined) {
-      shape.refresh(heads.latest.hash).catch((err: unknown) => this.#debug({ err }, "transaction fields not read"));
+      transactionFields
+        .refresh(heads.latest.hash)
+        .catch((err: unknown) => this.#debug({ err }, "transaction fields not read"));
     }
     local.review().catch((err: unknown) => this.#debug({ err }, "submitted transactions not checked"));
   }

@@ -7,24 +7,24 @@ import type { Executor } from "./execution.ts";
 import { createExecutionPipeline, type ExecutionPipelineOptions } from "./executionPipeline.ts";
 import { FeedIntake } from "./feedIntake.ts";
 import { HeadReconciliation, type HeadReconciliationOptions } from "./headReconciliation.ts";
-import type { Backend } from "./mode.ts";
+import type { PendingBackend } from "./mode.ts";
+import { createTransactionFields } from "./nodeTransactionFields.ts";
 import { PendingBlocks } from "./pendingBlock.ts";
 import type { HeadSource } from "./pendingHeads.ts";
 import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
 import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
 import { createSubmittedNonces } from "./submittedNonces.ts";
-import { createTransactionShape } from "./transactionShape.ts";
 import { ViewPublication } from "./viewPublication.ts";
 
 export interface PendingOptions {
   /** Label of metrics. */
   readonly chain: string;
-  readonly mode: "auto" | Backend;
+  readonly mode: "auto" | PendingBackend;
   /** Limit of pending blocks above the head. */
   readonly maxDepth: number;
   /** The node's receipts roots are wrong for blocks with deposits. */
-  readonly ignoresReceiptsRoot: boolean;
+  readonly skipsReceiptsRoot: boolean;
   readonly heads: HeadSource;
   readonly executor: Executor;
   /** Returns a sender that was recovered before. Default: none is known. */
@@ -35,7 +35,7 @@ export interface PendingOptions {
   readonly read: (method: string, params: readonly unknown[]) => Promise<unknown>;
   /** Values that replicas share, so that transactions sent through other replicas count too. */
   readonly sharedValues?: SharedValues | undefined;
-  /** Called after each comparison of heads with the pending blocks, with the blocks that equal their execution. */
+  /** Called after each comparison of heads with the pending blocks, with the sealed blocks that equal their local execution. */
   readonly onReconciled?: HeadReconciliationOptions["onReconciled"];
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
   /** Milliseconds of a monotonic clock. Tests replace it. */
@@ -72,7 +72,7 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
       log.warn({ chain, count }, "pre-confirmed transactions were not sealed");
       publication.publishRemoved(removed);
     },
-    onDifference: (passed) => reconciliation.countDifferences(passed),
+    onDifference: (passed) => reconciliation.countMismatches(passed),
   });
   const onExecuted: ExecutionPipelineOptions["onExecuted"] = ({ unverified, cause }, { number, index }, durationMs) => {
     metrics.pendingExecuteSeconds.observe({ chain }, durationMs / 1000);
@@ -83,12 +83,12 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     log.warn({ chain, number, index, what: unverified, cause }, "the state of a flashblock is not verified");
   };
   /** While a message executes, the view shows the message before it. The deadline is one block time after its arrival. */
-  const lateAfterMs = ({ receivedMs = now() }: Flashblock): number =>
+  const deadlineMsOf = ({ receivedMs = now() }: Flashblock): number =>
     Math.max(blockTimeMs() - (now() - receivedMs), MIN_EXECUTION_MS);
   const pipeline = createExecutionPipeline({
     executor,
     senderOf: options.senderOf,
-    lateAfterMs,
+    deadlineMsOf,
     onChange: onChange.executed,
     onExecuted,
   });
@@ -98,12 +98,12 @@ export const createPendingParts = (options: PendingOptions, onChange: { executed
     ...options,
     hasFeeds: options.openFeed !== undefined,
     feed,
-    nodeBuilds: probe.nodeBuilds,
+    nodeBuildsPending: probe.nodeBuildsPending,
   });
-  const shape = createTransactionShape(read, now);
-  const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, shape, dropped });
+  const transactionFields = createTransactionFields(read, now);
+  const reconciliation = new HeadReconciliation({ ...options, feed, pipeline, transactionFields, dropped });
   const publication = new ViewPublication({ advanceNonce: nonces.local.advance, dropped, formatted, now });
-  return { ...nonces, pipeline, probe, feed, decision, shape, reconciliation, publication };
+  return { ...nonces, pipeline, probe, feed, decision, transactionFields, reconciliation, publication };
 };
 
 export type PendingParts = ReturnType<typeof createPendingParts>;

@@ -27,7 +27,7 @@ class PendingSupportProbe {
   }
 
   /** Whether the node builds a pending block. It is bound, because callers pass it on as a function. */
-  readonly nodeBuilds = (): boolean => this.#buildsPending;
+  readonly nodeBuildsPending = (): boolean => this.#buildsPending;
 
   /** Whether a view was used recently. */
   isInUse(): boolean {

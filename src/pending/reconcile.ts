@@ -32,7 +32,7 @@ export interface Reconciled {
 
 export interface ReconcileOptions {
   /** The node's receipts roots are wrong for blocks with deposits (quirks.anvilDepositNonce). */
-  readonly ignoresReceiptsRoot: boolean;
+  readonly skipsReceiptsRoot: boolean;
 }
 
 const isSameHash = (value: unknown, expected: Hash): boolean =>
@@ -49,7 +49,7 @@ const transactionsRootOf = (block: PendingBlockState): Hash => {
 };
 
 /** Compares a pending block with the sealed one. The transactions root commits to the ordered list of transactions. */
-const compare = (block: PendingBlockState, heads: Heads, { ignoresReceiptsRoot }: ReconcileOptions): Passed => {
+const compare = (block: PendingBlockState, heads: Heads, { skipsReceiptsRoot }: ReconcileOptions): Passed => {
   const { number } = block.environment;
   const { diff } = block.newest;
   const sealed = heads.at(number);
@@ -67,7 +67,7 @@ const compare = (block: PendingBlockState, heads: Heads, { ignoresReceiptsRoot }
   if (!sealed || formatData(sealed.logsBloom) !== diff.logsBloom) {
     differences.push("bloom");
   }
-  if (!ignoresReceiptsRoot && !isSameHash(header?.receiptsRoot, diff.receiptsRoot)) {
+  if (!skipsReceiptsRoot && !isSameHash(header?.receiptsRoot, diff.receiptsRoot)) {
     differences.push("receiptsRoot");
   }
   return { block, sealedHash: sealed?.hash, differences };

@@ -13,7 +13,7 @@ const isHex = (value: unknown, expected: string): boolean =>
 const hasEnvironment = (
   header: HeaderFields,
   environment: PendingEnvironment,
-  { ignoresReceiptsRoot: isAnvil }: ReconcileOptions,
+  { skipsReceiptsRoot: isAnvil }: ReconcileOptions,
 ): boolean =>
   isNumber(header.timestamp, environment.timestamp) &&
   isNumber(header.gasLimit, environment.gasLimit) &&

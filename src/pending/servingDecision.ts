@@ -3,39 +3,39 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { PendingBlockState } from "./applyFlashblock.ts";
 import type { UnverifiedReason } from "./execution.ts";
 import type { FeedIntake } from "./feedIntake.ts";
-import { type Backend, decideBackend, decideServing, type Serving } from "./mode.ts";
+import { decideBackend, decideServing, type PendingBackend, type Serving } from "./mode.ts";
 import type { HeadSource } from "./pendingHeads.ts";
 import { hasSubSecondBlocks } from "./subSecondBlocks.ts";
 
 export interface ServingDecisionOptions {
   /** Label of metrics. */
   readonly chain: string;
-  readonly mode: "auto" | Backend;
+  readonly mode: "auto" | PendingBackend;
   readonly hasFeeds: boolean;
   readonly feed: FeedIntake;
   readonly heads: Pick<HeadSource, "setNative">;
   /** Whether the node builds a pending block above the head. */
-  readonly nodeBuilds: () => boolean;
+  readonly nodeBuildsPending: () => boolean;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
 /** Decides for each view which source answers at `pending`. Logs and counts changes. */
 export class ServingDecision {
   readonly #options: ServingDecisionOptions;
-  #backend: Backend | undefined;
+  #backend: PendingBackend | undefined;
   #isUnverified = false;
 
   constructor(options: ServingDecisionOptions) {
     this.#options = options;
   }
 
-  get backend(): Backend | undefined {
+  get backend(): PendingBackend | undefined {
     return this.#backend;
   }
 
   /** `blocks` are the pending blocks above the head. */
   decide(head: Heads, blocks: readonly PendingBlockState[]): Serving {
-    const { feed, nodeBuilds } = this.#options;
+    const { feed, nodeBuildsPending } = this.#options;
     const failure = blocks.flatMap(({ parts }) => parts).find(({ changes }) => changes === undefined);
     const serving = decideServing({
       backend: this.#chooseBackend(head),
@@ -44,13 +44,13 @@ export class ServingDecision {
       hasBlocks: blocks.length > 0,
       isVerified: failure === undefined,
       isDegraded: feed.isDegraded,
-      nodeBuilds: nodeBuilds(),
+      nodeBuildsPending: nodeBuildsPending(),
     });
     this.#countUnverified(serving, failure?.unverified ?? "failed");
     return serving;
   }
 
-  #chooseBackend(head: Heads): Backend {
+  #chooseBackend(head: Heads): PendingBackend {
     const { chain, mode, hasFeeds, feed, heads, telemetry } = this.#options;
     const next = decideBackend(this.#backend, {
       configured: mode,

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateKeys } from "../core/stateReader.ts";
 import type { Engine } from "../evm/engine.ts";
+import { alwaysReadKeys } from "./alwaysReadKeys.ts";
 import type { BaseState, StateFetchResult } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
 import type { EngineQueue } from "./engineQueue.ts";
@@ -8,7 +9,6 @@ import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
 import { Speculation } from "./speculation.ts";
-import { standardKeys } from "./standardKeys.ts";
 import { createStateKeySet } from "./stateKeySet.ts";
 import type { Layer } from "./stateLayers.ts";
 
@@ -195,7 +195,7 @@ export class StateRounds {
     const { keys, hint, hinted } = await this.#speculation.next(from, missing !== undefined);
     const wanted = createStateKeySet();
     if (this.#fetched === 0) {
-      wanted.add(standardKeys(job, engine.rules));
+      wanted.add(alwaysReadKeys(job, engine.rules));
     }
     wanted.add(keys);
     if (wanted.size > 0) {

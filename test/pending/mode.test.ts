@@ -25,7 +25,7 @@ test("the source of answers at pending in every case", () => {
     hasBlocks: true,
     isVerified: true,
     isDegraded: false,
-    nodeBuilds: true,
+    nodeBuildsPending: true,
   };
   const shown = (changed: Partial<ServingFacts>) => {
     const { mode, blocksFrom, stateFrom } = decideServing({ ...facts, ...changed });
@@ -34,16 +34,16 @@ test("the source of answers at pending in every case", () => {
   assert.equal(shown({}), "live view view");
   assert.equal(shown({ isDegraded: true }), "degraded view view");
   assert.equal(shown({ isVerified: false }), "unverified view node");
-  assert.equal(shown({ isVerified: false, nodeBuilds: false }), "unverified view latest");
+  assert.equal(shown({ isVerified: false, nodeBuildsPending: false }), "unverified view latest");
   assert.equal(shown({ hasBlocks: false }), "live latest latest");
   assert.equal(shown({ hasBlocks: false, isFeedOverdue: true }), "stale latest latest");
   assert.equal(shown({ hasBlocks: false, isDegraded: true }), "degraded latest latest");
   assert.equal(shown({ hasBlocks: false, isDegraded: true, isFeedOverdue: true }), "degraded latest latest");
   assert.equal(shown({ isFeedLive: false }), "stale node node");
-  assert.equal(shown({ isFeedLive: false, nodeBuilds: false }), "stale latest latest");
+  assert.equal(shown({ isFeedLive: false, nodeBuildsPending: false }), "stale latest latest");
   assert.equal(shown({ backend: "native" }), "native latest latest");
   assert.equal(shown({ backend: "node" }), "node node node");
-  assert.equal(shown({ backend: "node", nodeBuilds: false }), "none latest latest");
+  assert.equal(shown({ backend: "node", nodeBuildsPending: false }), "none latest latest");
 });
 
 test("a chain that changes from a feed to 200 ms blocks becomes native and stays native", async (t) => {

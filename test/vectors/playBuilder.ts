@@ -112,7 +112,7 @@ export const play = async (
     chain: "recorded",
     mode: "auto",
     maxDepth: 5,
-    ignoresReceiptsRoot: false,
+    skipsReceiptsRoot: false,
     heads: { ...fakeHeads, current: fakeHeads.current, blockTimeMs: BLOCK_TIME_MS },
     executor,
     openFeed: (onMessage) => {

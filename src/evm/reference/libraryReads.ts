@@ -11,11 +11,11 @@ import type { InstrumentedEvm } from "./instrumentedEvm.ts";
 import { recordStep, type StepContext } from "./stepReads.ts";
 
 /** Where a delegation names its account, after its prefix (EIP-7702). */
-const DELEGATE_AT = 3;
+const DELEGATED_ADDRESS_AT = 3;
 
 const hexOf = (address: AddressBytes): Address => formatData(address.bytes);
 
-/** Derives what a run reads from the steps and messages of the library's EVM. */
+/** Records the values that a transaction reads, from the steps and messages of the EVM of ethereumjs. */
 export class LibraryReads {
   readonly #state: TransactionContext["state"];
   readonly #common: Common;
@@ -42,17 +42,17 @@ export class LibraryReads {
     };
   }
 
-  /** The library applies authorizations before its first event. */
+  /** The EVM of ethereumjs applies authorizations before its first event. An account is empty as in EIP-161. */
   authorizations(list: readonly Authorization[]): void {
     for (const authorization of list) {
-      const signer = this.#signerOf(authorization);
-      if (signer !== undefined) {
-        this.#reads.account(signer, "nonce", "code", "emptiness");
+      const authority = this.#authorityOf(authorization);
+      if (authority !== undefined) {
+        this.#reads.account(authority, "nonce", "code", "emptiness");
       }
     }
   }
 
-  #signerOf(authorization: Authorization): Address | undefined {
+  #authorityOf(authorization: Authorization): Address | undefined {
     const { chainId, nonce, yParity, s } = authorization;
     const isForChain = chainId === 0n || chainId === this.#common.chainId();
     if (!isForChain || nonce >= MAX_NONCE || yParity > 1n || s > SECP256K1_ORDER_DIV_2) {
@@ -65,7 +65,7 @@ export class LibraryReads {
     }
   }
 
-  /** A call or creation that begins. An opcode that began it was a step before. */
+  /** Records the reads at the start of a call or creation. The step of its opcode, if it has one, came before. */
   #message(message: Message): void {
     if (message.depth === 0) {
       this.#transaction(message);
@@ -75,7 +75,7 @@ export class LibraryReads {
     }
     const code = this.#state.codeOf(hexOf(message.codeAddress));
     if (isDelegation(code)) {
-      this.#reads.account(formatData(code.subarray(DELEGATE_AT)), "code");
+      this.#reads.account(formatData(code.subarray(DELEGATED_ADDRESS_AT)), "code");
     }
   }
 

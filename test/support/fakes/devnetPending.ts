@@ -118,7 +118,7 @@ export const createDevnetPending = async (
     chain: "devnet",
     mode: "auto",
     maxDepth: 5,
-    ignoresReceiptsRoot: true,
+    skipsReceiptsRoot: true,
     heads,
     executor,
     ...(urls.length === 0

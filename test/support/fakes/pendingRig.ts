@@ -28,7 +28,7 @@ export const createRig = (t: TestContext, options: RigOptions = {}) => {
     chain: "test",
     mode: "auto",
     maxDepth: 5,
-    ignoresReceiptsRoot: false,
+    skipsReceiptsRoot: false,
     heads,
     executor: fake.executor,
     ...(options.hasFeed === false

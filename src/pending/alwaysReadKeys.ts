@@ -9,8 +9,11 @@ const OP_ACCOUNTS: readonly Address[] = [L1_BLOCK, BASE_FEE_VAULT, L1_FEE_VAULT,
 /** Slots of the L1Block contract (Jovian). */
 const L1_BLOCK_SLOTS = 9;
 
-/** Returns the keys that every message reads: accounts of system calls and fees, L1 attributes, and the feed's access list. */
-export const standardKeys = ({ environment, index, accessList }: FlashblockJob, rules: Rules): StateKeys => ({
+/**
+ * Returns the keys that every flashblock reads: accounts of system calls and fees, L1 attributes, and the feed's access list.
+ * They are fetched before its execution.
+ */
+export const alwaysReadKeys = ({ environment, index, accessList }: FlashblockJob, rules: Rules): StateKeys => ({
   accounts: [
     environment.feeRecipient,
     ...(index === 0 ? [SYSTEM, BEACON_ROOTS, BLOCK_HASHES] : []),

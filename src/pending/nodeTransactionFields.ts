@@ -1,7 +1,7 @@
 import type { Hash } from "../ethereum/hex.ts";
 
 /** The optional fields of the nodes' transactions. */
-export interface TransactionShape {
+export interface TransactionFields {
   /** Reads a transaction of that block: one request at a time, and once in REFRESH_MS. */
   refresh(blockHash: Hash): Promise<void>;
   /** Whether the nodes' transactions have `blockTimestamp`. False until one was read. */
@@ -12,10 +12,10 @@ export interface TransactionShape {
 const REFRESH_MS = 600_000;
 
 /** Creates the reader of the optional fields. It uses the nodes' own sealed transactions. */
-export const createTransactionShape = (
+export const createTransactionFields = (
   read: (method: string, params: readonly unknown[]) => Promise<unknown>,
   now: () => number,
-): TransactionShape => {
+): TransactionFields => {
   let hasTimestamp = false;
   let readAtMs = Number.NEGATIVE_INFINITY;
   let isReading = false;
