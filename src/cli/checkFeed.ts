@@ -2,7 +2,7 @@ import { connectionHint } from "../core/connectionFault.ts";
 import { connectFeed } from "../feed/feedConnection.ts";
 import { decodeFrame } from "../feed/frame.ts";
 import { parseMessage } from "../feed/parseMessage.ts";
-import { CHECK_TIMEOUT_MS, type CheckResult } from "./checkResult.ts";
+import { CHECK_TIMEOUT_MS, type CheckResult, withHint } from "./checkResult.ts";
 
 /** Connects to a feed and waits for its first message. Never rejects. */
 export const checkFeed = (subject: string, url: string, maxMessageBytes: number): Promise<CheckResult> => {
@@ -31,8 +31,7 @@ export const checkFeed = (subject: string, url: string, maxMessageBytes: number)
       return true;
     },
     onEnd: (reason, fault) => {
-      const hint = connectionHint(fault ?? "");
-      end("fault", `${host}: ${fault ?? `the connection ended: ${reason}`}${hint === undefined ? "" : ` (${hint})`}`);
+      end("fault", withHint(`${host}: ${fault ?? `the connection ended: ${reason}`}`, connectionHint(fault ?? "")));
     },
   });
   const timer = setTimeout(() => {

@@ -5,7 +5,7 @@ import { connectionFault, connectionHint } from "../core/connectionFault.ts";
 import { nodeName } from "../nodes/nodeName.ts";
 import { parseNodeUrl } from "../nodes/nodeUrl.ts";
 import { requestResult } from "../nodes/requestResult.ts";
-import { CHECK_TIMEOUT_MS, type CheckResult, checked } from "./checkResult.ts";
+import { CHECK_TIMEOUT_MS, type CheckResult, checked, withHint } from "./checkResult.ts";
 
 type NodeConfig = ChainConfig["nodes"][number];
 
@@ -22,8 +22,7 @@ const reasonAt = (url: string) => (error: unknown) => {
     return `no response from ${host} within ${CHECK_TIMEOUT_MS} ms`;
   }
   const fault = connectionFault(error);
-  const hint = connectionHint(fault);
-  return `${host}: ${fault}${hint === undefined ? "" : ` (${hint})`}`;
+  return withHint(`${host}: ${fault}`, connectionHint(fault));
 };
 
 const since = (startMs: number): string => `${Math.round(performance.now() - startMs)} ms`;

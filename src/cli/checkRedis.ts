@@ -2,7 +2,7 @@ import { createRedisClient } from "../cache/redisClient.ts";
 import { formatHosts } from "../cache/redisConnection.ts";
 import { redisFault } from "../cache/redisFault.ts";
 import { parseRedisUrl } from "../cache/redisUrl.ts";
-import { CHECK_TIMEOUT_MS, type CheckResult } from "./checkResult.ts";
+import { CHECK_TIMEOUT_MS, type CheckResult, withHint } from "./checkResult.ts";
 
 /** Connects to Redis and sends PING. Never rejects. Throws an error without the URL if the URL is invalid. */
 export const checkRedis = (url: string): Promise<CheckResult> => {
@@ -14,8 +14,7 @@ export const checkRedis = (url: string): Promise<CheckResult> => {
   const ended = Promise.withResolvers<CheckResult>();
   client.on("error", (error) => {
     const { reason, hint } = redisFault(error, address.tls);
-    const text = `${hosts}: ${reason}${hint === undefined ? "" : ` (${hint})`}`;
-    ended.resolve({ subject, level: "fault", text });
+    ended.resolve({ subject, level: "fault", text: withHint(`${hosts}: ${reason}`, hint) });
   });
   client.on("ready", () =>
     client.ping().then(

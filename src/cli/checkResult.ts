@@ -10,6 +10,10 @@ export const CHECK_TIMEOUT_MS = 5_000;
 
 export const formatResult = ({ level, subject, text }: CheckResult): string => `${level.padEnd(5)} ${subject}: ${text}`;
 
+/** Appends the meaning of a fault, if it is known. */
+export const withHint = (text: string, hint: string | undefined): string =>
+  hint === undefined ? text : `${text} (${hint})`;
+
 /** Runs a check. An error becomes the fault that `reasonOf` returns for it. */
 export const checked = async (
   subject: string,

@@ -12,7 +12,7 @@ export interface LivenessProbeOptions {
 const { connectMs, answerMs } = RETRY_LIMITS.hang;
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
 
-/** Resolves when a response begins, or when there is none in time. Any response counts, whatever its status. */
+/** Resolves when a response begins, or at the end of the time limit. Any response counts, whatever its status. */
 class ProbeHandler implements Dispatcher.DispatchHandler {
   readonly #outcome = Promise.withResolvers<boolean>();
   #timer = this.#limit(connectMs);

@@ -35,6 +35,6 @@ export interface WriteSetSource {
   readonly origin: WriteSetOrigin;
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
-  /** Resolves once the write set is complete and checked, or with the reason why there is none. Never rejects. */
+  /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }

@@ -141,7 +141,7 @@ const refusals: readonly (readonly [what: string, values: readonly string[], rea
   ["a route without a gateway", ["httpRoute.enabled=true"], /httpRoute.parentRefs: a route needs one or more gateways/],
   ["two forms of Redis", ["redis.existingSecret.name=other"], /redis: set url or existingSecret, not both/],
   ["a grace period below the time of draining", ["terminationGracePeriodSeconds=30"], /30 s is less than the 40000 ms/],
-  ["a digest that is none", ["image.digest=latest"], /digest/],
+  ["an invalid digest", ["image.digest=latest"], /digest/],
 ];
 
 for (const [name, values, reason] of refusals) {

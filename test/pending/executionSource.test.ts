@@ -9,7 +9,7 @@ import { createExecutor } from "../../src/pending/executor.ts";
 import { WriteSetThread } from "../../src/state/sources/writeSetThread.ts";
 import { startAnvil } from "../devnet/anvil.ts";
 import { createAsk, nodeState } from "../support/fakes/nodeState.ts";
-import { ActorSigner } from "../support/state/actor.ts";
+import { ActorSigner, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
 
@@ -21,13 +21,6 @@ const ISTHMUS: ChainForks = {
   blobs: {},
   op: { regolith: 0n, canyon: 0n, ecotone: 0n, fjord: 0n, granite: 0n, holocene: 0n, isthmus: 0n },
 };
-const KEYS = [
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-  "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
-  "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
-  "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
-  "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
-] as const;
 const BLOCKS = 12;
 const SALTS = 5;
 const SLOTS = [0, 1, 2].map((slot): Hash => `0x${slot.toString(16).padStart(64, "0")}`);
@@ -69,7 +62,7 @@ const start = async (t: TestContext, isExecutable = true) => {
     blockTimeMs: () => 20_000,
     unitsOf: () => 20,
   });
-  const signer = new ActorSigner(CHAIN_ID, KEYS);
+  const signer = new ActorSigner(CHAIN_ID, ANVIL_KEYS);
   const seal = async (raws: readonly string[]): Promise<Block> => {
     await anvil.callAll(
       "eth_sendRawTransaction",

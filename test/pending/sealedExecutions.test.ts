@@ -11,7 +11,7 @@ import { flashblock, hashOf } from "../support/builders/flashblocks.ts";
 import { createDevnetPending } from "../support/fakes/devnetPending.ts";
 import { createAsk } from "../support/fakes/nodeState.ts";
 import { createRig } from "../support/fakes/pendingRig.ts";
-import { ActorSigner, type ActorTransaction } from "../support/state/actor.ts";
+import { ActorSigner, type ActorTransaction, ANVIL_KEYS } from "../support/state/actor.ts";
 import { randomBlock } from "../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../support/state/stateTruth.ts";
 import { raw } from "./sealBlock.ts";
@@ -26,13 +26,6 @@ const ISTHMUS: ChainForks = {
   blobs: {},
   op: { regolith: 0n, canyon: 0n, ecotone: 0n, fjord: 0n, granite: 0n, holocene: 0n, isthmus: 0n },
 };
-const KEYS = [
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-  "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
-  "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
-  "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
-  "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
-] as const;
 const BLOCKS = 12;
 const SALTS = 5;
 const SLOTS = [0, 1, 2].map(slot);
@@ -55,7 +48,7 @@ test("write sets of blocks that the feed brought before have every write of the 
   });
   const ask = createAsk(devnet.anvilUrl);
   const send = createAsk(devnet.url);
-  const signer = new ActorSigner(devnet.chainId, KEYS);
+  const signer = new ActorSigner(devnet.chainId, ANVIL_KEYS);
   const targets = Array.from({ length: SALTS }, (_, salt) => signer.storeOf(salt));
   const own = [...targets, ...signer.accounts.map(({ address }) => address), signer.actor, ...SYSTEM_ACCOUNTS];
   const keys = new Map(own.map((address) => [address.toLowerCase() as Address, SLOTS] as const));

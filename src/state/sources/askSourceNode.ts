@@ -36,7 +36,7 @@ const isMissing = (outcome: unknown): boolean =>
 
 /**
  * Sends a call to one node. A machine of the node may not have the block yet: then it is asked again.
- * Returns the JSON text of the result, or why there is none. Never rejects.
+ * Returns the JSON text of the result, or the reason of the failure. Never rejects.
  */
 export const askSourceNode = async (
   node: SourceNode,

@@ -5,18 +5,10 @@ import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { unpackWrites } from "../../../src/state/sources/packedWrites.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
 import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
-import { ActorSigner } from "../../support/state/actor.ts";
+import { ActorSigner, ANVIL_KEYS } from "../../support/state/actor.ts";
 import { randomBlock } from "../../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../../support/state/stateTruth.ts";
 
-/** The keys of anvil's first accounts. */
-const KEYS = [
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-  "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
-  "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
-  "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
-  "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
-] as const;
 const SLOTS = [0, 1, 2].map((slot): Hash => `0x${slot.toString(16).padStart(64, "0")}`);
 const SALTS = 6;
 const BLOCKS = 40;
@@ -46,7 +38,7 @@ const composed = async (anvil: Anvil, block: Block) => {
 const playBlocks = async (t: TestContext, args: readonly string[], isPrague: boolean) => {
   const anvil = await startAnvil(["--no-mining", "--order", "fifo", ...args]);
   t.after(() => anvil.close());
-  const signer = new ActorSigner(CHAIN_ID, KEYS);
+  const signer = new ActorSigner(CHAIN_ID, ANVIL_KEYS);
   const send = async (raws: readonly string[]) => {
     await anvil.callAll(
       "eth_sendRawTransaction",
