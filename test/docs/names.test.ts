@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readMetrics } from "../../docs/metricsTable.ts";
 import { readOptions } from "../../docs/configurationTable.ts";
+import { readMetrics } from "../../docs/metricsTable.ts";
 import { documentPaths, readRepositoryFile } from "./repositoryFiles.ts";
 
 /** The changelog names what was removed. */
