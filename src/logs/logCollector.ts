@@ -245,7 +245,7 @@ class OrderedLogCollector implements LogCollector {
     const { filter, filterHash } = this.#query;
     const ending = new AbortController();
     const waiting = AbortSignal.any([this.#signal, ending.signal]);
-    const owner: SlotOwner = { clientId: this.#context.clientId, query: this.#segments, signal: waiting };
+    const owner: SlotOwner = { clientId: this.#context.clientId, group: this.#segments, signal: waiting };
     // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
     const signal = AbortSignal.any([this.#context.signal, ending.signal]);
     try {
