@@ -3,7 +3,7 @@ import { AwaitedBlock, type OnWriteSetRead, type SourcedWriteSet } from "./await
 import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
-import { runSliced } from "./runSliced.ts";
+import { runSlicedWhile } from "./runSliced.ts";
 import { SourcedValues } from "./sourcedValues.ts";
 import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -253,7 +253,7 @@ export class StateFollower {
   /** Runs a change of the values. Returns undefined if all values were dropped during it. */
   #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
     const generation = this.#generation;
-    return runSliced(steps, () => generation === this.#generation);
+    return runSlicedWhile(steps, () => generation === this.#generation);
   }
 
   /** Ends the known values at this block, and begins with its own state. */
