@@ -34,7 +34,7 @@ export const createStateEconomics = ({
   nowMs,
   probation,
 }: StateEconomicsOptions): StateEconomics => {
-  const ledger = new UnitLedger(chain, metrics);
+  const ledger = new UnitLedger(chain, metrics, nowMs);
   const usedKeys = new UsedKeys(PERIOD_MS, nowMs);
   const trust = new SourceTrust({ nowMs, probation });
   return {
