@@ -38,11 +38,11 @@ export class EconomicPolicy implements FollowPolicy {
   }
 
   /** Counts a read that the state cache can answer once it has the value. */
-  onRead({ method, key, block, isHit }: CountedRead): void {
+  onRead({ method, key, block, isHit, client }: CountedRead): void {
     const nowMs = this.#options.nowMs();
     this.#countBlocks(block, nowMs);
     this.#lastReadMs = nowMs;
-    const repetition = this.#options.usedKeys.record(key, block);
+    const repetition = this.#options.usedKeys.record(key, block, client);
     if (repetition === "sameBlock") {
       return;
     }

@@ -84,13 +84,13 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "access list",
     edits: [
       {
-        file: "src/state/stateFollower.ts",
+        file: "src/state/sourcedValues.ts",
         from: 'const result = typeof value === "string" ? values.enter(key, block, value)',
         to: 'const result = typeof value === "string" ? values.enter(key, values.head ?? block, value)',
       },
     ],
   },
-  /** A source that loses one write in fifty. */
+  /** A source that loses one write in fifty. Responses to clients are not compared, so that an audit or a sample has to find it. */
   lossySource: {
     variant: "geth, Prague",
     isFoundByService: true,
@@ -100,6 +100,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         from: "for (const [written, value] of slots) {",
         to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
       },
+      { file: "src/state/sourcedValues.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
     ],
   },
   missingItem: {
