@@ -1,5 +1,6 @@
 import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
+import { ownerOf } from "../limits/fairQueue.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
@@ -37,6 +38,12 @@ export interface LogQuery {
   readonly filterHash: string;
 }
 
+/** The store of one client: it takes turns with others at Redis. */
+const storeFor = (context: RequestContext, { store }: Pick<CollectOptions, "store">): SegmentStore => ({
+  get: (keys) => store.get(keys, ownerOf(context)),
+  set: (...args) => store.set(...args),
+});
+
 /** The segments of one query: looked up, fetched if they are missing, sent in order. */
 export interface LogCollector {
   /** Looks all segments up. */
@@ -73,7 +80,7 @@ class OrderedLogCollector implements LogCollector {
     this.#query = query;
     this.#context = context;
     this.#options = options;
-    this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, options.store);
+    this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, storeFor(context, options));
     this.#signal = AbortSignal.any([context.signal, this.#closing.signal]);
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });
