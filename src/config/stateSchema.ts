@@ -29,7 +29,7 @@ export const stateSchema = z.strictObject({
   units: z
     .record(z.string(), z.number().nonnegative())
     .default({})
-    .describe("Provider units of a call, by method; replaces or adds to the units of Alchemy's table"),
+    .describe("Provider units of a call on this chain, by method or `debug_*`; replaces entries of `usage`"),
   cacheBytes: z
     .number()
     .int()
