@@ -1,10 +1,4 @@
-/** A replacement in one file. The text must occur once. */
-interface Edit {
-  /** Relative to the repository. */
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
+import type { Edit } from "../../support/plantEdits.ts";
 
 /** A fault in the code that follows state, and the variant of the long run that must find it. */
 export interface PlantedFault {
