@@ -35,6 +35,8 @@ export interface RunRequest {
   readonly source: StateSource;
   /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
   readonly nativeContracts: readonly string[];
+  /** No other run sees values of this source. Default: no. */
+  readonly isPrivate?: boolean;
   /** Return what the run read, too. That costs time. Default: no. */
   readonly tracesReads?: boolean;
   readonly timeoutMs: number;
@@ -85,7 +87,7 @@ export class EvmWorkers {
         this.#onDeadline?.();
       }
       // A run without a state executes nothing.
-      if (output.kind !== "mustForward" && request.source.id !== "") {
+      if (output.kind !== "mustForward" && request.source.id !== "" && request.isPrivate !== true) {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
@@ -95,7 +97,7 @@ export class EvmWorkers {
   }
 
   async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
-    const { name, input, source, nativeContracts, tracesReads = false, timeoutMs, signal } = request;
+    const { name, input, source, nativeContracts, tracesReads = false, isPrivate = false, timeoutMs, signal } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const deadlineMs = Date.now() + timeoutMs - ABORT_AHEAD_MS;
     const run: EvmRun = {
@@ -104,6 +106,7 @@ export class EvmWorkers {
       nativeContracts,
       forwardedCodes,
       compares,
+      isPrivate,
       tracesReads,
       deadlineMs,
       input,
@@ -111,7 +114,7 @@ export class EvmWorkers {
     const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id === "" ? undefined : source.id,
+      affinity: source.id === "" || isPrivate ? undefined : source.id,
       onRequest: (keys) => source.read(keys as StateKeys, signal),
       timeoutMs,
       signal,

@@ -20,6 +20,8 @@ export interface EvmRun {
   readonly forwardedCodes: readonly Hash[];
   /** Execute on both engines, and return only whether they differ. */
   readonly compares: boolean;
+  /** The thread caches no value of this state, only its codes. */
+  readonly isPrivate: boolean;
   /** Return what the run read of the state, too. */
   readonly tracesReads: boolean;
   /** Time at which the thread aborts the run, in milliseconds since the epoch. */
