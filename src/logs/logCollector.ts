@@ -1,40 +1,18 @@
 import type { RequestContext } from "../core/rpcSource.ts";
-import type { LogFilter } from "../ethereum/logFilter.ts";
-import type { SlotOwner } from "../limits/fairScheduler.ts";
-import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
-import { blocksOf } from "./fetchRange.ts";
-import { FetchRetries } from "./fetchRetries.ts";
-import type { NodeLimits } from "./nodeLimits.ts";
 import type { SegmentRange } from "./plan.ts";
-import type { FetchContext } from "./requestLogs.ts";
+import {
+  type Demand,
+  type LogQuery,
+  RangeFetches,
+  type RangeFetchOptions,
+  type SegmentReader,
+} from "./rangeFetches.ts";
 import type { SegmentStore } from "./segments.ts";
-import { type ClaimedRange, createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
-
-/** Limit of one query's fetched and cached logs that are not sent yet. */
-const MAX_BUFFERED_BYTES = 32 * 1024 * 1024;
-/** Above this size no further range is requested, so that responses in flight still find room. */
-const ADMIT_BELOW_BYTES = 20 * 1024 * 1024;
-/** Recent segments are fetched before older ones, up to this size. */
-const RECENT_FIRST_BYTES = 10 * 1024 * 1024;
-
-class NoRoom extends Error {}
-/** Created once: an abort without a reason creates an error with a stack each time. */
-const ENDED = new Error("The fetch range has ended");
+import { createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
 
 /** Dependencies that all queries of one chain share. */
-export interface CollectOptions {
+export interface CollectOptions extends RangeFetchOptions {
   readonly store: SegmentStore;
-  readonly fetchLogs: FetchLogs;
-  readonly limits: NodeLimits;
-  /** Blocks of one fetch range, from the limits of the nodes. */
-  readonly rangeBlocks: (filterHash: string) => number;
-  /** Limit of one query's fetch ranges in flight. */
-  readonly maxRanges: number;
-}
-
-export interface LogQuery {
-  readonly filter: LogFilter;
-  readonly filterHash: string;
 }
 
 /** The segments of one query: looked up, fetched if they are missing, sent in order. */
@@ -52,16 +30,12 @@ export interface LogCollector {
   close(error?: unknown): void;
 }
 
-class OrderedLogCollector implements LogCollector {
-  readonly #query: LogQuery;
-  readonly #context: RequestContext;
-  readonly #options: CollectOptions;
+class OrderedLogCollector implements LogCollector, SegmentReader {
+  readonly context: RequestContext;
+  readonly signal: AbortSignal;
   readonly #segments: SegmentTracker;
+  readonly #fetches: RangeFetches;
   readonly #closing = new AbortController();
-  readonly #signal: AbortSignal;
-  readonly #nodes = new Set<string>();
-  #inFlight = 0;
-  #inFlightBlocks = 0;
   /** Index of the segment that is sent next. */
   #next = 0;
   #isSending = false;
@@ -70,11 +44,10 @@ class OrderedLogCollector implements LogCollector {
   readonly chunks = this.#send();
 
   constructor(ranges: readonly SegmentRange[], query: LogQuery, context: RequestContext, options: CollectOptions) {
-    this.#query = query;
-    this.#context = context;
-    this.#options = options;
+    this.context = context;
+    this.signal = AbortSignal.any([context.signal, this.#closing.signal]);
     this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, options.store);
-    this.#signal = AbortSignal.any([context.signal, this.#closing.signal]);
+    this.#fetches = new RangeFetches(this.#segments, query, this, options);
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });
     this.#closing.signal.addEventListener("abort", () => context.signal.removeEventListener("abort", onAbort));
@@ -88,7 +61,7 @@ class OrderedLogCollector implements LogCollector {
   }
 
   get nodes(): ReadonlySet<string> {
-    return this.#nodes;
+    return this.#fetches.nodes;
   }
 
   readonly isStored = (): boolean => this.#segments.isStored;
@@ -99,9 +72,22 @@ class OrderedLogCollector implements LogCollector {
 
   async fetchRecent(): Promise<void> {
     this.#schedule();
-    while (this.#inFlight > 0) {
+    while (this.#fetches.inFlight > 0) {
       await this.#waitForChange();
     }
+  }
+
+  demand(): Demand {
+    const start = this.#isSending ? this.#next : this.#segments.firstRecent();
+    return { start, next: this.#next, isSending: this.#isSending };
+  }
+
+  onEnd(failure?: { readonly error: unknown }): void {
+    if (failure !== undefined) {
+      this.close(failure.error);
+    }
+    this.#schedule();
+    this.#notify();
   }
 
   close(error: unknown = new Error("The reader of the logs has left")): void {
@@ -162,100 +148,9 @@ class OrderedLogCollector implements LogCollector {
     }
   }
 
-  /** Starts fetch ranges while slots and memory allow it. */
   #schedule(): void {
-    if (this.#failure !== undefined || this.#signal.aborted) {
-      return;
-    }
-    const start = this.#isSending ? this.#next : this.#segments.firstRecent();
-    let isStarted = start >= 0;
-    while (isStarted && this.#inFlight < this.#options.maxRanges) {
-      isStarted = this.#startRange(start);
-    }
-  }
-
-  /** Fetches the next missing segments at or after `start`; returns false if there are none or there is no room. */
-  #startRange(start: number): boolean {
-    const at = this.#segments.nextMissing(start);
-    if (at === -1) {
-      return false;
-    }
-    // The segment that is sent next is always fetched: without it, no memory is ever released.
-    if (!this.#hasRoom() && !(at === this.#next && this.#inFlight === 0)) {
-      return false;
-    }
-    const { filterHash } = this.#query;
-    const { limits, rangeBlocks } = this.#options;
-    const range = this.#segments.claimRange(at, {
-      memoryBlocks: limits.memoryBlocks(filterHash),
-      rangeBlocks: rangeBlocks(filterHash),
-    });
-    if (range === undefined) {
-      return false;
-    }
-    this.#fetchRange(range)
-      .catch((error: unknown) => this.close(error))
-      .finally(() => {
-        this.#schedule();
-        this.#notify();
-      });
-    return true;
-  }
-
-  #hasRoom(): boolean {
-    const expectedBytes = this.#inFlightBlocks * this.#options.limits.bytesPerBlock(this.#query.filterHash);
-    const maxBytes = this.#isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES;
-    return this.#segments.bufferedBytes + expectedBytes < maxBytes;
-  }
-
-  async #fetchRange(range: ClaimedRange): Promise<void> {
-    const blocks = blocksOf(range);
-    let receivedBytes = 0;
-    const countBytes = (bytes: number) => {
-      receivedBytes += bytes;
-      this.#segments.countBuffered(bytes);
-      if (this.#segments.bufferedBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
-        return;
-      }
-      this.#options.limits.recordOverflow(this.#query.filterHash, blocks, receivedBytes);
-      throw new NoRoom("No room for a fetch range");
-    };
-    this.#inFlight++;
-    this.#inFlightBlocks += blocks;
-    try {
-      const fetched = await this.#request(range, countBytes);
-      for (const node of fetched.nodes) {
-        this.#nodes.add(node);
-      }
-      range.complete(fetched);
-    } catch (error) {
-      if (!(error instanceof NoRoom)) {
-        throw error;
-      }
-      range.discard();
-      this.#segments.evictBefore(this.#next);
-    } finally {
-      this.#inFlight--;
-      this.#inFlightBlocks -= blocks;
-      this.#segments.countBuffered(-receivedBytes);
-    }
-  }
-
-  async #request({ from, to, final }: ClaimedRange, countBytes: FetchContext["countBytes"]): Promise<FetchedLogs> {
-    const { filter, filterHash } = this.#query;
-    const ending = new AbortController();
-    const waiting = AbortSignal.any([this.#signal, ending.signal]);
-    const owner: SlotOwner = { clientId: this.#context.clientId, query: this.#segments, signal: waiting };
-    // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
-    const signal = AbortSignal.any([this.#context.signal, ending.signal]);
-    try {
-      return await this.#options.fetchLogs(
-        { from, to, filter, final },
-        { ...this.#context, signal, owner, filterHash, countBytes, retries: new FetchRetries() },
-      );
-    } finally {
-      // Other requests of this range have no reader any more.
-      ending.abort(ENDED);
+    if (this.#failure === undefined && !this.signal.aborted) {
+      this.#fetches.start();
     }
   }
 }

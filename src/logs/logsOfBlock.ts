@@ -100,7 +100,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
     if (cached !== undefined) {
       return { body: formatList([cached.bytes]), status: { hit: cached.from } };
     }
-    const owner = { clientId: context.clientId, query: {}, signal: context.signal };
+    const owner = { clientId: context.clientId, group: {}, signal: context.signal };
     // One block is always small enough for memory, so that its bytes are not counted.
     return fetchBlock(key, hash, filter, {
       ...deriveContext(context, {}),

@@ -4,15 +4,8 @@ import type { FetchedLogs } from "./fetchLogs.ts";
 import { blocksOf } from "./fetchRange.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import { countSegments, type SegmentRange, splitRange } from "./plan.ts";
-import {
-  cutSegment,
-  findRange,
-  keyOf,
-  type Segment,
-  type SegmentLocation,
-  type SegmentStore,
-  segmentLocations,
-} from "./segments.ts";
+import { SegmentCache } from "./segmentCache.ts";
+import { findRange, type Segment, type SegmentStore } from "./segments.ts";
 
 /** Limit of buffered segments from the store. The other cached segments are looked up again before they are sent. */
 const MAX_BUFFERED_FROM_STORE_BYTES = 12 * 1024 * 1024;
@@ -86,19 +79,15 @@ const splitEntry = ({ range }: Entry, maxBlocks: number): Entry[] =>
   }));
 
 class StoredSegmentTracker implements SegmentTracker {
-  readonly #filterHash: string;
-  readonly #heads: Heads;
-  readonly #store: SegmentStore;
+  readonly #cache: SegmentCache;
   readonly #entries: Entry[];
   readonly #sources = new Set<Segment["from"]>();
   #cachedSegments = 0;
   #isStored = true;
   #bufferedBytes = 0;
 
-  constructor(ranges: readonly SegmentRange[], filterHash: string, heads: Heads, store: SegmentStore) {
-    this.#filterHash = filterHash;
-    this.#heads = heads;
-    this.#store = store;
+  constructor(ranges: readonly SegmentRange[], cache: SegmentCache) {
+    this.#cache = cache;
     this.#entries = ranges.map((range) => ({ range, isSegment: true, state: MISSING }));
   }
 
@@ -183,7 +172,7 @@ class StoredSegmentTracker implements SegmentTracker {
       if (state.kind !== "buffered" || !isSegment) {
         continue;
       }
-      if (keyOf(this.#filterHash, range, this.#heads) === undefined) {
+      if (!this.#cache.accepts(range)) {
         continue;
       }
       this.#bufferedBytes -= state.bytes.length;
@@ -213,45 +202,26 @@ class StoredSegmentTracker implements SegmentTracker {
     for (const entry of claimed) {
       const bytes = joinLogs(logs.slice(...findRange(logs, entry.range)), timestamps);
       this.#buffer(entry, bytes);
-      if (entry.isSegment) {
-        this.#cache(entry.range, bytes, verified);
-      } else {
-        this.#isStored = false;
-      }
+      const isCached = entry.isSegment && verified && this.#cache.save(entry.range, bytes);
+      this.#isStored &&= isCached;
     }
   }
 
-  #cache(range: SegmentRange, bytes: Uint8Array, isVerified: boolean): void {
-    const key = isVerified ? keyOf(this.#filterHash, range, this.#heads) : undefined;
-    if (key === undefined) {
-      this.#isStored = false;
-    } else {
-      this.#store.set(key, bytes, range.final ? "final" : "recent", this.#heads.at(range.to));
-    }
-  }
-
-  /** Reads all possible locations of these segments with one request to the store. */
   async #lookUpEntries(entries: readonly Entry[]): Promise<void> {
-    const locations = entries.map(({ range }) => segmentLocations(this.#filterHash, range, this.#heads));
-    const segments = await this.#store.get(locations.flat().map(({ key }) => key));
-    let offset = 0;
+    const found = await this.#cache.find(entries.map(({ range }) => range));
     entries.forEach((entry, index) => {
-      const own = locations[index] ?? [];
-      const best = own.findIndex((_, rank) => segments[offset + rank] !== undefined);
-      const segment = best === -1 ? undefined : segments[offset + best];
-      offset += own.length;
+      const segment = found[index];
       if (segment === undefined) {
         entry.state = MISSING;
       } else {
-        this.#useCached(entry, segment, own[best], entries[0] === entry);
+        this.#useCached(entry, segment, index === 0);
       }
     });
   }
 
   /** Buffers a cached segment. Without room only `isFirst` is buffered, because it is sent next. */
-  #useCached(entry: Entry, segment: Segment, location: SegmentLocation | undefined, isFirst: boolean): void {
-    this.#sources.add(segment.from);
-    const bytes = location?.isWider ? cutSegment(segment.bytes, entry.range) : segment.bytes;
+  #useCached(entry: Entry, { bytes, from }: Segment, isFirst: boolean): void {
+    this.#sources.add(from);
     const hasRoom = this.#bufferedBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
     if (hasRoom || isFirst) {
       this.#buffer(entry, bytes);
@@ -267,4 +237,4 @@ export const createSegmentTracker = (
   filterHash: string,
   heads: Heads,
   store: SegmentStore,
-): SegmentTracker => new StoredSegmentTracker(ranges, filterHash, heads, store);
+): SegmentTracker => new StoredSegmentTracker(ranges, new SegmentCache(filterHash, heads, store));

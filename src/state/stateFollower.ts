@@ -1,5 +1,6 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
 import { AwaitedBlock, type OnWriteSetRead } from "./awaitedBlock.ts";
+import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
 import { runSliced } from "./runSliced.ts";
@@ -39,13 +40,6 @@ export interface StateFollowerOptions {
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
 const MAX_MISSING_BLOCKS = 128n;
-/** Write sets that are read at the same time. */
-const MAX_CONCURRENT_READS = 4;
-
-const isCanonicalIn =
-  (heads: Heads) =>
-  ({ number, hash }: BlockId): boolean =>
-    heads.at(number)?.hash === hash;
 
 /**
  * Follows the canonical chain: applies the write set of each new block to the known values, in order, and undoes blocks that a
@@ -54,8 +48,8 @@ const isCanonicalIn =
 export class StateFollower {
   readonly #options: StateFollowerOptions;
   readonly #unsubscribe: () => void;
-  /** Ascending and linked. The first is the child of the newest applied block that is canonical. */
-  #awaited: AwaitedBlock[] = [];
+  /** The first is the child of the newest applied block that is canonical. */
+  readonly #awaited = new AwaitedBlocks();
   #latest: BlockId | undefined;
   #isRunning = false;
   #isPaused = false;
@@ -82,7 +76,7 @@ export class StateFollower {
 
   /** Returns a promise that resolves when the block's write set is applied or given up. Undefined if nothing is awaited. */
   untilApplied(block: BlockId): Promise<void> | undefined {
-    return this.#findAwaited(block)?.settled;
+    return this.#awaited.find(block)?.settled;
   }
 
   /** Adds a value that a node returned for a block's hash: 64 digits of hex, or a code. */
@@ -90,7 +84,7 @@ export class StateFollower {
     if (generation !== this.#generation) {
       return;
     }
-    const awaited = this.#findAwaited(block);
+    const awaited = this.#awaited.find(block);
     if (awaited === undefined) {
       this.#enterNow(key, block, value);
     } else {
@@ -112,7 +106,7 @@ export class StateFollower {
   close(): void {
     this.#unsubscribe();
     this.#generation++;
-    this.#cancelFrom(0);
+    this.#awaited.cancelAll();
     this.#options.values.clear();
   }
 
@@ -127,7 +121,7 @@ export class StateFollower {
     this.#options.onHead(sources.length > 0);
     if (sources.length === 0) {
       this.#isPaused = true;
-      this.#cancelFrom(0);
+      this.#awaited.cancelAll();
       return;
     }
     this.#extend(heads, sources);
@@ -145,9 +139,8 @@ export class StateFollower {
     const { values, policy } = this.#options;
     const { latest } = heads;
     const isCanonical = isCanonicalIn(heads);
-    const orphan = this.#awaited.findIndex(({ block }) => !isCanonical(block));
-    this.#cancelFrom(orphan < 0 ? this.#awaited.length : orphan);
-    const tip = this.#awaited.at(-1)?.block ?? values.findNewest(isCanonical);
+    this.#awaited.cancelOrphans(isCanonical);
+    const tip = this.#awaited.last?.block ?? values.findNewest(isCanonical);
     if (tip === undefined) {
       this.#restart(latest, values.head && "reorganisation");
       return;
@@ -158,7 +151,7 @@ export class StateFollower {
       this.#restart(latest, "pause");
       return;
     }
-    const blocks = this.#linkedBlocks(heads, tip);
+    const blocks = linkedBlocks(heads, tip);
     if (blocks === undefined || missing > MAX_MISSING_BLOCKS) {
       this.#restart(latest, "gap");
       return;
@@ -168,21 +161,6 @@ export class StateFollower {
       const hasSameRules = parent !== undefined && this.#options.hasSameRules(parent, block);
       this.#awaited.push(new AwaitedBlock(block, hasSameRules ? sources : undefined));
     }
-  }
-
-  /** Returns the blocks above `tip`, or undefined if the ring does not link them. */
-  #linkedBlocks(heads: Heads, tip: BlockId): readonly RingBlock[] | undefined {
-    const blocks: RingBlock[] = [];
-    let parentHash = tip.hash;
-    for (let number = tip.number + 1n; number <= heads.latest.number; number++) {
-      const block = heads.at(number);
-      if (block?.parentHash !== parentHash) {
-        return undefined;
-      }
-      parentHash = block.hash;
-      blocks.push(block);
-    }
-    return blocks;
   }
 
   /** Applies awaited blocks, one after the other. */
@@ -197,7 +175,7 @@ export class StateFollower {
         if (next !== undefined) {
           await this.#applyNext(next);
         }
-      } while (this.#awaited.length > 0 || this.#findUndo() !== undefined);
+      } while (this.#awaited.first !== undefined || this.#findUndo() !== undefined);
     } finally {
       this.#isRunning = false;
     }
@@ -210,10 +188,10 @@ export class StateFollower {
       await this.#change(values.undoTo(orphan));
     }
     // A reorganisation can bring back a block whose write set was being applied.
-    while (this.#awaited[0] !== undefined && values.isReadable(this.#awaited[0].block)) {
-      this.#finish(this.#awaited[0]);
+    while (this.#awaited.first !== undefined && values.isReadable(this.#awaited.first.block)) {
+      this.#finish(this.#awaited.first);
     }
-    return this.#awaited[0];
+    return this.#awaited.first;
   }
 
   /** Returns the number of the newest applied block that is canonical, if a newer one is not. */
@@ -226,12 +204,10 @@ export class StateFollower {
 
   async #applyNext(next: AwaitedBlock): Promise<void> {
     const { values, onRead, onApplied } = this.#options;
-    for (const awaited of this.#awaited.slice(0, MAX_CONCURRENT_READS)) {
-      void awaited.read(onRead);
-    }
+    this.#awaited.readNext(onRead);
     const writeSet = await next.read(onRead);
     // A reorganisation removed the block, or all values were dropped.
-    if (this.#awaited[0] !== next || this.#findUndo() !== undefined) {
+    if (this.#awaited.first !== next || this.#findUndo() !== undefined) {
       return;
     }
     if (values.head?.hash !== next.block.parentHash) {
@@ -269,9 +245,7 @@ export class StateFollower {
   }
 
   #finish(awaited: AwaitedBlock): void {
-    if (this.#awaited[0] === awaited) {
-      this.#awaited.shift();
-    }
+    this.#awaited.shift(awaited);
     const generation = this.#generation;
     for (const { key, value } of awaited.earlyValues) {
       if (generation === this.#generation) {
@@ -293,22 +267,10 @@ export class StateFollower {
   /** Drops what is known and awaited, and begins at the head. */
   #restart(latest: BlockId, reason: DropReason | undefined): void {
     this.#generation++;
-    this.#cancelFrom(0);
+    this.#awaited.cancelAll();
     this.#options.values.begin(latest);
     if (reason !== undefined) {
       this.#options.onDropped(reason);
     }
-  }
-
-  #cancelFrom(index: number): void {
-    for (const awaited of this.#awaited.splice(index)) {
-      awaited.cancel();
-    }
-  }
-
-  #findAwaited({ number, hash }: BlockId): AwaitedBlock | undefined {
-    const [first] = this.#awaited;
-    const awaited = first && this.#awaited[Number(number - first.block.number)];
-    return awaited?.block.hash === hash ? awaited : undefined;
   }
 }

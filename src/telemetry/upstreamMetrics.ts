@@ -89,6 +89,11 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "1 while a node is the last choice because it responds neither to requests nor to probes",
     OF_NODE,
   ),
+  upstreamHeadsPolled: metrics.gaugeFromZero(
+    "upstream_heads_polled",
+    "1 while the WebSocket of a node is lost, so that its heads are polled",
+    OF_NODE,
+  ),
   upstreamSpanLimit: metrics.gaugeFromZero(
     "upstream_span_limit_blocks",
     "Learned limit of a log range, 0 for none",

@@ -59,17 +59,27 @@ export const evmTask =
   (runs: EvmRuns, load = createEngines): WorkerTask =>
   async (port, data) => {
     const { engine, module } = data as EvmTaskData;
-    const deadline = { atMs: Number.POSITIVE_INFINITY };
-    const engines = await load(engine, { module, isLate: () => Date.now() >= deadline.atMs });
-    const thread = new EvmThread({ runs, engines, deadline, loadReference: () => load("reference") });
-    serveJobs(port, (job, request) => thread.run(job as EvmRun, request));
+    const limit: RunLimit = { deadlineMs: Number.POSITIVE_INFINITY, isInterrupted: () => false };
+    const isLate = (): boolean => limit.isInterrupted() || Date.now() >= limit.deadlineMs;
+    const engines = await load(engine, { module, isLate });
+    const thread = new EvmThread({ runs, engines, limit, loadReference: () => load("reference") });
+    serveJobs(port, (job, request, isInterrupted) => {
+      limit.isInterrupted = isInterrupted;
+      return thread.run(job as EvmRun, request);
+    });
   };
+
+/** What ends the current run early. */
+interface RunLimit {
+  /** In milliseconds since the epoch. */
+  deadlineMs: number;
+  isInterrupted: () => boolean;
+}
 
 interface EvmThreadOptions {
   readonly runs: EvmRuns;
   readonly engines: Engines;
-  /** Of the current run. */
-  readonly deadline: { atMs: number };
+  readonly limit: RunLimit;
   readonly loadReference: () => Promise<Engines>;
 }
 
@@ -83,12 +93,12 @@ class EvmThread {
   }
 
   async run(job: EvmRun, request: Parameters<RunJob>[1]): Promise<EvmRunOutput> {
-    const { name, input, compares, forwardedCodes, tracesReads, deadlineMs } = job;
+    const { name, input, compares, forwardedCodes, tracesReads, timeLimitMs } = job;
     const run = this.#options.runs[name];
     if (run === undefined) {
       throw new Error(`no run is named ${name}`);
     }
-    this.#options.deadline.atMs = deadlineMs;
+    this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
     const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
     const state = this.#caches.of(job);
