@@ -25,11 +25,18 @@ export const stateRow: Row = {
       ],
     },
     {
-      title: "Reads of single values",
-      description: "Reads within the newest 256 blocks by method. No node was asked for a hit.",
+      title: "Reads and calls",
+      description: "Reads and calls within the newest 256 blocks by method. No node was asked for a hit.",
       unit: "ops",
       stacked: true,
       queries: [rates("state_lookups_total", CHAIN, "method", "outcome")],
+    },
+    {
+      title: "Answers to calls",
+      description:
+        "Learned, valid at another block, ended by a write, or the reason why one was not learned. Many of mismatch mean that the node's rules differ from forebay's.",
+      unit: "ops",
+      queries: [rates("state_answers_total", CHAIN, "method", "event")],
     },
     {
       title: "Write sets",

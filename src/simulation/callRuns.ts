@@ -13,6 +13,23 @@ export const runCall = async (input: CallInput, context: RunContext): Promise<Da
   return formatData(result.returnData);
 };
 
+export interface RepeatedCallResult {
+  readonly result: Data;
+  /** Half of the gas gives the same bytes, or the call names less gas than the node's cap. */
+  readonly holdsWithLessGas: boolean;
+}
+
+/** Executes eth_call. If the node chose the gas, it executes the call again with half of it. Throws RpcError. */
+export const runRepeatedCall = async (input: CallInput, context: RunContext): Promise<RepeatedCallResult> => {
+  const result = await runCall(input, context);
+  const { call, gas, run } = prepareExecution(input, context, { liftsExecutionCap: true });
+  if (call.gas !== undefined && call.gas < input.gasCap) {
+    return { result, holdsWithLessGas: true };
+  }
+  const half = await context.withState((reader, reads) => run({ reader, reads }, gas / 2n));
+  return { result, holdsWithLessGas: half.status === "success" && formatData(half.returnData) === result };
+};
+
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
 export const runEstimate = async (input: CallInput, context: RunContext): Promise<bigint> => {
   const execution = prepareExecution(input, context);

@@ -109,6 +109,22 @@ export class BlockValues {
     return this.#table.value(entry);
   }
 
+  /**
+   * Whether a block above `since`, up to `at`, wrote the key, or all slots of its account. Both blocks must be readable.
+   * A key with the field `storage` asks only for the second.
+   */
+  isWrittenSince(key: TableKey, since: BlockId, at: BlockId): boolean {
+    const [from, to] = [Number(since.number), Number(at.number)];
+    if (this.#table.isWrittenSince(this.#key.encode(key), from, to)) {
+      return true;
+    }
+    if (key.field !== "slot" || this.#cleared.count === 0) {
+      return false;
+    }
+    const marker = this.#key.encode({ address: key.address, field: "storage", slot: undefined });
+    return this.#table.isWrittenSince(marker, from, to);
+  }
+
   /** Returns the code of a hash that `get` returned. */
   code(hash: string): Uint8Array | undefined {
     return hash === ZERO_VALUE ? new Uint8Array(0) : this.#codes.get(hash);

@@ -53,6 +53,20 @@ export class ValueTable {
     return entry;
   }
 
+  /** Whether a block above `since`, up to `at`, wrote the key. */
+  isWrittenSince(key: KeyEncoder, since: number, at: number): boolean {
+    const pages = this.#pages;
+    let entry = this.find(key, at);
+    while (entry !== 0 && pages.word(entry, FROM_WORD) > since) {
+      if (this.has(entry, WRITTEN)) {
+        return true;
+      }
+      // The entries of a key are linked, newest block first.
+      entry = this.find(key, pages.word(entry, FROM_WORD) - 1);
+    }
+    return false;
+  }
+
   /** Adds an entry without a value. Returns 0 if the table is full. The entries of a key are linked, newest block first. */
   add(key: KeyEncoder, from: number, flags: number): Entry {
     const pages = this.#pages;

@@ -38,8 +38,8 @@ class StateCaches {
   });
   readonly #states = new LRUCache<string, KnownState>({ max: MAX_STATES });
 
-  of({ stateId, nativeContracts }: Pick<EvmRun, "stateId" | "nativeContracts">): KnownState {
-    const cached = this.#states.get(stateId);
+  of({ stateId, nativeContracts, isPrivate }: Pick<EvmRun, "stateId" | "nativeContracts" | "isPrivate">): KnownState {
+    const cached = isPrivate ? undefined : this.#states.get(stateId);
     if (cached !== undefined && cached.size < MAX_VALUES) {
       return cached;
     }
@@ -47,7 +47,9 @@ class StateCaches {
       codes: this.#codes,
       isNative: (address) => nativeContracts.some((native) => address.startsWith(native)),
     });
-    this.#states.set(stateId, state);
+    if (!isPrivate) {
+      this.#states.set(stateId, state);
+    }
     return state;
   }
 }
@@ -99,12 +101,13 @@ class EvmThread {
     this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
     const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
     let rounds = 0;
+    const state = this.#caches.of(job);
     const total = tracesReads ? new ReadRecorder() : undefined;
     const context: WorkerContext = {
       engine: withoutCodes(this.#options.engines, forwardedCodes),
       withState: async (withReader) => {
         let reads: ReadRecorder | undefined;
-        const completed = await runUntilStateComplete(this.#caches.of(job), fetch, (reader) => {
+        const completed = await runUntilStateComplete(state, fetch, (reader) => {
           reads = total && new ReadRecorder();
           return withReader(reader, reads);
         });
