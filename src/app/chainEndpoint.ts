@@ -30,7 +30,7 @@ export interface ChainEndpointOptions {
 
 type ClientRequest = Pick<
   EndpointRequest,
-  "signal" | "lazySignal" | "clientId" | "headers" | "requestId" | "authorize" | "charge"
+  "signal" | "lazySignal" | "clientId" | "connection" | "headers" | "requestId" | "authorize" | "charge"
 >;
 
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
@@ -41,6 +41,7 @@ class ClientRequestContext implements RequestContext {
   readonly view: View;
   readonly deadlineMs: number;
   readonly clientId: string;
+  readonly connection: object;
   readonly bypassCache: boolean;
   readonly noCache: boolean;
   readonly requestId: string;
@@ -53,6 +54,7 @@ class ClientRequestContext implements RequestContext {
     this.view = views.view();
     this.deadlineMs = performance.now() + config.upstream.timeoutMs;
     this.clientId = request.clientId;
+    this.connection = request.connection;
     this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
     this.noCache = isNoCache(request.headers["cache-control"]);
     this.requestId = request.requestId;

@@ -108,7 +108,7 @@ class RunningForebay implements Forebay {
 
   async reload(next: Config): Promise<void> {
     const { log } = this.#telemetry;
-    const { server, cache } = this.#config;
+    const { server, cache, usage } = this.#config;
     const options = changedFixedOptions(this.#config, next);
     if (options.length > 0) {
       log.warn({ options }, "these options change with a restart alone");
@@ -118,7 +118,7 @@ class RunningForebay implements Forebay {
     opened(this.#http).readmit(this.#access.readmit);
     this.#shared.webSockets.readmit(this.#access.readmit);
     log.level = next.log.level;
-    this.#config = { ...next, server, cache };
+    this.#config = { ...next, server, cache, usage };
   }
 
   async drain(): Promise<void> {
@@ -187,6 +187,10 @@ class RunningForebay implements Forebay {
     for (const served of this.#chains.current) {
       const { name: chain, upstreams } = served;
       metrics.chainServing.set({ chain }, this.#readiness.isServing(served) ? 1 : 0);
+      const { leader } = upstreams.heads;
+      for (const { name: node } of upstreams.nodes) {
+        metrics.upstreamLeader.set({ chain, node }, node === leader ? 1 : 0);
+      }
       const latest = upstreams.heads.current()?.latest;
       if (latest) {
         metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
@@ -211,6 +215,7 @@ class RunningForebay implements Forebay {
 /** Opens the ports and starts to follow the nodes. Rejects if a port is in use. */
 export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
+  telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
   const forebay = new RunningForebay(config, telemetry);
   await forebay.open();
   return forebay;

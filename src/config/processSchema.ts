@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/trustedProxies.ts";
+import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
 import { count, lowerCaseName, milliseconds } from "./optionTypes.ts";
 
 /** The options of the cache: `cache`. */
@@ -56,6 +57,20 @@ export const serverSchema = z.strictObject({
     .default(true)
     .describe("Whether `GET /` shows browsers a page with chains, names of nodes and traffic"),
   drainTimeoutMs: milliseconds(35_000).describe("Time after `drainDelayMs` for requests in flight"),
+});
+
+const isPriceTable = (name: string): name is PriceTable => name in PRICE_TABLES;
+
+/** The options of prices and of the usage report: `usage`. */
+export const usageSchema = z.strictObject({
+  prices: z
+    .enum(Object.keys(PRICE_TABLES).filter(isPriceTable))
+    .default("alchemy")
+    .describe("Price table in provider units (docs/usage.md); `calls`: one unit per call"),
+  units: z
+    .record(z.string(), z.number().nonnegative())
+    .default({})
+    .describe("Units of a call, by method or `debug_*`; replaces or adds entries of the price table"),
 });
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));

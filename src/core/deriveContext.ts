@@ -13,6 +13,7 @@ class DerivedContext implements RequestContext {
   readonly view: RequestContext["view"];
   readonly deadlineMs: number;
   readonly clientId: string;
+  readonly connection: object | undefined;
   readonly bypassCache: boolean;
   readonly requestId: string | undefined;
   readonly traceparent: string | undefined;
@@ -28,6 +29,7 @@ class DerivedContext implements RequestContext {
     this.view = context.view;
     this.deadlineMs = deadlineMs;
     this.clientId = context.clientId;
+    this.connection = context.connection;
     this.bypassCache = context.bypassCache;
     this.requestId = context.requestId;
     this.traceparent = context.traceparent;

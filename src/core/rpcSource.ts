@@ -65,6 +65,8 @@ export interface RequestContext {
   readonly deadlineMs: number;
   /** Identifies the client, for fair scheduling and limits. */
   readonly clientId: string;
+  /** The client's connection, for fair scheduling. Undefined for requests of forebay itself. */
+  readonly connection?: object | undefined;
   /** Do not read the cache. The response may still be cached. */
   readonly bypassCache: boolean;
   /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */

@@ -42,10 +42,12 @@ export class HeadReporter {
   }
 
   onPushState({ name }: NodeHealth, isPushed: boolean): void {
+    this.#metrics.upstreamHeadsPolled.set({ chain: this.#chain, node: name }, isPushed ? 0 : 1);
     this.#log.info({ chain: this.#chain, node: name }, isPushed ? "new heads are pushed" : "new heads are polled");
   }
 
   onPushFault({ name }: NodeHealth, fault: PushFault): void {
+    this.#metrics.upstreamHeadsPolled.set({ chain: this.#chain, node: name }, 1);
     const fields = { chain: this.#chain, node: name, ...fault };
     this.#log.warn(fields, "the WebSocket of the node cannot be connected: its heads are polled");
   }

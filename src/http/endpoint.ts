@@ -11,6 +11,8 @@ export interface EndpointRequest {
   readonly requestId: string;
   /** Identifies the client for fairness and limits. */
   readonly clientId: string;
+  /** The identity of the client's connection, for fairness. */
+  readonly connection: object;
   /** Throws RpcError for a method that the client may not call. Undefined if it may call all methods. */
   readonly authorize?: AuthenticatedRequest["authorize"];
   /** Counts work of this request against the client's limits. Undefined if the client has no limit. */
@@ -75,6 +77,7 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
 export class HttpEndpointRequest implements EndpointRequest {
   readonly requestId: string;
   readonly clientId: string;
+  readonly connection: object;
   readonly authorize: AuthenticatedRequest["authorize"];
   readonly charge: AuthenticatedRequest["charge"];
   readonly headers: IncomingHttpHeaders;
@@ -87,6 +90,7 @@ export class HttpEndpointRequest implements EndpointRequest {
   ) {
     this.requestId = requestId;
     this.clientId = clientId;
+    this.connection = request.socket;
     this.authorize = authorize;
     this.charge = charge;
     this.headers = request.headers;

@@ -3,6 +3,7 @@ import { LETTER_N, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts"
 import { skipSpace } from "../json/skipSpace.ts";
 import { MAX_DEPTH, skipArray, skipObject, skipValue, TOO_DEEP } from "../json/skipValue.ts";
 import type { Call } from "./call.ts";
+import { hasManyValues, MAX_VALUES } from "./manyValues.ts";
 import { MemberBudget } from "./memberBudget.ts";
 import { CODES, invalidParams, RpcError } from "./rpcError.ts";
 
@@ -227,8 +228,12 @@ export const parseEnvelope = (bytes: Uint8Array, maxBatch: number): Envelope => 
   if (!isUtf8(body)) {
     throw new RpcError(CODES.PARSE, "Parse error: invalid UTF-8");
   }
+  const large = body.length > UNLIMITED_BYTES;
+  if (large && hasManyValues(body)) {
+    throw invalidRequest(`more than ${MAX_VALUES} values`);
+  }
   const items: Item[] = [];
-  const requests: Requests = { items, budget: body.length > UNLIMITED_BYTES ? new MemberBudget() : undefined };
+  const requests: Requests = { items, budget: large ? new MemberBudget() : undefined };
   let count = 0;
   const start = skipSpace(body, 0);
   const batch = body[start] === OPEN_BRACKET;

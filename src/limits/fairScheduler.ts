@@ -1,9 +1,8 @@
 import type { Node } from "../core/node.ts";
+import { FairQueue, type QueueOwner } from "./fairQueue.ts";
 
 /** The owner of a request, for fairness: clients take turns, and so do the queries of one client. */
-export interface SlotOwner {
-  readonly clientId: string;
-  readonly query: object;
+export interface SlotOwner extends QueueOwner {
   readonly signal: AbortSignal;
 }
 
@@ -32,8 +31,7 @@ const POLL_INTERVAL_MS = 100;
 
 class RoundRobinScheduler implements FairScheduler {
   readonly #maxSlots: number;
-  /** Waiters by client and query. Insertion order is the order of turns: a served one moves to the end. */
-  readonly #clients = new Map<string, Map<object, Waiter[]>>();
+  readonly #waiting = new FairQueue<Waiter>();
   readonly #inFlight = new Map<Node, number>();
   #total = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -51,7 +49,7 @@ class RoundRobinScheduler implements FairScheduler {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Lease | undefined>();
     const onAbort = () => {
-      this.#remove(owner, waiter);
+      this.#waiting.remove(owner, waiter);
       reject(signal.reason);
     };
     const waiter: Waiter = {
@@ -62,7 +60,7 @@ class RoundRobinScheduler implements FairScheduler {
       },
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    this.#add(owner, waiter);
+    this.#waiting.add(owner, waiter);
     this.#dispatch();
     return promise;
   }
@@ -74,32 +72,19 @@ class RoundRobinScheduler implements FairScheduler {
       isServed = this.#runNext();
     }
     clearTimeout(this.#timer);
-    this.#timer = this.#clients.size > 0 ? setTimeout(() => this.#dispatch(), POLL_INTERVAL_MS) : undefined;
+    this.#timer = this.#waiting.size > 0 ? setTimeout(() => this.#dispatch(), POLL_INTERVAL_MS) : undefined;
   }
 
   /** Serves the first waiter, in the order of turns, that has a free node or none at all. */
   #runNext(): boolean {
-    for (const [clientId, queries] of this.#clients) {
-      for (const [query, waiters] of queries) {
-        if (this.#serveFirst({ clientId, query }, waiters)) {
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  #serveFirst(owner: Pick<SlotOwner, "clientId" | "query">, waiters: readonly Waiter[]): boolean {
-    for (const waiter of waiters) {
-      const choice = waiter.choose();
-      if (choice === "busy") {
-        continue;
-      }
-      this.#remove(owner, waiter);
-      waiter.grant(choice === "none" ? undefined : this.#lease(choice));
-      return true;
-    }
-    return false;
+    let node: Node | undefined;
+    const waiter = this.#waiting.take(({ choose }) => {
+      const choice = choose();
+      node = typeof choice === "string" ? undefined : choice;
+      return choice !== "busy";
+    });
+    waiter?.grant(node && this.#lease(node));
+    return waiter !== undefined;
   }
 
   #lease(node: Node): Lease {
@@ -118,35 +103,6 @@ class RoundRobinScheduler implements FairScheduler {
         this.#dispatch();
       },
     };
-  }
-
-  #add({ clientId, query }: SlotOwner, waiter: Waiter): void {
-    const queries = this.#clients.get(clientId) ?? new Map<object, Waiter[]>();
-    const waiters = queries.get(query) ?? [];
-    waiters.push(waiter);
-    queries.set(query, waiters);
-    this.#clients.set(clientId, queries);
-  }
-
-  /** Removes a waiter, and moves its client and query to the end of the turns. */
-  #remove({ clientId, query }: Pick<SlotOwner, "clientId" | "query">, waiter: Waiter): void {
-    const queries = this.#clients.get(clientId);
-    const waiters = queries?.get(query);
-    if (queries === undefined || waiters === undefined) {
-      return;
-    }
-    const at = waiters.indexOf(waiter);
-    if (at >= 0) {
-      waiters.splice(at, 1);
-    }
-    queries.delete(query);
-    if (waiters.length > 0) {
-      queries.set(query, waiters);
-    }
-    this.#clients.delete(clientId);
-    if (queries.size > 0) {
-      this.#clients.set(clientId, queries);
-    }
   }
 }
 

@@ -158,7 +158,7 @@ export class RangeFetches {
     const { context, signal: querySignal } = this.#reader;
     const ending = new AbortController();
     const waiting = AbortSignal.any([querySignal, ending.signal]);
-    const owner: SlotOwner = { clientId: context.clientId, query: this.#segments, signal: waiting };
+    const owner: SlotOwner = { clientId: context.clientId, group: this.#segments, signal: waiting };
     // If another range fails, requests that a node is answering continue and are cached. Waiting requests end.
     const signal = AbortSignal.any([context.signal, ending.signal]);
     try {

@@ -38,7 +38,7 @@ export const eth_simulateV1: Method = {
       return onNode(input, "its state is the node's");
     }
     try {
-      const response = execution.simulator.simulate(paramsTextOf(call), base.run, context.signal);
+      const response = execution.simulator.simulate(paramsTextOf(call), base.run, context);
       return await (base.pending ? withPendingMode(base.pending, response) : response);
     } catch (error) {
       if (error instanceof MustForwardError) {

@@ -25,7 +25,7 @@ const runPending =
     const { simulator }: { readonly simulator: Simulator } = chain.execution;
     const base = pendingCallBase(input, chain.execution, { pending, newest }, prefetchHintOfCall(values));
     try {
-      return await simulator[run](paramsTextOf(call), base, context.signal);
+      return await simulator[run](paramsTextOf(call), base, context);
     } catch (error) {
       if (error instanceof MustForwardError) {
         return onNode();

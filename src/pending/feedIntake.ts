@@ -46,8 +46,11 @@ export class FeedIntake {
   #harmless: LongPause | undefined;
   #usualPauseMs: number | undefined;
 
+  readonly #startedAtMs: number;
+
   constructor(options: FeedIntakeOptions) {
     this.#options = options;
+    this.#startedAtMs = options.now();
   }
 
   /** Ascending, without gaps, all above the head. */
@@ -164,12 +167,10 @@ export class FeedIntake {
     return { maxDepth: this.#options.maxDepth, usualPauseMs: this.#usualPauseMs };
   }
 
+  /** Before the first message, the age is the time since the start. */
   measureAge(): void {
-    const { quietMs } = this;
-    const { chain, metrics } = this.#options;
-    if (quietMs !== undefined) {
-      metrics.feedAgeSeconds.set({ chain }, quietMs / 1000);
-    }
+    const { chain, metrics, now } = this.#options;
+    metrics.feedAgeSeconds.set({ chain }, (now() - (this.#appliedAtMs ?? this.#startedAtMs)) / 1000);
   }
 
   #recordApplied(): void {

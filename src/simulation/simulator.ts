@@ -1,12 +1,14 @@
 import type { BlockId } from "../core/heads.ts";
-import type { RpcResponse } from "../core/rpcSource.ts";
+import type { ReadSet } from "../core/readSet.ts";
+import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
+import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
 import type { CallInput } from "./callExecution.ts";
-import type { AccessListResult } from "./callRuns.ts";
+import type { AccessListResult, RepeatedCallResult } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
@@ -51,12 +53,34 @@ export interface ExecutionBase {
   readonly firstTimestamp?: bigint;
 }
 
+/** Who waits for a run: it ends when the client disconnects, and clients take turns. */
+export type Caller = Pick<RequestContext, "signal" | "clientId" | "connection">;
+
 /** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */
 export interface Simulator {
-  simulate(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
-  call(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
-  estimateGas(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
-  createAccessList(paramsText: Uint8Array, base: ExecutionBase, signal: AbortSignal): Promise<RpcResponse>;
+  simulate(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
+  call(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
+  estimateGas(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
+  createAccessList(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
+  /** Executes a call alone on its source, and returns what it read. */
+  trace(request: TraceRequest): Promise<TracedRun>;
+}
+
+export interface TraceRequest {
+  readonly kind: "repeatedCall" | "estimateGas";
+  readonly paramsText: Uint8Array;
+  readonly base: ExecutionBase;
+  /** The gas of a call that names none. */
+  readonly gasCap: bigint;
+  readonly signal: AbortSignal;
+}
+
+export interface TracedRun {
+  /** Bytes of the call, or the estimate as a quantity. */
+  readonly result: Data;
+  /** False: with half of the gas, the call returns other bytes. */
+  readonly holdsWithLessGas: boolean;
+  readonly reads: ReadSet;
 }
 
 const GETH_STEP_SECONDS = 12n;
@@ -67,33 +91,58 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
     kind: RunKind,
     paramsText: Uint8Array,
     base: ExecutionBase,
-    signal: AbortSignal,
+    caller: Caller,
   ): Promise<RpcResponse> => {
     const input: CallInput = { paramsText, block: base.block, forks: options.forks(), gasCap: options.gasCap };
-    const output = await runInWorker(options, { kind, input, base, signal });
+    const output = await runInWorker(options, { kind, input, base, caller });
     return localResponse(encoder.encode(JSON.stringify(formatOutput(output as Output))), base);
   };
   return {
-    simulate: async (paramsText, base, signal) => {
+    simulate: async (paramsText, base, caller) => {
       const input = simulationInput(options, paramsText, base);
-      const output = await runInWorker(options, { kind: "simulate", input, base, signal });
+      const output = await runInWorker(options, { kind: "simulate", input, base, caller });
       return localResponse(output as Uint8Array, base);
     },
-    call: (paramsText, base, signal) => runCall("call", paramsText, base, signal),
-    estimateGas: (paramsText, base, signal) => runCall("estimateGas", paramsText, base, signal),
-    createAccessList: (paramsText, base, signal) => runCall("createAccessList", paramsText, base, signal),
+    call: (paramsText, base, caller) => runCall("call", paramsText, base, caller),
+    estimateGas: (paramsText, base, caller) => runCall("estimateGas", paramsText, base, caller),
+    createAccessList: (paramsText, base, caller) => runCall("createAccessList", paramsText, base, caller),
+    trace: (request) => runTraced(options, request),
   };
+};
+
+/** These runs are not those of clients, so that their metrics do not count them. */
+const runTraced = async (
+  { workers, forks, nativesAt, timeoutMs }: SimulatorOptions,
+  { kind, paramsText, base: { block, source }, gasCap, signal }: TraceRequest,
+): Promise<TracedRun> => {
+  if (!isBlockKnown(block, forks())) {
+    throw new MustForwardError(`the rules of block ${block.number} are not known`);
+  }
+  const input: CallInput = { paramsText, block, forks: forks(), gasCap };
+  const nativeContracts = nativesAt(block.timestamp);
+  const { output, reads } = await workers.run({
+    ...{ name: kind, input, source, nativeContracts, timeoutMs, signal },
+    ...{ isPrivate: true, tracesReads: true, owner: INTERNAL_OWNER },
+  });
+  if (reads === undefined) {
+    throw new Error("the run did not return what it read");
+  }
+  const traced =
+    typeof output === "bigint"
+      ? { result: formatQuantity(output), holdsWithLessGas: true }
+      : (output as RepeatedCallResult);
+  return { ...traced, reads };
 };
 
 interface Run {
   readonly kind: RunKind;
   readonly input: unknown;
   readonly base: ExecutionBase;
-  readonly signal: AbortSignal;
+  readonly caller: Caller;
 }
 
 /** Runs in a worker, and reports the run to `onStart` and `onRun`. */
-const runInWorker = async (options: SimulatorOptions, { kind, input, base, signal }: Run): Promise<unknown> => {
+const runInWorker = async (options: SimulatorOptions, { kind, input, base, caller }: Run): Promise<unknown> => {
   const { workers, timeoutMs, onStart, onRun } = options;
   const startMs = performance.now();
   const report = (outcome: RunReport["outcome"], rounds: number | undefined): void =>
@@ -104,7 +153,9 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, signa
       throw new MustForwardError(`the rules of block ${block.number} are not known`);
     }
     const nativeContracts = options.nativesAt(block.timestamp);
-    const running = workers.run({ name: kind, input, source, nativeContracts, timeoutMs, signal });
+    const { signal } = caller;
+    const owner = ownerOf(caller);
+    const running = workers.run({ name: kind, input, source, nativeContracts, timeoutMs, owner, signal });
     onStart?.();
     const { output, rounds } = await running;
     report("ok", rounds);

@@ -1,8 +1,11 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
-import { AwaitedBlock, type OnWriteSetRead } from "./awaitedBlock.ts";
+import { AwaitedBlock, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
+import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
-import { runSliced } from "./runSliced.ts";
+import { runSlicedWhile } from "./runSliced.ts";
+import { SourcedValues } from "./sourcedValues.ts";
+import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
@@ -16,6 +19,7 @@ export const DROP_REASONS = [
   "pause",
   "nodeChanged",
   "difference",
+  "probation",
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
@@ -33,19 +37,12 @@ export interface StateFollowerOptions {
   /** Called when a block's write set is applied, with the time since its head. */
   onApplied(seconds: number): void;
   onDropped(reason: DropReason): void;
-  /** Called if a node returned another value than the known one. All values are dropped then. */
-  onDifference(key: StateKey, block: BlockId): void;
+  /** Called if a node returned another value than the known one. All values are dropped afterwards. */
+  onDifference(difference: StateDifference): void;
 }
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
 const MAX_MISSING_BLOCKS = 128n;
-/** Write sets that are read at the same time. */
-const MAX_CONCURRENT_READS = 4;
-
-const isCanonicalIn =
-  (heads: Heads) =>
-  ({ number, hash }: BlockId): boolean =>
-    heads.at(number)?.hash === hash;
 
 /**
  * Follows the canonical chain: applies the write set of each new block to the known values, in order, and undoes blocks that a
@@ -54,8 +51,9 @@ const isCanonicalIn =
 export class StateFollower {
   readonly #options: StateFollowerOptions;
   readonly #unsubscribe: () => void;
-  /** Ascending and linked. The first is the child of the newest applied block that is canonical. */
-  #awaited: AwaitedBlock[] = [];
+  /** The first is the child of the newest applied block that is canonical. */
+  readonly #awaited = new AwaitedBlocks();
+  readonly #sourced: SourcedValues;
   #latest: BlockId | undefined;
   #isRunning = false;
   #isPaused = false;
@@ -63,6 +61,7 @@ export class StateFollower {
 
   constructor(options: StateFollowerOptions) {
     this.#options = options;
+    this.#sourced = new SourcedValues(options.values);
     this.#unsubscribe = options.heads.subscribe(({ heads }) => this.#onHeads(heads));
     const heads = options.heads.current();
     if (heads !== undefined) {
@@ -82,7 +81,7 @@ export class StateFollower {
 
   /** Returns a promise that resolves when the block's write set is applied or given up. Undefined if nothing is awaited. */
   untilApplied(block: BlockId): Promise<void> | undefined {
-    return this.#findAwaited(block)?.settled;
+    return this.#awaited.find(block)?.settled;
   }
 
   /** Adds a value that a node returned for a block's hash: 64 digits of hex, or a code. */
@@ -90,7 +89,7 @@ export class StateFollower {
     if (generation !== this.#generation) {
       return;
     }
-    const awaited = this.#findAwaited(block);
+    const awaited = this.#awaited.find(block);
     if (awaited === undefined) {
       this.#enterNow(key, block, value);
     } else {
@@ -105,15 +104,15 @@ export class StateFollower {
     if (latest !== undefined && this.isFollowing) {
       this.#restart(latest, reason);
     } else {
-      this.#options.values.clear();
+      this.#sourced.clear();
     }
   }
 
   close(): void {
     this.#unsubscribe();
     this.#generation++;
-    this.#cancelFrom(0);
-    this.#options.values.clear();
+    this.#awaited.cancelAll();
+    this.#sourced.clear();
   }
 
   #onHeads(heads: Heads): void {
@@ -123,11 +122,11 @@ export class StateFollower {
       return;
     }
     this.#latest = latest;
-    const sources = this.#affordableSources();
+    const sources = this.#usableSources(latest);
     this.#options.onHead(sources.length > 0);
     if (sources.length === 0) {
       this.#isPaused = true;
-      this.#cancelFrom(0);
+      this.#awaited.cancelAll();
       return;
     }
     this.#extend(heads, sources);
@@ -135,9 +134,13 @@ export class StateFollower {
     void this.#run();
   }
 
-  #affordableSources(): readonly WriteSetSource[] {
+  #usableSources(latest: BlockId): readonly WriteSetSource[] {
     const { sources, policy } = this.#options;
-    return sources.filter(({ unitsPerBlock }) => unitsPerBlock === 0 || policy.shouldFollow(unitsPerBlock));
+    return sources.filter(
+      (source) =>
+        this.#sourced.isUsable(source, latest) &&
+        (source.unitsPerBlock === 0 || policy.shouldFollow(source.unitsPerBlock)),
+    );
   }
 
   /** Awaits the blocks between the newest block that is known or awaited and the head. */
@@ -145,9 +148,8 @@ export class StateFollower {
     const { values, policy } = this.#options;
     const { latest } = heads;
     const isCanonical = isCanonicalIn(heads);
-    const orphan = this.#awaited.findIndex(({ block }) => !isCanonical(block));
-    this.#cancelFrom(orphan < 0 ? this.#awaited.length : orphan);
-    const tip = this.#awaited.at(-1)?.block ?? values.findNewest(isCanonical);
+    this.#awaited.cancelOrphans(isCanonical);
+    const tip = this.#awaited.last?.block ?? values.findNewest(isCanonical);
     if (tip === undefined) {
       this.#restart(latest, values.head && "reorganisation");
       return;
@@ -158,7 +160,7 @@ export class StateFollower {
       this.#restart(latest, "pause");
       return;
     }
-    const blocks = this.#linkedBlocks(heads, tip);
+    const blocks = linkedBlocks(heads, tip);
     if (blocks === undefined || missing > MAX_MISSING_BLOCKS) {
       this.#restart(latest, "gap");
       return;
@@ -168,21 +170,6 @@ export class StateFollower {
       const hasSameRules = parent !== undefined && this.#options.hasSameRules(parent, block);
       this.#awaited.push(new AwaitedBlock(block, hasSameRules ? sources : undefined));
     }
-  }
-
-  /** Returns the blocks above `tip`, or undefined if the ring does not link them. */
-  #linkedBlocks(heads: Heads, tip: BlockId): readonly RingBlock[] | undefined {
-    const blocks: RingBlock[] = [];
-    let parentHash = tip.hash;
-    for (let number = tip.number + 1n; number <= heads.latest.number; number++) {
-      const block = heads.at(number);
-      if (block?.parentHash !== parentHash) {
-        return undefined;
-      }
-      parentHash = block.hash;
-      blocks.push(block);
-    }
-    return blocks;
   }
 
   /** Applies awaited blocks, one after the other. */
@@ -197,7 +184,7 @@ export class StateFollower {
         if (next !== undefined) {
           await this.#applyNext(next);
         }
-      } while (this.#awaited.length > 0 || this.#findUndo() !== undefined);
+      } while (this.#awaited.first !== undefined || this.#findUndo() !== undefined);
     } finally {
       this.#isRunning = false;
     }
@@ -210,10 +197,10 @@ export class StateFollower {
       await this.#change(values.undoTo(orphan));
     }
     // A reorganisation can bring back a block whose write set was being applied.
-    while (this.#awaited[0] !== undefined && values.isReadable(this.#awaited[0].block)) {
-      this.#finish(this.#awaited[0]);
+    while (this.#awaited.first !== undefined && values.isReadable(this.#awaited.first.block)) {
+      this.#finish(this.#awaited.first);
     }
-    return this.#awaited[0];
+    return this.#awaited.first;
   }
 
   /** Returns the number of the newest applied block that is canonical, if a newer one is not. */
@@ -225,24 +212,32 @@ export class StateFollower {
   }
 
   async #applyNext(next: AwaitedBlock): Promise<void> {
-    const { values, onRead, onApplied } = this.#options;
-    for (const awaited of this.#awaited.slice(0, MAX_CONCURRENT_READS)) {
-      void awaited.read(onRead);
+    const { values, onRead } = this.#options;
+    this.#awaited.readNext(onRead);
+    const read = await next.read(onRead);
+    if (read !== undefined) {
+      this.#sourced.noteBlock(read.source, next.block);
     }
-    const writeSet = await next.read(onRead);
     // A reorganisation removed the block, or all values were dropped.
-    if (this.#awaited[0] !== next || this.#findUndo() !== undefined) {
+    if (this.#awaited.first !== next || this.#findUndo() !== undefined) {
       return;
     }
     if (values.head?.hash !== next.block.parentHash) {
       this.#restart(next.block, "gap");
       return;
     }
-    if (writeSet === undefined) {
+    if (read === undefined) {
       this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
-      return;
+    } else if (!this.#sourced.canContinue(read.source)) {
+      this.#beginAt(next, "probation");
+    } else {
+      await this.#apply(next, read);
     }
-    const isApplied = await this.#change(values.apply(writeSet));
+  }
+
+  async #apply(next: AwaitedBlock, { source, writeSet }: SourcedWriteSet): Promise<void> {
+    const { values, onApplied } = this.#options;
+    const isApplied = await this.#change(this.#sourced.apply(source, writeSet));
     if (isApplied === undefined) {
       return;
     }
@@ -258,20 +253,18 @@ export class StateFollower {
   /** Runs a change of the values. Returns undefined if all values were dropped during it. */
   #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
     const generation = this.#generation;
-    return runSliced(steps, () => generation === this.#generation);
+    return runSlicedWhile(steps, () => generation === this.#generation);
   }
 
   /** Ends the known values at this block, and begins with its own state. */
   #beginAt(awaited: AwaitedBlock, reason: DropReason): void {
-    this.#options.values.begin(awaited.block);
+    this.#sourced.begin(awaited.block);
     this.#options.onDropped(reason);
     this.#finish(awaited);
   }
 
   #finish(awaited: AwaitedBlock): void {
-    if (this.#awaited[0] === awaited) {
-      this.#awaited.shift();
-    }
+    this.#awaited.shift(awaited);
     const generation = this.#generation;
     for (const { key, value } of awaited.earlyValues) {
       if (generation === this.#generation) {
@@ -282,10 +275,9 @@ export class StateFollower {
   }
 
   #enterNow(key: StateKey, block: BlockId, value: string | Uint8Array): void {
-    const { values, onDifference } = this.#options;
-    const result = typeof value === "string" ? values.enter(key, block, value) : values.enterCode(key, block, value);
-    if (result === "different") {
-      onDifference(key, block);
+    const difference = this.#sourced.enter(key, block, value);
+    if (difference !== undefined) {
+      this.#options.onDifference(difference);
       this.#restart(this.#options.heads.current()?.latest ?? block, "difference");
     }
   }
@@ -293,22 +285,10 @@ export class StateFollower {
   /** Drops what is known and awaited, and begins at the head. */
   #restart(latest: BlockId, reason: DropReason | undefined): void {
     this.#generation++;
-    this.#cancelFrom(0);
-    this.#options.values.begin(latest);
+    this.#awaited.cancelAll();
+    this.#sourced.begin(latest);
     if (reason !== undefined) {
       this.#options.onDropped(reason);
     }
-  }
-
-  #cancelFrom(index: number): void {
-    for (const awaited of this.#awaited.splice(index)) {
-      awaited.cancel();
-    }
-  }
-
-  #findAwaited({ number, hash }: BlockId): AwaitedBlock | undefined {
-    const [first] = this.#awaited;
-    const awaited = first && this.#awaited[Number(number - first.block.number)];
-    return awaited?.block.hash === hash ? awaited : undefined;
   }
 }

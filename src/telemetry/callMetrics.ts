@@ -38,6 +38,16 @@ const outcomeLabel = (error: RpcError | undefined, context: Pick<RequestContext,
   }
 };
 
+/** The metric label and the price of each method. */
+export interface MethodPrices {
+  readonly methodLabel: (method: string) => string;
+  readonly unitsOf: (method: string) => number;
+}
+
+/** Whether no call to a node was made for this response. */
+const isSaved = ({ status: { hit, collapsed } }: Pick<RpcResponse, "status">): boolean =>
+  hit !== undefined || collapsed === true;
+
 /** The series of one method. */
 class MethodSeries {
   readonly #seriesOf: (outcome: OutcomeLabel) => CounterSeries;
@@ -57,8 +67,10 @@ class MethodSeries {
 }
 
 /** Creates the metrics of calls: counts and durations. */
-export const createCallMetrics = (chain: string, methodLabel: (method: string) => string, metrics: Metrics) => {
+export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: MethodPrices, metrics: Metrics) => {
   const methods = new Map<string, MethodSeries>();
+  const savedCalls = metrics.savedCalls.series({ chain });
+  const savedUnits = metrics.savedUnits.series({ chain });
   return ({ call, context, error, reply, seconds }: Outcome<Pick<RequestContext, "signal">, RpcResponse>): void => {
     const method = methodLabel(call.method);
     let series = methods.get(method);
@@ -67,6 +79,10 @@ export const createCallMetrics = (chain: string, methodLabel: (method: string) =
       methods.set(method, series);
     }
     series.count(outcomeLabel(error, context), seconds);
+    if (reply !== undefined && isSaved(reply)) {
+      savedCalls.inc();
+      savedUnits.inc(unitsOf(call.method));
+    }
     if (reply?.pending !== undefined) {
       metrics.pendingAnswers.inc({ chain, mode: reply.pending });
     }

@@ -142,6 +142,18 @@ export class MetricFactory {
     return metric;
   }
 
+  /** Declares a counter without labels whose value is read before each scrape. It must never fall. */
+  collected(name: string, help: string, read: () => number): Counter {
+    const metric: Counter = new Counter({
+      ...this.#describe(name, help),
+      collect: () => {
+        metric.reset();
+        metric.inc(read());
+      },
+    });
+    return metric;
+  }
+
   /** Declares a gauge without labels that has no series until it is set. prom-client begins others at 0. */
   absentLevel(name: string, help: string): Gauge {
     const metric = this.level(name, help);

@@ -224,6 +224,7 @@ class ServedConnection implements WebSocketConnection {
       const { chunks } = await handle(body, {
         requestId,
         clientId,
+        connection: this.#socket,
         authorize,
         charge,
         headers: request.headers,

@@ -1,4 +1,5 @@
 import type { Transferable } from "node:worker_threads";
+import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
 import { WorkerPoolError } from "./workerPoolError.ts";
 
 /** One job of a WorkerPool. */
@@ -11,8 +12,12 @@ export interface PoolJob {
   readonly affinity: string | undefined;
   /** Returns the response to a request of the job. If it rejects, the job rejects with the same error. */
   readonly onRequest: (request: unknown) => Promise<unknown>;
-  /** Limits the wait, and then the run. */
+  /** Limits the run. */
   readonly timeoutMs: number;
+  /** Limits the wait for a thread. Default: `timeoutMs`. */
+  readonly maxWaitMs?: number;
+  /** Clients take turns. Default: no client. */
+  readonly owner?: QueueOwner | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -37,33 +42,58 @@ export const watchJob = (
   };
 };
 
-/** The jobs that wait for a thread, oldest first. A job waits no longer than it may run, and not after its caller has left. */
-export class JobQueue {
-  readonly #waiting: { readonly job: QueuedJob; readonly endWatch: () => void }[] = [];
+interface WaitingJob {
+  readonly job: QueuedJob;
+  readonly owner: QueueOwner;
+  readonly endWatch: () => void;
+}
 
-  get size(): number {
-    return this.#waiting.length;
+/**
+ * The jobs that wait for a thread. Clients take turns.
+ * A job waits for a limited time, and not after its caller has disconnected.
+ */
+export class JobQueue {
+  readonly #waiting = new FairQueue<WaitingJob>();
+  readonly #maxWaiting: number;
+
+  constructor(maxWaiting: number) {
+    this.#maxWaiting = maxWaiting;
   }
 
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** Adds a job. If the queue is full, it rejects the newest job of the client with the most jobs: that may be this one. */
   add(job: QueuedJob): void {
+    const { owner = INTERNAL_OWNER, timeoutMs, maxWaitMs = timeoutMs, signal } = job;
+    if (this.#waiting.size >= this.#maxWaiting) {
+      const evicted = this.#waiting.evictFor(owner.clientId);
+      evicted?.endWatch();
+      (evicted?.job ?? job).reject(new WorkerPoolError("queueFull"));
+      if (evicted === undefined) {
+        return;
+      }
+    }
     const remove = (error: unknown): void => {
       entry.endWatch();
-      this.#waiting.splice(this.#waiting.indexOf(entry), 1);
+      this.#waiting.remove(owner, entry);
       job.reject(error);
     };
-    const entry = { job, endWatch: watchJob(job, () => remove(new WorkerPoolError("queueTimeout")), remove) };
-    this.#waiting.push(entry);
+    const onTimeout = (): void => remove(new WorkerPoolError("queueTimeout"));
+    const endWatch = watchJob({ timeoutMs: maxWaitMs, signal }, onTimeout, remove);
+    const entry: WaitingJob = { job, owner, endWatch };
+    this.#waiting.add(owner, entry);
   }
 
   take(): QueuedJob | undefined {
-    const entry = this.#waiting.shift();
+    const entry = this.#waiting.take();
     entry?.endWatch();
     return entry?.job;
   }
 
   rejectAll(error: Error): void {
-    for (const { job, endWatch } of this.#waiting.splice(0)) {
-      endWatch();
+    for (let job = this.take(); job !== undefined; job = this.take()) {
       job.reject(error);
     }
   }

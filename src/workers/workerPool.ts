@@ -24,16 +24,15 @@ export interface WorkerPoolOptions {
 
 /**
  * Runs jobs in worker threads, one job per thread at a time. A thread starts when a job waits and no other thread is idle.
- * A job that reaches its time limit ends together with its thread.
+ * A job that reaches its time limit, or whose caller disconnects, is interrupted. A thread that does not heed that is replaced.
  */
 export class WorkerPool {
-  readonly #maxWaiting: number;
-  readonly #queue = new JobQueue();
+  readonly #queue: JobQueue;
   readonly #slots: readonly WorkerSlot[];
   #isClosed = false;
 
   constructor({ entry, data, size, maxWaiting, limits, onThreads, onFailure, onDeadline }: WorkerPoolOptions) {
-    this.#maxWaiting = maxWaiting;
+    this.#queue = new JobQueue(maxWaiting);
     const slotOptions = {
       entry,
       data,
@@ -51,9 +50,6 @@ export class WorkerPool {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) {
         throw new WorkerPoolError("closed");
-      }
-      if (this.#queue.size >= this.#maxWaiting) {
-        throw new WorkerPoolError("queueFull");
       }
       job.signal.throwIfAborted();
       this.#queue.add({ ...job, resolve, reject });

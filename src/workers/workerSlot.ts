@@ -1,11 +1,13 @@
 import type { ResourceLimits } from "node:worker_threads";
-import type { FromJobThread, ToJobThread } from "./jobMessages.ts";
+import { createInterrupts, type FromJobThread, type ToJobThread } from "./jobMessages.ts";
 import { type QueuedJob, watchJob } from "./jobQueue.ts";
 import { WorkerPoolError } from "./workerPoolError.ts";
 import { type WorkerEntry, WorkerThread } from "./workerThread.ts";
 
 /** A thread that ends before it is loaded would probably do so again. The next one starts after this pause. */
 const RESTART_MS = 1_000;
+/** A thread that did not end an interrupted job within this time is replaced. */
+const INTERRUPT_MS = 500;
 
 export interface WorkerSlotOptions {
   readonly entry: WorkerEntry;
@@ -27,6 +29,12 @@ interface RunningJob {
   readonly endWatch: () => void;
 }
 
+/** A job that was interrupted, and that the thread has not ended yet. */
+interface EndingJob {
+  readonly id: number;
+  readonly timer: NodeJS.Timeout;
+}
+
 /** The place of one thread in a pool, with the job that runs on it. A thread that is lost or ended is replaced. */
 export class WorkerSlot {
   readonly #options: WorkerSlotOptions;
@@ -35,6 +43,8 @@ export class WorkerSlot {
   #isPausing = false;
   #isClosed = false;
   #running: RunningJob | undefined;
+  #ending: EndingJob | undefined;
+  readonly #interrupts = createInterrupts();
   #lastId = 0;
   #affinity: string | undefined;
 
@@ -56,7 +66,7 @@ export class WorkerSlot {
   }
 
   get isIdle(): boolean {
-    return this.#isLoaded && this.#running === undefined;
+    return this.#isLoaded && this.#running === undefined && this.#ending === undefined;
   }
 
   get isBusy(): boolean {
@@ -92,22 +102,27 @@ export class WorkerSlot {
       job,
       () => {
         this.#options.onDeadline();
-        this.#stop(new WorkerPoolError("deadline"));
+        this.#interrupt(id, new WorkerPoolError("deadline"));
       },
-      (reason) => this.#stop(reason),
+      (reason) => this.#interrupt(id, reason),
     );
     this.#running = { id, job, endWatch };
     this.#affinity = job.affinity ?? this.#affinity;
-    this.#thread?.post({ kind: "run", id, input: job.input }, job.transfer);
+    this.#thread?.post({ kind: "run", id, input: job.input, interrupts: this.#interrupts }, job.transfer);
   }
 
   async close(error: Error): Promise<void> {
     this.#isClosed = true;
     this.#finish()?.reject(error);
+    this.#endInterrupt();
     await this.#thread?.end();
   }
 
   #receive(message: FromJobThread): void {
+    if (message.id === this.#ending?.id) {
+      this.#receiveEnding(message);
+      return;
+    }
     const running = this.#running;
     if (running === undefined || message.id !== running.id) {
       return;
@@ -143,15 +158,39 @@ export class WorkerSlot {
     }
   }
 
-  /** Ends a job that does not end by itself, and with it the thread. */
-  #stop(error: unknown): void {
+  /** Ends a job early. Its caller gets the error at once. The thread takes the next job when it has ended this one. */
+  #interrupt(id: number, error: unknown): void {
     this.#finish()?.reject(error);
+    Atomics.store(this.#interrupts, 0, id);
+    // The job may wait for a value.
+    this.#thread?.post({ kind: "noReply", id });
+    this.#ending = { id, timer: setTimeout(() => this.#replaceThread(), INTERRUPT_MS) };
+  }
+
+  #receiveEnding({ kind, id }: FromJobThread): void {
+    if (kind === "request") {
+      this.#thread?.post({ kind: "noReply", id });
+      return;
+    }
+    this.#endInterrupt();
+    this.#options.onFree();
+  }
+
+  #endInterrupt(): void {
+    clearTimeout(this.#ending?.timer);
+    this.#ending = undefined;
+  }
+
+  /** Ends a job that does not heed an interrupt, and with it the thread. */
+  #replaceThread(): void {
+    this.#endInterrupt();
     void this.#thread?.end();
     this.start();
     this.#options.onFree();
   }
 
   #lose(error: Error): void {
+    this.#endInterrupt();
     const job = this.#finish();
     if (job === undefined) {
       this.#options.onFailure(error);

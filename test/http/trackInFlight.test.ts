@@ -6,6 +6,7 @@ import { trackInFlight } from "../../src/http/trackInFlight.ts";
 const request: EndpointRequest = {
   requestId: "r",
   clientId: "c",
+  connection: {},
   headers: {},
   signal: new AbortController().signal,
 };

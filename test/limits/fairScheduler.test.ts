@@ -7,7 +7,7 @@ import { createFakeLogNode } from "../logs/fakeLogNode.ts";
 import { createContext } from "../support/builders/request.ts";
 
 const node = createFakeLogNode({ chain: createFakeChain([[]]) });
-const asker = (clientId: string, query: object = {}) => ({ clientId, query, signal: new AbortController().signal });
+const asker = (clientId: string, group: object = {}) => ({ clientId, group, signal: new AbortController().signal });
 
 const drain = async (waiting: readonly Promise<Lease | undefined>[]) => {
   for (const each of waiting) {
@@ -20,9 +20,9 @@ test("clients take turns, and so do the queries of one client", async () => {
   const slots = createFairScheduler({ maxRanges: 1 });
   const first = await slots.acquire(asker("busy"), () => node);
   const served: string[] = [];
-  const wait = (who: string, { clientId, query, signal } = asker(who)) =>
+  const wait = (who: string, { clientId, group, signal } = asker(who)) =>
     slots
-      .acquire({ clientId, query, signal }, () => node)
+      .acquire({ clientId, group, signal }, () => node)
       .then((lease) => {
         served.push(who);
         return lease;

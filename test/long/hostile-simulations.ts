@@ -11,6 +11,7 @@ import { ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
+import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
 
@@ -118,7 +119,7 @@ const simulate = async (payload: unknown): Promise<string> => {
   const paramsText = new TextEncoder().encode(JSON.stringify(payload));
   const source = plainSource(`state ${performance.now()}`, new Map());
   try {
-    const { body } = await simulator.simulate(paramsText, { block, source }, new AbortController().signal);
+    const { body } = await simulator.simulate(paramsText, { block, source }, createContext());
     return `answered, ${(body as Uint8Array).length} bytes`;
   } catch (error) {
     return `error: ${error instanceof Error ? error.message : error}`;

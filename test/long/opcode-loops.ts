@@ -6,6 +6,7 @@ import { type Address, formatData, ZERO_HASH } from "../../src/ethereum/hex.ts";
 import { EvmWorkers } from "../../src/evm/runs/evmWorkers.ts";
 import { createSimulator, type Simulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
+import { createContext } from "../support/builders/request.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
 import { CALLEE, type LoopProgram, loopPrograms, SLOW_LOOP } from "../support/fuzz/loopPrograms.ts";
@@ -53,9 +54,9 @@ const payloadOf = ({ code, input, callee: called }: Omit<LoopProgram, "name">): 
 
 const simulate = async (on: Simulator, payload: unknown): Promise<string> => {
   const source = plainSource(`state ${performance.now()}`, new Map());
-  const { signal } = new AbortController();
+  const caller = createContext();
   try {
-    await on.simulate(new TextEncoder().encode(JSON.stringify(payload)), { block, source }, signal);
+    await on.simulate(new TextEncoder().encode(JSON.stringify(payload)), { block, source }, caller);
     return "result";
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

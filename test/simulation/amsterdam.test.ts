@@ -24,6 +24,7 @@ import { runSimulation, type SimulationInput } from "../../src/simulation/runSim
 import type { ParentBlock } from "../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
+import { createContext } from "../support/builders/request.ts";
 import { readerOf } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
@@ -55,7 +56,7 @@ const base = (block: ParentBlock) => ({ block, source: plainSource("amsterdam", 
 
 const text = (...params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
 const CALL = text({ from: SENDER, to: CONTRACT }, "latest");
-const never = new AbortController().signal;
+const never = createContext();
 const read = async (answer: Promise<{ readonly body: unknown }>) =>
   JSON.parse(new TextDecoder().decode((await answer).body as Uint8Array));
 

@@ -10,6 +10,7 @@ import { EvmWorkers, MustForwardError } from "../../src/evm/runs/evmWorkers.ts";
 import { RpcError } from "../../src/jsonrpc/rpcError.ts";
 import { createSimulator, type ExecutionBase, type SimulatorOptions } from "../../src/simulation/simulator.ts";
 import { PARENT } from "../support/builders/parentBlock.ts";
+import { createContext } from "../support/builders/request.ts";
 import type { PlainAccount } from "../support/builders/stateRoot.ts";
 import { plainSource } from "../support/fakes/plainSource.ts";
 import { SIMULATOR_OPTIONS } from "../support/fakes/simulationRig.ts";
@@ -64,7 +65,7 @@ const LOOP_PAYLOAD = text([
   { blockStateCalls: [{ blockOverrides: { gasLimit: "0xfffffffffffff" }, calls: [{ to: LOOP }] }] },
   "latest",
 ]);
-const never = new AbortController().signal;
+const never = createContext();
 const read = async (answer: Promise<{ readonly body: unknown }>) =>
   JSON.parse(new TextDecoder().decode((await answer).body as Uint8Array));
 
@@ -153,9 +154,9 @@ test("a run above the limit of waiting runs fails with 503", async () => {
 test("a waiting run whose client disconnects fails at once, and frees its place in the queue", async () => {
   const leaving = new AbortController();
   const ends = new AbortController();
-  const running = createSimulator(UNLIMITED).simulate(LOOP_PAYLOAD, base(), ends.signal);
+  const running = createSimulator(UNLIMITED).simulate(LOOP_PAYLOAD, base(), createContext({ signal: ends.signal }));
   const waiting = simulator.simulate(payload({ to: READER }), base(), never);
-  const aborted = simulator.simulate(payload({ to: READER }), base(), leaving.signal);
+  const aborted = simulator.simulate(payload({ to: READER }), base(), createContext({ signal: leaving.signal }));
   leaving.abort(new Error("disconnected"));
   await assert.rejects(aborted, /disconnected/);
   const next = simulator.simulate(payload({ to: READER }), base(), never);
@@ -168,7 +169,7 @@ test("a waiting run whose client disconnects fails at once, and frees its place 
 
 test("a run ends when its client disconnects", async () => {
   const leaving = new AbortController();
-  const run = createSimulator(UNLIMITED).simulate(LOOP_PAYLOAD, base(), leaving.signal);
+  const run = createSimulator(UNLIMITED).simulate(LOOP_PAYLOAD, base(), createContext({ signal: leaving.signal }));
   leaving.abort(new Error("disconnected"));
   await assert.rejects(run, /disconnected/);
 });

@@ -1,6 +1,7 @@
 import type { ReadSet } from "../../core/readSet.ts";
 import type { StateKeys, StateSource } from "../../core/stateReader.ts";
 import { CODES, RpcError, unavailable } from "../../jsonrpc/rpcError.ts";
+import type { QueueOwner } from "../../limits/fairQueue.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../../workers/workerPool.ts";
 import { WorkerPoolError } from "../../workers/workerPoolError.ts";
 import type { Comparison } from "../comparison/compareEngines.ts";
@@ -11,7 +12,9 @@ import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
 
 const MAX_WAITING = 64;
 const MAX_HEAP_MIB = 512;
-/** A thread aborts a run this long before the deadline. A thread that does not is replaced at the deadline. */
+/** A run waits for a thread as long as this number of runs may take. The next thread is that of a client with fewer turns. */
+const MAX_WAIT_RUNS = 2;
+/** A thread aborts a run this long before the deadline. */
 const ABORT_AHEAD_MS = 20;
 
 /** The run cannot be done here, because the code is not in the EVM. A node must answer. */
@@ -35,9 +38,13 @@ export interface RunRequest {
   readonly source: StateSource;
   /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
   readonly nativeContracts: readonly string[];
+  /** No other run sees values of this source. Default: no. */
+  readonly isPrivate?: boolean;
   /** Return what the run read, too. That costs time. Default: no. */
   readonly tracesReads?: boolean;
   readonly timeoutMs: number;
+  /** Clients take turns. Default: no client. */
+  readonly owner?: QueueOwner | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -85,7 +92,7 @@ export class EvmWorkers {
         this.#onDeadline?.();
       }
       // A run without a state executes nothing.
-      if (output.kind !== "mustForward" && request.source.id !== "") {
+      if (output.kind !== "mustForward" && request.source.id !== "" && request.isPrivate !== true) {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
@@ -95,25 +102,28 @@ export class EvmWorkers {
   }
 
   async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
-    const { name, input, source, nativeContracts, tracesReads = false, timeoutMs, signal } = request;
+    const { name, input, source, nativeContracts, timeoutMs, owner, signal } = request;
+    const { isPrivate = false, tracesReads = false } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
-    const deadlineMs = Date.now() + timeoutMs - ABORT_AHEAD_MS;
     const run: EvmRun = {
       name,
       stateId: source.id,
       nativeContracts,
       forwardedCodes,
       compares,
+      isPrivate,
       tracesReads,
-      deadlineMs,
+      timeLimitMs: timeoutMs - ABORT_AHEAD_MS,
       input,
     };
     const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id === "" ? undefined : source.id,
+      affinity: source.id === "" || isPrivate ? undefined : source.id,
       onRequest: (keys) => source.read(keys as StateKeys, signal),
       timeoutMs,
+      maxWaitMs: MAX_WAIT_RUNS * timeoutMs,
+      owner,
       signal,
     });
     return output as EvmRunOutput;

@@ -20,10 +20,12 @@ export interface EvmRun {
   readonly forwardedCodes: readonly Hash[];
   /** Execute on both engines, and return only whether they differ. */
   readonly compares: boolean;
+  /** The thread caches no value of this state, only its codes. */
+  readonly isPrivate: boolean;
   /** Return what the run read of the state, too. */
   readonly tracesReads: boolean;
-  /** Time at which the thread aborts the run, in milliseconds since the epoch. */
-  readonly deadlineMs: number;
+  /** The thread aborts the run after this time. The wait for the thread does not count. */
+  readonly timeLimitMs: number;
   /** Plain data for the run of that name. */
   readonly input: unknown;
 }
@@ -32,7 +34,7 @@ export interface EvmRun {
 export type EvmRunOutput =
   | { readonly kind: "done"; readonly output: unknown; readonly rounds: number; readonly reads?: ReadSet | undefined }
   | { readonly kind: "compared"; readonly comparison: Comparison }
-  /** The deadline has passed. */
+  /** The deadline has passed, or the run was interrupted. */
   | { readonly kind: "late" }
   /** An error for the client. */
   | { readonly kind: "error"; readonly code: number; readonly message: string; readonly data: unknown }

@@ -8,20 +8,28 @@ import type { Server } from "./compareServers.ts";
 
 const START_MS = 10_000;
 
-/** The configuration of nginx's documentation for a reverse proxy with keep-alive; one worker, no log. */
-const config = (folder: string, port: number, upstreamPorts: readonly number[]): string => `
+/** One worker, no log. `servers` is the text of the upstreams and servers. */
+const config = (folder: string, servers: string): string => `
 daemon off; worker_processes 1; pid ${folder}/pid; error_log stderr warn;
 events { worker_connections 1024; }
 http {
   access_log off; client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy;
   fastcgi_temp_path ${folder}/f; uwsgi_temp_path ${folder}/u; scgi_temp_path ${folder}/s;
   keepalive_requests 100000000;
+  ${servers}
+}
+`;
+
+/** The configuration of nginx's documentation for a reverse proxy with keep-alive. */
+const proxyTo =
+  (upstreamPorts: readonly number[]) =>
+  (port: number): string =>
+    `
   upstream node { ${upstreamPorts.map((each) => `server 127.0.0.1:${each};`).join(" ")} keepalive 256; keepalive_requests 100000000; }
   server {
     listen 127.0.0.1:${port};
     location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; client_body_buffer_size 64k; }
   }
-}
 `;
 
 export const freePort = async (): Promise<number> => {
@@ -53,10 +61,13 @@ const untilListening = async (port: number): Promise<void> => {
 export const hasNginx = (): boolean => spawnSync("nginx", ["-v"]).status === 0;
 
 /** Starts nginx as a reverse proxy in front of one port, or of several in turn. */
-export const startNginx = async (...upstreamPorts: number[]): Promise<Server> => {
+export const startNginx = (...upstreamPorts: number[]): Promise<Server> => startNginxWith(proxyTo(upstreamPorts));
+
+/** Starts nginx with upstreams and servers, of which one listens on the port. */
+export const startNginxWith = async (serversOf: (port: number) => string): Promise<Server> => {
   const folder = mkdtempSync(join(tmpdir(), "forebay-nginx-"));
   const port = await freePort();
-  writeFileSync(join(folder, "nginx.conf"), config(folder, port, upstreamPorts));
+  writeFileSync(join(folder, "nginx.conf"), config(folder, serversOf(port)));
   const master = spawn("nginx", ["-p", folder, "-c", join(folder, "nginx.conf")], {
     stdio: ["ignore", "inherit", "inherit"],
   });

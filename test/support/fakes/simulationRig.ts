@@ -7,6 +7,7 @@ import { EvmWorkers } from "../../../src/evm/runs/evmWorkers.ts";
 import { prefetchHintOfCall, prefetchHintOfPayload } from "../../../src/simulation/prefetchHints.ts";
 import type { ParentBlock } from "../../../src/simulation/simulatedHeader.ts";
 import { createSimulator } from "../../../src/simulation/simulator.ts";
+import { createContext } from "../builders/request.ts";
 
 export interface SimulationRig {
   /** Returns the JSON value of the result. */
@@ -38,7 +39,7 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
     forks: () => fixedForks(31_337n, "prague"),
     nativesAt: () => [],
   });
-  const { signal } = new AbortController();
+  const caller = createContext();
   const encode = (params: readonly unknown[]) => new TextEncoder().encode(JSON.stringify(params));
   const decode = ({ body }: RpcResponse): unknown => {
     if (!(body instanceof Uint8Array)) {
@@ -49,11 +50,11 @@ export const createSimulationRig = (block: ParentBlock, fetch: StateFetch): Simu
   return {
     simulate: async (params, on = block) => {
       const source = nodeState.at(on, prefetchHintOfPayload(params));
-      return decode(await simulator.simulate(encode(params), { block: on, source }, signal));
+      return decode(await simulator.simulate(encode(params), { block: on, source }, caller));
     },
     call: async (params) => {
       const source = nodeState.at(block, prefetchHintOfCall(params));
-      return decode(await simulator.call(encode(params), { block, source }, signal));
+      return decode(await simulator.call(encode(params), { block, source }, caller));
     },
     close: () => workers.close(),
   };
