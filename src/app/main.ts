@@ -9,6 +9,7 @@ import { drain } from "../http/drain.ts";
 import { createHttpServer, type HttpServer } from "../http/httpServer.ts";
 import { createRequestLog } from "../http/requestLog.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { type Chains, createChains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
@@ -55,6 +56,7 @@ const opened = <T>(server: T | undefined): T => {
 class RunningForebay implements Forebay {
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
+  readonly #usages: UsageLedger;
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ServedChain>;
@@ -67,7 +69,8 @@ class RunningForebay implements Forebay {
     this.#config = config;
     this.#telemetry = telemetry;
     this.#shared = createShared(config, telemetry);
-    this.#access = createAccessControl(config, telemetry);
+    this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#access = createAccessControl(config, telemetry, this.#usages);
     this.#chains = createChains({
       configs: config.chains,
       shared: this.#shared,
@@ -177,6 +180,7 @@ class RunningForebay implements Forebay {
       readiness: (chain) => this.#readiness.report(chain),
       measure: () => this.#measureChains(),
       config: () => formatMasked(this.#config),
+      usage: (top) => this.#usages.format(this.#config.usage.prices, top),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
     });
   }

@@ -194,6 +194,7 @@ class RoutedServer {
       this.#answerPreflight(routing, request, response);
     } else if (passthrough !== undefined) {
       request.url = routing.target;
+      admitted.removeKey?.(request);
       response.shouldKeepAlive &&= !this.#isDraining;
       passthrough.web(request, response);
     } else {
@@ -245,6 +246,7 @@ class RoutedServer {
       this.#upgraded.set(socket, admitted);
       socket.once("close", () => this.#upgraded.delete(socket));
       request.url = target;
+      admitted.removeKey?.(request);
       passthrough.upgrade(request, socket, head);
     } else {
       endUpgrade(socket, "404 Not Found");
