@@ -165,6 +165,7 @@ class RunningForebay implements Forebay {
       ...(server.statusPage && { page: statusPage(), status }),
       admit: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,
+      isReady: () => this.#readiness.report(undefined).status === 200,
       onEnd: createRequestLog(log),
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
     });
