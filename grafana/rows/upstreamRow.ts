@@ -75,6 +75,12 @@ export const upstreamRow: Row = {
       queries: [value("max", "upstream_lag_blocks", NODE, "chain", "node")],
     },
     {
+      title: "Nodes with a lost WebSocket",
+      description: "1 while the WebSocket of a node is lost, so that its heads are polled.",
+      unit: "none",
+      queries: [value("max", "upstream_heads_polled", NODE, "chain", "node")],
+    },
+    {
       title: "Nodes without requests",
       description: "1 while a node's breaker is open, or while it is suspended for a wrong response or another chain.",
       unit: "none",

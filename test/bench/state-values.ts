@@ -90,9 +90,9 @@ const measureSlices = async (): Promise<readonly number[]> => {
   await nextTick();
   for (const [index, bytes] of packed.entries()) {
     const block = { number: BigInt(index + 1), hash: hashOf(index + 1) };
-    const writeSet: WriteSet = { block, accounts: unpackWrites(bytes) };
-    await runSliced(values.apply(writeSet), () => true);
-    await runSliced(values.tidy(), () => true);
+    const writeSet: WriteSet = { block, accounts: await runSliced(unpackWrites(bytes)) };
+    await runSliced(values.apply(writeSet));
+    await runSliced(values.tidy());
     await nextTick();
   }
   ending.abort();

@@ -81,6 +81,18 @@ test("a write set is composed from a node's trace in a thread", async (t) => {
   assert.equal(source.unitsPerBlock, 60);
 });
 
+test("the thread starts before the node is asked", async (t) => {
+  const recorded = readRecorded("withdrawalsGeth");
+  const events: string[] = [];
+  const { node } = createTraceNode("one", [recorded], () => {
+    events.push("node");
+    return refuses("other");
+  });
+  const thread = { start: () => events.push("start"), run: () => Promise.reject(new Error("there is no trace")) };
+  await createSource(t, [node], [recorded], { thread }).read(idOf(recorded), SIGNAL);
+  assert.deepEqual(events, ["start", "node"]);
+});
+
 test("a chain whose rules are not known has no traces", async (t) => {
   const recorded = readRecorded("withdrawalsGeth");
   const { node, asked } = createTraceNode("one", [recorded]);
