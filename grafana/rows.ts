@@ -10,11 +10,13 @@ import { simulationRow } from "./rows/simulationRow.ts";
 import { stateRow } from "./rows/stateRow.ts";
 import { subscriptionsRow } from "./rows/subscriptionsRow.ts";
 import { upstreamRow } from "./rows/upstreamRow.ts";
+import { usageRow } from "./rows/usageRow.ts";
 
 /** The dashboard from top to bottom. */
 export const ROWS: readonly Row[] = [
   overviewRow,
   requestsRow,
+  usageRow,
   cacheRow,
   logsRow,
   upstreamRow,

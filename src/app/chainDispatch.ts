@@ -11,7 +11,10 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { noHead } from "./createPendingViews.ts";
 
 /** The part of a request context that exists before the first head. */
-export type ClientContext = Pick<RequestContext, "clientId" | "requestId" | "authorize" | "charge" | "signal">;
+export type ClientContext = Pick<
+  RequestContext,
+  "clientId" | "requestId" | "authorize" | "charge" | "usage" | "signal"
+>;
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {

@@ -9,6 +9,7 @@ import { drain } from "../http/drain.ts";
 import { createHttpServer, type HttpServer } from "../http/httpServer.ts";
 import { createRequestLog } from "../http/requestLog.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { type Chains, createChains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
@@ -55,6 +56,7 @@ const opened = <T>(server: T | undefined): T => {
 class RunningForebay implements Forebay {
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
+  readonly #usages: UsageLedger;
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ServedChain>;
@@ -67,7 +69,8 @@ class RunningForebay implements Forebay {
     this.#config = config;
     this.#telemetry = telemetry;
     this.#shared = createShared(config, telemetry);
-    this.#access = createAccessControl(config, telemetry);
+    this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#access = createAccessControl(config, telemetry, this.#usages);
     this.#chains = createChains({
       configs: config.chains,
       shared: this.#shared,
@@ -162,6 +165,7 @@ class RunningForebay implements Forebay {
       ...(server.statusPage && { page: statusPage(), status }),
       admit: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,
+      isReady: () => this.#readiness.report(undefined).status === 200,
       onEnd: createRequestLog(log),
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
     });
@@ -177,6 +181,7 @@ class RunningForebay implements Forebay {
       readiness: (chain) => this.#readiness.report(chain),
       measure: () => this.#measureChains(),
       config: () => formatMasked(this.#config),
+      usage: (top) => this.#usages.format(this.#config.usage.prices, top),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
     });
   }

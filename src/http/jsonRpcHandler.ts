@@ -154,6 +154,7 @@ class PostHandler implements JsonRpcHandler {
       return;
     }
     this.#options.metrics.requestBytes.observe(body.length);
+    post.endpointRequest.usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
     try {
       endpointResponse = post.endpoint.handle(body, post.endpointRequest);
@@ -188,16 +189,21 @@ class PostHandler implements JsonRpcHandler {
         const bytes = this.#write(post, endpointResponse);
         if (bytes instanceof Promise) {
           bytes.then(
-            (known) => this.#options.metrics.responseBytes.observe(known),
+            (known) => this.#countSent(post, known),
             (error: unknown) => this.#fail(post, error),
           );
         } else {
-          this.#options.metrics.responseBytes.observe(bytes);
+          this.#countSent(post, bytes);
         }
       } catch (error) {
         this.#fail(post, error);
       }
     });
+  }
+
+  #countSent({ endpointRequest }: Post, bytes: number): void {
+    this.#options.metrics.responseBytes.observe(bytes);
+    endpointRequest.usage?.send(bytes);
   }
 
   /** Returns the length of the body. */

@@ -71,7 +71,13 @@ export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: Metho
   const methods = new Map<string, MethodSeries>();
   const savedCalls = metrics.savedCalls.series({ chain });
   const savedUnits = metrics.savedUnits.series({ chain });
-  return ({ call, context, error, reply, seconds }: Outcome<Pick<RequestContext, "signal">, RpcResponse>): void => {
+  return ({
+    call,
+    context,
+    error,
+    reply,
+    seconds,
+  }: Outcome<Pick<RequestContext, "signal" | "usage">, RpcResponse>): void => {
     const method = methodLabel(call.method);
     let series = methods.get(method);
     if (series === undefined) {
@@ -79,9 +85,15 @@ export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: Metho
       methods.set(method, series);
     }
     series.count(outcomeLabel(error, context), seconds);
-    if (reply !== undefined && isSaved(reply)) {
-      savedCalls.inc();
-      savedUnits.inc(unitsOf(call.method));
+    const saved = reply !== undefined && isSaved(reply);
+    const { usage } = context;
+    if (saved || usage !== undefined) {
+      const units = unitsOf(call.method);
+      usage?.countCall(units, error !== undefined, saved);
+      if (saved) {
+        savedCalls.inc();
+        savedUnits.inc(units);
+      }
     }
     if (reply?.pending !== undefined) {
       metrics.pendingAnswers.inc({ chain, mode: reply.pending });

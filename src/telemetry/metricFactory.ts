@@ -22,6 +22,8 @@ interface LabelledCounter<L extends Labels> extends Pick<Counter, "get"> {
   inc(values: ValuesOf<L>, by?: number): void;
   /** Returns one series, for hot paths: prom-client finds a series by its labels at each increment. */
   series(values: ValuesOf<L>): CounterSeries;
+  /** Removes one series. Another increment begins it again at 0. */
+  remove(values: ValuesOf<L>): void;
 }
 
 /** A gauge that accepts only the declared label values. */

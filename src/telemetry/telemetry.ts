@@ -13,12 +13,14 @@ import { stateMetrics } from "./stateMetrics.ts";
 import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
 import { upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
+import { usageMetrics } from "./usageMetrics.ts";
 
 export type Log = pino.Logger;
 
 /** Declares every metric of the process, in the order of its documentation. */
 const declareMetrics = (factory: MetricFactory) => ({
   ...requestMetrics(factory),
+  ...usageMetrics(factory),
   ...cacheMetrics(factory),
   ...upstreamMetrics(factory),
   ...verificationMetrics(factory),

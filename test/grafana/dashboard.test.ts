@@ -33,6 +33,7 @@ test("the dashboard has these rows, in the order of a request", () => {
     [
       "Overview",
       "Requests",
+      "Usage by key",
       "Cache",
       "Logs",
       "Upstream",

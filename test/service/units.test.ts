@@ -47,7 +47,7 @@ test("a call to a node costs its units, and a call that the cache answers saves 
     await rpc(service.url, method, [OWNER, "0x10"]);
   }
   assert.equal(await calls(), 2);
-  // Following the heads costs one unit a call in that time.
+  // The same node is polled for heads, for one unit a call.
   assert.ok((await spent()) - before >= 5 + 7);
   assert.equal(await read("saved_calls_total"), 4);
   assert.equal(await read("saved_units_total"), 2 * 5 + 2 * 7);
