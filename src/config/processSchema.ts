@@ -50,7 +50,7 @@ export const serverSchema = z.strictObject({
     .positive()
     .optional()
     .describe(
-      "Bytes that requests may hold beside the caches; default: half of what the container's limit leaves beside the caches, else half of the machine's memory, at most 4 GiB",
+      "Bytes that requests may hold beside the caches; default: half of the memory that the caches leave, see docs/limits.md",
     ),
   webSocketPingMs: count(30_000).describe("Time between pings; a connection without the pong to a ping is closed"),
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),

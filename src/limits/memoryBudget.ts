@@ -1,7 +1,7 @@
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import { FairShares } from "./fairShares.ts";
 
-/** What uses the budget; a metric label. */
+/** The users of the budget; a metric label. */
 export const MEMORY_KINDS = ["requests", "responses", "upstream", "logs", "filters", "subscriptions", "feed"] as const;
 export type MemoryKind = (typeof MEMORY_KINDS)[number];
 

@@ -19,7 +19,7 @@ export type OutcomeLabel = (typeof OUTCOMES)[number];
 /** Any HTTP status; these begin at 0. */
 const STATUSES = { first: [200, 204, 400, 401, 404, 405, 415, 429, 503, 504] };
 
-/** What uses the memory budget. */
+/** The users of the memory budget. */
 const MEMORY_USES = ["requests", "responses", "upstream", "logs", "filters", "subscriptions", "feed"] as const;
 
 /** Declares the metrics of calls and HTTP requests. */

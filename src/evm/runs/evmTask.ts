@@ -67,7 +67,7 @@ export const evmTask =
     });
   };
 
-/** What ends the current run early. */
+/** The limits that end the current run early. */
 interface RunLimit {
   /** In milliseconds since the epoch. */
   deadlineMs: number;
