@@ -17,7 +17,7 @@ export const stateRow: Row = {
     {
       title: "Compared with a node",
       description:
-        "Known values that audits and samples compared a second, and differences. A difference drops all values.",
+        "Known values that audits and samples compared a second, and differences, also of responses to clients (read).",
       unit: "short",
       queries: [
         named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
@@ -25,11 +25,18 @@ export const stateRow: Row = {
       ],
     },
     {
-      title: "Reads of single values",
-      description: "Reads within the newest 256 blocks by method. No node was asked for a hit.",
+      title: "Reads and calls",
+      description: "Reads and calls within the newest 256 blocks by method. No node was asked for a hit.",
       unit: "ops",
       stacked: true,
       queries: [rates("state_lookups_total", CHAIN, "method", "outcome")],
+    },
+    {
+      title: "Answers to calls",
+      description:
+        "Learned, valid at another block, ended by a write, or the reason why one was not learned. Many of mismatch mean that the node's rules differ from forebay's.",
+      unit: "ops",
+      queries: [rates("state_answers_total", CHAIN, "method", "event")],
     },
     {
       title: "Write sets",
@@ -59,11 +66,13 @@ export const stateRow: Row = {
     },
     {
       title: "Known values",
-      description: "Values in memory, and 1 while new blocks are followed.",
+      description:
+        "Values in memory, 1 while new blocks are followed, and 1 while values are on probation and answer no read.",
       unit: "short",
       queries: [
         named("{{chain}} values", value("sum", "state_values", CHAIN, "chain")),
         named("{{chain}} follows", value("max", "state_following", CHAIN, "chain")),
+        named("{{chain}} on probation", value("max", "state_on_probation", CHAIN, "chain")),
       ],
     },
     {

@@ -1,20 +1,26 @@
 import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
+import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
+import { createDifferenceReport } from "../state/differenceHandler.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
-import { createStateEconomics } from "../state/stateEconomics.ts";
+import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
 import type { WriteSetSource } from "../state/writeSet.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { createAnswers } from "./createAnswers.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import { createWriteSetSources, type WriteSetSourcesOptions } from "./createWriteSetSources.ts";
 import { directNodeCall } from "./directNodeCall.ts";
 
 /** `anvil_setBalance` and its like change state inside a block, and no write set shows that. */
 const DEVELOPMENT_NODE = /anvil|hardhat|ganache/i;
+
+/** The share of `state.cacheBytes` for answers to calls. */
+const ANSWER_SHARE = 0.125;
 
 export interface ChainStateOptions extends WriteSetSourcesOptions {
   readonly views: Pick<PendingViews, "ready" | "view" | "forks" | "systemContracts" | "execution">;
@@ -29,6 +35,7 @@ export class ChainState {
   #follower: StateFollower | undefined;
   #reads: StateReads | undefined;
   #judge: StateJudge | undefined;
+  #answers: ReturnType<typeof createAnswers> | undefined;
   #isClosed = false;
 
   constructor(options: ChainStateOptions) {
@@ -44,10 +51,16 @@ export class ChainState {
     return this.#reads;
   }
 
+  /** Undefined if calls are not answered from earlier answers. */
+  get answers(): Answers | undefined {
+    return this.#answers?.answers;
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#follower?.close();
     this.#judge?.close();
+    this.#answers?.close();
   }
 
   async #start(): Promise<void> {
@@ -86,9 +99,10 @@ export class ChainState {
     const chain = config.name;
     const nowMs = () => performance.now();
     const unitsOf = createUnitsOf(config.state.units);
-    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs });
+    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs, probation: config.state.probation });
     const { policy } = economics;
-    const values = new BlockValues(config.state.cacheBytes);
+    const answerBytes = config.state.follow === "auto" ? Math.floor(config.state.cacheBytes * ANSWER_SHARE) : 0;
+    const values = new BlockValues(config.state.cacheBytes - answerBytes);
     const { heads } = upstreams;
     const follower = new StateFollower({
       heads,
@@ -96,16 +110,22 @@ export class ChainState {
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
-      ...this.#followerEvents(values),
+      ...this.#followerEvents(values, economics),
     });
     this.#follower = follower;
     const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
     this.#judge = new StateJudge({ chain, values, follower, economics, fetch, nowMs, telemetry });
+    const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
+    const { execution } = views;
+    if (execution !== undefined && answerBytes > 0) {
+      const parts = { ...this.#options, execution, values, follower, economics, fetch, never, maxBytes: answerBytes };
+      this.#answers = createAnswers(parts);
+    }
     this.#reads = new StateReads({
       values,
       follower,
       policy,
-      never: new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`)),
+      never,
       waitMs: config.state.waitMs,
       blockTimeMs: () => heads.blockTimeMs,
       ...this.#readEvents(),
@@ -114,6 +134,7 @@ export class ChainState {
 
   #followerEvents(
     values: BlockValues,
+    { trust }: StateEconomics,
   ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference"> {
     const { config, telemetry } = this.#options;
     const { log, metrics } = telemetry;
@@ -126,6 +147,7 @@ export class ChainState {
       onRead: (source, outcome) => metrics.stateWriteSets.inc({ chain, source, outcome }),
       onHead: (isFollowing) => {
         metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
+        metrics.stateProbation.set({ chain }, values.isProven ? 0 : 1);
         measure();
       },
       onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
@@ -135,8 +157,7 @@ export class ChainState {
         measure();
         this.#judge?.onDropped();
       },
-      onDifference: (key, { number, hash }) =>
-        log.error({ chain, ...key, number, hash }, "a known state value differs from the node's: all are dropped"),
+      onDifference: createDifferenceReport({ chain, trust, telemetry }, "read"),
     };
   }
 

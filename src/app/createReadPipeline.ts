@@ -8,12 +8,12 @@ import { createTieredStore, type TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript } from "../core/runScript.ts";
+import type { SharedValues } from "../core/sharedValues.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests } from "../methods/prefetchRequests.ts";
 import { admitted } from "../nodes/admitted.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
-import type { SharedValues } from "../pending/sharedNonces.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 

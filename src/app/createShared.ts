@@ -20,7 +20,7 @@ export type ProcessParts = Omit<Shared, "onWrongChain"> & {
 
 /** Creates the parts that all chains share. */
 export const createShared = (config: Config, telemetry: Telemetry): ProcessParts => {
-  const { server, cache } = config;
+  const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
   const budget = createMemoryBudget(config, telemetry);
   return {
@@ -41,6 +41,7 @@ export const createShared = (config: Config, telemetry: Telemetry): ProcessParts
     }),
     telemetry,
     server,
+    usage,
     bypassHeader: cache.bypassHeader?.toLowerCase(),
   };
 };

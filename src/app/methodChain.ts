@@ -20,7 +20,7 @@ export interface MethodChainOptions {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: PendingViews;
-  readonly state: Pick<ChainState, "reads">;
+  readonly state: Pick<ChainState, "reads" | "answers">;
 }
 
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
@@ -28,6 +28,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     chain: config.name,
     nodes: upstreams.nodes,
     store: pipeline.store,
+    sharedValues: pipeline.sharedValues,
     slots: shared.logSlots,
     memory: shared.budget,
     rangesPerNode: ({ name: node }) =>
@@ -65,6 +66,9 @@ export const createMethodChain = (options: MethodChainOptions): Chain => {
     nodes: upstreams,
     get state() {
       return state.reads;
+    },
+    get answers() {
+      return state.answers;
     },
     heads: upstreams.heads,
     logs,

@@ -33,6 +33,8 @@ export interface UpstreamsOptions {
   readonly memory?: MemoryBudget | undefined;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
+  /** Units that the provider bills for a call; default: none. */
+  readonly unitsOf?: (method: string) => number;
   /** Whether a method may share an HTTP request to a node with others; default: none. */
   readonly isQuick?: (method: string) => boolean;
   /** Called if a node is suspended because it serves another chain. */
@@ -122,7 +124,7 @@ class ChainUpstreams implements Upstreams {
   }
 
   #createNode(name: string, index: number): UpstreamNode {
-    const { chain, nodes, breaker, maxResponseBytes, methodLabel, isQuick } = this.#options;
+    const { chain, nodes, breaker, maxResponseBytes, methodLabel, unitsOf, isQuick } = this.#options;
     const node = nodes[index];
     if (node === undefined) {
       throw new Error(`node ${name} is not configured`);
@@ -138,6 +140,7 @@ class ChainUpstreams implements Upstreams {
         memory: this.#options.memory,
         maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: methodLabel ?? (() => "other"),
+        unitsOf: unitsOf ?? (() => 0),
         ...(isQuick && { isQuick }),
         verifyIdentity: (node) => this.#identity.verify(node),
       },
@@ -192,8 +195,8 @@ class ChainUpstreams implements Upstreams {
     return createNodePool(this.nodes, {
       attempts,
       hedge,
-      onRetry: () => metrics.upstreamRetries.inc({ chain }),
-      onHedge: () => metrics.upstreamHedges.inc({ chain }),
+      onRetry: (reason) => metrics.upstreamRetries.inc({ chain, reason }),
+      onHedge: (reason) => metrics.upstreamHedges.inc({ chain, reason }),
     });
   }
 }

@@ -21,6 +21,8 @@ export interface EndpointRequest {
   readonly authorize?: AuthenticatedRequest["authorize"];
   /** Counts work of this request against the client's limits. Undefined if the client has no limit. */
   readonly charge?: AuthenticatedRequest["charge"];
+  /** Counts the client's calls and bytes. Undefined without a key. */
+  readonly usage?: AuthenticatedRequest["usage"];
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
@@ -86,6 +88,7 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
   readonly connection: object;
   readonly authorize: AuthenticatedRequest["authorize"];
   readonly charge: AuthenticatedRequest["charge"];
+  readonly usage: AuthenticatedRequest["usage"];
   readonly headers: IncomingHttpHeaders;
   readonly #departure = new LazySignal();
   readonly #budget: MemoryBudget | undefined;
@@ -94,7 +97,7 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
   constructor(
     request: IncomingMessage,
     requestId: string,
-    { clientId, authorize, charge }: Pick<AuthenticatedRequest, "clientId" | "authorize" | "charge">,
+    { clientId, authorize, charge, usage }: Pick<AuthenticatedRequest, "clientId" | "authorize" | "charge" | "usage">,
     budget: MemoryBudget | undefined,
   ) {
     this.#budget = budget;
@@ -103,6 +106,7 @@ export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyM
     this.connection = request.socket;
     this.authorize = authorize;
     this.charge = charge;
+    this.usage = usage;
     this.headers = request.headers;
   }
 

@@ -49,7 +49,7 @@ const REFUSED = "forebay; detail=refused";
 /** A shorter body is not counted while its calls wait for nodes. */
 const MIN_HELD_BODY_BYTES = 4 * 1024;
 
-export const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
+const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
 
 const rejected = (error: RpcError): EndpointResponse => ({ ...errorResult(error), cacheStatus: REFUSED });
 
@@ -177,6 +177,7 @@ class PostHandler implements JsonRpcHandler {
       return;
     }
     this.#options.metrics.requestBytes.observe(body.length);
+    post.endpointRequest.usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
     try {
       endpointResponse = post.endpoint.handle(body, post.endpointRequest);
@@ -214,16 +215,21 @@ class PostHandler implements JsonRpcHandler {
         const bytes = this.#write(post, endpointResponse);
         if (bytes instanceof Promise) {
           bytes.then(
-            (known) => this.#options.metrics.responseBytes.observe(known),
+            (known) => this.#countSent(post, known),
             (error: unknown) => this.#fail(post, error),
           );
         } else {
-          this.#options.metrics.responseBytes.observe(bytes);
+          this.#countSent(post, bytes);
         }
       } catch (error) {
         this.#fail(post, error);
       }
     });
+  }
+
+  #countSent({ endpointRequest }: Post, bytes: number): void {
+    this.#options.metrics.responseBytes.observe(bytes);
+    endpointRequest.usage?.send(bytes);
   }
 
   /** Returns the length of the body. */

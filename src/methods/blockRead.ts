@@ -9,6 +9,7 @@ import type { BlockReadSpec } from "./blockReadSpec.ts";
 import { retryOnBranchChange } from "./branchRetry.ts";
 import { headerNotFound, throwUnknownBlock } from "./headerNotFound.ts";
 import type { Chain, Method, MethodInput } from "./method.ts";
+import { type CanonicalJson, isRecord } from "./paramSpec.ts";
 import type { ParsedRead } from "./parsedReads.ts";
 import { parseParams } from "./parseParams.ts";
 import { type BlockReadInput, requestAtBlock, withCanonicalParams } from "./requestAtBlock.ts";
@@ -23,6 +24,10 @@ const readAboveHead = async (input: MethodInput, read: BlockReadInput): Promise<
   return readAt({ ...input, context: current }, read, resolveBlock(read.parameter, heads));
 };
 
+/** Whether the response to a call can hold for later blocks: it has no block overrides and no authorization list. */
+const isLasting = ([call, , , blockOverrides]: readonly CanonicalJson[]): boolean =>
+  blockOverrides === undefined && isRecord(call) && call.authorizationList === undefined;
+
 /** Reads at a block: from known state values, or else from the cache and the nodes. */
 const requestState = (
   chain: Chain,
@@ -30,19 +35,24 @@ const requestState = (
   read: BlockReadInput,
   block: ResolvedBlock,
 ): Awaitable<RpcResponse> => {
-  const { stateRead } = read.spec;
-  if (stateRead === undefined) {
+  const { stateRead, answer } = read.spec;
+  if (stateRead === undefined && answer === undefined) {
     return chain.reads.request(requestAtBlock(read, block), context);
   }
   const current = context.noCache === true ? deriveContext(context, { bypassCache: true }) : context;
   const ask = () => chain.reads.request(requestAtBlock(read, block), current);
-  if (chain.state === undefined || !isInRing(block)) {
+  if (!isInRing(block)) {
     return ask();
   }
-  return chain.state.request(
-    { method: stateRead.method, key: stateRead.keyOf(read.values), block, context: current },
-    ask,
-  );
+  const { state, answers } = chain;
+  if (stateRead !== undefined) {
+    const { method, keyOf } = stateRead;
+    return state?.request({ method, key: keyOf(read.values), block, context: current }, ask) ?? ask();
+  }
+  if (answer === undefined || !isLasting(read.values)) {
+    return ask();
+  }
+  return answers?.request({ method: answer, key: read.canonicalParams, block, context: current }, ask) ?? ask();
 };
 
 /** Reads at a block that the view has. */

@@ -33,6 +33,8 @@ export interface NodeSenderOptions {
   readonly verifies: boolean;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** The units that the provider bills for a call. */
+  readonly unitsOf: (method: string) => number;
   readonly health: ObservedHealth;
   /** Whether another node can answer. */
   readonly hasOther?: (() => boolean) | undefined;
@@ -76,7 +78,7 @@ export class NodeSender {
     const labels = { chain, node: name };
     const budget = createBudget(options.requestsPerSecond);
     this.#options = options;
-    this.#counts = new NodeCounts(labels, metrics, options.methodLabel);
+    this.#counts = new NodeCounts(labels, metrics, options);
     this.#budget = budget;
     this.#client = createNodeClient({
       name,

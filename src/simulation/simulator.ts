@@ -1,13 +1,14 @@
 import type { BlockId } from "../core/heads.ts";
+import type { ReadSet } from "../core/readSet.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
 import { type EvmWorkers, MustForwardError } from "../evm/runs/evmWorkers.ts";
-import { ownerOf } from "../limits/fairQueue.ts";
+import { INTERNAL_OWNER, ownerOf } from "../limits/fairQueue.ts";
 import type { CallInput } from "./callExecution.ts";
-import type { AccessListResult } from "./callRuns.ts";
+import type { AccessListResult, RepeatedCallResult } from "./callRuns.ts";
 import type { ErrorShape } from "./formatBlock.ts";
 import type { SimulationInput } from "./runSimulation.ts";
 import type { ParentBlock, Profile } from "./simulatedHeader.ts";
@@ -61,6 +62,25 @@ export interface Simulator {
   call(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
   estimateGas(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
   createAccessList(paramsText: Uint8Array, base: ExecutionBase, caller: Caller): Promise<RpcResponse>;
+  /** Executes a call alone on its source, and returns what it read. */
+  trace(request: TraceRequest): Promise<TracedRun>;
+}
+
+export interface TraceRequest {
+  readonly kind: "repeatedCall" | "estimateGas";
+  readonly paramsText: Uint8Array;
+  readonly base: ExecutionBase;
+  /** The gas of a call that names none. */
+  readonly gasCap: bigint;
+  readonly signal: AbortSignal;
+}
+
+export interface TracedRun {
+  /** Bytes of the call, or the estimate as a quantity. */
+  readonly result: Data;
+  /** False: with half of the gas, the call returns other bytes. */
+  readonly holdsWithLessGas: boolean;
+  readonly reads: ReadSet;
 }
 
 const GETH_STEP_SECONDS = 12n;
@@ -86,7 +106,32 @@ export const createSimulator = (options: SimulatorOptions): Simulator => {
     call: (paramsText, base, caller) => runCall("call", paramsText, base, caller),
     estimateGas: (paramsText, base, caller) => runCall("estimateGas", paramsText, base, caller),
     createAccessList: (paramsText, base, caller) => runCall("createAccessList", paramsText, base, caller),
+    trace: (request) => runTraced(options, request),
   };
+};
+
+/** These runs are not those of clients, so that their metrics do not count them. */
+const runTraced = async (
+  { workers, forks, nativesAt, timeoutMs }: SimulatorOptions,
+  { kind, paramsText, base: { block, source }, gasCap, signal }: TraceRequest,
+): Promise<TracedRun> => {
+  if (!isBlockKnown(block, forks())) {
+    throw new MustForwardError(`the rules of block ${block.number} are not known`);
+  }
+  const input: CallInput = { paramsText, block, forks: forks(), gasCap };
+  const nativeContracts = nativesAt(block.timestamp);
+  const { output, reads } = await workers.run({
+    ...{ name: kind, input, source, nativeContracts, timeoutMs, signal },
+    ...{ isPrivate: true, tracesReads: true, owner: INTERNAL_OWNER },
+  });
+  if (reads === undefined) {
+    throw new Error("the run did not return what it read");
+  }
+  const traced =
+    typeof output === "bigint"
+      ? { result: formatQuantity(output), holdsWithLessGas: true }
+      : (output as RepeatedCallResult);
+  return { ...traced, reads };
 };
 
 interface Run {

@@ -2,7 +2,7 @@ import type { CountedRead, FollowPolicy } from "./followPolicy.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SlidingSum } from "./slidingSum.ts";
 import type { UnitLedger } from "./unitLedger.ts";
-import type { UsedKeys } from "./usedKeys.ts";
+import type { Repetition, UsedKeys } from "./usedKeys.ts";
 
 /** The period whose reads decide. */
 export const PERIOD_MS = 60_000;
@@ -19,6 +19,11 @@ export interface EconomicPolicyOptions {
   /** Of PERIOD_MS. */
   readonly usedKeys: Pick<UsedKeys, "record" | "size">;
   readonly nowMs: () => number;
+}
+
+/** One call at a sealed block within the newest 256. */
+export interface CountedCall extends Omit<CountedRead, "key"> {
+  readonly repetition: Repetition;
 }
 
 /**
@@ -38,11 +43,19 @@ export class EconomicPolicy implements FollowPolicy {
   }
 
   /** Counts a read that the state cache can answer once it has the value. */
-  onRead({ method, key, block, isHit }: CountedRead): void {
+  onRead({ method, key, block, isHit, client }: CountedRead): void {
+    this.#count({ method, block, isHit, repetition: this.#options.usedKeys.record(key, block, client) });
+  }
+
+  /** Counts a call whose answer can hold for several blocks. */
+  onCall(call: CountedCall): void {
+    this.#count(call);
+  }
+
+  #count({ method, block, repetition, isHit }: CountedCall): void {
     const nowMs = this.#options.nowMs();
     this.#countBlocks(block, nowMs);
     this.#lastReadMs = nowMs;
-    const repetition = this.#options.usedKeys.record(key, block);
     if (repetition === "sameBlock") {
       return;
     }

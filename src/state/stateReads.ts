@@ -4,6 +4,7 @@ import type { Address } from "../ethereum/hex.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { type BlockValues, READABLE_BLOCKS } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
+import { resolvesWithin } from "./resolvesWithin.ts";
 import { formatCodeBody, formatStateBody, parseStateBody } from "./stateBody.ts";
 import type { StateFollower } from "./stateFollower.ts";
 import type { StateKey } from "./stateKey.ts";
@@ -42,17 +43,6 @@ const HIT: CacheStatus = Object.freeze({ hit: "state" });
 const OLDEST = BigInt(READABLE_BLOCKS);
 
 const isRecent = ({ number }: BlockId, { latest }: Heads): boolean => latest.number - number < OLDEST;
-
-/** Whether `settled` resolves within a time. */
-const resolvesWithin = (settled: Promise<void>, forMs: number): Promise<boolean> => {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), forMs);
-  void settled.then(() => {
-    clearTimeout(timer);
-    resolve(true);
-  });
-  return promise;
-};
 
 /** Answers reads of single values from the known state of the newest blocks. Nodes answer the others, and their values become known. */
 export class StateReads {
@@ -155,9 +145,9 @@ export class StateReads {
     }
   }
 
-  #count({ method, key, block }: StateRead, isHit: boolean): void {
+  #count({ method, key, block, context }: StateRead, isHit: boolean): void {
     const { policy, onLookup } = this.#options;
-    policy.onRead({ method, key, block: block.number, isHit });
+    policy.onRead({ method, key, block: block.number, isHit, client: context.clientId });
     onLookup(method, isHit);
   }
 }

@@ -7,6 +7,8 @@ export const WRITTEN = 2;
 /** The entry has a value. */
 export const KNOWN = 4;
 const REFERENCED = 8;
+/** A node returned the value for the block of the entry. */
+export const FETCHED = 16;
 
 /** Entries that one eviction looks at, so that it takes microseconds. */
 const EVICTION_STEPS = 256;
@@ -49,6 +51,20 @@ export class ValueTable {
       entry = this.#pages.word(entry, NEXT_WORD);
     }
     return entry;
+  }
+
+  /** Whether a block above `since`, up to `at`, wrote the key. */
+  isWrittenSince(key: KeyEncoder, since: number, at: number): boolean {
+    const pages = this.#pages;
+    let entry = this.find(key, at);
+    while (entry !== 0 && pages.word(entry, FROM_WORD) > since) {
+      if (this.has(entry, WRITTEN)) {
+        return true;
+      }
+      // The entries of a key are linked, newest block first.
+      entry = this.find(key, pages.word(entry, FROM_WORD) - 1);
+    }
+    return false;
   }
 
   /** Adds an entry without a value. Returns 0 if the table is full. The entries of a key are linked, newest block first. */
@@ -174,9 +190,9 @@ export class ValueTable {
     return this.#pages.value(entry);
   }
 
-  /** Sets the value, 64 digits of hex. */
-  setValue(entry: Entry, value: string): void {
-    this.#setFlags(entry, this.#flags(entry) | KNOWN);
+  /** Sets the value, 64 digits of hex, and flags. */
+  setValue(entry: Entry, value: string, flags = 0): void {
+    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
     this.#pages.setValue(entry, value);
   }
 

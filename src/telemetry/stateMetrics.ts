@@ -4,13 +4,30 @@ import { CHAIN, type MetricFactory } from "./metricFactory.ts";
 const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
 const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "mismatch", "error"] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
-const DROPS = ["noWriteSet", "noRoom", "gap", "fork", "reorganisation", "pause", "nodeChanged", "difference"] as const;
+const DROPS = [
+  "noWriteSet",
+  "noRoom",
+  "gap",
+  "fork",
+  "reorganisation",
+  "pause",
+  "nodeChanged",
+  "difference",
+  "probation",
+] as const;
+const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
+const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "late"] as const;
 
 /** Declares the metrics of state values that are followed from block to block. */
 export const stateMetrics = (metrics: MetricFactory) => ({
   stateFollowing: metrics.gaugeFromZero("state_following", "1 while write sets of new blocks are read", {
     chain: CHAIN,
   }),
+  stateProbation: metrics.gaugeFromZero(
+    "state_on_probation",
+    "1 while known values are compared with nodes and answer no read",
+    { chain: CHAIN },
+  ),
   stateWriteSets: metrics.counter("state_write_sets_total", "Write sets of blocks by source and outcome", {
     chain: CHAIN,
     source: ORIGINS,
@@ -22,11 +39,16 @@ export const stateMetrics = (metrics: MetricFactory) => ({
     SECONDS,
     { chain: CHAIN },
   ),
-  stateLookups: metrics.counter("state_lookups_total", "Reads of single state values by method and outcome", {
+  stateLookups: metrics.counter("state_lookups_total", "Reads and calls by method and outcome; a hit needed no node", {
     chain: CHAIN,
-    method: METHODS,
+    method: [...METHODS, ...ANSWER_METHODS],
     outcome: ["hit", "miss"],
   }),
+  stateAnswers: metrics.counter(
+    "state_answers_total",
+    "Answers to calls by event: learned, valid at another block, ended by a write, or why one was not learned",
+    { chain: CHAIN, method: ANSWER_METHODS, event: ["learned", "survived", "ended", ...REFUSALS] },
+  ),
   stateWaits: metrics.counter("state_waits_total", "Reads that waited for a write set, by result", {
     chain: CHAIN,
     result: ["hit", "unknown", "late"],

@@ -13,6 +13,8 @@ export interface SendQueueOptions {
   readonly stream: Duplex;
   /** Limit for unsent bytes. Above it, the reader counts as too slow for more events. */
   readonly maxBufferBytes: number;
+  /** Called with the bytes of each fragment that is sent. */
+  onSent?(bytes: number): void;
   /** A connection whose client reads nothing for this time is closed. */
   readonly writeTimeoutMs: number;
   /** Counts unsent bytes. */
@@ -122,6 +124,7 @@ class ConnectionQueue implements SendQueue {
   #send(fragments: Message): void {
     const last = fragments.length - 1;
     for (const [index, fragment] of fragments.entries()) {
+      this.#options.onSent?.(fragment.length);
       this.#socket.send(fragment, index < last ? MORE : LAST, index < last ? undefined : this.#onSent);
     }
   }
@@ -154,6 +157,7 @@ class ConnectionQueue implements SendQueue {
 
   /** Resolves when the bytes are written: false if the connection is closed. */
   #sendFragment(bytes: Uint8Array, options: typeof LAST): Promise<boolean> {
+    this.#options.onSent?.(bytes.length);
     return new Promise((resolve) => {
       this.#socket.send(bytes, options, (error) => {
         this.#onSent();

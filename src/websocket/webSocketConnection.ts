@@ -96,6 +96,7 @@ class ServedConnection implements WebSocketConnection {
     this.#sendQueue = createSendQueue({
       ...options,
       use: this.#unsent,
+      onSent: (bytes) => this.#admitted.usage?.send(bytes),
       onSlow: () => {
         options.onSlow();
         this.close(TRY_AGAIN_LATER, "the reader is too slow");
@@ -237,7 +238,9 @@ class ServedConnection implements WebSocketConnection {
     if (this.#inFlight >= MAX_IN_FLIGHT || this.#sendQueue.isFull) {
       this.#socket.pause();
     }
-    this.#handleMessage(toBytes(data))
+    const body = toBytes(data);
+    this.#admitted.usage?.receive(body.length);
+    this.#handleMessage(body)
       .catch((error: unknown) => {
         if (!this.#controller.signal.aborted) {
           this.#options.onError(error, this.#options.requestId);
@@ -312,7 +315,7 @@ class ServedConnection implements WebSocketConnection {
     onAnswered: (then: () => void) => void,
   ): Promise<readonly Chunk[]> {
     const { request, requestId, handle, onError } = this.#options;
-    const { clientId, authorize, charge } = this.#admitted;
+    const { clientId, authorize, charge, usage } = this.#admitted;
     try {
       const { chunks } = await handle(body, {
         requestId,
@@ -321,6 +324,7 @@ class ServedConnection implements WebSocketConnection {
         authorize,
         charge,
         memory,
+        usage,
         headers: request.headers,
         signal: this.#controller.signal,
         subscriber: this.#subscriber,

@@ -38,6 +38,8 @@ export interface RunRequest {
   readonly source: StateSource;
   /** Addresses, or prefixes of addresses, whose code is native in that block. A run that reads one is forwarded. */
   readonly nativeContracts: readonly string[];
+  /** No other run sees values of this source. Default: no. */
+  readonly isPrivate?: boolean;
   /** Return what the run read, too. That costs time. Default: no. */
   readonly tracesReads?: boolean;
   readonly timeoutMs: number;
@@ -90,7 +92,7 @@ export class EvmWorkers {
         this.#onDeadline?.();
       }
       // A run without a state executes nothing.
-      if (output.kind !== "mustForward" && request.source.id !== "") {
+      if (output.kind !== "mustForward" && request.source.id !== "" && request.isPrivate !== true) {
         void this.#comparisons?.sample(() => this.#compare(request));
       }
       return outcomeOf(output);
@@ -100,7 +102,8 @@ export class EvmWorkers {
   }
 
   async #run(pool: WorkerPool, request: RunRequest, compares: boolean): Promise<EvmRunOutput> {
-    const { name, input, source, nativeContracts, tracesReads = false, timeoutMs, owner, signal } = request;
+    const { name, input, source, nativeContracts, timeoutMs, owner, signal } = request;
+    const { isPrivate = false, tracesReads = false } = request;
     const forwardedCodes = this.#comparisons?.forwardedCodes ?? [];
     const run: EvmRun = {
       name,
@@ -108,6 +111,7 @@ export class EvmWorkers {
       nativeContracts,
       forwardedCodes,
       compares,
+      isPrivate,
       tracesReads,
       timeLimitMs: timeoutMs - ABORT_AHEAD_MS,
       input,
@@ -115,7 +119,7 @@ export class EvmWorkers {
     const output = await pool.run({
       input: run,
       // A thread that ran on this state has cached a part of it.
-      affinity: source.id === "" ? undefined : source.id,
+      affinity: source.id === "" || isPrivate ? undefined : source.id,
       onRequest: (keys) => source.read(keys as StateKeys, signal),
       timeoutMs,
       maxWaitMs: MAX_WAIT_RUNS * timeoutMs,

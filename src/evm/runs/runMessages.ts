@@ -20,6 +20,8 @@ export interface EvmRun {
   readonly forwardedCodes: readonly Hash[];
   /** Execute on both engines, and return only whether they differ. */
   readonly compares: boolean;
+  /** The thread caches no value of this state, only its codes. */
+  readonly isPrivate: boolean;
   /** Return what the run read of the state, too. */
   readonly tracesReads: boolean;
   /** The thread aborts the run after this time. The wait for the thread does not count. */

@@ -1,0 +1,235 @@
+import type { BlockId, HeaderFields } from "../../core/heads.ts";
+import type { Address } from "../../ethereum/hex.ts";
+import type { BlockValues } from "../blockValues.ts";
+import type { StateFollower } from "../stateFollower.ts";
+import type { StateKey } from "../stateKey.ts";
+import { type Answer, answerHeader } from "./answer.ts";
+import { type AnswerReads, answerReads } from "./answerReads.ts";
+import type { AnswerMethod, CallOutcome, RunCall } from "./callRun.ts";
+import { runOnKnownState } from "./knownRun.ts";
+import type { LearningBudget } from "./learningBudget.ts";
+import type { NodeDefaults } from "./nodeDefaults.ts";
+import type { ValueLoader } from "./valueLoader.ts";
+
+/** A node's answer to a call, from which forebay can learn what the call reads. */
+export interface Sighting {
+  /** The canonical text of method and parameters without the block. */
+  readonly key: string;
+  readonly method: AnswerMethod;
+  readonly body: Uint8Array;
+  readonly block: BlockId;
+  /** The name of the node that answered. */
+  readonly node: string;
+  /** Of the state follower, before the node was asked. */
+  readonly generation: number;
+  readonly clientId: string;
+  /** The reads of an earlier execution. */
+  readonly expected: AnswerReads | undefined;
+}
+
+/**
+ * Why an answer was not learned. A label value of a metric.
+ * `mismatch`: the execution here returns other bytes. `unknown`: a value could not be read, or reading it costs too much.
+ */
+export const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "late"] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+export interface AnswerLearnerOptions {
+  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
+  readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
+  readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
+  readonly budget: Pick<LearningBudget, "canSpend">;
+  readonly run: RunCall;
+  readonly never: ReadonlySet<Address>;
+  headerOf(block: BlockId): HeaderFields | undefined;
+  /** Returns the environment that a node gives to calls. Undefined: it is not known. */
+  defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
+  onLearned(sighting: Sighting, answer: Answer): void;
+  onRefused(sighting: Sighting, refusal: Refusal): void;
+}
+
+/** Answers that are learned together, so that one bulk read has the values of all. */
+const MAX_BATCH = 64;
+const MAX_QUEUED = 1_024;
+/** The share of one client. */
+const MAX_QUEUED_OF_CLIENT = 256;
+/** Each round reads the values that the last one lacked. A chain of proxies needs one for each. */
+const MAX_ROUNDS = 12;
+/** A call that needs more values is left to the nodes. */
+const MAX_VALUES = 1_000;
+
+const decoder = new TextDecoder();
+
+/** One answer that is being learned. */
+interface Attempt {
+  readonly sighting: Sighting;
+  readonly defaults: NodeDefaults;
+  readonly loaded: Set<string>;
+}
+
+/** The result of one execution: what it lacks, or its end. */
+type Round = { readonly missing: readonly StateKey[] } | { readonly refusal: Refusal } | { readonly answer: Answer };
+
+const nameOf = ({ field, address, slot }: StateKey): string => field + address + (slot ?? "");
+
+/**
+ * Learns in the background what calls read: executes them here, at the block of the node's answer. An answer is learned only if
+ * the execution returns the node's bytes. Values come from the known state, and in bulk from nodes.
+ */
+export class AnswerLearner {
+  readonly #options: AnswerLearnerOptions;
+  #queue: Sighting[] = [];
+  #isRunning = false;
+  #isClosed = false;
+
+  constructor(options: AnswerLearnerOptions) {
+    this.#options = options;
+  }
+
+  /** Queues an answer. Does nothing if the client or all clients have too many in the queue. */
+  add(sighting: Sighting): void {
+    const ofClient = this.#queue.filter(({ clientId }) => clientId === sighting.clientId).length;
+    const isQueued = this.#queue.some(({ key }) => key === sighting.key);
+    if (this.#isClosed || isQueued || ofClient >= MAX_QUEUED_OF_CLIENT || this.#queue.length >= MAX_QUEUED) {
+      return;
+    }
+    this.#queue.push(sighting);
+    void this.#run();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#queue = [];
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isRunning) {
+      return;
+    }
+    this.#isRunning = true;
+    try {
+      while (this.#queue.length > 0) {
+        // Other responses of the same turn join the batch.
+        await new Promise((resolve) => setImmediate(resolve));
+        await this.#learn(this.#takeBatch());
+      }
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Takes answers of the newest block. Those of older blocks have less time, but are rare. */
+  #takeBatch(): readonly Sighting[] {
+    const newest = this.#queue.at(-1)?.block.hash;
+    const batch = this.#queue.filter(({ block }) => block.hash === newest).slice(0, MAX_BATCH);
+    const taken = new Set(batch);
+    this.#queue = this.#queue.filter((sighting) => !taken.has(sighting));
+    return batch;
+  }
+
+  async #learn(batch: readonly Sighting[]): Promise<void> {
+    const [first] = batch;
+    if (first === undefined) {
+      return;
+    }
+    const { block } = first;
+    await this.#options.follower.untilApplied(block);
+    let attempts = await this.#begin(batch);
+    for (let round = 0; round < MAX_ROUNDS && attempts.length > 0; round++) {
+      const missing = new Map<Attempt, readonly StateKey[]>();
+      for (const attempt of attempts) {
+        const lacking = await this.#attempt(attempt);
+        if (lacking.length > 0) {
+          missing.set(attempt, lacking);
+        }
+      }
+      attempts = [...missing.keys()];
+      const keys = [...missing.values()].flat();
+      if (!this.#canLoad(keys, block)) {
+        break;
+      }
+      await this.#options.loader.load(keys, block);
+    }
+    for (const { sighting } of attempts) {
+      this.#options.onRefused(sighting, "unknown");
+    }
+  }
+
+  #canLoad(keys: readonly StateKey[], block: BlockId): boolean {
+    const { budget, loader } = this.#options;
+    return keys.length === 0 || budget.canSpend(loader.unitsFor(keys, block));
+  }
+
+  async #begin(batch: readonly Sighting[]): Promise<readonly Attempt[]> {
+    const { defaultsOf, onRefused } = this.#options;
+    const attempts: Attempt[] = [];
+    for (const sighting of batch) {
+      const defaults = await defaultsOf(sighting.node, sighting.block);
+      if (defaults?.hasZeroSender === true) {
+        attempts.push({ sighting, defaults, loaded: new Set() });
+      } else {
+        onRefused(sighting, "defaults");
+      }
+    }
+    return attempts;
+  }
+
+  /** Executes once. Returns the keys that must be loaded before the next try; none if the attempt has ended. */
+  async #attempt(attempt: Attempt): Promise<readonly StateKey[]> {
+    const { onLearned, onRefused } = this.#options;
+    const { sighting, loaded } = attempt;
+    const round = await this.#execute(attempt);
+    if ("answer" in round) {
+      onLearned(sighting, round.answer);
+      return [];
+    }
+    const refusal = "refusal" in round ? round.refusal : this.#refuse(round.missing, loaded);
+    if (refusal !== undefined) {
+      onRefused(sighting, refusal);
+      return [];
+    }
+    return "missing" in round ? round.missing : [];
+  }
+
+  /** Returns a refusal if a value is still missing after it was loaded, or if there are too many. */
+  #refuse(missing: readonly StateKey[], loaded: Set<string>): Refusal | undefined {
+    const before = loaded.size;
+    for (const key of missing) {
+      loaded.add(nameOf(key));
+    }
+    const isProgress = loaded.size > before || missing.some(({ field }) => field === "code");
+    return missing.length === 0 || !isProgress || loaded.size > MAX_VALUES ? "unknown" : undefined;
+  }
+
+  async #execute({ sighting, defaults }: Attempt): Promise<Round> {
+    const run = await runOnKnownState(this.#options, { ...sighting, gasCap: defaults.gas });
+    switch (run.kind) {
+      case "done":
+        return this.#judge(sighting, run.outcome);
+      case "missing":
+        return { missing: run.keys };
+      case "failed":
+        return { refusal: "failed" };
+    }
+  }
+
+  #judge(sighting: Sighting, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
+    const { follower, values, never, headerOf } = this.#options;
+    const { body, block, generation, node } = sighting;
+    const header = answerHeader(headerOf(block));
+    if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
+      return { refusal: "late" };
+    }
+    if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
+      return { refusal: "mismatch" };
+    }
+    if (!holdsWithLessGas) {
+      return { refusal: "gas" };
+    }
+    const reads = answerReads(readSet);
+    if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
+      return { refusal: "never" };
+    }
+    return { answer: { body, block, reads, header, generation, node } };
+  }
+}

@@ -1,0 +1,31 @@
+import type { BlockId } from "../../core/heads.ts";
+import type { ReadSet } from "../../core/readSet.ts";
+import type { StateSource } from "../../core/stateReader.ts";
+import type { Data } from "../../ethereum/hex.ts";
+
+/** The methods whose answers hold until a value that they read is written. */
+export const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
+export type AnswerMethod = (typeof ANSWER_METHODS)[number];
+
+/** A call that executes here. */
+export interface CallRun {
+  readonly method: AnswerMethod;
+  /** JSON text of the parameters. The block among them is ignored. */
+  readonly paramsText: Uint8Array;
+  /** A block whose header the view has. */
+  readonly block: BlockId;
+  readonly source: StateSource;
+  /** The gas of a call that names none, and the largest gas of a call. */
+  readonly gasCap: bigint;
+}
+
+export interface CallOutcome {
+  /** The bytes of the call, or the estimate as a quantity. */
+  readonly result: Data;
+  /** False: with half of the node's gas, the call returns other bytes. */
+  readonly holdsWithLessGas: boolean;
+  readonly reads: ReadSet;
+}
+
+/** Executes a call. Rejects with the source's error, or if it fails or cannot be executed here. */
+export type RunCall = (run: CallRun) => Promise<CallOutcome>;

@@ -1,0 +1,143 @@
+import type { BlockId } from "../../core/heads.ts";
+import type { ReadSet } from "../../core/readSet.ts";
+import type { AccountState, StateKeys, StateSource, StateValues } from "../../core/stateReader.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
+import { EMPTY_CODE_HASH } from "../../ethereum/keccak.ts";
+import { stripZeros } from "../../ethereum/rlp.ts";
+import type { BlockValues } from "../blockValues.ts";
+import type { StateKey } from "../stateKey.ts";
+import { ZERO_VALUE } from "../writtenValues.ts";
+import { MissingValuesError } from "./missingValuesError.ts";
+
+type GuessedField = "balance" | "nonce";
+
+/** Keys that a run probably reads. Their known values are sent with the first request. */
+export interface ExpectedReads {
+  readonly accounts: readonly Address[];
+  readonly slots: readonly (readonly [Address, Hash])[];
+}
+
+const keyOf = (address: Address, field: StateKey["field"]): StateKey => ({ field, address, slot: undefined });
+const bytesOf = (value: string): Uint8Array => stripZeros(new Uint8Array(Buffer.from(value, "hex")));
+
+/**
+ * The state of one run, from known values alone. `read` rejects with MissingValuesError if a value is not known. A balance or
+ * a nonce that is not known is zero for the run: after the run, `guessedReads` returns those that it read.
+ */
+export class KnownSource implements StateSource {
+  readonly id: string;
+  readonly #values: Pick<BlockValues, "get" | "code">;
+  readonly #block: BlockId;
+  #expected: ExpectedReads | undefined;
+  readonly #guessed = new Map<Address, Set<GuessedField>>();
+  /** Accounts that are empty only because of a guess. */
+  readonly #guessedEmpty = new Set<Address>();
+  /** A thread has most codes. It requests an account again if it lacks the code. */
+  readonly #sent = new Set<Address>();
+
+  constructor(values: Pick<BlockValues, "get" | "code">, block: BlockId, expected?: ExpectedReads) {
+    this.id = `known:${block.hash}`;
+    this.#values = values;
+    this.#block = block;
+    this.#expected = expected;
+  }
+
+  async read({ accounts, slots, blockHashes }: StateKeys): Promise<StateValues> {
+    const missing: StateKey[] = [];
+    const found: Found = { accounts: [], codes: [], slots: [] };
+    for (const address of accounts) {
+      this.#findAccount(address, found, missing);
+    }
+    for (const [address, slot] of slots) {
+      this.#findSlot(address, slot, found, missing);
+    }
+    if (missing.length > 0 || blockHashes.length > 0) {
+      throw new MissingValuesError(missing);
+    }
+    this.#addExpected(found);
+    return { ...found, blockHashes: [] };
+  }
+
+  /** Returns the keys that a run read and that were guesses. If there is one, the result is worthless. */
+  guessedReads({ accounts }: ReadSet): readonly StateKey[] {
+    return accounts.flatMap(({ address, fields }) => {
+      const guessed = [...(this.#guessed.get(address) ?? [])];
+      const hasReadGuess = fields.includes("emptiness") && this.#guessedEmpty.has(address);
+      return guessed.filter((field) => fields.includes(field) || hasReadGuess).map((field) => keyOf(address, field));
+    });
+  }
+
+  #get(key: StateKey): string | undefined {
+    return this.#values.get(key, this.#block);
+  }
+
+  #findAccount(address: Address, found: Found, missing: StateKey[]): void {
+    const codeKey = keyOf(address, "code");
+    const codeHash = this.#get(codeKey);
+    if (codeHash === undefined) {
+      missing.push(codeKey);
+      return;
+    }
+    if (this.#sent.has(address) && codeHash !== ZERO_VALUE) {
+      const code = this.#values.code(codeHash);
+      if (code === undefined) {
+        missing.push(codeKey);
+        return;
+      }
+      found.codes.push([`0x${codeHash}`, code]);
+    }
+    this.#sent.add(address);
+    found.accounts.push([address, this.#accountOf(address, codeHash)]);
+  }
+
+  #accountOf(address: Address, codeHash: string): AccountState | undefined {
+    const balance = this.#numberOf(address, "balance");
+    const nonce = this.#numberOf(address, "nonce");
+    const hasCode = codeHash !== ZERO_VALUE;
+    if (!hasCode && balance === 0n && nonce === 0n && this.#guessed.has(address)) {
+      this.#guessedEmpty.add(address);
+    }
+    return hasCode || balance > 0n || nonce > 0n
+      ? { balance, nonce, codeHash: hasCode ? `0x${codeHash}` : EMPTY_CODE_HASH }
+      : undefined;
+  }
+
+  #numberOf(address: Address, field: GuessedField): bigint {
+    const value = this.#get(keyOf(address, field));
+    if (value !== undefined) {
+      return BigInt(`0x${value}`);
+    }
+    const guessed = this.#guessed.get(address) ?? new Set();
+    this.#guessed.set(address, guessed.add(field));
+    return 0n;
+  }
+
+  #findSlot(address: Address, slot: Hash, found: Found, missing: StateKey[]): void {
+    const key: StateKey = { field: "slot", address, slot };
+    const value = this.#get(key);
+    if (value === undefined) {
+      missing.push(key);
+    } else {
+      found.slots.push([address, slot, bytesOf(value)]);
+    }
+  }
+
+  #addExpected(found: Found): void {
+    const expected = this.#expected;
+    this.#expected = undefined;
+    for (const address of expected?.accounts ?? []) {
+      if (!this.#sent.has(address)) {
+        this.#findAccount(address, found, []);
+      }
+    }
+    for (const [address, slot] of expected?.slots ?? []) {
+      this.#findSlot(address, slot, found, []);
+    }
+  }
+}
+
+interface Found {
+  readonly accounts: (readonly [Address, AccountState | undefined])[];
+  readonly codes: (readonly [Hash, Uint8Array])[];
+  readonly slots: (readonly [Address, Hash, Uint8Array])[];
+}

@@ -1,0 +1,58 @@
+import type { BlockId, HeaderFields } from "../../core/heads.ts";
+import type { Call } from "../../jsonrpc/call.ts";
+import { defaultsCalls, type NodeDefaults, parseDefaults } from "./nodeDefaults.ts";
+
+export interface NodeDefaultsCacheOptions {
+  /** Sends calls to one node. Returns one outcome for each, in order: a JSON value or an Error. */
+  callNode(node: string, calls: readonly Call[]): Promise<readonly unknown[]>;
+  headerOf(block: BlockId): HeaderFields | undefined;
+  readonly nowMs: () => number;
+  onSpent(calls: number): void;
+}
+
+/** A node may be replaced by another version, or get another option. */
+const MAX_AGE_MS = 600_000;
+/** A node that failed is asked again after this time. */
+const RETRY_MS = 30_000;
+
+interface Known {
+  readonly untilMs: number;
+  readonly defaults: Promise<NodeDefaults | undefined>;
+}
+
+/** Asks each node for the environment of its calls, and caches it for ten minutes. */
+export class NodeDefaultsCache {
+  readonly #options: NodeDefaultsCacheOptions;
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: NodeDefaultsCacheOptions) {
+    this.#options = options;
+  }
+
+  /** Returns undefined if the node does not show them. Never rejects. */
+  async get(node: string, block: BlockId): Promise<NodeDefaults | undefined> {
+    const known = this.#known.get(node);
+    if (known !== undefined && this.#options.nowMs() < known.untilMs) {
+      return known.defaults;
+    }
+    const defaults = this.#ask(node, block);
+    this.#known.set(node, { defaults, untilMs: this.#options.nowMs() + RETRY_MS });
+    const found = await defaults;
+    if (found !== undefined) {
+      this.#known.set(node, { defaults, untilMs: this.#options.nowMs() + MAX_AGE_MS });
+    }
+    return found;
+  }
+
+  async #ask(node: string, block: BlockId): Promise<NodeDefaults | undefined> {
+    const { callNode, headerOf, onSpent } = this.#options;
+    const header = headerOf(block);
+    if (header === undefined) {
+      return undefined;
+    }
+    const calls = defaultsCalls(block);
+    onSpent(calls.length);
+    const outcomes = await callNode(node, calls).catch(() => []);
+    return parseDefaults(outcomes, header);
+  }
+}

@@ -1,0 +1,79 @@
+import type { BlockId } from "../../core/heads.ts";
+import type { StateFetch } from "../../core/stateReader.ts";
+import { isData, parseData } from "../../ethereum/hex.ts";
+import type { BlockValues } from "../blockValues.ts";
+import type { BulkReader } from "../bulkReader.ts";
+import type { UnitsOf } from "../providerUnits.ts";
+import { singleCall } from "../singleReads.ts";
+import type { StateFollower } from "../stateFollower.ts";
+import type { StateKey } from "../stateKey.ts";
+
+export interface ValueLoaderOptions {
+  readonly values: Pick<BlockValues, "get" | "code">;
+  readonly follower: Pick<StateFollower, "enter" | "generation">;
+  readonly reader: Pick<BulkReader, "unitsFor" | "read">;
+  readonly fetch: StateFetch;
+  readonly unitsOf: UnitsOf;
+  onSpent(units: number): void;
+}
+
+const nameOf = ({ field, address, slot }: StateKey): string => field + address + (slot ?? "");
+
+/** Reads values that runs need from nodes, in bulk, and adds them to the known state. */
+export class ValueLoader {
+  readonly #options: ValueLoaderOptions;
+
+  constructor(options: ValueLoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the units that loading these keys costs. Codes of unknown contracts come on top. */
+  unitsFor(keys: readonly StateKey[], block: BlockId): number {
+    const { unitsOf, reader } = this.#options;
+    const { unknown, codes } = this.#plan(keys, block);
+    return reader.unitsFor(unknown, block) + codes.length * unitsOf("eth_getCode");
+  }
+
+  /** Loads values after a block. A value that no node returns stays unknown. Never rejects. */
+  async load(keys: readonly StateKey[], block: BlockId): Promise<void> {
+    const { follower, reader, onSpent } = this.#options;
+    const { generation } = follower;
+    const { unknown } = this.#plan(keys, block);
+    for (const [key, value] of unknown.length === 0 ? [] : await reader.read(unknown, block, onSpent)) {
+      follower.enter(key, block, value, generation);
+    }
+    const { codes } = this.#plan(keys, block);
+    if (codes.length > 0) {
+      await this.#loadCodes(codes, block, generation);
+    }
+  }
+
+  /** Separates keys whose value is unknown from those of codes whose hash alone is known. Equal codes are loaded once. */
+  #plan(keys: readonly StateKey[], block: BlockId) {
+    const { values } = this.#options;
+    const unknown = new Map<string, StateKey>();
+    const codes = new Map<string, StateKey>();
+    for (const key of keys) {
+      const value = values.get(key, block);
+      if (value === undefined) {
+        unknown.set(nameOf(key), key);
+      } else if (key.field === "code" && values.code(value) === undefined) {
+        codes.set(value, key);
+      }
+    }
+    return { unknown: [...unknown.values()], codes: [...codes.values()] };
+  }
+
+  async #loadCodes(keys: readonly StateKey[], block: BlockId, generation: number): Promise<void> {
+    const { fetch, unitsOf, follower, onSpent } = this.#options;
+    const calls = keys.map((key) => singleCall(key, block.hash));
+    onSpent(calls.length * unitsOf("eth_getCode"));
+    const outcomes = await fetch(calls, block).catch(() => []);
+    for (const [index, key] of keys.entries()) {
+      const outcome = outcomes[index];
+      if (isData(outcome)) {
+        follower.enter(key, block, parseData(outcome), generation);
+      }
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import type { Address, Hex } from "viem";
+import { startAnvil } from "../../devnet/anvil.ts";
+import { compile } from "../builders/compile.ts";
+import { metric, rpc } from "../clients/rpc.ts";
+import { until } from "../clients/until.ts";
+import { startFront } from "../fakes/front.ts";
+import { deploy } from "./deployed.ts";
+import { createService, type ServiceChain } from "./service.ts";
+
+/** Long, so that no read is late on a busy machine. The rig refreshes the heads itself. */
+const LONG_MS = 20_000;
+export const STATE_HIT = "forebay; hit; detail=state";
+const CONTRACTS = join(import.meta.dirname, "../../evm/Contracts.sol");
+/** Write sets cost nothing, so that they are always read. */
+const FREE = { debug_traceBlockByHash: 0, eth_getBlockByHash: 0 };
+
+type Plan = Parameters<typeof deploy>[2];
+
+export interface AnsweredCallsOptions {
+  readonly args?: readonly string[];
+  readonly contracts: Plan;
+  readonly state?: ServiceChain["state"];
+  /** Changes the result of a call to the node. */
+  readonly change?: (method: string, params: readonly unknown[], result: unknown) => unknown;
+}
+
+interface Reply {
+  readonly id: unknown;
+  readonly result?: unknown;
+}
+
+interface Sent {
+  readonly id: unknown;
+  readonly method: string;
+  readonly params?: readonly unknown[];
+}
+
+/** A node's front that counts calls. The node says that it is no development node. */
+const startCountedFront = async (url: string, change: AnsweredCallsOptions["change"]) => {
+  const calls = new Map<string, number>();
+  const front = await startFront(async (body) => {
+    const sent = [JSON.parse(body)].flat() as readonly Sent[];
+    for (const { method } of sent) {
+      calls.set(method, (calls.get(method) ?? 0) + 1);
+    }
+    const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+    const replies = (await response.json()) as Reply | readonly Reply[];
+    const changed = [replies].flat().map((reply) => {
+      const { method = "", params = [] } = sent.find(({ id }) => id === reply.id) ?? {};
+      const result = method === "web3_clientVersion" ? "Other/v1" : reply.result;
+      return "result" in reply ? { ...reply, result: change?.(method, params, result) ?? result } : reply;
+    });
+    return JSON.stringify(Array.isArray(replies) ? changed : changed[0]);
+  });
+  return { ...front, calls };
+};
+
+/** A service in front of anvil, which answers calls from earlier answers. */
+export const startAnsweredCalls = async (
+  t: TestContext,
+  { args = [], contracts, state, change }: AnsweredCallsOptions,
+) => {
+  const anvil = await startAnvil(["--no-mining", "--hardfork", "prague", ...args]);
+  t.after(() => anvil.close());
+  const placed = await deploy(anvil, compile(CONTRACTS, "prague"), contracts);
+  const front = await startCountedFront(anvil.url, change);
+  t.after(() => front.close());
+  const service = await createService({
+    nodes: [{ url: front.url }],
+    blockTimeMs: LONG_MS,
+    forks: "prague",
+    allowNamespaces: ["anvil"],
+    state: { waitMs: LONG_MS, source: "trace", units: FREE, probation: { blocks: 0, values: 0 }, ...state },
+  });
+  t.after(() => service.close());
+  /** Makes the newest block the served head. */
+  const follow = async (): Promise<void> => {
+    await service.chains[0]?.upstreams.heads.refresh();
+  };
+  const mine = async (): Promise<void> => {
+    await anvil.call("evm_mine");
+    await follow();
+  };
+  /** Sends a transaction in a block of its own. */
+  const send = async (to: Address, data: Hex, value?: bigint): Promise<void> => {
+    await placed.send(to, data, value);
+    await follow();
+  };
+  const ask = async (method: string, params: readonly unknown[], tag: unknown = "latest") => {
+    const { body, headers } = await rpc(service.url, method, [params[0], tag, ...params.slice(1)]);
+    return { result: body.result, error: body.error, isHit: headers.get("cache-status") === STATE_HIT };
+  };
+  const events = (event: string): Promise<number> =>
+    metric(service.opsUrl, "forebay_state_answers_total", `event="${event}"`);
+  /** Sends a call at two blocks, and waits until forebay knows what it reads. */
+  const learn = async (method: string, params: readonly unknown[], event = "learned"): Promise<void> => {
+    const before = await events(event);
+    for (let count = 0; count < 2; count++) {
+      await mine();
+      await ask(method, params);
+    }
+    await until(async () => (await events(event)) > before, `an answer that is ${event}`);
+  };
+  const asked = (method = "eth_call"): number => front.calls.get(method) ?? 0;
+  return { anvil, placed, service, front, mine, send, ask, learn, events, asked };
+};
