@@ -48,8 +48,8 @@ export class Exchange implements CallCarrier {
     const [first] = this.#calls;
     if (first !== undefined && this.#calls.length === 1) {
       const { reach, isVerified } = first;
-      const { traceparent, maxBytes } = reach;
-      this.#post = this.#options.client.call(first.call, { traceparent, isVerified, maxBytes }, (outcome) =>
+      const { traceparent, maxBytes, clientId } = reach;
+      this.#post = this.#options.client.call(first.call, { traceparent, isVerified, maxBytes, clientId }, (outcome) =>
         this.#onOutcome(first, outcome),
       );
       return;
