@@ -16,7 +16,8 @@ class DerivedContext implements RequestContext {
   readonly connection: object | undefined;
   readonly bypassCache: boolean;
   readonly requestId: string | undefined;
-  readonly traceparent: string | undefined;
+  readonly traceHeaders: RequestContext["traceHeaders"];
+  readonly span: RequestContext["span"];
   readonly authorize: RequestContext["authorize"];
   readonly charge: RequestContext["charge"];
   readonly #signals: Pick<RequestContext, "signal" | "lazySignal">;
@@ -32,7 +33,8 @@ class DerivedContext implements RequestContext {
     this.connection = context.connection;
     this.bypassCache = context.bypassCache;
     this.requestId = context.requestId;
-    this.traceparent = context.traceparent;
+    this.traceHeaders = context.traceHeaders;
+    this.span = context.span;
     this.authorize = context.authorize;
     this.charge = context.charge;
     this.#signals = signals;

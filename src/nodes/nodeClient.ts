@@ -1,5 +1,6 @@
 import { systemClock } from "../core/clock.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import type { TraceHeaders } from "../core/trace.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import { connectWithin } from "./connectWithin.ts";
 import { HangWatch } from "./hangWatch.ts";
@@ -29,7 +30,7 @@ export interface NodeClientOptions {
 }
 
 export interface SendOptions {
-  readonly traceparent?: string | undefined;
+  readonly traceHeaders?: TraceHeaders | undefined;
   /** Applies if it is lower than the client's limit. */
   readonly maxBytes?: number | undefined;
   /** The caller rejects a result that is not one JSON value. */
@@ -167,7 +168,7 @@ class HttpNodeClient implements NodeClient {
   /** Sends one HTTP request. */
   #post(
     body: string,
-    { traceparent, maxBytes }: SendOptions,
+    { traceHeaders, maxBytes }: SendOptions,
     onReply: (reply: HttpReply | PostError) => void,
     isWrite = false,
   ): Post {
@@ -176,7 +177,7 @@ class HttpNodeClient implements NodeClient {
       this.#pool,
       {
         path: this.#path,
-        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
+        headers: traceHeaders === undefined ? this.#headers : { ...this.#headers, ...traceHeaders },
         body,
         maxBytes: Math.min(maxBytes ?? maxResponseBytes, maxResponseBytes),
         isWrite,
