@@ -40,14 +40,21 @@ export const coversRecent = (range: FetchRange, heads: Heads): boolean => {
  * It checks all recent blocks. Of final ones it checks those after the last log.
  */
 export const findBlocksWithMissingLogs = (range: FetchRange, logs: readonly ScannedLog[], heads: Heads): bigint[] => {
-  const hasLogs = new Set(logs.map(({ block }) => block));
+  const { oldest } = heads;
+  if (range.to < oldest) {
+    return [];
+  }
+  const hasLogs = new Set<number>();
+  for (let at = logs.length - 1; at >= 0 && BigInt(logs[at]?.block ?? -1) >= oldest; at--) {
+    hasLogs.add(logs[at]?.block ?? -1);
+  }
   const lastWithLogs = BigInt(logs.at(-1)?.block ?? -1);
   const isMissing = (number: bigint) => {
     const block = hasLogs.has(Number(number)) ? undefined : heads.at(number);
     return block !== undefined && admitsLogs(block.logsBloom, range.filter);
   };
   const firstRecent = (lastFinal(range, heads) ?? range.from - 1n) + 1n;
-  const isKnown = (number: bigint) => number >= range.from && number >= heads.oldest;
+  const isKnown = (number: bigint) => number >= range.from && number >= oldest;
   const missing: bigint[] = [];
   let number = range.to;
   for (; isKnown(number) && number >= firstRecent; number--) {

@@ -22,7 +22,7 @@ export interface RepeatedCallResult {
 }
 
 /** Executes eth_call. If the node chose the gas, it executes the call again with half of it. Throws RpcError. */
-export const runRepeatedCall = async (input: CallInput, context: RunContext): Promise<RepeatedCallResult> => {
+export const runRepeatedCall = async (input: CallInput, context: WorkerContext): Promise<RepeatedCallResult> => {
   const result = await runCall(input, context);
   const { call, gas, run } = prepareExecution(input, context, { liftsExecutionCap: true });
   if (call.gas !== undefined && call.gas < input.gasCap) {

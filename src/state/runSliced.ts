@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 
 /** The longest time that a change holds the thread, apart from one step. */
-const SLICE_MS = 1;
+const SLICE_MS = 0.5;
 /** Steps between two looks at the clock. A step takes about a microsecond. */
 const STEPS_PER_LOOK = 32;
 

@@ -5,9 +5,9 @@ import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "
 /** A source of a wrong value is not used for this time. */
 const REST_MS = 3_600_000;
 /** A paid source rests after this number of failures, one after the other. */
-const MAX_FAILURES = 2;
+const MAX_FAILURES = 5;
 /** The first rest after failures. Each further failure doubles it. */
-const FIRST_REST_MS = 15_000;
+const FIRST_REST_MS = 10_000;
 const MAX_FAILURE_REST_MS = 600_000;
 
 /** Nothing in a block proves the write sets of these sources. */

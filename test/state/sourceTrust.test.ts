@@ -46,7 +46,7 @@ test("a paid source that keeps failing rests longer and longer, and a free one i
     await trace.read(BLOCK, signal);
     await feed.read(BLOCK, signal);
   }
-  assert.ok(asked < 15, `${asked} of 1,800 blocks were asked`);
+  assert.ok(asked < 20, `${asked} of 1,800 blocks were asked`);
   assert.equal(trace.isResting, true);
   assert.equal(feed.isResting, false);
   isFailing = false;

@@ -10,7 +10,7 @@ import { WrittenState } from "./writtenState.ts";
 
 /** Keys that one pass may find. */
 const MAX_KEYS = 1_000;
-/** A step that lacked nothing so many times is not executed on guesses again. It is more than one, because earlier steps guess its input. */
+/** A step that lacked nothing this number of times is not executed on guesses again. It is more than one, because earlier steps guess its input. */
 const MAX_COMPLETE = 3;
 
 interface Guess {

@@ -62,7 +62,7 @@ export const evmTask =
     });
   };
 
-/** What ends the current run early. */
+/** Ends the current run early. */
 interface RunLimit {
   /** In milliseconds since the epoch. */
   deadlineMs: number;
@@ -92,9 +92,10 @@ class EvmThread {
       throw new Error(`no run is named ${name}`);
     }
     this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
+    const known = this.#caches.of(job);
     const host = new RunHost({
       engines: withoutCodes(this.#options.engines, forwardedCodes),
-      known: () => this.#caches.of(job),
+      known,
       fetch: async (keys) => (await request(keys)) as StateValues,
       tracesReads,
     });

@@ -12,13 +12,13 @@ import type { WorkerContext } from "./workerContext.ts";
 
 export interface RunHostOptions {
   readonly engines: Engines;
-  /** Returns the cached values of the run's state. */
-  readonly known: () => KnownState;
+  /** The cached values of the run's state. */
+  readonly known: KnownState;
   readonly fetch: (keys: StateKeys) => Promise<StateValues>;
   readonly tracesReads: boolean;
 }
 
-/** What one run uses of its thread. It counts the rounds of state fetching, and collects what the run reads. */
+/** The engines and the state that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
 export class RunHost implements WorkerContext {
   readonly #options: RunHostOptions;
   readonly #reads: ReadRecorder | undefined;
@@ -45,7 +45,7 @@ export class RunHost implements WorkerContext {
   async withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T> {
     const { known, fetch } = this.#options;
     let reads: ReadRecorder | undefined;
-    const completed = await runUntilStateComplete(known(), fetch, (reader) => {
+    const completed = await runUntilStateComplete(known, fetch, (reader) => {
       reads = this.#reads && new ReadRecorder();
       return run(reader, reads);
     });
@@ -55,7 +55,7 @@ export class RunHost implements WorkerContext {
   async withSteps<T>(run: SteppedRun<T>): Promise<T> {
     const { known, fetch } = this.#options;
     const reads = this.#reads && new ReadRecorder();
-    return this.#resultOf(await completeSteps(run, { known: known(), fetch, reads }), reads);
+    return this.#resultOf(await completeSteps(run, { known, fetch, reads }), reads);
   }
 
   #resultOf<T>({ result, rounds }: CompletedRun<T>, reads: ReadRecorder | undefined): T {

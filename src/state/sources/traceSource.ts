@@ -40,6 +40,8 @@ export class TraceSource implements WriteSetSource {
   readonly origin = "trace";
   readonly #options: TraceSourceOptions;
   readonly #support = new NodeSupport<TraceFact>();
+  /** Nodes that returned a complete trace. */
+  readonly #capable = new Set<string>();
   /** Nodes that are asked whether they give the hashes of codes. */
   readonly #probing = new Set<string>();
 
@@ -88,14 +90,20 @@ export class TraceSource implements WriteSetSource {
           ? ({ kind: "failed", reason: "error" } as const)
           : await this.#compose(block, bytes, trace, reach);
     if (output.kind === "written") {
+      this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
       return { block, accounts: await runSliced(unpackWrites(output.packed)) };
     }
     const reason = output.kind === "failed" ? output.reason : "error";
-    if (reason === "unsupported") {
-      this.#support.learn(node.name, "unsupported");
+    if (reason !== "unsupported") {
+      return reason;
     }
-    return reason;
+    // anvil has returned items without a diff in a reorganisation.
+    if (typeof trace !== "string" && this.#capable.has(node.name)) {
+      return "incomplete";
+    }
+    this.#support.learn(node.name, "unsupported");
+    return "unsupported";
   }
 
   #compose(block: BlockId, body: Uint8Array, trace: Uint8Array, reach: Reach): Promise<WriteSetJobOutput> {

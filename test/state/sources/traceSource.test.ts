@@ -93,6 +93,19 @@ test("the thread starts before the node is asked", async (t) => {
   assert.deepEqual(events, ["start", "node"]);
 });
 
+test("a node that returned a trace before is asked again after one without diffs", async (t) => {
+  const recorded = readRecorded("clearedSlotsGeth");
+  let hasDiffs = true;
+  const withoutDiffs = [{ txHash: `0x${"11".repeat(32)}`, result: {} }];
+  const { node } = createTraceNode("one", [recorded], () => (hasDiffs ? undefined : withoutDiffs));
+  const source = createSource(t, [node], [recorded]);
+  assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object");
+  hasDiffs = false;
+  assert.equal(await source.read(idOf(recorded), SIGNAL), "incomplete");
+  hasDiffs = true;
+  assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object");
+});
+
 test("a chain whose rules are not known has no traces", async (t) => {
   const recorded = readRecorded("withdrawalsGeth");
   const { node, asked } = createTraceNode("one", [recorded]);

@@ -4,7 +4,7 @@ import { createEngines, type Engines } from "../../../src/evm/createEngines.ts";
 import { type EvmRuns, evmTask } from "../../../src/evm/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput } from "../../../src/evm/runs/runMessages.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
-import type { FromJobThread, ToJobThread } from "../../../src/workers/jobMessages.ts";
+import { createInterrupts, type FromJobThread, type ToJobThread } from "../../../src/workers/jobMessages.ts";
 
 export interface EvmThread {
   run(run: Pick<EvmRun, "name" | "input"> & Partial<EvmRun>): Promise<EvmRunOutput>;
@@ -30,7 +30,8 @@ export const startEvmThread = async (runs: EvmRuns, source: StateSource): Promis
         forwardedCodes: [],
         compares: false,
         tracesReads: false,
-        deadlineMs: Number.POSITIVE_INFINITY,
+        isPrivate: false,
+        timeLimitMs: Number.POSITIVE_INFINITY,
         ...run,
       };
       const { promise, resolve, reject } = Promise.withResolvers<EvmRunOutput>();
@@ -45,7 +46,7 @@ export const startEvmThread = async (runs: EvmRuns, source: StateSource): Promis
           reject(new Error(message.message));
         }
       });
-      send({ kind: "run", id: 1, input });
+      send({ kind: "run", id: 1, input, interrupts: createInterrupts() });
       return promise;
     },
     transactions,
