@@ -5,7 +5,7 @@ const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
 const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "mismatch", "error"] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
-const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "late"] as const;
+const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "forwarded", "budget", "late"] as const;
 const DROPS = ["noWriteSet", "noRoom", "gap", "fork", "reorganisation", "pause", "nodeChanged", "difference"] as const;
 
 /** Declares the metrics of state values that are followed from block to block. */
@@ -31,8 +31,12 @@ export const stateMetrics = (metrics: MetricFactory) => ({
   }),
   stateAnswers: metrics.counter(
     "state_answers_total",
-    "Answers to calls by event: learned, valid at another block, ended by a write, or why one was not learned",
-    { chain: CHAIN, method: ANSWER_METHODS, event: ["learned", "survived", "ended", ...REFUSALS] },
+    "Answers to calls by event: learned, valid at a later block, ended by a write, executed again, compared, or why one was not learned",
+    {
+      chain: CHAIN,
+      method: ANSWER_METHODS,
+      event: ["learned", "survived", "ended", "rerun", "sampled", "differed", ...REFUSALS],
+    },
   ),
   stateWaits: metrics.counter("state_waits_total", "Reads that waited for a write set, by result", {
     chain: CHAIN,
