@@ -73,3 +73,20 @@ test("a change of the node's state inside a block ends all answers", async (t) =
   await rpc(rig.service.url, "anvil_setStorageAt", [CONTRACT, slot, value]);
   assert.deepEqual(await rig.ask("eth_call", [CALL]), { result: value, error: undefined, isHit: false });
 });
+
+test("an answer that differs from the node's at the same block drops all values", async (t) => {
+  const rig = await start(t);
+  await rig.learn("eth_call", [CALL]);
+  const value = `0x${"9".padStart(WORD_DIGITS, "0")}`;
+  // No write set shows this change, and forebay does not see the call.
+  await rig.anvil.call("anvil_setStorageAt", CONTRACT, `0x${"0".repeat(WORD_DIGITS)}`, value);
+  assert.equal((await rig.ask("eth_call", [CALL])).isHit, true);
+  await fetch(rig.service.url, {
+    method: "POST",
+    headers: { "content-type": "application/json", "cache-control": "no-cache" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_call", params: [CALL, "latest"] }),
+  });
+  await until(async () => (await metric(rig.service.opsUrl, "forebay_state_differences_total")) === 1, "a difference");
+  assert.equal(await rig.events("differed"), 1);
+  assert.deepEqual(await rig.ask("eth_call", [CALL]), { result: value, error: undefined, isHit: false });
+});
