@@ -32,7 +32,7 @@ export const pack = (folder: string): string => {
     cpSync(join(ROOT, "src", name), join(folder, "lib", name));
   }
   const kept = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
-  const published = { ...kept, bin: { forebay: "lib/cli/bin.js" }, files: ["lib"] };
+  const published = { ...kept, bin: { forebay: "lib/cli/launch.js" }, files: ["lib"] };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   for (const name of DOCUMENTS) {
     if (existsSync(join(ROOT, name))) {

@@ -1,27 +1,17 @@
 import { writeFileSync } from "node:fs";
-import type { Panel } from "./row.ts";
+import { VARIABLES } from "./queries.ts";
+import type { Panel, Row } from "./row.ts";
 import { ROWS } from "./rows.ts";
 
 const DATASOURCE = { type: "prometheus", uid: "$" + "{datasource}" };
 const COLUMNS = 24;
-const PANELS_A_LINE = 3;
-const PANEL_WIDTH = COLUMNS / PANELS_A_LINE;
-const PANEL_HEIGHT = 8;
+/** Panels of a line, and their height, by kind. */
+const SIZES = { graph: { aLine: 3, height: 8 }, value: { aLine: 4, height: 4 } } as const;
 
-const createPanel = ({ title, description, unit, queries, stacked }: Panel, id: number, x: number, y: number) => ({
-  id,
+const sizeOf = ({ levels }: Panel) => SIZES[levels === undefined ? "graph" : "value"];
+
+const graphOf = ({ unit, stacked }: Panel) => ({
   type: "timeseries",
-  title,
-  description,
-  datasource: DATASOURCE,
-  gridPos: { x, y, w: PANEL_WIDTH, h: PANEL_HEIGHT },
-  targets: queries.map(({ expr, legend }, index) => ({
-    refId: String.fromCharCode("A".charCodeAt(0) + index),
-    datasource: DATASOURCE,
-    expr,
-    legendFormat: legend,
-    range: true,
-  })),
   fieldConfig: {
     defaults: {
       unit,
@@ -42,6 +32,39 @@ const createPanel = ({ title, description, unit, queries, stacked }: Panel, id: 
   },
 });
 
+const statOf = ({ unit, levels = [] }: Panel) => ({
+  type: "stat",
+  fieldConfig: {
+    defaults: {
+      unit,
+      thresholds: { mode: "absolute", steps: levels.map(({ from, color }) => ({ color, value: from })) },
+    },
+    overrides: [],
+  },
+  options: {
+    colorMode: "value",
+    graphMode: "area",
+    textMode: "value_and_name",
+    reduceOptions: { calcs: ["lastNotNull"], fields: "", values: false },
+  },
+});
+
+const createPanel = (panel: Panel, id: number, x: number, y: number) => ({
+  id,
+  title: panel.title,
+  description: panel.description,
+  datasource: DATASOURCE,
+  gridPos: { x, y, w: COLUMNS / sizeOf(panel).aLine, h: sizeOf(panel).height },
+  targets: panel.queries.map(({ expr, legend }, index) => ({
+    refId: String.fromCharCode("A".charCodeAt(0) + index),
+    datasource: DATASOURCE,
+    expr,
+    legendFormat: legend,
+    range: true,
+  })),
+  ...(panel.levels === undefined ? graphOf(panel) : statOf(panel)),
+});
+
 const createRow = (title: string, id: number, y: number) => ({
   id,
   type: "row",
@@ -51,29 +74,54 @@ const createRow = (title: string, id: number, y: number) => ({
   panels: [],
 });
 
+/** Returns the panels of a row from left to right, line by line, and the height of all lines. All have one size. */
+const arrange = ({ title, panels }: Row) => {
+  const [first] = panels;
+  if (first === undefined || panels.some((panel) => sizeOf(panel) !== sizeOf(first))) {
+    throw new Error(`the row ${title} needs panels of one size`);
+  }
+  const { aLine, height } = sizeOf(first);
+  const places = panels.map((panel, index) => ({
+    panel,
+    x: (index % aLine) * (COLUMNS / aLine),
+    y: Math.floor(index / aLine) * height,
+  }));
+  return { places, height: Math.ceil(panels.length / aLine) * height };
+};
+
 const createPanels = () => {
   const panels: (ReturnType<typeof createPanel> | ReturnType<typeof createRow>)[] = [];
   let y = 0;
   for (const row of ROWS) {
     panels.push(createRow(row.title, panels.length + 1, y));
     y += 1;
-    row.panels.forEach((panel, index) => {
-      const line = Math.floor(index / PANELS_A_LINE);
-      const x = (index % PANELS_A_LINE) * PANEL_WIDTH;
-      panels.push(createPanel(panel, panels.length + 1, x, y + line * PANEL_HEIGHT));
-    });
-    y += Math.ceil(row.panels.length / PANELS_A_LINE) * PANEL_HEIGHT;
+    const { places, height } = arrange(row);
+    for (const { panel, x, y: line } of places) {
+      panels.push(createPanel(panel, panels.length + 1, x, y + line));
+    }
+    y += height;
   }
   return panels;
 };
 
-/** A variable with every value of one label; `All` matches series that lack nothing but traffic. */
-const createVariable = (name: string, label: string, query: string) => ({
+/** The label that a variable selects, and a series that has it. */
+const SOURCES: Readonly<Record<(typeof VARIABLES)[number], string>> = {
+  namespace: "forebay_requests_in_flight",
+  job: 'forebay_requests_in_flight{namespace=~"$namespace"}',
+  chain: 'forebay_chain_serving{namespace=~"$namespace",job=~"$job"}',
+  instance: 'forebay_requests_in_flight{namespace=~"$namespace",job=~"$job"}',
+  node: 'forebay_upstream_breaker_open{namespace=~"$namespace",job=~"$job",chain=~"$chain"}',
+};
+
+const titleOf = (name: string): string => `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
+
+/** A variable with every value of one label. `All` also matches series without the label. */
+const createVariable = (name: (typeof VARIABLES)[number]) => ({
   type: "query",
   name,
-  label,
+  label: titleOf(name),
   datasource: DATASOURCE,
-  query: { query, refId: name },
+  query: { query: `label_values(${SOURCES[name]}, ${name})`, refId: name },
   refresh: 2,
   sort: 1,
   multi: true,
@@ -97,9 +145,7 @@ export const formatDashboard = (): string => {
     templating: {
       list: [
         { type: "datasource", name: "datasource", label: "Data source", query: "prometheus", current: {} },
-        createVariable("chain", "Chain", "label_values(forebay_head, chain)"),
-        createVariable("instance", "Instance", "label_values(forebay_requests_in_flight, instance)"),
-        createVariable("node", "Node", 'label_values(forebay_upstream_head{chain=~"$chain"}, node)'),
+        ...VARIABLES.map(createVariable),
       ],
     },
     annotations: { list: [] },

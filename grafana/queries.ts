@@ -1,6 +1,13 @@
 import type { Query } from "./row.ts";
 
-export const INSTANCE = 'instance=~"$instance"';
+/** The variables of the dashboard, from the widest to the narrowest. */
+export const VARIABLES = ["namespace", "job", "chain", "instance", "node"] as const;
+
+/** Replaces the variables as Grafana does if everything is selected. */
+export const selectAll = (expr: string, window: string): string =>
+  VARIABLES.reduce((text, name) => text.replaceAll(`"$${name}"`, '".*"'), expr).replaceAll("$__rate_interval", window);
+
+export const INSTANCE = 'namespace=~"$namespace",job=~"$job",instance=~"$instance"';
 export const CHAIN = `chain=~"$chain",${INSTANCE}`;
 export const NODE = `node=~"$node",${CHAIN}`;
 export const WINDOW = "[$__rate_interval]";

@@ -1,5 +1,5 @@
 /** Grafana's names of units. */
-type Unit = "reqps" | "ops" | "s" | "bytes" | "percentunit" | "short" | "none" | "cps";
+export type Unit = "reqps" | "ops" | "s" | "bytes" | "percentunit" | "short" | "none" | "cps";
 
 export interface Query {
   readonly expr: string;
@@ -13,6 +13,14 @@ export interface Panel {
   readonly unit: Unit;
   readonly queries: readonly Query[];
   readonly stacked?: true;
+  /** Shows the newest value alone, in the colour of the highest level that it reaches. */
+  readonly levels?: readonly Level[];
+}
+
+/** A colour from this value on. The first level has no value. */
+export interface Level {
+  readonly from: number | null;
+  readonly color: "green" | "orange" | "red" | "text";
 }
 
 export interface Row {

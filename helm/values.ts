@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { alertsWithThreshold } from "../grafana/thresholds.ts";
 import { configSchema } from "../src/config/schema.ts";
 
 const text = z.string();
@@ -82,6 +83,9 @@ export const valuesSchema = z.strictObject({
     labels: texts,
     runbookBase: text.describe("Put before docs/runbook.md#... in the annotation runbook_url"),
     overrides: z.record(text, ruleOverride).describe("Changes of single alerts, by name"),
+    thresholds: z
+      .strictObject(Object.fromEntries(alertsWithThreshold().map((alert) => [alert, z.number().positive().optional()])))
+      .describe("Thresholds of alerts, by name"),
   }),
   dashboard: z.strictObject({ enabled: z.boolean(), labels: texts }),
   customCa: z.strictObject({ configMap: text, key: text }),

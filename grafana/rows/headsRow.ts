@@ -29,6 +29,12 @@ export const headsRow: Row = {
       queries: [value("max", "upstream_head", NODE, "chain", "node")],
     },
     {
+      title: "Nodes without pushed heads",
+      description: "1 while a node with a wsUrl is polled for heads, because its WebSocket is lost.",
+      unit: "none",
+      queries: [value("max", "upstream_heads_polled", NODE, "chain", "node")],
+    },
+    {
       title: "Reorganisations",
       description: "Reorganisations a second, and the depth of the deepest tenth.",
       unit: "short",

@@ -1,4 +1,4 @@
-import { INSTANCE, value, WINDOW } from "../queries.ts";
+import { INSTANCE, named, rates, value, WINDOW } from "../queries.ts";
 import type { Row } from "../row.ts";
 
 export const processRow: Row = {
@@ -15,6 +15,45 @@ export const processRow: Row = {
       description: "Resident memory of each process.",
       unit: "bytes",
       queries: [value("max", "resident_memory_bytes", INSTANCE, "instance")],
+    },
+    {
+      title: "CPU",
+      description: "Cores in use, all threads of a process together. The event loop itself can use one.",
+      unit: "short",
+      queries: [named("{{instance}}", rates("cpu_seconds_total", INSTANCE, "instance"))],
+    },
+    {
+      title: "Heap of the main thread",
+      description: "Used heap and its limit. The process ends if the heap reaches the limit.",
+      unit: "bytes",
+      queries: [
+        named("{{instance}} used", value("max", "heap_bytes", INSTANCE, "instance")),
+        named("{{instance}} limit", value("max", "heap_limit_bytes", INSTANCE, "instance")),
+      ],
+    },
+    {
+      title: "Garbage collection",
+      description: "Share of time in which garbage collection pauses the main thread, by kind.",
+      unit: "percentunit",
+      queries: [named("{{instance}} {{kind}}", rates("gc_seconds_sum", INSTANCE, "instance", "kind"))],
+    },
+    {
+      title: "Open files",
+      description: "Open files and sockets, and their limit. At the limit, no connection can be opened.",
+      unit: "short",
+      queries: [
+        named("{{instance}} open", value("max", "open_files", INSTANCE, "instance")),
+        named("{{instance}} limit", value("max", "max_open_files", INSTANCE, "instance")),
+      ],
+    },
+    {
+      title: "Builds",
+      description: "Replicas by version of forebay and Node.js. More than one line: a rollout is not complete.",
+      unit: "none",
+      stacked: true,
+      queries: [
+        named("{{version}}, Node.js {{node_version}}", value("sum", "build_info", INSTANCE, "version", "node_version")),
+      ],
     },
     {
       title: "Reloads",

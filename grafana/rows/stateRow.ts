@@ -17,7 +17,7 @@ export const stateRow: Row = {
     {
       title: "Compared with a node",
       description:
-        "Known values that audits and samples compared a second, and differences. A difference drops all values.",
+        "Known values that audits and samples compared a second, and differences, also of responses to clients (read).",
       unit: "short",
       queries: [
         named("{{kind}}", rates("state_compared_total", CHAIN, "kind")),
@@ -66,11 +66,13 @@ export const stateRow: Row = {
     },
     {
       title: "Known values",
-      description: "Values in memory, and 1 while new blocks are followed.",
+      description:
+        "Values in memory, 1 while new blocks are followed, and 1 while values are on probation and answer no read.",
       unit: "short",
       queries: [
         named("{{chain}} values", value("sum", "state_values", CHAIN, "chain")),
         named("{{chain}} follows", value("max", "state_following", CHAIN, "chain")),
+        named("{{chain}} on probation", value("max", "state_on_probation", CHAIN, "chain")),
       ],
     },
     {

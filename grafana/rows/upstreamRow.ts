@@ -1,5 +1,7 @@
-import { CHAIN, NODE, named, quantile, rates, value } from "../queries.ts";
+import { CHAIN, NODE, named, quantile, rate, rates, value } from "../queries.ts";
 import type { Row } from "../row.ts";
+
+const byNode = (metric: string): string => `sum by (chain, node) (${rate(metric, NODE)})`;
 
 export const upstreamRow: Row = {
   title: "Upstream",
@@ -9,34 +11,61 @@ export const upstreamRow: Row = {
       description: "Calls to nodes. Any outcome other than ok names the fault.",
       unit: "cps",
       stacked: true,
-      queries: [rates("upstream_requests_total", NODE, "node", "outcome")],
+      queries: [rates("upstream_requests_total", NODE, "chain", "node", "outcome")],
     },
     {
-      title: "Calls by method",
+      title: "Calls by method and node",
       description: "Calls that providers bill. Each item of a batch counts.",
       unit: "cps",
       stacked: true,
-      queries: [rates("upstream_calls_total", NODE, "method")],
+      queries: [rates("upstream_calls_total", NODE, "method", "chain", "node")],
+    },
+    {
+      title: "Share of each node",
+      description: "Share of a chain's calls that a node gets.",
+      unit: "percentunit",
+      stacked: true,
+      queries: [
+        {
+          expr: `${byNode("upstream_calls_total")} / on (chain) group_left sum by (chain) (${rate("upstream_calls_total", CHAIN)})`,
+          legend: "{{chain}} {{node}}",
+        },
+      ],
+    },
+    {
+      title: "Leader",
+      description: "Replicas that serve the heads of this node.",
+      unit: "none",
+      stacked: true,
+      queries: [value("sum", "upstream_leader", NODE, "chain", "node")],
+    },
+    {
+      title: "Units by node",
+      description: "Price of the calls to a node in provider units a second (docs/usage.md).",
+      unit: "short",
+      stacked: true,
+      queries: [rates("upstream_units_total", NODE, "chain", "node")],
     },
     {
       title: "HTTP requests by node",
       description: "HTTP requests to nodes. Calls of one moment share a request.",
       unit: "reqps",
-      queries: [rates("upstream_http_requests_total", NODE, "node")],
+      queries: [rates("upstream_http_requests_total", NODE, "chain", "node")],
     },
     {
       title: "Latency by node, 95th percentile",
       description: "Duration of a request to a node.",
       unit: "s",
-      queries: [quantile(0.95, "upstream_seconds", NODE, "node")],
+      queries: [quantile(0.95, "upstream_seconds", NODE, "chain", "node")],
     },
     {
-      title: "Retries and hedges",
-      description: "Requests that were retried, and requests that were also sent to a second node.",
+      title: "Retries and hedges by reason",
+      description:
+        "Requests that were retried, by the failure before (docs/retries.md), and requests that were also sent to a second node.",
       unit: "reqps",
       queries: [
-        named("{{chain}} retries", rates("upstream_retries_total", CHAIN, "chain")),
-        named("{{chain}} hedges", rates("upstream_hedges_total", CHAIN, "chain")),
+        named("{{chain}} retry: {{reason}}", rates("upstream_retries_total", CHAIN, "chain", "reason")),
+        named("{{chain}} hedge: {{reason}}", rates("upstream_hedges_total", CHAIN, "chain", "reason")),
       ],
     },
     {
@@ -44,6 +73,12 @@ export const upstreamRow: Row = {
       description: "Blocks that a node is behind the served head. A lagging node gets only requests for old blocks.",
       unit: "short",
       queries: [value("max", "upstream_lag_blocks", NODE, "chain", "node")],
+    },
+    {
+      title: "Nodes with a lost WebSocket",
+      description: "1 while the WebSocket of a node is lost, so that its heads are polled.",
+      unit: "none",
+      queries: [value("max", "upstream_heads_polled", NODE, "chain", "node")],
     },
     {
       title: "Nodes without requests",
@@ -66,7 +101,7 @@ export const upstreamRow: Row = {
       title: "Wrong responses by node and check",
       description: "Responses that failed verification and were not served. Check the node after the first one.",
       unit: "ops",
-      queries: [rates("verify_failures_total", NODE, "node", "check")],
+      queries: [rates("verify_failures_total", NODE, "chain", "node", "check")],
     },
     {
       title: "Responses that could not be verified",

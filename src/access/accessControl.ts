@@ -1,12 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { KeyUsage } from "../telemetry/keyUsage.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { createApiKeys } from "./apiKeys.ts";
 import type { Charge, ChargeReason } from "./charge.ts";
 import { clientOfAddress } from "./clientAddress.ts";
 import { createMethodRules, type MethodRules } from "./methodRules.ts";
 import type { Limit, RateLimits } from "./rateLimits.ts";
-import { hasWrongKey, RequestKeys } from "./requestKey.ts";
+import { hasWrongKey, RequestKeys, removeKeyHeaders } from "./requestKey.ts";
 import { createTrustedProxies } from "./trustedProxies.ts";
 
 export interface ApiKey extends MethodRules {
@@ -26,6 +27,8 @@ export interface AccessOptions extends MethodRules {
   readonly trustedProxies: readonly string[];
   readonly limits: RateLimits;
   readonly metrics: Pick<Metrics, "accessRefused" | "chargedCalls">;
+  /** Returns the usage of a key by its name. */
+  usageOf(name: string): KeyUsage;
 }
 
 /** The client of a request, and its permissions. */
@@ -38,10 +41,14 @@ export interface AuthenticatedRequest {
   readonly keyDigest: string | undefined;
   /** The request's target without the key. */
   readonly target: string;
+  /** Removes the key from the headers of a request that is sent to another server. Undefined without a key. */
+  readonly removeKey?: ((request: IncomingMessage) => void) | undefined;
   /**
    * Throws or rejects with RpcError if the method is forbidden or a limit is exceeded. Undefined if there is no rule.
    */
   readonly authorize: ((method: string) => Promise<void> | undefined) | undefined;
+  /** Counts the client's calls and bytes. Undefined without a key. */
+  readonly usage: KeyUsage | undefined;
   /** Undefined if the client has no limit. */
   readonly charge: Charge | undefined;
 }
@@ -51,7 +58,7 @@ export type Readmit = (admitted: AuthenticatedRequest) => AuthenticatedRequest;
 
 export interface Access {
   /**
-   * Authenticates a request. Throws RpcError (401) if the key is missing or wrong. Removes the key from the request.
+   * Authenticates a request. Throws RpcError (401) if the key is missing or wrong.
    * `isChainPath` separates a chain's path from a wrong key.
    */
   authenticate(request: IncomingMessage, isChainPath: (path: string) => boolean): AuthenticatedRequest;
@@ -70,12 +77,15 @@ class ConfiguredAccess implements Access {
   readonly #isAllowed: ReturnType<typeof createMethodRules>;
   readonly #allowedByKey: ReadonlyMap<ApiKey, ReturnType<typeof createMethodRules>>;
 
+  readonly #usages: ReadonlyMap<ApiKey, KeyUsage>;
+
   constructor(options: AccessOptions) {
     const { keys } = options;
     this.#options = options;
     this.#requestKeys = new RequestKeys(createApiKeys(keys));
     this.#addressOf = createTrustedProxies(options.trustedProxies);
     this.#isAllowed = createMethodRules(options);
+    this.#usages = new Map(keys.map((key) => [key, options.usageOf(key.name)]));
     this.#allowedByKey = new Map(keys.map((key) => [key, createMethodRules(key)]));
   }
 
@@ -91,7 +101,8 @@ class ConfiguredAccess implements Access {
       this.#chargeOf(address, undefined)?.(1, "key");
       throw this.#reject("key", unauthorized(hasWrongKey(request, isChainPath) ? WRONG_KEY : MISSING_KEY));
     }
-    return this.#admit(address, keyed.key, keyed.target);
+    const { key, target, texts } = keyed;
+    return { ...this.#admit(address, key, target), removeKey: (passed) => removeKeyHeaders(passed, texts) };
   }
 
   readonly readmit: Readmit = ({ address, keyDigest, target }) => {
@@ -107,7 +118,8 @@ class ConfiguredAccess implements Access {
     const clientId = key === undefined ? address : key.name;
     const charge = this.#chargeOf(address, key);
     const authorize = this.#createPermit(address, key, charge);
-    return { clientId, address, keyDigest: key?.sha256, target, authorize, charge };
+    const usage = key && this.#usages.get(key);
+    return { clientId, address, keyDigest: key?.sha256, target, authorize, charge, usage };
   }
 
   #reject(reason: "key" | "method" | "rate", error: RpcError): RpcError {
@@ -173,5 +185,13 @@ export const createAccess = (options: AccessOptions): Access => new ConfiguredAc
 /** Admits everybody: no keys, no limits, no method rules. */
 export const allowEveryone = ({ socket, url = "/" }: IncomingMessage): AuthenticatedRequest => {
   const address = clientOfAddress(socket.remoteAddress ?? "unknown");
-  return { clientId: address, address, keyDigest: undefined, target: url, authorize: undefined, charge: undefined };
+  return {
+    clientId: address,
+    address,
+    keyDigest: undefined,
+    target: url,
+    authorize: undefined,
+    charge: undefined,
+    usage: undefined,
+  };
 };

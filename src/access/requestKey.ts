@@ -5,6 +5,8 @@ export interface KeyedTarget<K> {
   readonly key: K;
   /** The request's target without any key. */
   readonly target: string;
+  /** The texts of the request that are keys. */
+  readonly texts: ReadonlySet<string>;
 }
 
 const BEARER = /^Bearer +(\S+)$/i;
@@ -48,11 +50,21 @@ export const hasWrongKey = (
   return rest.length === 1 && (method === "POST" || headers.upgrade !== undefined);
 };
 
-/** Finds the key of a request, and removes every copy of it from headers and target. */
+/** Removes every header that contains a key. A request that is answered here needs no such change. */
+export const removeKeyHeaders = ({ headers }: IncomingMessage, texts: ReadonlySet<string>): void => {
+  delete headers["x-api-key"];
+  for (const text of texts) {
+    removeFromHeaders(headers, text);
+  }
+};
+
+/** Finds the key of a request, and the target without it. */
 export class RequestKeys<K> {
   readonly #keys: ApiKeys<K>;
   /** The last target without a key. Most requests of a client have the same target, and hashing its parts costs time. */
   #plainTarget: string | undefined;
+  /** The results for that target, by the text of x-api-key. Only texts that are keys are here. */
+  readonly #byHeader = new Map<string, KeyedTarget<K>>();
 
   constructor(keys: ApiKeys<K>) {
     this.#keys = keys;
@@ -60,6 +72,14 @@ export class RequestKeys<K> {
 
   /** Finds the key in x-api-key, then in the bearer token, then in the path. */
   take({ headers, url = "/" }: IncomingMessage): KeyedTarget<K> | undefined {
+    const { "x-api-key": header, authorization } = headers;
+    if (typeof header === "string" && authorization === undefined && url === this.#plainTarget) {
+      // Hot path: most clients send one key in this header.
+      const known = this.#byHeader.get(header);
+      if (known !== undefined) {
+        return known;
+      }
+    }
     const bearer = bearerOf(headers);
     const texts = new Set<string>();
     const found = [
@@ -70,11 +90,14 @@ export class RequestKeys<K> {
     if (found === undefined) {
       return undefined;
     }
-    delete headers["x-api-key"];
-    for (const text of texts) {
-      removeFromHeaders(headers, text);
+    if (url !== this.#plainTarget) {
+      return { key: found, texts, target: removeFromTarget(url, texts) };
     }
-    return { key: found, target: url === this.#plainTarget ? url : removeFromTarget(url, texts) };
+    const keyed = { key: found, texts, target: url };
+    if (texts.size === 1 && texts.has(String(header))) {
+      this.#byHeader.set(String(header), keyed);
+    }
+    return keyed;
   }
 
   /** Returns the key of the first text that has one. Adds the texts of keys to `found`. */
@@ -100,6 +123,7 @@ export class RequestKeys<K> {
     const key = this.#find(candidates, found);
     if (key === undefined && parts.length <= KEY_POSITIONS.length + 1 && !target.includes("?")) {
       this.#plainTarget = target;
+      this.#byHeader.clear();
     }
     return key;
   }

@@ -15,6 +15,8 @@ export interface OpsOptions {
   measure?(): void;
   /** JSON text of the configuration in force, without its secrets. */
   config(): string;
+  /** JSON text of the usage of the `top` keys that cost most. */
+  usage(top: number): string;
   onError(error: unknown): void;
 }
 
@@ -33,13 +35,21 @@ const reply = (response: ServerResponse, status: number, text: string, type = "t
   response.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(text) }).end(text);
 };
 
-/** For the operator alone, on a port of its own: /metrics, /healthz (the event loop turns), /readyz, /config. */
+const DEFAULT_TOP = 100;
+
+const topOf = (query: string): number => {
+  const top = Number(new URLSearchParams(query).get("top") ?? DEFAULT_TOP);
+  return Number.isInteger(top) && top >= 0 ? top : DEFAULT_TOP;
+};
+
+/** For the operator alone, on a port of its own: /metrics, /healthz (the event loop turns), /readyz, /usage, /config. */
 export const createOpsServer = async ({
   host,
   port,
   registry,
   readiness,
   config,
+  usage,
   measure,
   onError,
 }: OpsOptions): Promise<OpsServer> => {
@@ -73,6 +83,9 @@ export const createOpsServer = async ({
         break;
       case "/readyz":
         sendReadiness(response, query);
+        break;
+      case "/usage":
+        reply(response, 200, usage(topOf(query)), "application/json");
         break;
       case "/config":
         reply(response, 200, config(), "application/json");

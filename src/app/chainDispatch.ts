@@ -3,6 +3,7 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { createDispatch, type Dispatch, type Outcome } from "../jsonrpc/dispatch.ts";
 import { type Handlers, methodLabel } from "../methods/handlers.ts";
+import { createUnitsOf } from "../state/providerUnits.ts";
 import type { SocketContext, Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createCallLog } from "../telemetry/callLog.ts";
 import { createCallMetrics } from "../telemetry/callMetrics.ts";
@@ -10,7 +11,10 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import { noHead } from "./createPendingViews.ts";
 
 /** The part of a request context that exists before the first head. */
-export type ClientContext = Pick<RequestContext, "clientId" | "requestId" | "authorize" | "charge" | "signal">;
+export type ClientContext = Pick<
+  RequestContext,
+  "clientId" | "requestId" | "authorize" | "charge" | "usage" | "signal"
+>;
 
 /** The JSON-RPC dispatchers of one chain. */
 export interface ChainDispatch {
@@ -21,7 +25,7 @@ export interface ChainDispatch {
 }
 
 export interface ChainDispatchOptions {
-  readonly config: Pick<ChainConfig, "name">;
+  readonly config: Pick<ChainConfig, "name" | "state">;
   readonly server: Config["server"];
   readonly handlers: Handlers;
   readonly subscriptions: Subscriptions;
@@ -32,8 +36,9 @@ export interface ChainDispatchOptions {
 export const maxResponseBytesOf = ({ maxResponseBytes }: Config["server"]): number =>
   maxResponseBytes === "none" ? Number.POSITIVE_INFINITY : maxResponseBytes;
 
-const createCommonOptions = ({ config: { name }, server, telemetry }: ChainDispatchOptions) => {
-  const count = createCallMetrics(name, methodLabel, telemetry.metrics);
+const createCommonOptions = ({ config: { name, state }, server, telemetry }: ChainDispatchOptions) => {
+  const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };
+  const count = createCallMetrics(name, prices, telemetry.metrics);
   const log = createCallLog(name, telemetry.log);
   return {
     maxBatch: server.maxBatch,

@@ -30,7 +30,7 @@ export interface ChainEndpointOptions {
 
 type ClientRequest = Pick<
   EndpointRequest,
-  "signal" | "lazySignal" | "clientId" | "connection" | "headers" | "requestId" | "authorize" | "charge"
+  "signal" | "lazySignal" | "clientId" | "connection" | "headers" | "requestId" | "authorize" | "charge" | "usage"
 >;
 
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
@@ -48,6 +48,7 @@ class ClientRequestContext implements RequestContext {
   readonly traceparent: string | undefined;
   readonly authorize: RequestContext["authorize"];
   readonly charge: RequestContext["charge"];
+  readonly usage: RequestContext["usage"];
   readonly #request: ClientRequest;
 
   constructor(request: ClientRequest, { config, shared: { bypassHeader }, views }: ChainEndpointOptions) {
@@ -61,6 +62,7 @@ class ClientRequestContext implements RequestContext {
     this.traceparent = readTraceparent(request.headers);
     this.authorize = request.authorize;
     this.charge = request.charge;
+    this.usage = request.usage;
     this.#request = request;
   }
 

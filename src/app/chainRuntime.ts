@@ -3,6 +3,7 @@ import type { Endpoint, PassThrough } from "../http/endpoint.ts";
 import { createPassThroughHandler } from "../http/passThroughHandler.ts";
 import { createHandlers, isQuickMethod, methodLabel } from "../methods/handlers.ts";
 import { nodeName } from "../nodes/nodeName.ts";
+import { createUnitsOf, createUnitTable } from "../state/providerUnits.ts";
 import { FeedSource } from "../state/sources/feedSource.ts";
 import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createChainDispatch, maxResponseBytesOf } from "./chainDispatch.ts";
@@ -39,6 +40,7 @@ const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       blockTimeMs: config.blockTimeMs,
       maxResponseBytes: maxResponseBytesOf(shared.server),
       methodLabel,
+      unitsOf: createUnitsOf(config.state.units),
       isQuick: isQuickMethod,
       onWrongChain: shared.onWrongChain,
       verify: config.verify,
@@ -120,6 +122,12 @@ class ChainRuntime implements ServedChain {
   }
 }
 
+/** Replaces the changed units of a chain by its whole price table. */
+const withPrices = (config: ChainConfig, { prices, units }: Shared["usage"]): ChainConfig => ({
+  ...config,
+  state: { ...config.state, units: createUnitTable(prices, units, config.state.units) },
+});
+
 /** Starts a chain: connects to its nodes, and creates its endpoint. */
 export const createChainRuntime = (config: ChainConfig, shared: Shared): ServedChain => {
   shared.telemetry.series.beginChain({
@@ -127,5 +135,5 @@ export const createChainRuntime = (config: ChainConfig, shared: Shared): ServedC
     nodes: config.nodes.map(nodeName),
     parts: new Set(config.pending.feeds.length > 0 ? ["feed"] : []),
   });
-  return new ChainRuntime(config, shared);
+  return new ChainRuntime(withPrices(config, shared.usage), shared);
 };

@@ -2,9 +2,10 @@ import type { Address } from "../ethereum/hex.ts";
 import { createStateFetcher } from "../nodes/fetchStateBatch.ts";
 import type { Answers } from "../state/answers/answers.ts";
 import { BlockValues } from "../state/blockValues.ts";
+import { createDifferenceReport } from "../state/differenceHandler.ts";
 import { createUnitsOf } from "../state/providerUnits.ts";
 import { createSameRules } from "../state/sameRules.ts";
-import { createStateEconomics } from "../state/stateEconomics.ts";
+import { createStateEconomics, type StateEconomics } from "../state/stateEconomics.ts";
 import { StateFollower, type StateFollowerOptions } from "../state/stateFollower.ts";
 import { StateJudge } from "../state/stateJudge.ts";
 import { STATE_METHODS, StateReads, type StateReadsOptions } from "../state/stateReads.ts";
@@ -98,7 +99,7 @@ export class ChainState {
     const chain = config.name;
     const nowMs = () => performance.now();
     const unitsOf = createUnitsOf(config.state.units);
-    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs });
+    const economics = createStateEconomics({ chain, metrics, unitsOf, nowMs, probation: config.state.probation });
     const { policy } = economics;
     const answerBytes = config.state.follow === "auto" ? Math.floor(config.state.cacheBytes * ANSWER_SHARE) : 0;
     const values = new BlockValues(config.state.cacheBytes - answerBytes);
@@ -109,7 +110,7 @@ export class ChainState {
       policy,
       values,
       hasSameRules: createSameRules({ forks: () => views.forks, heads: () => heads.current() }),
-      ...this.#followerEvents(values),
+      ...this.#followerEvents(values, economics),
     });
     this.#follower = follower;
     const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
@@ -133,6 +134,7 @@ export class ChainState {
 
   #followerEvents(
     values: BlockValues,
+    { trust }: StateEconomics,
   ): Pick<StateFollowerOptions, "onRead" | "onHead" | "onApplied" | "onDropped" | "onDifference"> {
     const { config, telemetry } = this.#options;
     const { log, metrics } = telemetry;
@@ -145,6 +147,7 @@ export class ChainState {
       onRead: (source, outcome) => metrics.stateWriteSets.inc({ chain, source, outcome }),
       onHead: (isFollowing) => {
         metrics.stateFollowing.set({ chain }, isFollowing ? 1 : 0);
+        metrics.stateProbation.set({ chain }, values.isProven ? 0 : 1);
         measure();
       },
       onApplied: (seconds) => metrics.stateWriteSetSeconds.observe({ chain }, seconds),
@@ -154,8 +157,7 @@ export class ChainState {
         measure();
         this.#judge?.onDropped();
       },
-      onDifference: (key, { number, hash }) =>
-        log.error({ chain, ...key, number, hash }, "a known state value differs from the node's: all are dropped"),
+      onDifference: createDifferenceReport({ chain, trust, telemetry }, "read"),
     };
   }
 

@@ -7,6 +7,7 @@ import { logConnection } from "../cache/redisConnection.ts";
 import { parseRedisUrl } from "../cache/redisUrl.ts";
 import type { Config } from "../config/schema.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { UsageLedger } from "../telemetry/usageLedger.ts";
 
 /** Access control by the current configuration. */
 export interface AccessControl {
@@ -22,7 +23,11 @@ export interface AccessControl {
 }
 
 /** Creates access control with its rate limits, and their Redis connection if it is configured. */
-export const createAccessControl = ({ access: first, cache }: Config, telemetry: Telemetry): AccessControl => {
+export const createAccessControl = (
+  { access: first, cache }: Config,
+  telemetry: Telemetry,
+  usages: Pick<UsageLedger, "of">,
+): AccessControl => {
   const { log, metrics } = telemetry;
   const inMemory = createRateLimits({ telemetry });
   let shared: { readonly limits: RateLimits; close(): void } | undefined;
@@ -42,7 +47,8 @@ export const createAccessControl = ({ access: first, cache }: Config, telemetry:
     shared ??= connect(cache.redis);
     return shared.limits;
   };
-  const createRules = (rules: Config["access"]): Access => createAccess({ ...rules, limits: limitsOf(rules), metrics });
+  const createRules = (rules: Config["access"]): Access =>
+    createAccess({ ...rules, limits: limitsOf(rules), metrics, usageOf: (name) => usages.of(name) });
 
   let access = createRules(first);
   let isTrustedProxy = createTrustedProxyCheck(first.trustedProxies);

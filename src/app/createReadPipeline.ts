@@ -8,10 +8,10 @@ import { createTieredStore, type TieredStore } from "../cache/tieredStore.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript } from "../core/runScript.ts";
+import type { SharedValues } from "../core/sharedValues.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
 import { prefetchRequests } from "../methods/prefetchRequests.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
-import type { SharedValues } from "../pending/sharedNonces.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
 

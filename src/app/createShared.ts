@@ -18,7 +18,7 @@ export type ProcessParts = Omit<Shared, "onWrongChain"> & {
 };
 
 /** Creates the parts that all chains share. */
-export const createShared = ({ server, cache }: Config, telemetry: Telemetry): ProcessParts => {
+export const createShared = ({ server, cache, usage }: Config, telemetry: Telemetry): ProcessParts => {
   const { log, metrics } = telemetry;
   return {
     memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
@@ -36,6 +36,7 @@ export const createShared = ({ server, cache }: Config, telemetry: Telemetry): P
     }),
     telemetry,
     server,
+    usage,
     bypassHeader: cache.bypassHeader?.toLowerCase(),
   };
 };

@@ -9,6 +9,7 @@ import { drain } from "../http/drain.ts";
 import { createHttpServer, type HttpServer } from "../http/httpServer.ts";
 import { createRequestLog } from "../http/requestLog.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { UsageLedger } from "../telemetry/usageLedger.ts";
 import type { ServedChain } from "./chainRuntime.ts";
 import { type Chains, createChains } from "./chains.ts";
 import { type AccessControl, createAccessControl } from "./createAccessControl.ts";
@@ -55,6 +56,7 @@ const opened = <T>(server: T | undefined): T => {
 class RunningForebay implements Forebay {
   readonly #telemetry: Telemetry;
   readonly #shared: ProcessParts;
+  readonly #usages: UsageLedger;
   readonly #access: AccessControl;
   readonly #chains: Chains;
   readonly #readiness: Readiness<ServedChain>;
@@ -67,7 +69,8 @@ class RunningForebay implements Forebay {
     this.#config = config;
     this.#telemetry = telemetry;
     this.#shared = createShared(config, telemetry);
-    this.#access = createAccessControl(config, telemetry);
+    this.#usages = new UsageLedger({ topKeys: config.usage.topKeys, metrics: telemetry.metrics });
+    this.#access = createAccessControl(config, telemetry, this.#usages);
     this.#chains = createChains({
       configs: config.chains,
       shared: this.#shared,
@@ -108,7 +111,7 @@ class RunningForebay implements Forebay {
 
   async reload(next: Config): Promise<void> {
     const { log } = this.#telemetry;
-    const { server, cache } = this.#config;
+    const { server, cache, usage } = this.#config;
     const options = changedFixedOptions(this.#config, next);
     if (options.length > 0) {
       log.warn({ options }, "these options change with a restart alone");
@@ -118,7 +121,7 @@ class RunningForebay implements Forebay {
     opened(this.#http).readmit(this.#access.readmit);
     this.#shared.webSockets.readmit(this.#access.readmit);
     log.level = next.log.level;
-    this.#config = { ...next, server, cache };
+    this.#config = { ...next, server, cache, usage };
   }
 
   async drain(): Promise<void> {
@@ -162,6 +165,7 @@ class RunningForebay implements Forebay {
       ...(server.statusPage && { page: statusPage(), status }),
       admit: this.#access.authenticate,
       isTrustedProxy: this.#access.isTrustedProxy,
+      isReady: () => this.#readiness.report(undefined).status === 200,
       onEnd: createRequestLog(log),
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a request broke"),
     });
@@ -177,6 +181,7 @@ class RunningForebay implements Forebay {
       readiness: (chain) => this.#readiness.report(chain),
       measure: () => this.#measureChains(),
       config: () => formatMasked(this.#config),
+      usage: (top) => this.#usages.format(this.#config.usage.prices, top),
       onError: (error) => log.error({ err: error }, "metrics could not be collected"),
     });
   }
@@ -187,6 +192,10 @@ class RunningForebay implements Forebay {
     for (const served of this.#chains.current) {
       const { name: chain, upstreams } = served;
       metrics.chainServing.set({ chain }, this.#readiness.isServing(served) ? 1 : 0);
+      const { leader } = upstreams.heads;
+      for (const { name: node } of upstreams.nodes) {
+        metrics.upstreamLeader.set({ chain, node }, node === leader ? 1 : 0);
+      }
       const latest = upstreams.heads.current()?.latest;
       if (latest) {
         metrics.headAgeSeconds.set({ chain }, Math.max(0, Date.now() / 1000 - Number(latest.timestamp)));
@@ -211,6 +220,7 @@ class RunningForebay implements Forebay {
 /** Opens the ports and starts to follow the nodes. Rejects if a port is in use. */
 export const createForebay = async (config: Config, telemetry: Telemetry): Promise<Forebay> => {
   telemetry.series.beginProcess(new Set(config.cache.redis === undefined ? [] : ["redis"]));
+  telemetry.metrics.buildInfo.set({ version: readVersion(), node_version: process.version }, 1);
   const forebay = new RunningForebay(config, telemetry);
   await forebay.open();
   return forebay;

@@ -28,6 +28,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     chain: config.name,
     nodes: upstreams.nodes,
     store: pipeline.store,
+    sharedValues: pipeline.sharedValues,
     slots: shared.logSlots,
     rangesPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,

@@ -19,6 +19,7 @@ export interface Shared {
   readonly writeSetThread: WriteSetThread;
   readonly telemetry: Telemetry;
   readonly server: Config["server"];
+  readonly usage: Config["usage"];
   readonly bypassHeader: string | undefined;
   /** Called if a node is suspended because it serves another chain. */
   onWrongChain(error: Error): void;

@@ -30,6 +30,8 @@ export interface UpstreamsOptions {
   readonly maxResponseBytes?: number;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
+  /** Units that the provider bills for a call; default: none. */
+  readonly unitsOf?: (method: string) => number;
   /** Whether a method may share an HTTP request to a node with others; default: none. */
   readonly isQuick?: (method: string) => boolean;
   /** Called if a node is suspended because it serves another chain. */
@@ -119,7 +121,7 @@ class ChainUpstreams implements Upstreams {
   }
 
   #createNode(name: string, index: number): UpstreamNode {
-    const { chain, nodes, breaker, maxResponseBytes, methodLabel, isQuick } = this.#options;
+    const { chain, nodes, breaker, maxResponseBytes, methodLabel, unitsOf, isQuick } = this.#options;
     const node = nodes[index];
     if (node === undefined) {
       throw new Error(`node ${name} is not configured`);
@@ -134,6 +136,7 @@ class ChainUpstreams implements Upstreams {
         breaker: breaker ?? DEFAULT_BREAKER,
         maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: methodLabel ?? (() => "other"),
+        unitsOf: unitsOf ?? (() => 0),
         ...(isQuick && { isQuick }),
         verifyIdentity: (node) => this.#identity.verify(node),
       },
@@ -188,8 +191,8 @@ class ChainUpstreams implements Upstreams {
     return createNodePool(this.nodes, {
       attempts,
       hedge,
-      onRetry: () => metrics.upstreamRetries.inc({ chain }),
-      onHedge: () => metrics.upstreamHedges.inc({ chain }),
+      onRetry: (reason) => metrics.upstreamRetries.inc({ chain, reason }),
+      onHedge: (reason) => metrics.upstreamHedges.inc({ chain, reason }),
     });
   }
 }

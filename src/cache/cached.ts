@@ -3,6 +3,7 @@ import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
+import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { type CacheEntry, isCanonical, isValid, redisSeconds } from "./cacheEntry.ts";
@@ -47,10 +48,10 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
   const findInRedis = async (
     key: string,
     retention: RetentionClass,
-    heads: Heads,
+    context: RequestContext,
   ): Promise<RpcResponse | undefined> => {
-    const entry = await redis?.get(key);
-    if (entry === undefined || !isValid(entry, retention, heads)) {
+    const entry = await redis?.get(key, ownerOf(context));
+    if (entry === undefined || !isValid(entry, retention, context.view.heads)) {
       return undefined;
     }
     memory.set(key, entry);
@@ -76,7 +77,7 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     if (context.bypassCache || redis === undefined || RETENTION[retention].redisSeconds === undefined) {
       return fetch(key, request, context);
     }
-    return findInRedis(key, retention, context.view.heads).then((hit) => hit ?? fetch(key, request, context));
+    return findInRedis(key, retention, context).then((hit) => hit ?? fetch(key, request, context));
   };
 
   return {

@@ -1,9 +1,13 @@
 import type { Cluster, Redis } from "ioredis";
+import { FairQueue, INTERNAL_OWNER, type QueueOwner } from "../limits/fairQueue.ts";
+import { FairShares } from "../limits/fairShares.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { failureReason, type RedisHealth } from "./redisHealth.ts";
 
 /** The keys of one command. */
 const MAX_KEYS_PER_COMMAND = 128;
+/** Reads without a response, even if their deadline is over. One client may have half of them. */
+const MAX_READS_IN_FLIGHT = 8_192;
 
 export interface RedisReadsOptions {
   readonly client: Redis | Cluster;
@@ -15,6 +19,7 @@ export interface RedisReadsOptions {
 
 interface Read {
   readonly key: string;
+  readonly clientId: string;
   readonly finish: (value: Buffer | undefined) => void;
 }
 
@@ -44,16 +49,16 @@ class ReadBatch {
     this.#timer = setTimeout(() => this.#onTimeout(), options.timeoutMs);
   }
 
-  /** Sends the commands. Calls `onDone` with the number of reads of each, when its response arrives or it fails. */
-  send(onDone: (reads: number) => void): void {
+  /** Sends the commands. Calls `onDone` with the reads of each, when its response arrives or it fails. */
+  send(onDone: (reads: readonly Read[]) => void): void {
     for (const { reads, values } of sendCommands(this.#options.client, this.#reads)) {
       values.then(
         (buffers) => {
-          onDone(reads.length);
+          onDone(reads);
           this.#onValues(reads, buffers);
         },
         (error: unknown) => {
-          onDone(reads.length);
+          onDone(reads);
           this.#onError(reads, error);
         },
       );
@@ -103,39 +108,53 @@ class ReadBatch {
   }
 }
 
-/** Sends the reads of one turn of the event loop in one command. */
+/** Sends the reads of one turn of the event loop in one command. Reads of several commands are sent in turns of the clients. */
 export class RedisReads {
   readonly #options: RedisReadsOptions;
-  #waiting: Read[] = [];
-  #inFlight = 0;
+  readonly #waiting = new FairQueue<Read>();
+  readonly #places = new FairShares(MAX_READS_IN_FLIGHT);
 
   constructor(options: RedisReadsOptions) {
     this.#options = options;
   }
 
-  /** The number of reads without a response, even if their deadline is over. */
-  get inFlight(): number {
-    return this.#inFlight;
+  /** Whether this client has too many reads in flight, or all clients together have. */
+  isFull({ clientId }: QueueOwner = INTERNAL_OWNER): boolean {
+    return !this.#places.fits(clientId, 1);
   }
 
   /** Returns the value of a key; undefined if it has none, if Redis fails, or at the deadline. Never rejects. */
-  read(key: string): Promise<Buffer | undefined> {
+  read(key: string, owner: QueueOwner = INTERNAL_OWNER): Promise<Buffer | undefined> {
+    const { clientId } = owner;
     return new Promise((finish) => {
-      this.#inFlight += 1;
-      if (this.#waiting.push({ key, finish }) === 1) {
+      this.#places.take(clientId, 1);
+      this.#waiting.add(owner, { key, clientId, finish });
+      if (this.#waiting.size === 1) {
         setImmediate(() => this.#sendWaiting());
       }
     });
   }
 
   #sendWaiting(): void {
-    const reads = this.#waiting;
-    this.#waiting = [];
-    for (let start = 0; start < reads.length; start += MAX_KEYS_PER_COMMAND) {
-      const batch = new ReadBatch(reads.slice(start, start + MAX_KEYS_PER_COMMAND), this.#options);
+    while (this.#waiting.size > 0) {
+      const batch = new ReadBatch(this.#takeReads(), this.#options);
       batch.send((done) => {
-        this.#inFlight -= done;
+        for (const { clientId } of done) {
+          this.#places.release(clientId, 1);
+        }
       });
     }
+  }
+
+  #takeReads(): readonly Read[] {
+    const reads: Read[] = [];
+    while (reads.length < MAX_KEYS_PER_COMMAND) {
+      const read = this.#waiting.take();
+      if (read === undefined) {
+        break;
+      }
+      reads.push(read);
+    }
+    return reads;
   }
 }

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from "ioredis";
 import type { RedisFailure } from "../core/redisFailures.ts";
 import type { RunScript } from "../core/runScript.ts";
+import type { QueueOwner } from "../limits/fairQueue.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CacheEntry } from "./cacheEntry.ts";
 import { createRedisClient, type RedisTls } from "./redisClient.ts";
@@ -15,8 +16,8 @@ import { RedisWrites } from "./redisWrites.ts";
 
 /** Entries that replicas share. A failure of any kind is a cache miss. */
 export interface RedisStore {
-  /** Returns an entry, or undefined after the deadline. Never rejects. */
-  get(key: string): Promise<CacheEntry | undefined>;
+  /** Returns an entry, or undefined after the deadline. Never rejects. Default of `owner`: no client. */
+  get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined>;
   /** Writes an entry in the background. */
   set(key: string, entry: CacheEntry, seconds: number): void;
   readonly run: RunScript;
@@ -32,8 +33,6 @@ export interface RedisStoreOptions {
   readonly tls?: RedisTls;
 }
 
-/** Reads without a response, even if their deadline is over. */
-const MAX_READS_IN_FLIGHT = 4_096;
 const RECONNECT_MS = 1_000;
 
 class ReplicatedStore implements RedisStore {
@@ -71,17 +70,17 @@ class ReplicatedStore implements RedisStore {
     client.on("end", () => this.#reconnectLater());
   }
 
-  get(key: string): Promise<CacheEntry | undefined> {
+  get(key: string, owner?: QueueOwner): Promise<CacheEntry | undefined> {
     const pending = this.#readsByKey.get(key);
     if (pending !== undefined) {
       return pending;
     }
-    const reason = this.#rejectReason(this.#reads.inFlight >= MAX_READS_IN_FLIGHT);
+    const reason = this.#rejectReason(this.#reads.isFull(owner));
     if (reason !== undefined) {
       this.#readHealth.failed(reason, 1);
       return Promise.resolve(undefined);
     }
-    const entry = this.#read(key).finally(() => this.#readsByKey.delete(key));
+    const entry = this.#read(key, owner).finally(() => this.#readsByKey.delete(key));
     this.#readsByKey.set(key, entry);
     return entry;
   }
@@ -115,8 +114,8 @@ class ReplicatedStore implements RedisStore {
     this.#reconnectTimer = setTimeout(reconnect, RECONNECT_MS).unref();
   }
 
-  async #read(key: string): Promise<CacheEntry | undefined> {
-    const value = await this.#reads.read(key);
+  async #read(key: string, owner: QueueOwner | undefined): Promise<CacheEntry | undefined> {
+    const value = await this.#reads.read(key, owner);
     if (value === undefined) {
       return undefined;
     }

@@ -1,5 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
+import type { QueueOwner } from "../limits/fairQueue.ts";
 import { type CacheEntry, redisSeconds } from "./cacheEntry.ts";
 import type { MemoryStore } from "./memoryStore.ts";
 import type { RedisStore } from "./redisStore.ts";
@@ -11,8 +12,8 @@ interface Stored {
 
 /** Reads memory, then Redis, by key. For callers that validate entries themselves, such as the segments of logs. */
 export interface TieredStore {
-  /** Returns one value per key, in the order of the keys. Never rejects. */
-  get(keys: readonly string[]): Promise<readonly (Stored | undefined)[]>;
+  /** Returns one value per key, in the order of the keys. Never rejects. Default of `owner`: no client. */
+  get(keys: readonly string[], owner?: QueueOwner): Promise<readonly (Stored | undefined)[]>;
   /** Caches a value, in Redis too if its retention class is shared. */
   set(key: string, bytes: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void;
 }
@@ -27,12 +28,12 @@ export interface TieredStoreOptions {
 /** Creates the store of one chain. */
 export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
   const { memory, redis } = options;
-  const getOne = async (key: string): Promise<Stored | undefined> => {
+  const getOne = async (key: string, owner: QueueOwner | undefined): Promise<Stored | undefined> => {
     const inMemory = memory.get(key);
     if (inMemory !== undefined) {
       return { bytes: inMemory.body, from: "memory" };
     }
-    const entry = await redis?.get(key);
+    const entry = await redis?.get(key, owner);
     if (entry === undefined) {
       return undefined;
     }
@@ -40,7 +41,7 @@ export const createTieredStore = (options: TieredStoreOptions): TieredStore => {
     return { bytes: entry.body, from: "redis" };
   };
   return {
-    get: (keys) => Promise.all(keys.map((key) => getOne(options.prefix + key))),
+    get: (keys, owner) => Promise.all(keys.map((key) => getOne(options.prefix + key, owner))),
     set: (key, bytes, retention, block) => {
       const { isCached, finality } = RETENTION[retention];
       if (!isCached) {

@@ -23,7 +23,7 @@ const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
   --redis URL         redis://, rediss://, redis+sentinel://h1,h2/name, redis+cluster://h1,h2
   --host ADDRESS      default 127.0.0.1
   --port N            default 8545; 0 for any free port
-  --ops-port N        /metrics, /healthz, /readyz, /config; default 9545
+  --ops-port N        /metrics, /healthz, /readyz, /usage, /config; default 9545
   --ops-host ADDRESS  default 127.0.0.1
   --log-level LEVEL   trace, debug, info, warn, error, silent; default info
   --help, --version

@@ -12,7 +12,7 @@ const readTexts = (file: string): readonly string[] => readFileSync(file, "utf8"
 const readContainer = (): { readonly argv: readonly string[]; readonly environment: Environment } | undefined => {
   try {
     const command = readTexts("/proc/1/cmdline");
-    const bin = command.findIndex((text) => /\bcli\/bin\.[jt]s$/.test(text));
+    const bin = command.findIndex((text) => /\bcli\/(?:bin|launch)\.[jt]s$/.test(text));
     if (bin < 0) {
       return undefined;
     }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config } from "./schema.ts";
 
 /** Options of these sections apply only after a restart. */
-const FIXED_SECTIONS = ["server", "cache"] as const;
+const FIXED_SECTIONS = ["server", "cache", "usage"] as const;
 
 /** Returns the changed options that a reload does not apply, such as `server.port`. */
 export const changedFixedOptions = (before: Config, after: Config): readonly string[] =>

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/trustedProxies.ts";
+import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
 import { count, lowerCaseName, milliseconds } from "./optionTypes.ts";
 
 /** The options of the cache: `cache`. */
@@ -20,7 +21,12 @@ export const serverSchema = z.strictObject({
   host: z.string().default("127.0.0.1").describe("Address to listen on; 0.0.0.0 for all"),
   port: z.number().int().min(0).max(65_535).default(8545).describe("JSON-RPC over HTTP and WebSocket; 0 for any"),
   opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
-  opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /config"),
+  opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /usage, /config"),
+  healthPath: z
+    .string()
+    .regex(/^\/[\w./-]+$/, "a path such as /healthz")
+    .optional()
+    .describe("Path on `port` that answers GET with 200 while the process is ready, else 503; none by default"),
   keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
   maxBodyBytes: count(5 * 1024 * 1024).describe("Maximum size of a request"),
   maxBatch: count(1_000).describe("Maximum of calls in one batch"),
@@ -56,6 +62,21 @@ export const serverSchema = z.strictObject({
     .default(true)
     .describe("Whether `GET /` shows browsers a page with chains, names of nodes and traffic"),
   drainTimeoutMs: milliseconds(35_000).describe("Time after `drainDelayMs` for requests in flight"),
+});
+
+const isPriceTable = (name: string): name is PriceTable => name in PRICE_TABLES;
+
+/** The options of prices and of the usage report: `usage`. */
+export const usageSchema = z.strictObject({
+  prices: z
+    .enum(Object.keys(PRICE_TABLES).filter(isPriceTable))
+    .default("alchemy")
+    .describe("Price table in provider units (docs/usage.md); `calls`: one unit per call"),
+  units: z
+    .record(z.string(), z.number().nonnegative())
+    .default({})
+    .describe("Units of a call, by method or `debug_*`; replaces or adds entries of the price table"),
+  topKeys: count(100).describe("Keys with series of their own in metrics; the others are summed as `other`"),
 });
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));

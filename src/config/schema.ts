@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { chainSchema } from "./chainSchema.ts";
-import { accessSchema, cacheSchema, serverSchema } from "./processSchema.ts";
+import { accessSchema, cacheSchema, serverSchema, usageSchema } from "./processSchema.ts";
 
 /** The whole configuration. The `describe` texts are copied into docs/configuration.md and the JSON Schema. */
 export const configSchema = z
@@ -14,6 +14,7 @@ export const configSchema = z
     cache: cacheSchema.prefault({}),
     server: serverSchema.prefault({}),
     access: accessSchema.prefault({}),
+    usage: usageSchema.prefault({}),
     log: z
       .strictObject({
         level: z

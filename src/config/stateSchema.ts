@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { milliseconds } from "./optionTypes.ts";
 
+const limit = (fallback: number) => z.number().int().nonnegative().default(fallback);
+
 /** The options of followed state: `chains[].state`. */
 export const stateSchema = z.strictObject({
   follow: z
@@ -12,7 +14,13 @@ export const stateSchema = z.strictObject({
   source: z
     .enum(["auto", "feed", "accessList", "trace", "execute"])
     .default("auto")
-    .describe("Source of a block's writes: one of them, or `auto` for feed, then access list"),
+    .describe("Source of a block's writes: one of them, or `auto` for feed, then access list, then trace"),
+  probation: z
+    .strictObject({
+      blocks: limit(32).describe("Blocks at which a value of a trace has to agree with a node"),
+      values: limit(1_000).describe("Values of a trace that have to agree with a node, before they answer reads"),
+    })
+    .prefault({}),
   never: z
     .array(z.string().regex(/^0x[0-9a-fA-F]{40}$/, "an address, 20 bytes of hex"))
     .default([])
@@ -21,7 +29,7 @@ export const stateSchema = z.strictObject({
   units: z
     .record(z.string(), z.number().nonnegative())
     .default({})
-    .describe("Provider units of a call, by method; replaces or adds to the units of Alchemy's table"),
+    .describe("Provider units of a call on this chain, by method or `debug_*`; replaces entries of `usage`"),
   cacheBytes: z
     .number()
     .int()

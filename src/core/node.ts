@@ -69,8 +69,10 @@ export class UnverifiedError extends NodeError {
   }
 }
 
-/** The part of a request's context that a node needs: the client's abort signal, its deadline, and its trace id. */
-export interface Reach extends Pick<RequestContext, "signal" | "lazySignal" | "deadlineMs" | "traceparent"> {
+/** The part of a request's context that a node needs: the client, its abort signal, its deadline, and its trace id. */
+export interface Reach
+  extends Pick<RequestContext, "signal" | "lazySignal" | "deadlineMs" | "traceparent" | "connection">,
+    Partial<Pick<RequestContext, "clientId">> {
   /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
   readonly maxBytes?: number;
 }

@@ -12,6 +12,9 @@ export type RetryCause =
   | "outsideView"
   | "unavailable";
 
+/** Which time has passed before a hedge: the least wait, or the 95th percentile of the node for the method. */
+export type HedgeReason = "minimum" | "quantile";
+
 /** `sameNode`: the same node again after a delay, if it announced the block. */
 type NodeRetry = "never" | "sameNode";
 /** `sameNodeLater`: another node that was not tried yet; if there is none, the best node again after a delay. */

@@ -1,5 +1,6 @@
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Call, Reply } from "../jsonrpc/call.ts";
+import type { CallUsage } from "./callUsage.ts";
 import type { BlockId } from "./heads.ts";
 import type { LazySignal } from "./lazySignal.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
@@ -77,6 +78,8 @@ export interface RequestContext {
   readonly traceparent?: string | undefined;
   /** Throws or rejects with RpcError if the client may not call this method, or not now. */
   readonly authorize?: ((method: string) => Promise<void> | undefined) | undefined;
+  /** Counts this client's calls. Read when a call ends, so that derived contexts do not have it. */
+  readonly usage?: CallUsage | undefined;
   /** Counts work of this request against the client's rate limits. Undefined if the client has no limit. */
   readonly charge?: ((calls: number, reason: "stateReads" | "invalid") => void) | undefined;
 }

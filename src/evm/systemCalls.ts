@@ -30,14 +30,6 @@ export const startCalls = (
   ...(rules.isActive(2935) ? [[BLOCK_HASHES, parseData(parentHash)] as const] : []),
 ];
 
-/** Runs the calls at a block's start. */
-export const beginBlock = async (context: ExecutionContext, start: BlockStart): Promise<void> => {
-  const { engine } = context;
-  for (const [to, data] of startCalls(engine, start)) {
-    await engine.systemCall(context, to, data);
-  }
-};
-
 /** Writes the slots that the contracts of EIP-4788 and EIP-2935 write, without a call. Their state need not be fetched. */
 export const writeStartSlots = (
   { engine, state, block }: ExecutionContext,

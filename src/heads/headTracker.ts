@@ -39,6 +39,8 @@ export interface HeadTracker {
   /** Sealed blocks serve as pending blocks, so that each one must be read. */
   setNative(native: boolean): void;
   readonly blockTimeMs: number;
+  /** The name of the node whose head is served. */
+  readonly leader: string | undefined;
 }
 
 export interface HeadTracking extends HeadTracker {
@@ -91,6 +93,10 @@ class NodeHeadTracker implements HeadTracking {
 
   get blockTimeMs(): number {
     return this.#options.blockTimeMs ?? measuredBlockTimeMs(this.#canonical.heads);
+  }
+
+  get leader(): string | undefined {
+    return this.#selection.leader?.name;
   }
 
   current(): Heads | undefined {

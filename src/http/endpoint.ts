@@ -17,6 +17,8 @@ export interface EndpointRequest {
   readonly authorize?: AuthenticatedRequest["authorize"];
   /** Counts work of this request against the client's limits. Undefined if the client has no limit. */
   readonly charge?: AuthenticatedRequest["charge"];
+  /** Counts the client's calls and bytes. Undefined without a key. */
+  readonly usage?: AuthenticatedRequest["usage"];
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
@@ -80,19 +82,21 @@ export class HttpEndpointRequest implements EndpointRequest {
   readonly connection: object;
   readonly authorize: AuthenticatedRequest["authorize"];
   readonly charge: AuthenticatedRequest["charge"];
+  readonly usage: AuthenticatedRequest["usage"];
   readonly headers: IncomingHttpHeaders;
   readonly #departure = new LazySignal();
 
   constructor(
     request: IncomingMessage,
     requestId: string,
-    { clientId, authorize, charge }: Pick<AuthenticatedRequest, "clientId" | "authorize" | "charge">,
+    { clientId, authorize, charge, usage }: Pick<AuthenticatedRequest, "clientId" | "authorize" | "charge" | "usage">,
   ) {
     this.requestId = requestId;
     this.clientId = clientId;
     this.connection = request.socket;
     this.authorize = authorize;
     this.charge = charge;
+    this.usage = usage;
     this.headers = request.headers;
   }
 

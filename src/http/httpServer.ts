@@ -25,6 +25,10 @@ export interface HttpServerOptions
   readonly port: number;
   readonly keepAliveMs: number;
   readonly corsOrigins: "*" | readonly string[];
+  /** Answers GET with the readiness, without a key. */
+  readonly healthPath?: string | undefined;
+  /** Whether new requests should be sent here. */
+  isReady?(): boolean;
   /** Maximum of connections of one client address. */
   readonly maxConnectionsPerAddress: number;
   /** Whether connections from this address are those of many clients. Default: none is. */
@@ -179,6 +183,10 @@ class RoutedServer {
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method } = request;
+    if (method !== "POST" && this.#isHealthCheck(request)) {
+      this.#answerHealth(request, response);
+      return;
+    }
     const admitted = this.#admit(request);
     if (admitted instanceof RpcError) {
       this.#onRejected(admitted, request, response);
@@ -194,11 +202,23 @@ class RoutedServer {
       this.#answerPreflight(routing, request, response);
     } else if (passthrough !== undefined) {
       request.url = routing.target;
+      admitted.removeKey?.(request);
       response.shouldKeepAlive &&= !this.#isDraining;
       passthrough.web(request, response);
     } else {
       this.#rejectRequest(routing, request, response);
     }
+  }
+
+  #isHealthCheck({ method, url }: IncomingMessage): boolean {
+    const { healthPath } = this.#options;
+    return healthPath !== undefined && (method === "GET" || method === "HEAD") && url?.split("?", 1)[0] === healthPath;
+  }
+
+  #answerHealth(request: IncomingMessage, response: ServerResponse): void {
+    const isReady = !this.#isDraining && this.#options.isReady?.() !== false;
+    const plain = isReady ? { status: 200, text: "ok\n" } : { status: 503, text: "not ready\n" };
+    this.#pages.send(request, response, { ...plain, type: PLAIN });
   }
 
   /** A CORS preflight carries no key and needs none. It never reaches a target of pass-through. */
@@ -245,6 +265,7 @@ class RoutedServer {
       this.#upgraded.set(socket, admitted);
       socket.once("close", () => this.#upgraded.delete(socket));
       request.url = target;
+      admitted.removeKey?.(request);
       passthrough.upgrade(request, socket, head);
     } else {
       endUpgrade(socket, "404 Not Found");

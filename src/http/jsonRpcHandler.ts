@@ -15,6 +15,7 @@ import {
   HttpEndpointRequest,
 } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
+import { PipelineLimit } from "./pipelineLimit.ts";
 import { readBody } from "./readBody.ts";
 import { writeResponse } from "./writeResponse.ts";
 
@@ -81,6 +82,7 @@ class PostHandler implements JsonRpcHandler {
   readonly nextRequestId = createRequestIds();
   readonly #counts: HttpCounts;
   readonly #endOfTick = createEndOfTick();
+  readonly #pipelineLimit = new PipelineLimit();
 
   constructor(options: JsonRpcHandlerOptions) {
     this.#options = options;
@@ -152,6 +154,7 @@ class PostHandler implements JsonRpcHandler {
       return;
     }
     this.#options.metrics.requestBytes.observe(body.length);
+    post.endpointRequest.usage?.receive(body.length);
     let endpointResponse: Awaitable<EndpointResponse>;
     try {
       endpointResponse = post.endpoint.handle(body, post.endpointRequest);
@@ -159,13 +162,24 @@ class PostHandler implements JsonRpcHandler {
       endpointResponse = this.#rejectedBy(error, post);
     }
     if (endpointResponse instanceof Promise) {
-      endpointResponse.then(
-        (known) => this.#respond(post, known),
-        (error: unknown) => this.#respond(post, this.#rejectedBy(error, post)),
-      );
+      this.#awaitResponse(post, endpointResponse);
     } else {
       this.#respond(post, endpointResponse);
     }
+  }
+
+  #awaitResponse(post: Post, endpointResponse: Promise<EndpointResponse>): void {
+    const requests = this.#pipelineLimit.begin(post.request.socket);
+    endpointResponse.then(
+      (known) => {
+        requests.end();
+        this.#respond(post, known);
+      },
+      (error: unknown) => {
+        requests.end();
+        this.#respond(post, this.#rejectedBy(error, post));
+      },
+    );
   }
 
   /** Writes a response at the end of this turn of the event loop. */
@@ -175,16 +189,21 @@ class PostHandler implements JsonRpcHandler {
         const bytes = this.#write(post, endpointResponse);
         if (bytes instanceof Promise) {
           bytes.then(
-            (known) => this.#options.metrics.responseBytes.observe(known),
+            (known) => this.#countSent(post, known),
             (error: unknown) => this.#fail(post, error),
           );
         } else {
-          this.#options.metrics.responseBytes.observe(bytes);
+          this.#countSent(post, bytes);
         }
       } catch (error) {
         this.#fail(post, error);
       }
     });
+  }
+
+  #countSent({ endpointRequest }: Post, bytes: number): void {
+    this.#options.metrics.responseBytes.observe(bytes);
+    endpointRequest.usage?.send(bytes);
   }
 
   /** Returns the length of the body. */

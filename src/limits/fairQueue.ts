@@ -19,10 +19,19 @@ export const ownerOf = ({
 /** The owner of work that no client requested. */
 export const INTERNAL_OWNER: QueueOwner = { clientId: "", group: NO_CONNECTION };
 
-/** Items that wait for a place. The next item is of the client, and then of its group, that was served longest ago. */
+/** The items of one client by group. A served group moves to the end. */
+type Groups<T> = Map<object, Set<T>>;
+
+/** Limit of the clients that an idle queue remembers as served. */
+const MAX_SERVED = 1_000;
+
+/** Items that wait for a place. In each round every waiting client is served once, and of its groups the one whose turn it is. */
 export class FairQueue<T extends object> {
-  /** Items by client and group. Insertion order is the order of turns: a served client or group moves to the end. */
-  readonly #clients = new Map<string, Map<object, Set<T>>>();
+  /** The clients that were not served in this round. Insertion order is the order of turns. */
+  #thisRound = new Map<string, Groups<T>>();
+  #nextRound = new Map<string, Groups<T>>();
+  /** The clients that were served in this round, also if nothing of them waits. */
+  readonly #served = new Set<string>();
   readonly #counts = new Map<string, number>();
   #size = 0;
 
@@ -37,10 +46,10 @@ export class FairQueue<T extends object> {
 
   /** An item may be in the queue once. */
   add({ clientId, group }: QueueOwner, item: T): void {
-    let groups = this.#clients.get(clientId);
+    let groups = this.#groupsOf(clientId);
     if (groups === undefined) {
       groups = new Map();
-      this.#clients.set(clientId, groups);
+      (this.#served.has(clientId) ? this.#nextRound : this.#thisRound).set(clientId, groups);
     }
     let items = groups.get(group);
     if (items === undefined) {
@@ -53,7 +62,7 @@ export class FairQueue<T extends object> {
 
   /** Removes an item that waits no longer. The order of turns stays. Returns false if the item does not wait. */
   remove({ clientId, group }: QueueOwner, item: T): boolean {
-    const groups = this.#clients.get(clientId);
+    const groups = this.#groupsOf(clientId);
     const items = groups?.get(group);
     if (groups === undefined || items === undefined || !items.delete(item)) {
       return false;
@@ -62,25 +71,29 @@ export class FairQueue<T extends object> {
       groups.delete(group);
     }
     if (groups.size === 0) {
-      this.#clients.delete(clientId);
+      this.#thisRound.delete(clientId);
+      this.#nextRound.delete(clientId);
     }
     this.#count(clientId, -1);
     return true;
   }
 
   /** Takes the first item, in the order of turns, that `accepts` allows. Default: all are allowed. */
-  take(accepts: (item: T, owner: QueueOwner) => boolean = () => true): T | undefined {
-    for (const [clientId, groups] of this.#clients) {
-      for (const [group, items] of groups) {
-        const owner = { clientId, group };
-        for (const item of items) {
-          if (accepts(item, owner)) {
-            this.remove(owner, item);
-            this.#endTurn(owner);
-            return item;
-          }
-        }
+  take(accepts: (item: T) => boolean = () => true): T | undefined {
+    for (const [owner, item] of this.#inOrder()) {
+      if (accepts(item)) {
+        this.remove(owner, item);
+        this.#endTurn(owner);
+        return item;
       }
+    }
+    return undefined;
+  }
+
+  /** Returns the item of the next turn. */
+  peek(): T | undefined {
+    for (const [, item] of this.#inOrder()) {
+      return item;
     }
     return undefined;
   }
@@ -94,7 +107,7 @@ export class FairQueue<T extends object> {
     if (longest === undefined || count === undefined || count <= this.countOf(clientId) + 1) {
       return undefined;
     }
-    const [group, items] = [...(this.#clients.get(longest) ?? [])].sort(([, a], [, b]) => b.size - a.size)[0] ?? [];
+    const [group, items] = [...(this.#groupsOf(longest) ?? [])].sort(([, a], [, b]) => b.size - a.size)[0] ?? [];
     const newest = [...(items ?? [])].at(-1);
     if (group !== undefined && newest !== undefined) {
       this.remove({ clientId: longest, group }, newest);
@@ -102,14 +115,42 @@ export class FairQueue<T extends object> {
     return newest;
   }
 
-  /** Moves a client and its group to the end of the turns, if they still wait. */
+  #groupsOf(clientId: string): Groups<T> | undefined {
+    return this.#thisRound.get(clientId) ?? this.#nextRound.get(clientId);
+  }
+
+  *#inOrder(): Generator<readonly [QueueOwner, T]> {
+    if (this.#thisRound.size === 0) {
+      this.#startRound();
+    }
+    for (const clients of [this.#thisRound, this.#nextRound]) {
+      for (const [clientId, groups] of clients) {
+        for (const [group, items] of groups) {
+          for (const item of items) {
+            yield [{ clientId, group }, item];
+          }
+        }
+      }
+    }
+  }
+
+  #startRound(): void {
+    if (this.#nextRound.size > 0 || this.#served.size > MAX_SERVED) {
+      [this.#thisRound, this.#nextRound] = [this.#nextRound, this.#thisRound];
+      this.#served.clear();
+    }
+  }
+
+  /** Moves a client to the next round, and its group to the end, if they still wait. */
   #endTurn({ clientId, group }: QueueOwner): void {
-    const groups = this.#clients.get(clientId);
+    this.#served.add(clientId);
+    const groups = this.#groupsOf(clientId);
     if (groups === undefined) {
       return;
     }
-    this.#clients.delete(clientId);
-    this.#clients.set(clientId, groups);
+    this.#thisRound.delete(clientId);
+    this.#nextRound.delete(clientId);
+    this.#nextRound.set(clientId, groups);
     const items = groups.get(group);
     if (items !== undefined) {
       groups.delete(group);

@@ -3,8 +3,8 @@ import { type Node, NodeError } from "../core/node.ts";
 import { formatQuantity } from "../ethereum/hex.ts";
 import { canonicalLogFilter, withoutWildcards } from "../ethereum/logFilter.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
-import type { FetchRange } from "./fetchRange.ts";
-import { areCanonical, coversRange, findBlocksWithMissingLogs, readBlockHash } from "./logCompleteness.ts";
+import { type FetchRange, lastFinal } from "./fetchRange.ts";
+import { areCanonical, coversRecent, findBlocksWithMissingLogs, readBlockHash } from "./logCompleteness.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import { PrunePoints } from "./prunePoints.ts";
 import { type FetchContext, invalidAnswer, otherBranch, requestJson } from "./requestLogs.ts";
@@ -58,9 +58,11 @@ const rejectPruned = async (points: PrunePoints, { node, range, logs, context }:
  * With a filter such as `[Transfer, any, any, any]` it admits nearly every block, and each block would be one request.
  */
 const fetchTogether = async (
-  { range: { from, to, final, filter }, context, fetchBlock }: LogsToCheck,
+  { range, context, fetchBlock }: LogsToCheck,
   numbers: readonly bigint[],
 ): Promise<readonly ScannedLog[]> => {
+  const { to, final, filter } = range;
+  const from = numbers.at(-1) ?? range.from;
   const wide = withoutWildcards(filter);
   const filterHash = hashFilter(canonicalLogFilter(wide));
   const logs = await fetchBlock({ from, to, final, filter: wide }, { ...context, filterHash });
@@ -125,14 +127,16 @@ export const createCheckLogs = (): CheckLogs => {
     if (!areCanonical(logs, heads)) {
       throw otherBranch(node, "Logs of a block that is not canonical");
     }
-    if (range.final) {
+    const last = lastFinal(range, heads);
+    if (last !== undefined) {
       await rejectPruned(prunePoints, response);
     }
     const missing = await fetchMissing(response);
+    // Of the final blocks only the last ones were checked: more logs may be missing.
+    if (last !== undefined && missing.some(({ block }) => block <= last)) {
+      throw lagging(node);
+    }
     if (range.final) {
-      if (missing.length > 0) {
-        throw lagging(node);
-      }
       return { logs, verified: true };
     }
     await checkBranch(response);
@@ -140,6 +144,6 @@ export const createCheckLogs = (): CheckLogs => {
     if (complete === undefined) {
       throw invalidAnswer(node, "Logs of two blocks with one number");
     }
-    return { logs: complete, verified: coversRange(range, heads) };
+    return { logs: complete, verified: coversRecent(range, heads) };
   };
 };

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import { type Node, NodeError } from "../core/node.ts";
+import type { Node } from "../core/node.ts";
 import { formatLogFilter } from "../ethereum/logFilter.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
 import type { FairScheduler, Lease } from "../limits/fairScheduler.ts";
@@ -7,16 +7,16 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { CheckLogs, FetchBlock } from "./checkLogs.ts";
 import { chooseNode } from "./chooseNode.ts";
 import { FailedNodes } from "./failedNodes.ts";
-import { blocksOf, type FetchRange, fitFetchRange, halveFetchRange } from "./fetchRange.ts";
+import { blocksOf, type FetchRange, fitFetchRange, splitFinal } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { FillTimestamps, Timestamps } from "./fillTimestamps.ts";
 import { createLogMatcher } from "./matchScanned.ts";
 import { orderLogs } from "./mergeLogs.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
-import { parseTooLarge } from "./rangeTooLarge.ts";
 import { readLogs } from "./readLogs.ts";
 import { type CountBytes, type FetchContext, invalidAnswer, otherBranch, requestLogs } from "./requestLogs.ts";
 import type { ScannedLog } from "./scanLogs.ts";
+import { createSplitRefused, type SplitRefused } from "./splitRefused.ts";
 import { dropShortLogs, withoutEmptyTail } from "./topicCount.ts";
 import { createVerifyLogs, type LogVerification, type VerifyLogs, wrongLogs } from "./verifyLogs.ts";
 
@@ -35,6 +35,8 @@ export interface FetchLogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly limits: NodeLimits;
+  /** Blocks of one fetch range, for the node that accepts most. */
+  readonly rangeBlocks: (filterHash: string) => number;
   readonly slots: FairScheduler;
   readonly rangesPerNode: (node: Node) => number;
   readonly checkLogs: CheckLogs;
@@ -45,9 +47,6 @@ export interface FetchLogsOptions {
   readonly clock?: Clock | undefined;
   readonly telemetry: Telemetry;
 }
-
-/** A node's error for pruned data. Other missing data may appear later. */
-const PRUNED = /prun|histor|archive|missing trie|no longer/i;
 
 const mergeParts = (parts: readonly FetchedLogs[]): FetchedLogs => {
   const logs = orderLogs(parts.flatMap((part) => part.logs));
@@ -67,11 +66,13 @@ class RangeFetcher {
   readonly #options: FetchLogsOptions;
   readonly #verifiesFilter: boolean;
   readonly #verifyLogs: VerifyLogs | undefined;
+  readonly #splitRefused: SplitRefused;
 
   constructor(options: FetchLogsOptions) {
     const { verification } = options;
     this.#options = options;
     this.#verifiesFilter = verification !== undefined && verification.verifier.level !== "off";
+    this.#splitRefused = createSplitRefused(options);
     this.#verifyLogs = verification && createVerifyLogs(verification);
   }
 
@@ -89,6 +90,10 @@ class RangeFetcher {
     const { filterHash } = context;
     const failed = new FailedNodes(context.retries);
     for (;;) {
+      const halves = this.#hasNodeFor(range) ? undefined : splitFinal(range, context.view.heads);
+      if (halves !== undefined) {
+        return this.#fetchParts(halves, context);
+      }
       const lease = await this.#acquire(range, context, failed);
       const { node } = lease;
       const fitting = fitFetchRange(range, { ...limits.lists(node), blocks: limits.blocks(node, filterHash) });
@@ -100,13 +105,19 @@ class RangeFetcher {
         return await this.#fetchFrom(lease, range, context);
       } catch (error) {
         context.owner.signal.throwIfAborted();
-        const parts = this.#onNodeError(node, range, filterHash, error);
+        const parts = this.#splitRefused(node, range, context, error);
         if (parts !== undefined) {
           return this.#fetchParts(parts, context);
         }
         failed.record(node, error);
       }
     }
+  }
+
+  #hasNodeFor({ from, to }: FetchRange): boolean {
+    return this.#options.nodes.some(
+      ({ usable, oldest, head }) => usable && oldest <= from && head !== undefined && head >= to,
+    );
   }
 
   /** Waits for a slot and a node; if all nodes have failed, for the next round. Throws after the last round. */
@@ -180,46 +191,15 @@ class RangeFetcher {
     return logs;
   }
 
-  /** Records a node's error. Returns the parts of a range that was too large. Rethrows other errors. */
-  #onNodeError(node: Node, range: FetchRange, filterHash: string, error: unknown): readonly FetchRange[] | undefined {
-    if (!(error instanceof NodeError)) {
-      throw error;
-    }
-    const { chain, telemetry } = this.#options;
-    const parts = this.#split(node, range, filterHash, error);
-    telemetry.metrics.logSpans.inc({ chain, outcome: parts ? "tooLarge" : error.kind });
-    const isPruned = range.final && error.kind === "missingData" && PRUNED.test(error.message);
-    if (parts === undefined && isPruned) {
-      node.recordPruned(range.from);
-    }
-    return parts;
-  }
-
-  /** Splits a rejected range. Returns undefined if the error has another cause, or if the range cannot be split. */
-  #split(node: Node, range: FetchRange, filterHash: string, error: NodeError): readonly FetchRange[] | undefined {
-    const tooLarge = parseTooLarge(error);
-    if (tooLarge === undefined) {
-      return undefined;
-    }
-    const { chain, limits, telemetry } = this.#options;
-    if (range.blockHash === undefined) {
-      limits.recordTooLarge(node, filterHash, blocksOf(range), tooLarge);
-    }
-    const limit = limits.rangeLimit(node);
-    telemetry.metrics.upstreamSpanLimit.set({ chain, node: node.name }, Number.isFinite(limit) ? limit : 0);
-    const [dimension, parts] = halveFetchRange(range, tooLarge) ?? [];
-    if (dimension !== undefined) {
-      telemetry.metrics.logSplits.inc({ chain, dimension });
-    }
-    return parts;
-  }
-
   async #fetchParts(parts: readonly FetchRange[], context: FetchContext): Promise<FetchedLogs> {
-    const fetched = parts.map((part) => this.fetch(part, { ...context, retries: new FetchRetries() }));
+    const fetched = parts.map((part) =>
+      this.fetch(part, { ...context, isPlanned: false, retries: new FetchRetries() }),
+    );
     return mergeParts(await Promise.all(fetched));
   }
 
-  readonly #fetchBlock: FetchBlock = async (range, context) => (await this.fetch(range, context)).logs;
+  readonly #fetchBlock: FetchBlock = async (range, context) =>
+    (await this.fetch(range, { ...context, isPlanned: false })).logs;
 }
 
 /** Creates the function that fetches a range from the nodes that have it, whatever their limits are. */

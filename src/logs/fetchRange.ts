@@ -1,3 +1,4 @@
+import type { Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { Node } from "../core/node.ts";
 import type { Hash } from "../ethereum/hex.ts";
@@ -8,6 +9,7 @@ import type { TooLarge } from "./rangeTooLarge.ts";
 /** The blocks and the filter of one request for logs, or a part of it. */
 export interface FetchRange extends BlockRange {
   readonly filter: LogFilter;
+  /** All blocks are final. */
   readonly final: boolean;
   /** Set for one block by its hash; `from` and `to` are its number. */
   readonly blockHash?: Hash;
@@ -17,7 +19,29 @@ export interface FetchRange extends BlockRange {
   readonly node?: Node;
 }
 
+/** A node refused a planned range. The query plans it again by the limit that was learned from the refusal. */
+export class RefusedRange extends Error {}
+
 export const blocksOf = ({ from, to }: BlockRange): number => Number(to - from) + 1;
+
+/** The highest final block of a range: undefined if none is final. A block by its hash need not be canonical. */
+export const lastFinal = ({ from, to, blockHash }: FetchRange, { finalized }: Heads): bigint | undefined => {
+  if (finalized === undefined || finalized.number < from || blockHash !== undefined) {
+    return undefined;
+  }
+  return finalized.number < to ? finalized.number : to;
+};
+
+/** Splits a range after its last final block. Returns undefined if the range is of one kind. */
+export const splitFinal = (range: FetchRange, heads: Heads): readonly FetchRange[] | undefined => {
+  const last = lastFinal(range, heads);
+  return last === undefined || last === range.to
+    ? undefined
+    : [
+        { ...range, to: last, final: true },
+        { ...range, from: last + 1n },
+      ];
+};
 
 const chunk = <T>(values: readonly T[], maxLength: number): T[][] => {
   const count = Math.ceil(values.length / maxLength);

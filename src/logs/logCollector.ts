@@ -1,4 +1,5 @@
 import type { RequestContext } from "../core/rpcSource.ts";
+import { ownerOf } from "../limits/fairQueue.ts";
 import type { SegmentRange } from "./plan.ts";
 import {
   type Demand,
@@ -14,6 +15,12 @@ import { createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
 export interface CollectOptions extends RangeFetchOptions {
   readonly store: SegmentStore;
 }
+
+/** The store of one client: it takes turns with others at Redis. */
+const storeFor = (context: RequestContext, { store }: Pick<CollectOptions, "store">): SegmentStore => ({
+  get: (keys) => store.get(keys, ownerOf(context)),
+  set: (...args) => store.set(...args),
+});
 
 /** The segments of one query: looked up, fetched if they are missing, sent in order. */
 export interface LogCollector {
@@ -46,7 +53,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   constructor(ranges: readonly SegmentRange[], query: LogQuery, context: RequestContext, options: CollectOptions) {
     this.context = context;
     this.signal = AbortSignal.any([context.signal, this.#closing.signal]);
-    this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, options.store);
+    this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, storeFor(context, options));
     this.#fetches = new RangeFetches(this.#segments, query, this, options);
     const onAbort = () => this.close(context.signal.reason);
     context.signal.addEventListener("abort", onAbort, { once: true });

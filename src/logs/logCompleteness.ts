@@ -2,7 +2,7 @@ import type { Heads } from "../core/heads.ts";
 import { bloomAdmits } from "../ethereum/bloom.ts";
 import { formatQuantity, isHash } from "../ethereum/hex.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
-import type { FetchRange } from "./fetchRange.ts";
+import { type FetchRange, lastFinal } from "./fetchRange.ts";
 import type { ScannedLog } from "./scanLogs.ts";
 
 /**
@@ -28,27 +28,43 @@ export const areCanonical = (logs: readonly ScannedLog[], heads: Heads): boolean
   });
 };
 
-/** Whether the block ring has every block of the range. Only then it can verify logs. */
-export const coversRange = ({ from, to }: FetchRange, { oldest, latest }: Heads): boolean =>
-  from >= oldest && to <= latest.number;
+/** Whether the block ring has every recent block of the range. Only then it can verify logs. */
+export const coversRecent = (range: FetchRange, heads: Heads): boolean => {
+  const last = lastFinal(range, heads);
+  const from = last === undefined ? range.from : last + 1n;
+  return from >= heads.oldest && range.to <= heads.latest.number;
+};
 
 /**
  * Finds blocks without logs whose bloom admits one; newest first.
- * In a recent range it checks all blocks, in a final range the blocks after the last log.
+ * It checks all recent blocks. Of final ones it checks those after the last log.
  */
 export const findBlocksWithMissingLogs = (range: FetchRange, logs: readonly ScannedLog[], heads: Heads): bigint[] => {
+  const { oldest } = heads;
+  if (range.to < oldest) {
+    return [];
+  }
+  const hasLogs = new Set<number>();
+  for (let at = logs.length - 1; at >= 0 && BigInt(logs[at]?.block ?? -1) >= oldest; at--) {
+    hasLogs.add(logs[at]?.block ?? -1);
+  }
+  const lastWithLogs = BigInt(logs.at(-1)?.block ?? -1);
+  const isMissing = (number: bigint) => {
+    const block = hasLogs.has(Number(number)) ? undefined : heads.at(number);
+    return block !== undefined && admitsLogs(block.logsBloom, range.filter);
+  };
+  const firstRecent = (lastFinal(range, heads) ?? range.from - 1n) + 1n;
+  const isKnown = (number: bigint) => number >= range.from && number >= oldest;
   const missing: bigint[] = [];
-  const hasLogs = new Set(logs.map(({ block }) => block));
-  const lastWithLogs = logs.at(-1)?.block ?? -1;
-  for (let number = range.to; number >= range.from && number >= heads.oldest; number--) {
-    if (range.final && (Number(number) <= lastWithLogs || missing.length >= MAX_FINAL_RECHECKS)) {
-      break;
+  let number = range.to;
+  for (; isKnown(number) && number >= firstRecent; number--) {
+    if (isMissing(number)) {
+      missing.push(number);
     }
-    if (hasLogs.has(Number(number))) {
-      continue;
-    }
-    const block = heads.at(number);
-    if (block !== undefined && admitsLogs(block.logsBloom, range.filter)) {
+  }
+  const maxMissing = missing.length + MAX_FINAL_RECHECKS;
+  for (; isKnown(number) && number > lastWithLogs && missing.length < maxMissing; number--) {
+    if (isMissing(number)) {
       missing.push(number);
     }
   }

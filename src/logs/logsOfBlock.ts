@@ -4,6 +4,7 @@ import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import { type Hash, isData, isQuantity, parseData } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { ownerOf } from "../limits/fairQueue.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import { admitsLogs } from "./logCompleteness.ts";
@@ -96,7 +97,7 @@ export const createLogsOfBlock = ({ nodes, store, fetchLogs }: LogsOfBlockOption
   return async (hash, filter, context) => {
     const filterHash = hashFilter(canonicalLogFilter(filter));
     const key = blockKey(filterHash, hash);
-    const [cached] = context.bypassCache ? [] : await store.get([key]);
+    const [cached] = context.bypassCache ? [] : await store.get([key], ownerOf(context));
     if (cached !== undefined) {
       return { body: formatList([cached.bytes]), status: { hit: cached.from } };
     }

@@ -30,15 +30,32 @@ const NONE = new Uint8Array();
 const isAdjacent = (log: ScannedLog, next: ScannedLog): boolean =>
   next.text === log.text && next.start === log.end + 1 && log.text[log.end] === COMMA;
 
-/** Index of the last log that can be copied together with the one at `first`: adjacent bytes without an addition. */
-const lastAdjacent = (logs: readonly ScannedLog[], additions: readonly string[], first: number): number => {
-  for (let last = first; ; last++) {
-    const log = logs[last];
-    const next = logs[last + 1];
-    if (log === undefined || next === undefined || additions[last] !== "" || !isAdjacent(log, next)) {
-      return last;
+/** Returns the members to add to a log that has no timestamp, with the closing brace; an empty string for none. */
+const additionTo = (log: ScannedLog, timestamps: ReadonlyMap<string, string>): string => {
+  const timestamp = log.hasTimestamp || timestamps.size === 0 ? undefined : timestamps.get(log.hash);
+  return timestamp === undefined ? "" : `,"blockTimestamp":"${timestamp}"}`;
+};
+
+/** Bytes that are copied at once: adjacent logs, of which only the last one may have an addition. */
+interface Run {
+  readonly first: ScannedLog;
+  readonly last: ScannedLog;
+  readonly addition: string;
+}
+
+const runsOf = (logs: readonly ScannedLog[], timestamps: ReadonlyMap<string, string>): Run[] => {
+  const runs: Run[] = [];
+  let first: ScannedLog | undefined;
+  logs.forEach((log, at) => {
+    first ??= log;
+    const addition = additionTo(log, timestamps);
+    const next = logs[at + 1];
+    if (addition !== "" || next === undefined || !isAdjacent(log, next)) {
+      runs.push({ first, last: log, addition });
+      first = undefined;
     }
-  }
+  });
+  return runs;
 };
 
 /**
@@ -53,29 +70,20 @@ export const joinLogs = (
   if (logs.length === 0) {
     return NONE;
   }
-  const additions = logs.map(({ hasTimestamp: timed, hash }) => {
-    const timestamp = timed ? undefined : timestamps.get(hash);
-    return timestamp === undefined ? "" : `,"blockTimestamp":"${timestamp}"}`;
-  });
+  const runs = runsOf(logs, timestamps);
   // An addition contains its own closing brace.
-  const added = additions.reduce((sum, { length }) => sum + Math.max(0, length - 1), 0);
-  const size = logs.reduce((sum, { start, end }) => sum + end - start + 1, added);
+  const size = runs.reduce(
+    (sum, { first, last, addition }) => sum + 1 + last.end - first.start + Math.max(0, addition.length - 1),
+    0,
+  );
   const joined = Buffer.allocUnsafeSlow(size);
   let at = 0;
-  for (let first = 0; first < logs.length; ) {
-    const last = lastAdjacent(logs, additions, first);
-    const start = logs[first];
-    const end = logs[last];
-    if (start === undefined || end === undefined) {
-      break;
-    }
+  for (const { first, last, addition } of runs) {
     joined[at++] = COMMA;
-    const addition = additions[last] ?? "";
-    at += start.text.copy(joined, at, start.start, addition === "" ? end.end : end.end - 1);
+    at += first.text.copy(joined, at, first.start, addition === "" ? last.end : last.end - 1);
     if (addition !== "") {
       at += joined.write(addition, at, "latin1");
     }
-    first = last + 1;
   }
   return joined;
 };

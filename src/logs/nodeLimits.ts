@@ -1,67 +1,16 @@
 import { LRUCache } from "lru-cache";
 import type { Node } from "../core/node.ts";
+import { LearnedLimits } from "./learnedLimits.ts";
 import { MAX_RANGE_BLOCKS } from "./plan.ts";
 import type { TooLarge } from "./rangeTooLarge.ts";
+import { SizeSearch } from "./sizeSearch.ts";
 
-/** If the bounds are closer than this factor, the search ends. */
-const CLOSE_ENOUGH = 1.15;
 /** Share of a limit on logs or bytes that a request may use, because blocks differ. */
 const HEADROOM = 0.93;
 /** Larger fetch ranges are made smaller, so that many fit into a query's memory. */
 const TARGET_RANGE_BYTES = 2 * 1024 * 1024;
 const MAX_FILTERS = 1_000;
 const FILTER_TTL_MS = 600_000;
-
-/** Searches the largest size that a node accepts, between the largest success and the smallest failure. */
-class SizeSearch {
-  #declared: number | undefined;
-  #lowerBound = 0;
-  #upperBound = Number.POSITIVE_INFINITY;
-
-  /** The size to request next; Infinity before the first failure. */
-  get size(): number {
-    if (this.#declared !== undefined) {
-      return this.#declared;
-    }
-    if (this.#upperBound === Number.POSITIVE_INFINITY) {
-      return this.#upperBound;
-    }
-    if (this.#lowerBound * CLOSE_ENOUGH >= this.#upperBound) {
-      return this.#lowerBound;
-    }
-    return Math.max(1, Math.floor((this.#lowerBound + this.#upperBound) / 2));
-  }
-
-  /** Uses the limit from the node's error message. */
-  declare(limit: number): void {
-    this.#declared = limit;
-  }
-
-  recordFailure(size: number): void {
-    if (this.#declared !== undefined && size <= this.#declared) {
-      this.#declared = undefined;
-    }
-    this.#upperBound = Math.min(this.#upperBound, size);
-    if (this.#lowerBound >= this.#upperBound) {
-      this.#lowerBound = 0;
-    }
-  }
-
-  recordSuccess(size: number): void {
-    if (size < this.#upperBound) {
-      this.#lowerBound = Math.max(this.#lowerBound, size);
-    }
-  }
-}
-
-/** Limits of one node. */
-interface Learned {
-  readonly blocks: SizeSearch;
-  addresses: number;
-  topics: number;
-  results: number;
-  bytes: number;
-}
 
 /** Average number of logs and bytes a block, from recent responses to one filter. */
 interface Density {
@@ -71,7 +20,9 @@ interface Density {
 
 /** Learns each node's limits from its own errors and responses. Limits live as long as the process. */
 export class NodeLimits {
-  readonly #nodes = new Map<string, Learned>();
+  /** Called after the limits of a node have changed. */
+  onLearn: ((node: Node, learned: LearnedLimits) => void) | undefined;
+  readonly #nodes = new Map<string, LearnedLimits>();
   /** By node and filter. */
   readonly #searches = new LRUCache<string, SizeSearch>({ max: MAX_FILTERS, ttl: FILTER_TTL_MS });
   /** By filter. */
@@ -84,6 +35,16 @@ export class NodeLimits {
 
   lists(node: Node): { readonly addresses: number; readonly topics: number } {
     return this.#learned(node);
+  }
+
+  /** Whether the node has accepted a range of this many blocks, or has refused any. */
+  isTried(node: Node, blocks: number): boolean {
+    return this.#learned(node).blocks.isTried(blocks);
+  }
+
+  /** Uses the limits that another process has learned. */
+  restore(node: Node, saved: Uint8Array): void {
+    this.#learned(node).restore(saved);
   }
 
   /** Blocks of the largest range that this node may accept for this filter. */
@@ -111,7 +72,12 @@ export class NodeLimits {
 
   /** Records a successful response with its number of logs and bytes. */
   recordSuccess(node: Node, filterHash: string, blocks: number, response: Density): void {
-    this.#learned(node).blocks.recordSuccess(blocks);
+    const learned = this.#learned(node);
+    const { size } = learned.blocks;
+    learned.blocks.recordSuccess(blocks);
+    if (learned.blocks.size !== size) {
+      this.onLearn?.(node, learned);
+    }
     this.#searchOf(node, filterHash).recordSuccess(blocks);
     const previous = this.#densities.get(filterHash) ?? { logs: 0, bytes: 0 };
     const logs = response.logs / blocks;
@@ -149,15 +115,15 @@ export class NodeLimits {
         search.recordSuccess(Number(range.to - range.from) + 1);
       }
     }
+    this.onLearn?.(node, learned);
   }
 
-  #learned({ name }: Node): Learned {
+  #learned({ name }: Node): LearnedLimits {
     const learned = this.#nodes.get(name);
     if (learned !== undefined) {
       return learned;
     }
-    const none = Number.POSITIVE_INFINITY;
-    const created = { blocks: new SizeSearch(), addresses: none, topics: none, results: none, bytes: none };
+    const created = new LearnedLimits();
     this.#nodes.set(name, created);
     return created;
   }

@@ -2,9 +2,8 @@ import type { BlockRange } from "../core/logRange.ts";
 
 /** Blocks of one segment, aligned. */
 const SEGMENT_BLOCKS = 128n;
-/** Adjacent segments in one fetch range: 1,920 blocks, fewer than the 2,000 that most nodes allow. */
-const SEGMENTS_PER_RANGE = 15;
-export const MAX_RANGE_BLOCKS: number = Number(SEGMENT_BLOCKS) * SEGMENTS_PER_RANGE;
+/** Most nodes accept ranges of fewer than 2,000 blocks. */
+export const MAX_RANGE_BLOCKS = 1_999;
 
 /** The cached unit of logs: a whole segment, or the part of a segment at an end of the query. */
 export interface SegmentRange extends BlockRange {
@@ -48,36 +47,37 @@ export const splitRange = ({ from, to }: BlockRange, maxBlocks: number): BlockRa
 
 /**
  * Returns the blocks of one fetch range for a node that accepts `limit` blocks.
- * It chooses the number of segments, up to 15, that needs the fewest requests a segment.
- * Below 128 blocks that is 15 segments too: the fetcher splits the range into parts and merges their logs.
+ * Below the size of a segment it is a multiple of the limit: the fetcher splits the range and merges the logs.
  */
-export const rangeBlocksFor = (limit: number): number => {
-  const requests = (segments: number) => Math.ceil((segments * Number(SEGMENT_BLOCKS)) / limit) / segments;
-  let best = SEGMENTS_PER_RANGE;
-  for (let segments = SEGMENTS_PER_RANGE; segments > 0; segments--) {
-    if (requests(segments) < requests(best)) {
-      best = segments;
-    }
-  }
-  return best * Number(SEGMENT_BLOCKS);
-};
+export const rangeBlocksFor = (limit: number): number =>
+  limit >= SEGMENT_BLOCKS ? limit : Math.floor(MAX_RANGE_BLOCKS / limit) * limit;
+
+/** The number of requests for `blocks` adjacent blocks. */
+const countRequests = (blocks: bigint, maxBlocks: bigint): bigint => (blocks + maxBlocks - 1n) / maxBlocks;
 
 /**
- * Counts the segments from `first` that form the next fetch range, at least one.
- * They are adjacent and missing, all final or none, and span up to `maxBlocks` blocks.
+ * Returns the last block of a fetch range that begins at `from`, where blocks up to `to` are missing.
+ * The range ends with a segment if the rest then needs no further request.
  */
-export const countSegments = (
-  missing: (index: number) => SegmentRange | undefined,
-  first: number,
-  maxBlocks: number,
-): number => {
-  const start = missing(first);
-  let length = 1;
-  for (let segment = missing(first + length); segment && start; segment = missing(first + length)) {
-    if (segment.final !== start.final || segment.to - start.from >= BigInt(maxBlocks)) {
-      break;
-    }
-    length++;
+export const endOfRange = ({ from, to }: BlockRange, maxBlocks: number): bigint => {
+  const max = BigInt(maxBlocks);
+  const last = from + max - 1n;
+  if (last >= to) {
+    return to;
   }
-  return length;
+  const aligned = segmentOf(last + 1n).from - 1n;
+  const isFree = aligned >= from && countRequests(to - aligned, max) === countRequests(to - last, max);
+  return isFree ? aligned : last;
+};
+
+/** Returns the first block of a fetch range that ends at `to`, where blocks down to `from` are missing. */
+export const startOfRange = ({ from, to }: BlockRange, maxBlocks: number): bigint => {
+  const max = BigInt(maxBlocks);
+  const first = to - max + 1n;
+  if (first <= from) {
+    return from;
+  }
+  const aligned = segmentOf(first - 1n).to + 1n;
+  const isFree = aligned <= to && countRequests(aligned - from, max) === countRequests(first - from, max);
+  return isFree ? aligned : first;
 };

@@ -2,7 +2,7 @@ import type { RequestContext } from "../core/rpcSource.ts";
 import type { LogFilter } from "../ethereum/logFilter.ts";
 import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
-import { blocksOf } from "./fetchRange.ts";
+import { blocksOf, RefusedRange } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { FetchContext } from "./requestLogs.ts";
@@ -29,15 +29,17 @@ export interface RangeFetchOptions {
   readonly limits: NodeLimits;
   /** Blocks of one fetch range, from the limits of the nodes. */
   readonly rangeBlocks: (filterHash: string) => number;
+  /** Whether some node is known to accept, or to refuse, ranges of this many blocks. */
+  readonly isTried: (blocks: number) => boolean;
   /** Limit of one query's fetch ranges in flight. */
   readonly maxRanges: number;
 }
 
-/** What a query needs next. */
+/** The parts of segments that a query needs next. */
 export interface Demand {
-  /** Index of the first segment to fetch; -1 if there is none. */
+  /** Index of the first part to fetch; -1 if there is none. */
   readonly start: number;
-  /** Index of the segment that is sent next. */
+  /** Index of the part that is sent next. */
   readonly next: number;
   /** False while only recent segments are fetched, before the first byte. */
   readonly isSending: boolean;
@@ -79,9 +81,9 @@ export class RangeFetches {
     return this.#nodes;
   }
 
-  /** Starts fetch ranges while slots and memory allow it. */
+  /** Starts fetch ranges while slots and memory allow it. Until a node has accepted or refused the size, that is one. */
   start(): void {
-    while (this.#inFlight < this.#options.maxRanges) {
+    while (this.#inFlight < (this.#options.isTried(this.#rangeBlocks) ? this.#options.maxRanges : 1)) {
       const range = this.#claim(this.#reader.demand());
       if (range === undefined) {
         return;
@@ -101,12 +103,14 @@ export class RangeFetches {
     if (at === -1 || !(isNeeded || this.#hasRoom(isSending ? ADMIT_BELOW_BYTES : RECENT_FIRST_BYTES))) {
       return undefined;
     }
+    // The range with the recent blocks is filled with older ones, so that together they need the fewest requests.
+    return this.#segments.claimRange(at, this.#rangeBlocks, isSending ? "ascending" : "descending");
+  }
+
+  get #rangeBlocks(): number {
     const { filterHash } = this.#query;
     const { limits, rangeBlocks } = this.#options;
-    return this.#segments.claimRange(at, {
-      memoryBlocks: limits.memoryBlocks(filterHash),
-      rangeBlocks: rangeBlocks(filterHash),
-    });
+    return Math.min(limits.memoryBlocks(filterHash), rangeBlocks(filterHash));
   }
 
   #hasRoom(maxBytes: number): boolean {
@@ -135,11 +139,13 @@ export class RangeFetches {
       }
       range.complete(fetched);
     } catch (error) {
-      if (!(error instanceof NoRoom)) {
+      if (!(error instanceof NoRoom || error instanceof RefusedRange)) {
         throw error;
       }
       range.discard();
-      this.#segments.evictBefore(this.#reader.demand().next);
+      if (error instanceof NoRoom) {
+        this.#segments.evictBefore(this.#reader.demand().next);
+      }
     } finally {
       this.#inFlight--;
       this.#inFlightBlocks -= blocks;
@@ -158,7 +164,7 @@ export class RangeFetches {
     try {
       return await this.#options.fetchLogs(
         { from, to, filter, final },
-        { ...context, signal, owner, filterHash, countBytes, retries: new FetchRetries() },
+        { ...context, signal, owner, filterHash, countBytes, isPlanned: true, retries: new FetchRetries() },
       );
     } finally {
       // Other requests of this range have no reader any more.

@@ -12,6 +12,8 @@ export interface FetchContext extends RequestContext {
   readonly owner: SlotOwner;
   readonly filterHash: string;
   readonly countBytes: CountBytes;
+  /** The query can plan the range again. False for a part of a planned range. */
+  readonly isPlanned?: boolean;
   readonly retries: FetchRetries;
 }
 

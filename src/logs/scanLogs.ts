@@ -1,6 +1,7 @@
 import { CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "../json/jsonBytes.ts";
 import { skipSpace } from "../json/skipSpace.ts";
 import { skipObjectUnchecked } from "../json/skipUnchecked.ts";
+import { BlockHash } from "./blockHash.ts";
 
 /**
  * One log inside JSON text; its other members are not parsed.
@@ -21,93 +22,161 @@ export interface ScannedLog {
   readonly topics: number;
 }
 
+class TextLog implements ScannedLog {
+  readonly text: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly block: number;
+  readonly index: number;
+  readonly hasTimestamp: boolean;
+  readonly address: number;
+  readonly topics: number;
+  readonly #hash: BlockHash;
+
+  /** Copies the members that the scanner has read last: an object between them would cost as much as the log. */
+  constructor(scanner: LogScanner, start: number, end: number, hash: BlockHash) {
+    this.text = scanner.text;
+    this.start = start;
+    this.end = end;
+    this.block = scanner.block;
+    this.index = scanner.index;
+    this.hasTimestamp = scanner.hasTimestamp;
+    this.address = scanner.address;
+    this.topics = scanner.topics;
+    this.#hash = hash;
+  }
+
+  get hash(): string {
+    return this.#hash.value;
+  }
+}
+
 const LOWER_A = 0x61;
 const LOWER_T = 0x74;
+const LOWER_X = 0x78;
+const ZERO = 0x30;
+/** A hash with its quotes. */
+const QUOTED_HASH_LENGTH = 68;
+/** More hex digits than 2^53 has. */
+const MAX_DIGITS = 14;
+
+const keyBytes = (name: string): Buffer => Buffer.from(name, "latin1");
+const LOG_INDEX = keyBytes("logIndex");
+const BLOCK_HASH = keyBytes("blockHash");
+const BLOCK_NUMBER = keyBytes("blockNumber");
+const BLOCK_TIMESTAMP = keyBytes("blockTimestamp");
 
 const malformed = (at: number): SyntaxError => new SyntaxError(`Malformed list of logs at byte ${at}`);
 
+/** Whether the text has these bytes at `at`. */
+const hasBytes = (text: Buffer, at: number, bytes: Buffer): boolean => {
+  for (let index = 0; index < bytes.length; index++) {
+    if (text[at + index] !== bytes[index]) {
+      return false;
+    }
+  }
+  return true;
+};
+
+/** Returns the value of a hex digit, or NaN. */
+const digitOf = (byte: number): number => {
+  const digit = byte - ZERO;
+  if (digit >= 0 && digit <= 9) {
+    return digit;
+  }
+  // Upper and lower case differ in one bit.
+  const letter = (byte | 0x20) - LOWER_A;
+  return letter >= 0 && letter <= 5 ? letter + 10 : Number.NaN;
+};
+
 /** Reads a quoted hex number. Returns NaN for anything else, such as the `null` of a pending log. */
 const readNumber = (text: Buffer, start: number, end: number): number => {
-  if (text[start] !== QUOTE || end - start < 5) {
+  const digits = end - start - 4;
+  if (text[start] !== QUOTE || text[start + 2] !== LOWER_X || digits < 1 || digits > MAX_DIGITS) {
     return Number.NaN;
   }
-  return Number(text.toString("latin1", start + 1, end - 1));
+  let number = 0;
+  for (let at = start + 3; at < end - 1; at++) {
+    number = number * 16 + digitOf(text[at] ?? 0);
+  }
+  return number;
 };
 
 /** Reads the logs of one text, one after the other. Its fields are those of the log that it read last. */
 class LogScanner {
-  readonly #text: Buffer;
-  #block = Number.NaN;
-  #index = Number.NaN;
-  #hash = "";
-  #timed = false;
-  #address = -1;
-  #topics = -1;
+  readonly text: Buffer;
+  block = Number.NaN;
+  index = Number.NaN;
+  /** The hash of the last log, or of a log before it. */
+  #hash: BlockHash | undefined;
+  #hasHash = false;
+  hasTimestamp = false;
+  address = -1;
+  topics = -1;
 
   constructor(text: Buffer) {
-    this.#text = text;
+    this.text = text;
   }
 
   /** Reads the log whose opening brace is at `start`. */
   read(start: number): ScannedLog {
-    this.#block = Number.NaN;
-    this.#index = Number.NaN;
-    this.#hash = "";
-    this.#timed = false;
-    this.#address = -1;
-    this.#topics = -1;
-    const end = skipObjectUnchecked(this.#text, start, this.#onMember);
+    this.block = Number.NaN;
+    this.index = Number.NaN;
+    this.#hasHash = false;
+    this.hasTimestamp = false;
+    this.address = -1;
+    this.topics = -1;
+    const end = skipObjectUnchecked(this.text, start, this.#onMember);
     if (end < 0) {
       throw malformed(start);
     }
-    if (!Number.isSafeInteger(this.#block) || !Number.isSafeInteger(this.#index) || this.#hash.length !== 66) {
+    const hash = this.#hasHash ? this.#hash : undefined;
+    if (!Number.isSafeInteger(this.block) || !Number.isSafeInteger(this.index) || hash === undefined) {
       throw new SyntaxError("A log without blockNumber, blockHash or logIndex");
     }
-    return {
-      text: this.#text,
-      start,
-      end,
-      block: this.#block,
-      index: this.#index,
-      hash: this.#hash,
-      hasTimestamp: this.#timed,
-      address: this.#address,
-      topics: this.#topics,
-    };
+    return new TextLog(this, start, end, hash);
   }
 
   /** The lengths of the wanted keys exclude most other keys without reading them. */
   readonly #onMember = (keyAt: number, keyEnd: number, valueAt: number, valueEnd: number): void => {
+    const text = this.text;
+    const name = keyAt + 1;
     switch (keyEnd - keyAt - 2) {
       case "topics".length:
       case "address".length:
-        if (this.#text[keyAt + 1] === LOWER_A) {
-          this.#address = valueAt;
-        } else if (this.#text[keyAt + 1] === LOWER_T) {
-          this.#topics = valueAt;
+        if (text[name] === LOWER_A) {
+          this.address = valueAt;
+        } else if (text[name] === LOWER_T) {
+          this.topics = valueAt;
         }
         return;
-      case "logIndex".length:
-      case "blockHash".length:
-      case "blockNumber".length:
-      case "blockTimestamp".length:
-        this.#readBlockMember(this.#text.toString("latin1", keyAt + 1, keyEnd - 1), valueAt, valueEnd);
+      case LOG_INDEX.length:
+        if (hasBytes(text, name, LOG_INDEX)) {
+          this.index = readNumber(text, valueAt, valueEnd);
+        }
+        return;
+      case BLOCK_HASH.length:
+        if (hasBytes(text, name, BLOCK_HASH)) {
+          this.#readHash(valueAt, valueEnd);
+        }
+        return;
+      case BLOCK_NUMBER.length:
+        if (hasBytes(text, name, BLOCK_NUMBER)) {
+          this.block = readNumber(text, valueAt, valueEnd);
+        }
+        return;
+      case BLOCK_TIMESTAMP.length:
+        if (hasBytes(text, name, BLOCK_TIMESTAMP)) {
+          this.hasTimestamp = text[valueAt] === QUOTE;
+        }
     }
   };
 
-  #readBlockMember(key: string, valueAt: number, valueEnd: number): void {
-    switch (key) {
-      case "blockNumber":
-        this.#block = readNumber(this.#text, valueAt, valueEnd);
-        return;
-      case "logIndex":
-        this.#index = readNumber(this.#text, valueAt, valueEnd);
-        return;
-      case "blockHash":
-        this.#hash = this.#text.toString("latin1", valueAt + 1, valueEnd - 1);
-        return;
-      case "blockTimestamp":
-        this.#timed = this.#text[valueAt] === QUOTE;
+  /** Logs of one block share the hash. */
+  #readHash(valueAt: number, valueEnd: number): void {
+    this.#hasHash = valueEnd - valueAt === QUOTED_HASH_LENGTH;
+    if (this.#hasHash && this.#hash?.isAt(valueAt + 1) !== true) {
+      this.#hash = new BlockHash(this.text, valueAt + 1);
     }
   }
 }

@@ -15,11 +15,6 @@ export class SegmentCache {
     this.#store = store;
   }
 
-  /** Whether a segment of this range can be cached: a recent one needs its last block's hash. */
-  accepts(range: SegmentRange): boolean {
-    return keyOf(this.#filterHash, range, this.#heads) !== undefined;
-  }
-
   /** Caches a segment. Returns false if it has no key. */
   save(range: SegmentRange, bytes: Uint8Array): boolean {
     const key = keyOf(this.#filterHash, range, this.#heads);

@@ -1,86 +1,61 @@
 import type { Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { FetchedLogs } from "./fetchLogs.ts";
-import { blocksOf } from "./fetchRange.ts";
 import { joinLogs } from "./mergeLogs.ts";
-import { countSegments, type SegmentRange, splitRange } from "./plan.ts";
+import type { SegmentRange } from "./plan.ts";
+import { SegmentAssembly } from "./segmentAssembly.ts";
 import { SegmentCache } from "./segmentCache.ts";
-import { findRange, type Segment, type SegmentStore } from "./segments.ts";
+import { type ClaimOrder, MISSING, type Part, SegmentParts, type State } from "./segmentParts.ts";
+import { cutSegment, findRange, type Segment, type SegmentStore } from "./segments.ts";
 
 /** Limit of buffered segments from the store. The other cached segments are looked up again before they are sent. */
 const MAX_BUFFERED_FROM_STORE_BYTES = 12 * 1024 * 1024;
 const LOOKUP_SEGMENTS = 128;
 const REPEATED_LOOKUP_SEGMENTS = 16;
 
-type State =
-  | { readonly kind: "missing" }
-  | { readonly kind: "fetching" }
-  /** The store had it at the last lookup. */
-  | { readonly kind: "stored" }
-  | { readonly kind: "buffered"; readonly bytes: Uint8Array }
-  | { readonly kind: "sent" };
-
-interface Entry {
-  readonly range: SegmentRange;
-  /** False for a part of a segment that is too large for memory. */
-  readonly isSegment: boolean;
-  state: State;
-}
-
-/** Adjacent segments that are fetched with one request. */
+/** Adjacent blocks that are fetched with one request. */
 export interface ClaimedRange extends BlockRange {
+  /** All blocks are final. */
   readonly final: boolean;
-  /** Buffers the fetched logs, and stores those that may be cached. */
+  /** Buffers the fetched logs, and stores segments that are complete and may be cached. */
   complete(fetched: FetchedLogs): void;
-  /** Marks the segments as missing again, because the range did not fit into memory. */
+  /** Marks the blocks as missing again: the range was too large for memory or for the node. */
   discard(): void;
 }
 
-export interface RangeLimits {
-  /** A segment with more blocks is fetched in parts. */
-  readonly memoryBlocks: number;
-  readonly rangeBlocks: number;
-}
-
-/** The segments of one query in ascending order, each with its state. */
+/** The segments of one query in ascending order, in parts. Indexes are those of parts; a claim changes those above it. */
 export interface SegmentTracker {
   /** Segments that the store had at the first lookup, and the stores that had them. */
   readonly firstLookup: { readonly segments: number; readonly from: ReadonlySet<Segment["from"]> };
-  /** False after a fetched range could not be cached. */
+  /** False if a fetched segment could not be cached. */
   readonly isStored: boolean;
   /** Bytes of buffered segments, plus the bytes that `countBuffered` added. */
   readonly bufferedBytes: number;
-  /** Adds bytes that no segment owns yet; a negative number releases them. */
+  /** Adds bytes that no part owns yet; a negative number releases them. */
   countBuffered(bytes: number): void;
   stateAt(index: number): State | undefined;
-  /** Index of the first segment that is not final, or -1. */
+  /** Index of the first part that is not final, or -1. */
   firstRecent(): number;
-  /** Index of the first missing segment at or after `start`, or -1. */
+  /** Index of the first missing part at or after `start`, or -1. */
   nextMissing(start: number): number;
-  /** Marks a range of missing segments, beginning at `index`, as being fetched. */
-  claimRange(index: number, limits: RangeLimits): ClaimedRange | undefined;
+  /** Marks up to `maxBlocks` adjacent missing blocks as being fetched, from one end of the run that contains `index`. */
+  claimRange(index: number, maxBlocks: number, order: ClaimOrder): ClaimedRange | undefined;
   /** Looks all segments up. */
   lookUp(): Promise<void>;
-  /** Looks up evicted segments again: the one at `index` and the next few. */
+  /** Looks up evicted parts again: the one at `index` and the next few. */
   lookUpAgain(index: number): Promise<void>;
   markSent(index: number): void;
-  /** Evicts stored segments after `index`, to make room for the one that is sent next. */
+  /** Evicts stored parts after `index`, to make room for the one that is sent next. */
   evictBefore(index: number): void;
 }
 
-const MISSING: State = { kind: "missing" };
-
-/** Splits a segment with too many logs for memory into parts. Parts are not cached. */
-const splitEntry = ({ range }: Entry, maxBlocks: number): Entry[] =>
-  splitRange(range, maxBlocks).map((part) => ({
-    range: { ...part, final: range.final },
-    isSegment: false,
-    state: MISSING,
-  }));
+const FETCHING: State = { kind: "fetching" };
+const STORED: State = { kind: "stored" };
+const SENT: State = { kind: "sent" };
 
 class StoredSegmentTracker implements SegmentTracker {
   readonly #cache: SegmentCache;
-  readonly #entries: Entry[];
+  readonly #parts: SegmentParts;
   readonly #sources = new Set<Segment["from"]>();
   #cachedSegments = 0;
   #isStored = true;
@@ -88,7 +63,7 @@ class StoredSegmentTracker implements SegmentTracker {
 
   constructor(ranges: readonly SegmentRange[], cache: SegmentCache) {
     this.#cache = cache;
-    this.#entries = ranges.map((range) => ({ range, isSegment: true, state: MISSING }));
+    this.#parts = new SegmentParts(ranges.map((range) => new SegmentAssembly(range, cache)));
   }
 
   get firstLookup(): SegmentTracker["firstLookup"] {
@@ -108,125 +83,109 @@ class StoredSegmentTracker implements SegmentTracker {
   }
 
   stateAt(index: number): State | undefined {
-    return this.#entries[index]?.state;
+    return this.#parts.at(index)?.state;
   }
 
   firstRecent(): number {
-    return this.#entries.findIndex(({ range }) => !range.final);
+    return this.#parts.firstRecent();
   }
 
   nextMissing(start: number): number {
-    return this.#entries.findIndex(({ state }, index) => index >= start && state.kind === "missing");
+    return this.#parts.nextMissing(start);
   }
 
-  claimRange(index: number, { memoryBlocks, rangeBlocks }: RangeLimits): ClaimedRange | undefined {
-    this.#splitLarge(index, memoryBlocks);
-    const length = countSegments((at) => this.#missingAt(at), index, Math.min(memoryBlocks, rangeBlocks));
-    const claimed = this.#entries.slice(index, index + length);
-    const first = claimed[0]?.range;
-    const last = claimed.at(-1)?.range;
+  claimRange(index: number, maxBlocks: number, order: ClaimOrder): ClaimedRange | undefined {
+    const claimed = this.#parts.cut(index, maxBlocks, order);
+    const [first] = claimed;
+    const last = claimed.at(-1);
     if (first === undefined || last === undefined) {
       return undefined;
     }
-    const mark = (kind: "missing" | "fetching") => {
-      for (const entry of claimed) {
-        entry.state = { kind };
+    const mark = (state: State) => {
+      for (const part of claimed) {
+        part.state = state;
       }
     };
-    mark("fetching");
+    mark(FETCHING);
     return {
       from: first.from,
       to: last.to,
-      final: first.final,
+      final: last.segment.range.final,
       complete: (fetched) => this.#complete(claimed, fetched),
-      discard: () => mark("missing"),
+      discard: () => mark(MISSING),
     };
   }
 
   async lookUp(): Promise<void> {
-    for (let at = 0; at < this.#entries.length; at += LOOKUP_SEGMENTS) {
-      await this.#lookUpEntries(this.#entries.slice(at, at + LOOKUP_SEGMENTS));
+    for (let at = 0; at < this.#parts.length; at += LOOKUP_SEGMENTS) {
+      await this.#lookUpParts(this.#parts.slice(at, at + LOOKUP_SEGMENTS));
     }
-    this.#cachedSegments = this.#entries.filter(({ state }) => state.kind !== "missing").length;
+    this.#cachedSegments = this.#parts.slice(0).filter(({ state }) => state.kind !== "missing").length;
   }
 
   lookUpAgain(index: number): Promise<void> {
-    const next = this.#entries.slice(index, index + REPEATED_LOOKUP_SEGMENTS);
-    return this.#lookUpEntries(next.filter(({ state }) => state.kind === "stored"));
+    const next = this.#parts.slice(index, index + REPEATED_LOOKUP_SEGMENTS);
+    return this.#lookUpParts(next.filter(({ state }) => state.kind === "stored"));
   }
 
   markSent(index: number): void {
-    const entry = this.#entries[index];
-    if (entry === undefined) {
+    const part = this.#parts.at(index);
+    if (part === undefined) {
       return;
     }
-    if (entry.state.kind === "buffered") {
-      this.#bufferedBytes -= entry.state.bytes.length;
+    if (part.state.kind === "buffered") {
+      this.#bufferedBytes -= part.state.bytes.length;
     }
-    entry.state = { kind: "sent" };
+    part.state = SENT;
   }
 
   evictBefore(index: number): void {
-    for (const entry of this.#entries.slice(index + 1)) {
-      const { state, range, isSegment } = entry;
-      if (state.kind !== "buffered" || !isSegment) {
-        continue;
+    for (const part of this.#parts.slice(index + 1)) {
+      if (part.state.kind === "buffered" && part.segment.isCached) {
+        this.#bufferedBytes -= part.state.bytes.length;
+        part.state = STORED;
       }
-      if (!this.#cache.accepts(range)) {
-        continue;
-      }
-      this.#bufferedBytes -= state.bytes.length;
-      entry.state = { kind: "stored" };
     }
   }
 
-  #missingAt(index: number): SegmentRange | undefined {
-    const entry = this.#entries[index];
-    return entry?.state.kind === "missing" ? entry.range : undefined;
-  }
-
-  #splitLarge(index: number, maxBlocks: number): void {
-    const entry = this.#entries[index];
-    if (entry === undefined || blocksOf(entry.range) <= maxBlocks) {
-      return;
-    }
-    this.#entries.splice(index, 1, ...splitEntry(entry, maxBlocks));
-  }
-
-  #buffer(entry: Entry, bytes: Uint8Array): void {
-    entry.state = { kind: "buffered", bytes };
+  #buffer(part: Part, bytes: Uint8Array): void {
+    part.state = { kind: "buffered", bytes };
     this.#bufferedBytes += bytes.length;
   }
 
-  #complete(claimed: readonly Entry[], { logs, timestamps, verified }: FetchedLogs): void {
-    for (const entry of claimed) {
-      const bytes = joinLogs(logs.slice(...findRange(logs, entry.range)), timestamps);
-      this.#buffer(entry, bytes);
-      const isCached = entry.isSegment && verified && this.#cache.save(entry.range, bytes);
-      this.#isStored &&= isCached;
+  #complete(claimed: readonly Part[], { logs, timestamps, verified }: FetchedLogs): void {
+    for (const part of claimed) {
+      const bytes = joinLogs(logs.slice(...findRange(logs, part)), timestamps);
+      this.#buffer(part, bytes);
+      part.segment.add(part, bytes, verified);
+      this.#isStored &&= part.segment.canCache;
     }
   }
 
-  async #lookUpEntries(entries: readonly Entry[]): Promise<void> {
-    const found = await this.#cache.find(entries.map(({ range }) => range));
-    entries.forEach((entry, index) => {
+  async #lookUpParts(parts: readonly Part[]): Promise<void> {
+    const found = await this.#cache.find(parts.map(({ segment }) => segment.range));
+    parts.forEach((part, index) => {
       const segment = found[index];
       if (segment === undefined) {
-        entry.state = MISSING;
+        part.state = MISSING;
       } else {
-        this.#useCached(entry, segment, index === 0);
+        this.#useCached(part, segment, index === 0);
       }
     });
   }
 
-  /** Buffers a cached segment. Without room only `isFirst` is buffered, because it is sent next. */
-  #useCached(entry: Entry, { bytes, from }: Segment, isFirst: boolean): void {
+  /** Buffers the logs of a cached segment. Without room only `isFirst` is buffered, because it is sent next. */
+  #useCached(part: Part, { bytes, from }: Segment, isFirst: boolean): void {
+    const { range } = part.segment;
+    const isWhole = part.from === range.from && part.to === range.to;
+    const own = isWhole ? bytes : cutSegment(bytes, part);
     this.#sources.add(from);
-    const hasRoom = this.#bufferedBytes + bytes.length <= MAX_BUFFERED_FROM_STORE_BYTES;
+    part.segment.markCached();
+    const hasRoom = this.#bufferedBytes + own.length <= MAX_BUFFERED_FROM_STORE_BYTES;
     if (hasRoom || isFirst) {
-      this.#buffer(entry, bytes);
+      this.#buffer(part, own);
     } else {
-      entry.state = { kind: "stored" };
+      part.state = STORED;
     }
   }
 }

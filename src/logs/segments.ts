@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { BlockId, Heads } from "../core/heads.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { RetentionClass } from "../core/retention.ts";
+import type { QueueOwner } from "../limits/fairQueue.ts";
 import { joinLogs } from "./mergeLogs.ts";
 import type { SegmentRange } from "./plan.ts";
 import { segmentOf } from "./plan.ts";
@@ -17,7 +18,7 @@ export interface Segment {
  * If the store fails, `get` returns `undefined` and `set` has no effect.
  */
 export interface SegmentStore {
-  get(keys: readonly string[]): Promise<readonly (Segment | undefined)[]>;
+  get(keys: readonly string[], owner?: QueueOwner): Promise<readonly (Segment | undefined)[]>;
   set(key: string, bytes: Uint8Array, retention: RetentionClass, block: BlockId | undefined): void;
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { BlockRange } from "../core/logRange.ts";
 import type { Node } from "../core/node.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
+import type { SharedValues } from "../core/sharedValues.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
@@ -14,8 +15,9 @@ import { collectLogs, type LogCollector } from "./logCollector.ts";
 import { createLogResponse } from "./logResponse.ts";
 import { createLogsOfBlock, type LogsOfBlock } from "./logsOfBlock.ts";
 import { createNodeLimits, type NodeLimits } from "./nodeLimits.ts";
-import { MAX_RANGE_BLOCKS, rangeBlocksFor, splitIntoSegments } from "./plan.ts";
+import { splitIntoSegments } from "./plan.ts";
 import { hashFilter, type SegmentStore } from "./segments.ts";
+import { SharedLimits } from "./sharedLimits.ts";
 import { shareFetches } from "./shareFetches.ts";
 import type { LogVerification } from "./verifyLogs.ts";
 
@@ -24,6 +26,8 @@ export interface SplitLogsOptions {
   readonly chain: string;
   readonly nodes: readonly Node[];
   readonly store: SegmentStore;
+  /** Other processes read the learned limits of nodes there; `undefined` without Redis. */
+  readonly sharedValues?: SharedValues | undefined;
   /** Shared by all chains of the process. */
   readonly slots: FairScheduler;
   readonly rangesPerNode?: (node: Node) => number;
@@ -50,12 +54,13 @@ const RANGES_PER_NODE = 8;
 const RANGE_TIMEOUT_MS = 30_000;
 const rangesOfAnyNode = () => RANGES_PER_NODE;
 
-const createFetcher = (options: SplitLogsOptions, limits: NodeLimits): FetchLogs =>
+const createFetcher = (options: SplitLogsOptions, limits: NodeLimits, { rangeBlocks }: SharedLimits): FetchLogs =>
   shareFetches(
     createFetchLogs({
       chain: options.chain,
       nodes: options.nodes,
       limits,
+      rangeBlocks,
       slots: options.slots,
       rangesPerNode: options.rangesPerNode ?? rangesOfAnyNode,
       checkLogs: createCheckLogs(),
@@ -70,13 +75,15 @@ const createFetcher = (options: SplitLogsOptions, limits: NodeLimits): FetchLogs
 class SegmentedLogs implements SplitLogs {
   readonly #options: SplitLogsOptions;
   readonly #limits = createNodeLimits();
+  readonly #sharedLimits: SharedLimits;
   readonly #fetchLogs: FetchLogs;
   readonly #logsOfBlock: LogsOfBlock;
 
   constructor(options: SplitLogsOptions) {
-    const { nodes, store } = options;
+    const { chain, nodes, store, sharedValues: values, telemetry } = options;
     this.#options = options;
-    this.#fetchLogs = createFetcher(options, this.#limits);
+    this.#sharedLimits = new SharedLimits({ chain, nodes, limits: this.#limits, values, telemetry });
+    this.#fetchLogs = createFetcher(options, this.#limits, this.#sharedLimits);
     this.#logsOfBlock = createLogsOfBlock({ nodes, store, fetchLogs: this.#fetchLogs });
   }
 
@@ -92,20 +99,23 @@ class SegmentedLogs implements SplitLogs {
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
     const { chain, nodes, store, telemetry, rangesPerNode = rangesOfAnyNode } = this.#options;
-    telemetry.metrics.logRangeBlocks.observe({ chain }, Number(range.to - range.from) + 1);
+    const blocks = Number(range.to - range.from) + 1;
+    telemetry.metrics.logRangeBlocks.observe({ chain }, blocks);
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
     const collector = collectLogs(ranges, query, context, {
       store,
       fetchLogs: this.#fetchLogs,
       limits: this.#limits,
-      rangeBlocks: (filterHash) => this.#rangeBlocks(filterHash),
+      rangeBlocks: this.#sharedLimits.rangeBlocks,
+      isTried: this.#sharedLimits.isTried,
       // Not more than the nodes serve at once: a range that is cut later is cut by better known limits.
       maxRanges: nodes.reduce((sum, node) => sum + rangesPerNode(node), 0),
     });
     const onLate = () => collector.close(upstreamTimeout("The logs took too long; the fetched part is cached"));
     const timer = setTimeout(onLate, Math.max(0, context.deadlineMs - performance.now()));
     try {
+      await this.#sharedLimits.load(blocks);
       return await this.#respond(collector, ranges.length, context);
     } catch (error) {
       collector.close(error);
@@ -125,14 +135,6 @@ class SegmentedLogs implements SplitLogs {
     telemetry.metrics.logSegments.inc({ chain, source: "node" }, segments - cached);
     await collector.fetchRecent();
     return createLogResponse(collector, { segments, maxBytes, bypassCache });
-  }
-
-  /** Blocks of one fetch range, for the node that accepts most. */
-  #rangeBlocks(filterHash: string): number {
-    const available = this.#options.nodes.filter((node) => node.available);
-    return available.length === 0
-      ? MAX_RANGE_BLOCKS
-      : rangeBlocksFor(Math.max(...available.map((node) => this.#limits.blocks(node, filterHash))));
   }
 }
 

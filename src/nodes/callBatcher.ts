@@ -2,9 +2,12 @@ import type { NodeError } from "../core/node.ts";
 import { type BatchLimit, isBatchRefusal } from "./batchLimit.ts";
 import { Exchange, type ExchangeOptions } from "./exchange.ts";
 import type { SentCall } from "./sentCall.ts";
+import { WaitingCalls } from "./waitingCalls.ts";
 
 export interface CallBatcherOptions extends Pick<ExchangeOptions, "client" | "onEnd"> {
   readonly limit: BatchLimit;
+  /** HTTP requests in flight. Above it, the calls of clients wait. */
+  readonly maxInFlight: number;
   /** Time that a call waits for others. 0: until this turn of the event loop has read all sockets. */
   readonly maxWaitMs: number;
   /** Time after which the calls of a batch without a response are also sent singly. */
@@ -25,10 +28,13 @@ const chunks = (calls: readonly SentCall[], size: number): (readonly SentCall[])
 /**
  * Sends the calls to one node. Calls of one turn of the event loop share HTTP requests. A batch that the node refuses is sent
  * again in smaller parts. A call that the response lacks, and each call of a late batch, is sent again singly.
+ * If the node has all its requests in flight, calls of clients wait, and clients take turns. Calls of forebay itself never wait.
  */
 export class CallBatcher {
   readonly #options: CallBatcherOptions;
   #queue: SentCall[] = [];
+  readonly #waiting = new WaitingCalls();
+  #inFlight = 0;
 
   constructor(options: CallBatcherOptions) {
     this.#options = options;
@@ -49,7 +55,14 @@ export class CallBatcher {
   }
 
   sendAlone(call: SentCall): void {
-    this.#start([call]);
+    this.#startOrWait([call], false);
+  }
+
+  /** Ends the waiting calls that another node can answer. */
+  failWaiting(error: NodeError): void {
+    for (const call of this.#waiting.takeReads()) {
+      call.settle(error);
+    }
   }
 
   /** Sends these calls at once, in as few HTTP requests as the node allows. */
@@ -65,7 +78,7 @@ export class CallBatcher {
     const [first] = queue;
     if (queue.length === 1 && first !== undefined) {
       if (!first.isSettled) {
-        this.#start(queue);
+        this.#startOrWait(queue, true);
       }
       return;
     }
@@ -74,17 +87,46 @@ export class CallBatcher {
     const byTrace = Map.groupBy(waiting, ({ reach }) => reach.traceparent);
     for (const calls of byTrace.values()) {
       for (const chunk of chunks(calls, this.#options.limit.calls)) {
-        this.#start(chunk, this.#options.lateMs());
+        this.#startOrWait(chunk, true);
       }
     }
   };
 
+  #startOrWait(calls: readonly SentCall[], isShared: boolean): void {
+    if (this.#inFlight < this.#options.maxInFlight && this.#waiting.size === 0) {
+      this.#start(calls, this.#options.lateMs());
+      return;
+    }
+    for (const call of calls) {
+      if (call.reach.connection === undefined) {
+        this.#start([call]);
+      } else {
+        this.#waiting.add(call, isShared);
+      }
+    }
+  }
+
+  /** Sends waiting calls while the node may get more requests. */
+  #startWaiting(): void {
+    const { limit, maxInFlight, lateMs } = this.#options;
+    while (this.#waiting.size > 0 && this.#inFlight < maxInFlight) {
+      this.#start(this.#waiting.take(limit.calls), lateMs());
+    }
+  }
+
   #start(calls: readonly SentCall[], lateMs?: number): void {
     const { client, onStart, onEnd } = this.#options;
+    this.#inFlight++;
     onStart();
     new Exchange(calls, {
       client,
-      onEnd,
+      onEnd: (end, durationMs) => {
+        this.#inFlight--;
+        onEnd(end, durationMs);
+        if (this.#waiting.size > 0) {
+          setImmediate(() => this.#startWaiting());
+        }
+      },
       lateMs: calls.length === 1 ? undefined : lateMs,
       onLate: (waiting) => {
         this.#options.limit.recordLate(calls.length);

@@ -1,5 +1,6 @@
 import { withLazySignal } from "../core/deriveContext.ts";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
+import type { HedgeReason } from "../core/retryPolicy.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import { isEmpty } from "../verification/responseBlock.ts";
 import { RecentQuantile } from "./recentQuantile.ts";
@@ -116,13 +117,13 @@ class Race {
 /** Sends a slow read to a second node too, while that is a small share of all reads. */
 export class Hedge {
   readonly #options: HedgeOptions;
-  readonly #onHedge: () => void;
+  readonly #onHedge: (reason: HedgeReason) => void;
   /** Durations by node and method. */
   readonly #durations = new Map<HedgedNode, Map<string, RecentQuantile>>();
   /** Hedges that the share allows now. */
   #saved = 0;
 
-  constructor(options: HedgeOptions, onHedge: () => void) {
+  constructor(options: HedgeOptions, onHedge: (reason: HedgeReason) => void) {
     this.#options = options;
     this.#onHedge = onHedge;
   }
@@ -138,7 +139,10 @@ export class Hedge {
       this.#quantileOf(node, request.method).record(durationMs),
     );
     race.start(first);
-    const timer = setTimeout(() => this.#hedge(race, second), this.#delayMs(first, request.method));
+    const { afterMs } = this.#options;
+    const quantileMs = this.#quantileOf(first, request.method).valueMs ?? 0;
+    const reason = quantileMs > afterMs ? "quantile" : "minimum";
+    const timer = setTimeout(() => this.#hedge(race, second, reason), Math.max(afterMs, quantileMs));
     try {
       return await race.result;
     } finally {
@@ -147,14 +151,10 @@ export class Hedge {
     }
   }
 
-  #delayMs(node: HedgedNode, method: string): number {
-    return Math.max(this.#options.afterMs, this.#quantileOf(node, method).valueMs ?? 0);
-  }
-
-  #hedge(race: Race, second: HedgedNode): void {
+  #hedge(race: Race, second: HedgedNode, reason: HedgeReason): void {
     if (this.#saved >= 1 && second.available) {
       this.#saved -= 1;
-      this.#onHedge();
+      this.#onHedge(reason);
       race.start(second);
     }
   }

@@ -31,6 +31,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly maxResponseBytes: number;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** The units that the provider bills for a call. */
+  readonly unitsOf: (method: string) => number;
   /** Whether a method may share an HTTP request with others. Default: none. */
   readonly isQuick?: (method: string) => boolean;
   /** Checks the chain of a node that may have been restarted, before the next request. Default: no check. */

@@ -4,28 +4,41 @@ import type { Metrics } from "../telemetry/telemetry.ts";
 
 type CountedMetrics = Pick<
   Metrics,
-  "upstreamRequests" | "upstreamHttpRequests" | "upstreamCalls" | "upstreamSeconds" | "upstreamBreaker"
+  | "upstreamRequests"
+  | "upstreamHttpRequests"
+  | "upstreamCalls"
+  | "upstreamUnits"
+  | "upstreamSeconds"
+  | "upstreamBreaker"
 >;
+
+/** The metric label and the price of each method. */
+export interface MethodPrices {
+  readonly methodLabel: (method: string) => string;
+  readonly unitsOf: (method: string) => number;
+}
 
 /** The metrics of the calls to one node. Each series is looked up once. */
 export class NodeCounts {
   readonly #labels: { readonly chain: string; readonly node: string };
   readonly #metrics: CountedMetrics;
-  readonly #methodLabel: (method: string) => string;
+  readonly #methods: MethodPrices;
   /** Calls by metric label of their method. */
   readonly #calls = new Map<string, CounterSeries>();
   readonly #outcomes = new Map<NodeErrorKind | "ok", CounterSeries>();
   readonly #requests: CounterSeries;
+  readonly #units: CounterSeries;
   readonly #seconds: HistogramSeries;
 
   constructor(
     labels: { readonly chain: string; readonly node: string },
     metrics: CountedMetrics,
-    methodLabel: (method: string) => string,
+    methods: MethodPrices,
   ) {
     this.#labels = labels;
     this.#metrics = metrics;
-    this.#methodLabel = methodLabel;
+    this.#methods = methods;
+    this.#units = metrics.upstreamUnits.series(labels);
     this.#requests = metrics.upstreamHttpRequests.series(labels);
     this.#seconds = metrics.upstreamSeconds.series(labels);
     this.setBreaker(false);
@@ -41,13 +54,14 @@ export class NodeCounts {
   }
 
   addCall(method: string): void {
-    const label = this.#methodLabel(method);
+    const label = this.#methods.methodLabel(method);
     let calls = this.#calls.get(label);
     if (calls === undefined) {
       calls = this.#metrics.upstreamCalls.series({ ...this.#labels, method: label });
       this.#calls.set(label, calls);
     }
     calls.inc();
+    this.#units.inc(this.#methods.unitsOf(method));
   }
 
   addOutcome(outcome: NodeErrorKind | "ok", durationMs: number): void {

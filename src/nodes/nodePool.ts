@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../core/clock.ts";
-import { RETRY_LIMITS } from "../core/retryPolicy.ts";
+import { type HedgeReason, RETRY_LIMITS, type RetryCause } from "../core/retryPolicy.ts";
 import type { NodeSource, RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { View } from "../core/view.ts";
 import { CODES, RpcError, unavailable } from "../jsonrpc/rpcError.ts";
@@ -13,8 +13,9 @@ export interface NodePoolOptions {
   readonly attempts: number;
   readonly hedge?: HedgeOptions | undefined;
   readonly clock?: Clock;
-  readonly onRetry: () => void;
-  readonly onHedge: () => void;
+  /** Called with the cause of the previous attempt's failure. */
+  readonly onRetry: (cause: RetryCause) => void;
+  readonly onHedge: (reason: HedgeReason) => void;
 }
 
 /** The nodes of a chain as one source. A read is retried on other nodes, a write is sent once. */
@@ -53,7 +54,7 @@ class NodePool implements NodeSource {
         break;
       }
       if (attempt > 1) {
-        await this.#prepareRetry(choice, attempt, context);
+        await this.#prepareRetry(choice, { attempt, cause: read.lastCause }, context);
       }
       const { node } = choice;
       try {
@@ -83,8 +84,12 @@ class NodePool implements NodeSource {
   }
 
   /** Waits before a node that was tried before: the delay doubles with each attempt. */
-  async #prepareRetry({ isRepeated }: NodeChoice, attempt: number, { signal }: RequestContext): Promise<void> {
-    this.#options.onRetry();
+  async #prepareRetry(
+    { isRepeated }: NodeChoice,
+    { attempt, cause }: { readonly attempt: number; readonly cause: RetryCause },
+    { signal }: RequestContext,
+  ): Promise<void> {
+    this.#options.onRetry(cause);
     if (!isRepeated) {
       return;
     }

@@ -31,6 +31,8 @@ export interface NodeSenderOptions {
   readonly verifies: boolean;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
+  /** The units that the provider bills for a call. */
+  readonly unitsOf: (method: string) => number;
   readonly health: ObservedHealth;
   /** Whether another node can answer. */
   readonly hasOther?: (() => boolean) | undefined;
@@ -50,6 +52,9 @@ const LATE_FACTOR = 4;
 /** The same time while no duration is known. */
 const FIRST_LATE_MS = 1_000;
 
+/** One connection in 16 is left for forebay's own requests, so that heads are read while clients wait. */
+const requestsOfClients = (concurrency: number): number => Math.max(1, concurrency - Math.ceil(concurrency / 16));
+
 const lateAfterMs = (latencyMs: number): number =>
   latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
 
@@ -63,17 +68,17 @@ export class NodeSender {
   readonly #batcher: CallBatcher;
 
   constructor(options: NodeSenderOptions, { log, metrics }: Telemetry) {
-    const { chain, name, onLost } = options;
+    const { chain, name, concurrency = DEFAULT_CONCURRENCY, onLost } = options;
     const labels = { chain, node: name };
     const budget = createBudget(options.requestsPerSecond);
     this.#options = options;
-    this.#counts = new NodeCounts(labels, metrics, options.methodLabel);
+    this.#counts = new NodeCounts(labels, metrics, options);
     this.#budget = budget;
     this.#client = createNodeClient({
       name,
       url: options.url,
       ...(options.headers && { headers: options.headers }),
-      concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
+      concurrency,
       maxResponseBytes: options.maxResponseBytes,
       verifies: options.verifies,
       onRetryAfter: (seconds) => budget.pause(seconds * 1000),
@@ -82,11 +87,15 @@ export class NodeSender {
       onHang: (isHung) => {
         metrics.upstreamHung.set(labels, isHung ? 1 : 0);
         log.warn(labels, isHung ? "node hangs: it responds neither to requests nor to a probe" : "node responds again");
+        if (isHung && options.hasOther?.() === true) {
+          this.#batcher.failWaiting(this.#client.createError("timeout", "the node does not respond"));
+        }
       },
     });
     this.#batcher = new CallBatcher({
       client: this.#client,
       limit: new BatchLimit(options.batch === "off" ? 1 : options.batch.maxCalls),
+      maxInFlight: requestsOfClients(concurrency),
       maxWaitMs: options.batch === "off" ? 0 : options.batch.maxWaitMs,
       lateMs: () => lateAfterMs(options.health.latencyMs),
       onStart: () => this.#onStart(),

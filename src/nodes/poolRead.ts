@@ -24,12 +24,18 @@ export class PoolRead {
   readonly #context: RequestContext;
   readonly #tried = new Set<UpstreamNode>();
   #lastError: NodeError | undefined;
+  #lastCause: RetryCause = "unavailable";
   /** The first response that is not usable: it is returned if no node has a better one. */
   #fallback: RpcResponse | undefined;
 
   constructor(request: RpcRequest, context: RequestContext) {
     this.#request = request;
     this.#context = context;
+  }
+
+  /** Why the last attempt did not end the read. */
+  get lastCause(): RetryCause {
+    return this.#lastCause;
   }
 
   /**
@@ -59,6 +65,7 @@ export class PoolRead {
     if (cause === undefined) {
       return true;
     }
+    this.#lastCause = cause;
     // The first response is of the best node. Later ones may be of nodes on other branches.
     this.#fallback ??= cause === "outsideView" ? { ...response, verified: false } : response;
     return false;
@@ -70,7 +77,8 @@ export class PoolRead {
       throw error;
     }
     const { block } = this.#request;
-    if (block && retryCause(error) === "prunedData") {
+    this.#lastCause = retryCause(error);
+    if (block && this.#lastCause === "prunedData") {
       node.recordPruned(block.number);
     }
     // An error that a node returned is more useful to the client than the lack of a response.

@@ -67,6 +67,13 @@ export class SentCall {
     }
   }
 
+  /** Undoes `attach`. */
+  detach(carrier: CallCarrier): void {
+    if (this.#first === carrier) {
+      this.#first = undefined;
+    }
+  }
+
   /** Has an effect once. */
   settle(outcome: CallOutcome, why?: Leaving): void {
     if (this.#isSettled) {

@@ -1,3 +1,4 @@
+import type { SharedValues } from "../core/sharedValues.ts";
 import type { Feed } from "../feed/feedClient.ts";
 import type { Flashblock } from "../feed/message.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -13,7 +14,7 @@ import { PendingBlocks } from "./pendingBlock.ts";
 import type { HeadSource } from "./pendingHeads.ts";
 import { createPendingSupportProbe } from "./pendingSupportProbe.ts";
 import { ServingDecision } from "./servingDecision.ts";
-import { createSharedNonces, type SharedValues } from "./sharedNonces.ts";
+import { createSharedNonces } from "./sharedNonces.ts";
 import { createSubmittedNonces } from "./submittedNonces.ts";
 import { ViewPublication } from "./viewPublication.ts";
 

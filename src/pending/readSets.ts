@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { StateKeys } from "../core/stateReader.ts";
 import { formatData } from "../ethereum/hex.ts";
 import type { Transaction } from "../ethereum/transaction.ts";
-import { createStateKeySet, type StateKeySet } from "./stateKeySet.ts";
+import { createStateKeySet, type StateKeySet } from "../evm/reads/stateKeySet.ts";
 
 const MAX_CALLS = 4_000;
 /** Limit for one contract and selector. */

@@ -1,13 +1,6 @@
+import type { SharedValues } from "../core/sharedValues.ts";
 import { type Address, type Hash, isHash } from "../ethereum/hex.ts";
 import type { SubmittedNonces } from "./submittedNonces.ts";
-
-/** Values that replicas share for a limited time. */
-export interface SharedValues {
-  /** Never rejects. Returns undefined, after a short wait, if the shared store does not answer. */
-  get(key: string): Promise<Uint8Array | undefined>;
-  /** Returns at once. */
-  set(key: string, bytes: Uint8Array, seconds: number): void;
-}
 
 /** Accepted nonces of all replicas. */
 export interface SharedNonces {

@@ -3,11 +3,11 @@ import type { BlockEnvironment, Engine } from "../evm/engine.ts";
 import { createLikelyGuesses, type GuessedValues, largeGuesses } from "../evm/reads/guesses.ts";
 import { createMissingState, type MissingState } from "../evm/reads/missingState.ts";
 import type { PlainCall } from "../evm/reads/stateCalls.ts";
+import { createStateKeySet } from "../evm/reads/stateKeySet.ts";
 import type { EngineQueue } from "./engineQueue.ts";
 import { executeTransaction, type Prepared } from "./executeTransactions.ts";
 import { callOfPrepared, createdBy, senderOf } from "./preparedCall.ts";
 import type { ReadSets } from "./readSets.ts";
-import { createStateKeySet } from "./stateKeySet.ts";
 
 /** Time limit for the guesses of one round. Then the round fetches the values that are missing so far. */
 const ROUND_MS = 60;

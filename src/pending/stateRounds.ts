@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateKeys } from "../core/stateReader.ts";
 import type { Engine } from "../evm/engine.ts";
+import { createStateKeySet } from "../evm/reads/stateKeySet.ts";
 import { alwaysReadKeys } from "./alwaysReadKeys.ts";
 import type { BaseState, StateFetchResult } from "./baseState.ts";
 import { blockOf, layered } from "./blockState.ts";
@@ -9,7 +10,6 @@ import type { Prepared } from "./executeTransactions.ts";
 import type { FlashblockJob, UnverifiedReason } from "./execution.ts";
 import type { ReadSets } from "./readSets.ts";
 import { Speculation } from "./speculation.ts";
-import { createStateKeySet } from "./stateKeySet.ts";
 import type { Layer } from "./stateLayers.ts";
 
 /** Values that one message may fetch. A cold slot costs 2,100 gas, so a block of 100M gas reads fewer. */

@@ -8,7 +8,7 @@ import type { AccessListEntry } from "../ethereum/transaction.ts";
 import type { BlockEnvironment, Engine, TransactionChecks, TransactionResult } from "../evm/engine.ts";
 import type { ExecutionState } from "../evm/executionState.ts";
 import type { ReadRecorder } from "../evm/readRecorder.ts";
-import type { WorkerContext } from "../evm/runs/evmTask.ts";
+import type { WorkerContext } from "../evm/runs/workerContext.ts";
 import { TransactionError } from "../evm/transactionError.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallRequest, parseCall } from "./callRequest.ts";
@@ -27,9 +27,6 @@ export interface CallInput {
   readonly forks: ChainForks;
   readonly gasCap: bigint;
 }
-
-/** The part of the worker that a run uses. */
-export type RunContext = Pick<WorkerContext, "engine" | "withState">;
 
 const decoder = new TextDecoder();
 
@@ -59,7 +56,7 @@ export interface CallExecution {
  */
 export const prepareExecution = (
   input: CallInput,
-  context: RunContext,
+  context: Pick<WorkerContext, "engine">,
   { liftsExecutionCap }: Pick<TransactionChecks, "liftsExecutionCap"> = {},
 ): CallExecution => {
   const params: unknown = JSON.parse(decoder.decode(input.paramsText));

@@ -1,10 +1,12 @@
 import { type Address, type Data, formatData, type Hash } from "../ethereum/hex.ts";
 import type { AccessListEntry } from "../ethereum/transaction.ts";
-import { type CallInput, callError, prepareExecution, type RunContext } from "./callExecution.ts";
+import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
+import type { WorkerContext } from "../evm/runs/workerContext.ts";
+import { type CallExecution, type CallInput, callError, prepareExecution } from "./callExecution.ts";
 import { estimateGas } from "./estimateGas.ts";
 
 /** Executes eth_call and returns the call's bytes. Throws RpcError. */
-export const runCall = async (input: CallInput, context: RunContext): Promise<Data> => {
+export const runCall = async (input: CallInput, context: WorkerContext): Promise<Data> => {
   const execution = prepareExecution(input, context, { liftsExecutionCap: true });
   const result = await context.withState((reader, reads) => execution.run({ reader, reads }, execution.gas));
   if (result.status !== "success") {
@@ -20,7 +22,7 @@ export interface RepeatedCallResult {
 }
 
 /** Executes eth_call. If the node chose the gas, it executes the call again with half of it. Throws RpcError. */
-export const runRepeatedCall = async (input: CallInput, context: RunContext): Promise<RepeatedCallResult> => {
+export const runRepeatedCall = async (input: CallInput, context: WorkerContext): Promise<RepeatedCallResult> => {
   const result = await runCall(input, context);
   const { call, gas, run } = prepareExecution(input, context, { liftsExecutionCap: true });
   if (call.gas !== undefined && call.gas < input.gasCap) {
@@ -31,9 +33,12 @@ export const runRepeatedCall = async (input: CallInput, context: RunContext): Pr
 };
 
 /** Executes eth_estimateGas. Source: geth, eth/gasestimator. Throws RpcError. */
-export const runEstimate = async (input: CallInput, context: RunContext): Promise<bigint> => {
+export const runEstimate = async (input: CallInput, context: WorkerContext): Promise<bigint> => {
   const execution = prepareExecution(input, context);
-  return context.withState((reader, reads) => estimateGas(execution, { reader, reads }));
+  return runSteps(
+    context,
+    stepsOf(execution, (steps) => estimateGas(execution, steps)),
+  );
 };
 
 export interface AccessListResult {
@@ -43,24 +48,33 @@ export interface AccessListResult {
 }
 
 /** Executes eth_createAccessList: repeats the call with the list until the list does not change. Throws RpcError. */
-export const runAccessList = async (input: CallInput, context: RunContext): Promise<AccessListResult> => {
+export const runAccessList = async (input: CallInput, context: WorkerContext): Promise<AccessListResult> => {
   const execution = prepareExecution(input, context);
-  return context.withState(async (reader, reads) => {
-    const source = { reader, reads };
-    let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
-    const created = execution.createdContract(source);
-    for (;;) {
-      const result = await execution.run(source, execution.gas, accessList);
-      // Entries of the list are warm, and the trace omits warm entries.
-      const next = mergeAccessLists(accessList, execution.filterAccessed(result.accessed ?? [], created));
-      if (countEntries(next) === countEntries(accessList)) {
-        const error = result.status === "success" ? {} : { error: callError(result).message };
-        return { accessList: next, gasUsed: result.gasUsed, ...error };
+  return runSteps(
+    context,
+    stepsOf(execution, async ({ step, ...source }) => {
+      let accessList: readonly AccessListEntry[] = execution.call.accessList ?? [];
+      const created = await step(() => execution.createdContract(source));
+      for (;;) {
+        const listed = accessList;
+        const result = await step(() => execution.run(source, execution.gas, listed));
+        // Entries of the list are warm, and the trace omits warm entries.
+        const next = mergeAccessLists(accessList, execution.filterAccessed(result.accessed ?? [], created));
+        if (countEntries(next) === countEntries(accessList)) {
+          const error = result.status === "success" ? {} : { error: callError(result).message };
+          return { accessList: next, gasUsed: result.gasUsed, ...error };
+        }
+        accessList = next;
       }
-      accessList = next;
-    }
-  });
+    }),
+  );
 };
+
+/** Each transaction starts on the state of the block, not on the state after the one before. */
+const stepsOf = <T>({ engine }: CallExecution, execute: (steps: Steps) => Promise<T>): SteppedRun<T> => ({
+  createState: (reader) => engine.createState(reader),
+  execute,
+});
 
 const mergeAccessLists = (
   one: readonly AccessListEntry[],

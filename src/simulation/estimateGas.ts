@@ -1,6 +1,7 @@
 import { larger, smaller } from "../ethereum/bigintOrder.ts";
 import { MAX_EXECUTION_GAS } from "../evm/checks/transactionChecks.ts";
 import type { TransactionResult } from "../evm/engine.ts";
+import type { Steps } from "../evm/reads/steppedRun.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
 import { type CallExecution, type CallSource, callError } from "./callExecution.ts";
 
@@ -10,16 +11,18 @@ const CALL_STIPEND = 2_300n;
 const ESTIMATE_TOLERANCE = 15n;
 
 /** Returns the lowest gas with which the call succeeds, within the tolerance. Source: geth, eth/gasestimator. Throws RpcError. */
-export const estimateGas = async (execution: CallExecution, source: CallSource): Promise<bigint> => {
-  const { call } = execution;
-  const isTransfer =
-    call.input.length === 0 && call.to !== null && execution.state(source).codeOf(call.to).length === 0;
-  let high = await highestGas(execution, source);
-  const transfer = isTransfer ? await runIfSuccessful(execution, source, TRANSFER_GAS) : undefined;
+export const estimateGas = async (execution: CallExecution, { step, ...source }: Steps): Promise<bigint> => {
+  const start = await step(() => ({
+    isTransfer: isTransfer(execution, source),
+    high: highestGas(execution, source),
+  }));
+  let { high } = start;
+  const runWith = (gas: bigint) => step(() => runIfSuccessful(execution, source, gas));
+  const transfer = start.isTransfer ? await runWith(TRANSFER_GAS) : undefined;
   if (transfer !== undefined) {
     return transfer.gasUsed;
   }
-  const first = await execution.run(source, high);
+  const first = await step(() => execution.run(source, start.high));
   if (first.status === "revert") {
     throw callError(first);
   }
@@ -29,7 +32,7 @@ export const estimateGas = async (execution: CallExecution, source: CallSource):
   let low = first.gasUsed - 1n;
   const optimistic = ((first.maxUsedGas + CALL_STIPEND) * 64n) / 63n;
   if (optimistic < high) {
-    if ((await runIfSuccessful(execution, source, optimistic)) === undefined) {
+    if ((await runWith(optimistic)) === undefined) {
       low = optimistic;
     } else {
       high = optimistic;
@@ -38,7 +41,7 @@ export const estimateGas = async (execution: CallExecution, source: CallSource):
   while (low + 1n < high && (high - low) * 1_000n >= high * ESTIMATE_TOLERANCE) {
     // Most calls need little more gas than they use, so the search starts in the lower half.
     const middle = smaller((high + low) / 2n, low * 2n);
-    if ((await runIfSuccessful(execution, source, middle)) === undefined) {
+    if ((await runWith(middle)) === undefined) {
       low = middle;
     } else {
       high = middle;
@@ -47,8 +50,13 @@ export const estimateGas = async (execution: CallExecution, source: CallSource):
   return high;
 };
 
+const isTransfer = (execution: CallExecution, source: CallSource): boolean => {
+  const { input, to } = execution.call;
+  return input.length === 0 && to !== null && execution.state(source).codeOf(to).length === 0;
+};
+
 /** Returns the highest gas for the call: the block's limit and, with a price, the gas that the sender can pay. */
-const highestGas = async (execution: CallExecution, source: CallSource): Promise<bigint> => {
+const highestGas = (execution: CallExecution, source: CallSource): bigint => {
   const { call, engine, block, gasCap } = execution;
   const hasGas = call.gas !== undefined && call.gas >= TRANSFER_GAS;
   if (!hasGas) {

@@ -3,7 +3,7 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import { parseData } from "../ethereum/hex.ts";
 import type { LogEntry } from "../ethereum/receipt.ts";
 import { concatBytes } from "../ethereum/rlp.ts";
-import type { ExecutionContext } from "../evm/engine.ts";
+import type { ActiveRules } from "../evm/engine.ts";
 
 /** The contract of EIP-7002. */
 const WITHDRAWALS: Address = "0x00000961ef480eb55e80d19ad83579a64c007002";
@@ -26,23 +26,28 @@ const DEPOSIT_FIELDS: readonly (readonly [at: number, bytes: number])[] = [
 ];
 const NOTHING = new Uint8Array(0);
 
+export interface RequestContracts extends Pick<ActiveRules, "isActive"> {
+  /** Calls a contract as the system account. */
+  call(contract: Address, data: Uint8Array): Promise<Uint8Array>;
+}
+
 /**
- * Collects the requests to the consensus layer at the end of a block and returns their hash. Writes `state`.
+ * Collects the requests to the consensus layer at the end of a block and returns their hash.
  * `logs` are those of the whole block. Source: EIP-7685.
  */
 export const runRequests = async (
-  context: ExecutionContext,
+  contracts: RequestContracts,
   logs: readonly LogEntry[],
   depositContract: Address | undefined,
 ): Promise<Hash> => {
   const deposits = logs.filter(({ address, topics }) => address === depositContract && topics[0] === DEPOSIT_TOPIC);
   const requests = [
     concatBytes(deposits.map(({ data }) => depositRequest(parseData(data)))),
-    await context.engine.systemCall(context, WITHDRAWALS, NOTHING),
-    await context.engine.systemCall(context, CONSOLIDATIONS, NOTHING),
+    await contracts.call(WITHDRAWALS, NOTHING),
+    await contracts.call(CONSOLIDATIONS, NOTHING),
   ];
-  for (const contract of context.engine.isActive(8282) ? BUILDERS : []) {
-    requests.push(await context.engine.systemCall(context, contract, NOTHING));
+  for (const contract of contracts.isActive(8282) ? BUILDERS : []) {
+    requests.push(await contracts.call(contract, NOTHING));
   }
   const hash = createHash("sha256");
   for (const [type, request] of requests.entries()) {

@@ -1,9 +1,9 @@
 import type { Hash } from "../ethereum/hex.ts";
 import { type ChainForks, rulesAt } from "../ethereum/rules.ts";
-import type { ExecutionState } from "../evm/executionState.ts";
-import type { WorkerContext } from "../evm/runs/evmTask.ts";
-import { planBlocks } from "./blockPlan.ts";
-import type { CallSource } from "./callExecution.ts";
+import type { Engine } from "../evm/engine.ts";
+import { runSteps, type SteppedRun, type Steps } from "../evm/reads/steppedRun.ts";
+import type { WorkerContext } from "../evm/runs/workerContext.ts";
+import { type PlannedBlock, planBlocks } from "./blockPlan.ts";
 import { type ErrorShape, formatBlock } from "./formatBlock.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import { type SimulatedBlock, simulateBlock } from "./simulateBlock.ts";
@@ -28,12 +28,14 @@ export interface SimulationInput {
 const encoder = new TextEncoder();
 
 /** Executes a simulation and returns the result as UTF-8 JSON text. Throws RpcError. Source: docs/service.md, eth_simulateV1. */
-export const runSimulation = async (
-  input: SimulationInput,
-  host: Pick<WorkerContext, "engine" | "withState">,
-): Promise<Uint8Array> => {
+export const runSimulation = async (input: SimulationInput, host: WorkerContext): Promise<Uint8Array> => {
   const payload = parsePayload(input.paramsText, input);
-  const blocks = await host.withState((reader, reads) => simulate(input, payload, host, { reader, reads }));
+  const planned = planBlocks(input.parent, payload.blocks, input);
+  const run: SteppedRun<readonly PlannedResult[]> = {
+    createState: (reader) => engineAt(input, host, planned[0] ?? input.parent).createState(reader),
+    execute: (steps) => simulate({ input, payload, planned }, host, steps),
+  };
+  const blocks = await runSteps(host, run);
   const { errorShape, profile } = input;
   const { returnsFullTransactions } = payload;
   // The contract defines one result per entry. geth also returns the blocks of gaps (docs/reference/simulate.md, Profiles).
@@ -43,35 +45,43 @@ export const runSimulation = async (
   );
 };
 
+type BlockPosition = Pick<PlannedBlock, "number" | "timestamp">;
+
+const engineAt = (
+  { forks }: SimulationInput,
+  host: Pick<WorkerContext, "engine">,
+  { number, timestamp }: BlockPosition,
+): Engine => host.engine(rulesAt(forks, number, timestamp));
+
+interface PlannedSimulation {
+  readonly input: SimulationInput;
+  readonly payload: Payload;
+  readonly planned: readonly PlannedBlock[];
+}
+
 interface PlannedResult {
   readonly block: SimulatedBlock;
   readonly isGap: boolean;
 }
 
 const simulate = async (
-  input: SimulationInput,
-  payload: Payload,
+  { input, payload, planned }: PlannedSimulation,
   host: Pick<WorkerContext, "engine">,
-  { reader, reads }: CallSource,
+  { step, reader, reads }: Steps,
 ): Promise<readonly PlannedResult[]> => {
   const { forks, profile } = input;
-  const planned = planBlocks(input.parent, payload.blocks, input);
   const budget = { left: input.gasCap };
   const results: PlannedResult[] = [];
   const hashes = new Map<bigint, Hash>([[input.parent.number, input.parent.hash]]);
   let parent = input.parent;
-  let state: ExecutionState | undefined;
   for (const plan of planned) {
-    const rules = rulesAt(forks, plan.number, plan.timestamp);
-    const engine = host.engine(rules);
-    state ??= engine.createState(reader);
     const block = await simulateBlock(parent, plan, {
       profile,
       forks,
-      rules,
       parentRules: rulesAt(forks, parent.number, parent.timestamp),
-      engine,
-      state,
+      rules: rulesAt(forks, plan.number, plan.timestamp),
+      engine: engineAt(input, host, plan),
+      step,
       reads,
       budget,
       validates: payload.validates,

@@ -20,9 +20,9 @@ export interface CallContext extends ExecutionContext {
   readonly movedPrecompiles: ReadonlyMap<Address, Address | null>;
   readonly validates: boolean;
   readonly tracesTransfers: boolean;
-  readonly budget: GasBudget;
+  readonly budget: Readonly<GasBudget>;
   /** Of the block. */
-  readonly gas: BlockGasPool;
+  readonly gas: Pick<BlockGasPool, "available">;
 }
 
 export interface SimulatedCall {
@@ -40,7 +40,10 @@ const checksOf = (validates: boolean): TransactionChecks => ({
   liftsExecutionCap: !validates,
 });
 
-/** Executes one call, with geth's defaults, on the state after the previous call. Throws RpcError for an error that fails the whole request. */
+/**
+ * Executes one call, with geth's defaults, on the state after the previous call. The caller counts its gas.
+ * Throws RpcError for an error that fails the whole request.
+ */
 export const simulateCall = async (call: CallRequest, context: CallContext): Promise<SimulatedCall> => {
   const { engine, state, budget } = context;
   const wanted = gasOf(call, context.gas.available);
@@ -56,8 +59,6 @@ export const simulateCall = async (call: CallRequest, context: CallContext): Pro
       tracesTransfers: context.tracesTransfers,
       movedPrecompiles: context.movedPrecompiles,
     });
-    budget.left -= result.gasUsed;
-    context.gas.add(result);
     return { message, result, isCapped: gas < wanted };
   } catch (error) {
     throw error instanceof TransactionError ? transactionFault(error, gas) : error;

@@ -53,7 +53,7 @@ export interface ExecutionBase {
   readonly firstTimestamp?: bigint;
 }
 
-/** Who waits for a run: it ends when the client disconnects, and clients take turns. */
+/** The client of a run. The run ends when the client disconnects, and clients take turns. */
 export type Caller = Pick<RequestContext, "signal" | "clientId" | "connection">;
 
 /** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */

@@ -14,6 +14,12 @@ const MAX_EARLY_VALUES = 4_096;
 /** Called with the result of each source that was asked. */
 export type OnWriteSetRead = (origin: WriteSetOrigin, outcome: "read" | WriteSetFailure) => void;
 
+/** A write set with the source that had it. */
+export interface SourcedWriteSet {
+  readonly source: WriteSetSource;
+  readonly writeSet: WriteSet;
+}
+
 /** A canonical block whose write set is not applied yet. */
 export class AwaitedBlock {
   readonly block: RingBlock;
@@ -23,7 +29,7 @@ export class AwaitedBlock {
   readonly #settled = Promise.withResolvers<void>();
   readonly #early: EarlyValue[] = [];
   readonly startMs = performance.now();
-  readonly #writeSet = Promise.withResolvers<WriteSet | undefined>();
+  readonly #writeSet = Promise.withResolvers<SourcedWriteSet | undefined>();
   #isRead = false;
 
   constructor(block: RingBlock, sources: readonly WriteSetSource[] | undefined) {
@@ -51,7 +57,7 @@ export class AwaitedBlock {
   }
 
   /** Asks the sources in order. Resolves with undefined if none has the write set, and on `cancel`. */
-  read(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
+  read(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
     if (!this.#isRead) {
       this.#isRead = true;
       this.#readFirst(onRead).then(this.#writeSet.resolve, this.#writeSet.reject);
@@ -70,7 +76,7 @@ export class AwaitedBlock {
     this.settle();
   }
 
-  async #readFirst(onRead: OnWriteSetRead): Promise<WriteSet | undefined> {
+  async #readFirst(onRead: OnWriteSetRead): Promise<SourcedWriteSet | undefined> {
     const { signal } = this.#ending;
     for (const source of this.#sources ?? []) {
       const result = await source.read(this.block, signal);
@@ -83,7 +89,7 @@ export class AwaitedBlock {
         onRead(source.origin, "mismatch");
       } else {
         onRead(source.origin, "read");
-        return result;
+        return { source, writeSet: result };
       }
     }
     return undefined;

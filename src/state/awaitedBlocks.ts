@@ -4,7 +4,7 @@ import type { AwaitedBlock, OnWriteSetRead } from "./awaitedBlock.ts";
 /** Write sets that are read at the same time. */
 const MAX_CONCURRENT_READS = 4;
 
-/** Returns the function that tells whether a block is on the served chain. */
+/** Returns the function that recognizes blocks of the served chain. */
 export const isCanonicalIn =
   (heads: Heads) =>
   ({ number, hash }: BlockId): boolean =>

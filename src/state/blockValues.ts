@@ -6,7 +6,7 @@ import { ClearedStorage } from "./clearedStorage.ts";
 import { ENTRY_BYTES, type Entry } from "./entryPages.ts";
 import { FIELD_CODES, KeyEncoder, type TableKey } from "./keyEncoder.ts";
 import type { StateKey } from "./stateKey.ts";
-import { KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
+import { FETCHED, KNOWN, ValueTable, WRITTEN } from "./valueTable.ts";
 import type { WriteSet } from "./writeSet.ts";
 import { writtenValues, ZERO_VALUE } from "./writtenValues.ts";
 
@@ -18,8 +18,11 @@ const ENTRY_OVERHEAD_BYTES = 16;
 const CODE_SHARE = 0.25;
 const CODE_OVERHEAD_BYTES = 200;
 
-/** `different`: another value is known at that block. `refused`: the block is not readable, or there is no room. */
-export type EnterResult = "entered" | "same" | "different" | "refused";
+/**
+ * `agreed`: the known value is older than the block, or from its write set. `same`: a node had returned it for this block.
+ * `different`: another value is known at that block. `refused`: the block is not readable, or there is no room.
+ */
+export type EnterResult = "entered" | "agreed" | "same" | "different" | "refused";
 
 /** A followed block, with the entries that begin at it. An entry may have been removed since, and be in use for another key. */
 interface FollowedBlock {
@@ -38,6 +41,8 @@ export class BlockValues {
   readonly #codes: LRUCache<string, Uint8Array>;
   readonly #key = new KeyEncoder();
   readonly #blocks = new Map<number, FollowedBlock>();
+  /** While false, `get` returns no value. Values that nodes return are compared with the known ones. */
+  isProven = true;
   #oldest = 0;
   /** Below `#oldest` while nothing is readable. */
   #head = -1;
@@ -88,6 +93,11 @@ export class BlockValues {
 
   /** Returns a value after a readable block: 64 digits of hex, of a code the hash. The hash of an empty code is zero here. */
   get(key: StateKey, block: BlockId): string | undefined {
+    return this.isProven ? this.getUnproven(key, block) : undefined;
+  }
+
+  /** Returns a value that may come from a source on probation. It must answer no read. */
+  getUnproven(key: StateKey, block: BlockId): string | undefined {
     if (!this.isReadable(block)) {
       return undefined;
     }
@@ -128,7 +138,7 @@ export class BlockValues {
     const number = Number(block.number);
     let entry = this.#find(key, number);
     if (this.#table.has(entry, KNOWN)) {
-      return this.#table.value(entry) === value ? "same" : "different";
+      return this.#compare(entry, number, value);
     }
     if (!this.#table.isOfBlock(entry, number) || this.#table.field(entry) !== FIELD_CODES[key.field]) {
       entry = this.#add(key, number, 0);
@@ -136,9 +146,16 @@ export class BlockValues {
     if (entry === 0) {
       return "refused";
     }
-    this.#table.setValue(entry, value);
+    this.#table.setValue(entry, value, FETCHED);
     this.#table.touch(entry);
     return "entered";
+  }
+
+  #compare(entry: Entry, number: number, value: string): EnterResult {
+    if (this.#table.value(entry) !== value) {
+      return "different";
+    }
+    return this.#table.from(entry) < number || !this.#table.has(entry, FETCHED) ? "agreed" : "same";
   }
 
   /** Adds a code that a node returned for this block's hash. */
@@ -157,6 +174,7 @@ export class BlockValues {
 
   /** Forgets all values. No block is readable then. Codes stay, because their hashes name them. */
   clear(): void {
+    this.isProven = true;
     this.#table.clear();
     this.#cleared.clear();
     this.#blocks.clear();

@@ -10,15 +10,28 @@ export interface DifferenceHandlerOptions {
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
-/** Creates the reaction to a wrong value: all values are dropped, and their source rests. */
-export const createDifferenceHandler =
-  ({ chain, trust, follower, telemetry }: DifferenceHandlerOptions, kind: "audit" | "sample") =>
-  ({ key, block, known, actual }: StateDifference): void => {
+type OnDifference = (difference: StateDifference) => void;
+
+/** Creates the report of a wrong value: its source rests, and it is counted and logged. The caller drops all values. */
+export const createDifferenceReport =
+  (
+    { chain, trust, telemetry }: Omit<DifferenceHandlerOptions, "follower">,
+    kind: "audit" | "sample" | "read",
+  ): OnDifference =>
+  ({ key, block, known, actual }) => {
     const source = trust.rest();
-    follower.forget("difference");
     telemetry.metrics.stateDifferences.inc({ chain, kind });
     telemetry.log.error(
       { chain, kind, source, ...key, number: block.number.toString(), hash: block.hash, known, actual },
       "a known state value differs from the node's: all values are dropped, and their source rests",
     );
   };
+
+/** Creates the reaction to a wrong value: the report, and all values are dropped. */
+export const createDifferenceHandler = (options: DifferenceHandlerOptions, kind: "audit" | "sample"): OnDifference => {
+  const report = createDifferenceReport(options, kind);
+  return (difference) => {
+    report(difference);
+    options.follower.forget("difference");
+  };
+};

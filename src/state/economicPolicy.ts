@@ -43,8 +43,8 @@ export class EconomicPolicy implements FollowPolicy {
   }
 
   /** Counts a read that the state cache can answer once it has the value. */
-  onRead({ method, key, block, isHit }: CountedRead): void {
-    this.#count({ method, block, isHit, repetition: this.#options.usedKeys.record(key, block) });
+  onRead({ method, key, block, isHit, client }: CountedRead): void {
+    this.#count({ method, block, isHit, repetition: this.#options.usedKeys.record(key, block, client) });
   }
 
   /** Counts a call whose answer can hold for several blocks. */

@@ -8,6 +8,8 @@ export interface CountedRead {
   readonly block: bigint;
   /** Whether the state cache had the value, at once or after a wait. */
   readonly isHit: boolean;
+  /** The client that reads. */
+  readonly client?: string;
 }
 
 /** Decides whether write sets are worth the provider units that they cost. Free sources are always followed. */

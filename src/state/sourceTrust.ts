@@ -1,48 +1,100 @@
 import type { BlockId } from "../core/heads.ts";
+import { Probation, type ProbationLimits } from "./probation.ts";
 import type { WriteSet, WriteSetFailure, WriteSetOrigin, WriteSetSource } from "./writeSet.ts";
 
 /** A source of a wrong value is not used for this time. */
 const REST_MS = 3_600_000;
+/** A paid source rests after this number of failures, one after the other. */
+const MAX_FAILURES = 5;
+/** The first rest after failures. Each further failure doubles it. */
+const FIRST_REST_MS = 10_000;
+const MAX_FAILURE_REST_MS = 600_000;
 
-/** Remembers which source was used last, and rests sources of wrong values. */
-export class SourceTrust {
+/** Nothing in a block proves the write sets of these sources. */
+const UNPROVEN: ReadonlySet<WriteSetOrigin> = new Set(["trace"]);
+
+const restAfter = (failures: number): number =>
+  failures < MAX_FAILURES ? 0 : Math.min(FIRST_REST_MS * 2 ** (failures - MAX_FAILURES), MAX_FAILURE_REST_MS);
+
+/** A source that can rest, and that is on probation if nothing proves its write sets. */
+class GuardedSource implements WriteSetSource {
+  readonly probation: Probation | undefined;
+  readonly #source: WriteSetSource;
   readonly #nowMs: () => number;
-  readonly #restsUntilMs = new Map<WriteSetOrigin, number>();
-  #lastUsed: WriteSetOrigin | undefined;
+  readonly #onUsed: (source: GuardedSource) => void;
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
+  /** Since the last write set. */
+  #failures = 0;
 
-  constructor(nowMs: () => number) {
+  constructor(
+    source: WriteSetSource,
+    { nowMs, probation }: SourceTrustOptions,
+    onUsed: (source: GuardedSource) => void,
+  ) {
+    this.#source = source;
     this.#nowMs = nowMs;
+    this.#onUsed = onUsed;
+    this.probation = UNPROVEN.has(source.origin) ? new Probation(probation) : undefined;
+  }
+
+  get origin(): WriteSetOrigin {
+    return this.#source.origin;
+  }
+
+  get unitsPerBlock(): number {
+    return this.#source.unitsPerBlock;
+  }
+
+  get isResting(): boolean {
+    return this.#nowMs() < this.#restsUntilMs;
+  }
+
+  /** Called when a value of its write sets was wrong. */
+  rest(): void {
+    this.#restsUntilMs = this.#nowMs() + REST_MS;
+    this.probation?.restart();
+  }
+
+  async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
+    if (this.isResting) {
+      return "unsupported";
+    }
+    const outcome = await this.#source.read(block, signal);
+    if (typeof outcome !== "string") {
+      this.#failures = 0;
+      this.#onUsed(this);
+    } else if (outcome !== "unsupported" && this.unitsPerBlock > 0 && !signal.aborted) {
+      this.#failures++;
+      this.#restsUntilMs = Math.max(this.#restsUntilMs, this.#nowMs() + restAfter(this.#failures));
+    }
+    return outcome;
+  }
+}
+
+export interface SourceTrustOptions {
+  readonly nowMs: () => number;
+  readonly probation: ProbationLimits;
+}
+
+/** Rests sources of wrong values, and paid sources that keep failing. Remembers which source was used last. */
+export class SourceTrust {
+  readonly #options: SourceTrustOptions;
+  #lastUsed: GuardedSource | undefined;
+
+  constructor(options: SourceTrustOptions) {
+    this.#options = options;
   }
 
   /** Returns a source that has no write sets while it rests. */
   guard(source: WriteSetSource): WriteSetSource {
-    const read = (block: BlockId, signal: AbortSignal) => this.#read(source, block, signal);
-    return {
-      origin: source.origin,
-      get unitsPerBlock() {
-        return source.unitsPerBlock;
-      },
-      read,
-    };
+    return new GuardedSource(source, this.#options, (used) => {
+      this.#lastUsed = used;
+    });
   }
 
   /** Rests the source of the newest write set. Returns its origin. */
   rest(): WriteSetOrigin | undefined {
-    if (this.#lastUsed !== undefined) {
-      this.#restsUntilMs.set(this.#lastUsed, this.#nowMs() + REST_MS);
-    }
-    return this.#lastUsed;
-  }
-
-  async #read(source: WriteSetSource, block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const { origin } = source;
-    if (this.#nowMs() < (this.#restsUntilMs.get(origin) ?? 0)) {
-      return "unsupported";
-    }
-    const outcome = await source.read(block, signal);
-    if (typeof outcome !== "string") {
-      this.#lastUsed = origin;
-    }
-    return outcome;
+    this.#lastUsed?.rest();
+    return this.#lastUsed?.origin;
   }
 }

@@ -1,6 +1,7 @@
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { BilledSource } from "./billedSource.ts";
 import { EconomicPolicy, PERIOD_MS } from "./economicPolicy.ts";
+import type { ProbationLimits } from "./probation.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import { SourceTrust } from "./sourceTrust.ts";
 import { UnitLedger } from "./unitLedger.ts";
@@ -23,12 +24,19 @@ export interface StateEconomicsOptions {
   readonly metrics: Metrics;
   readonly unitsOf: UnitsOf;
   readonly nowMs: () => number;
+  readonly probation: ProbationLimits;
 }
 
-export const createStateEconomics = ({ chain, metrics, unitsOf, nowMs }: StateEconomicsOptions): StateEconomics => {
-  const ledger = new UnitLedger(chain, metrics);
+export const createStateEconomics = ({
+  chain,
+  metrics,
+  unitsOf,
+  nowMs,
+  probation,
+}: StateEconomicsOptions): StateEconomics => {
+  const ledger = new UnitLedger(chain, metrics, nowMs);
   const usedKeys = new UsedKeys(PERIOD_MS, nowMs);
-  const trust = new SourceTrust(nowMs);
+  const trust = new SourceTrust({ nowMs, probation });
   return {
     ...{ unitsOf, ledger, usedKeys, trust },
     policy: new EconomicPolicy({ unitsOf, ledger, usedKeys, nowMs }),

@@ -1,9 +1,11 @@
 import type { BlockId, HeadChange, Heads, RingBlock } from "../core/heads.ts";
-import { AwaitedBlock, type OnWriteSetRead } from "./awaitedBlock.ts";
+import { AwaitedBlock, type OnWriteSetRead, type SourcedWriteSet } from "./awaitedBlock.ts";
 import { AwaitedBlocks, isCanonicalIn, linkedBlocks } from "./awaitedBlocks.ts";
 import type { BlockValues } from "./blockValues.ts";
 import type { FollowPolicy } from "./followPolicy.ts";
-import { runSliced } from "./runSliced.ts";
+import { runSlicedWhile } from "./runSliced.ts";
+import { SourcedValues } from "./sourcedValues.ts";
+import type { StateDifference } from "./stateAudit.ts";
 import type { StateKey } from "./stateKey.ts";
 import type { WriteSetSource } from "./writeSet.ts";
 
@@ -17,6 +19,7 @@ export const DROP_REASONS = [
   "pause",
   "nodeChanged",
   "difference",
+  "probation",
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
@@ -34,8 +37,8 @@ export interface StateFollowerOptions {
   /** Called when a block's write set is applied, with the time since its head. */
   onApplied(seconds: number): void;
   onDropped(reason: DropReason): void;
-  /** Called if a node returned another value than the known one. All values are dropped then. */
-  onDifference(key: StateKey, block: BlockId): void;
+  /** Called if a node returned another value than the known one. All values are dropped afterwards. */
+  onDifference(difference: StateDifference): void;
 }
 
 /** More missing blocks are a gap: reading their write sets takes longer than learning the values again. */
@@ -50,6 +53,7 @@ export class StateFollower {
   readonly #unsubscribe: () => void;
   /** The first is the child of the newest applied block that is canonical. */
   readonly #awaited = new AwaitedBlocks();
+  readonly #sourced: SourcedValues;
   #latest: BlockId | undefined;
   #isRunning = false;
   #isPaused = false;
@@ -57,6 +61,7 @@ export class StateFollower {
 
   constructor(options: StateFollowerOptions) {
     this.#options = options;
+    this.#sourced = new SourcedValues(options.values);
     this.#unsubscribe = options.heads.subscribe(({ heads }) => this.#onHeads(heads));
     const heads = options.heads.current();
     if (heads !== undefined) {
@@ -99,7 +104,7 @@ export class StateFollower {
     if (latest !== undefined && this.isFollowing) {
       this.#restart(latest, reason);
     } else {
-      this.#options.values.clear();
+      this.#sourced.clear();
     }
   }
 
@@ -107,7 +112,7 @@ export class StateFollower {
     this.#unsubscribe();
     this.#generation++;
     this.#awaited.cancelAll();
-    this.#options.values.clear();
+    this.#sourced.clear();
   }
 
   #onHeads(heads: Heads): void {
@@ -117,7 +122,7 @@ export class StateFollower {
       return;
     }
     this.#latest = latest;
-    const sources = this.#affordableSources();
+    const sources = this.#usableSources(latest);
     this.#options.onHead(sources.length > 0);
     if (sources.length === 0) {
       this.#isPaused = true;
@@ -129,9 +134,13 @@ export class StateFollower {
     void this.#run();
   }
 
-  #affordableSources(): readonly WriteSetSource[] {
+  #usableSources(latest: BlockId): readonly WriteSetSource[] {
     const { sources, policy } = this.#options;
-    return sources.filter(({ unitsPerBlock }) => unitsPerBlock === 0 || policy.shouldFollow(unitsPerBlock));
+    return sources.filter(
+      (source) =>
+        this.#sourced.isUsable(source, latest) &&
+        (source.unitsPerBlock === 0 || policy.shouldFollow(source.unitsPerBlock)),
+    );
   }
 
   /** Awaits the blocks between the newest block that is known or awaited and the head. */
@@ -203,9 +212,12 @@ export class StateFollower {
   }
 
   async #applyNext(next: AwaitedBlock): Promise<void> {
-    const { values, onRead, onApplied } = this.#options;
+    const { values, onRead } = this.#options;
     this.#awaited.readNext(onRead);
-    const writeSet = await next.read(onRead);
+    const read = await next.read(onRead);
+    if (read !== undefined) {
+      this.#sourced.noteBlock(read.source, next.block);
+    }
     // A reorganisation removed the block, or all values were dropped.
     if (this.#awaited.first !== next || this.#findUndo() !== undefined) {
       return;
@@ -214,11 +226,18 @@ export class StateFollower {
       this.#restart(next.block, "gap");
       return;
     }
-    if (writeSet === undefined) {
+    if (read === undefined) {
       this.#beginAt(next, next.hasNewRules ? "fork" : "noWriteSet");
-      return;
+    } else if (!this.#sourced.canContinue(read.source)) {
+      this.#beginAt(next, "probation");
+    } else {
+      await this.#apply(next, read);
     }
-    const isApplied = await this.#change(values.apply(writeSet));
+  }
+
+  async #apply(next: AwaitedBlock, { source, writeSet }: SourcedWriteSet): Promise<void> {
+    const { values, onApplied } = this.#options;
+    const isApplied = await this.#change(this.#sourced.apply(source, writeSet));
     if (isApplied === undefined) {
       return;
     }
@@ -234,12 +253,12 @@ export class StateFollower {
   /** Runs a change of the values. Returns undefined if all values were dropped during it. */
   #change<T>(steps: Generator<unknown, T>): Promise<T | undefined> {
     const generation = this.#generation;
-    return runSliced(steps, () => generation === this.#generation);
+    return runSlicedWhile(steps, () => generation === this.#generation);
   }
 
   /** Ends the known values at this block, and begins with its own state. */
   #beginAt(awaited: AwaitedBlock, reason: DropReason): void {
-    this.#options.values.begin(awaited.block);
+    this.#sourced.begin(awaited.block);
     this.#options.onDropped(reason);
     this.#finish(awaited);
   }
@@ -256,10 +275,9 @@ export class StateFollower {
   }
 
   #enterNow(key: StateKey, block: BlockId, value: string | Uint8Array): void {
-    const { values, onDifference } = this.#options;
-    const result = typeof value === "string" ? values.enter(key, block, value) : values.enterCode(key, block, value);
-    if (result === "different") {
-      onDifference(key, block);
+    const difference = this.#sourced.enter(key, block, value);
+    if (difference !== undefined) {
+      this.#options.onDifference(difference);
       this.#restart(this.#options.heads.current()?.latest ?? block, "difference");
     }
   }
@@ -268,7 +286,7 @@ export class StateFollower {
   #restart(latest: BlockId, reason: DropReason | undefined): void {
     this.#generation++;
     this.#awaited.cancelAll();
-    this.#options.values.begin(latest);
+    this.#sourced.begin(latest);
     if (reason !== undefined) {
       this.#options.onDropped(reason);
     }

@@ -2,15 +2,16 @@ import type { BlockValues } from "./blockValues.ts";
 import type { BulkReader } from "./bulkReader.ts";
 import type { UnitsOf } from "./providerUnits.ts";
 import type { StateFollower } from "./stateFollower.ts";
+import type { StateKey } from "./stateKey.ts";
 import type { UnitLedger } from "./unitLedger.ts";
 import type { UsedKeys } from "./usedKeys.ts";
 
 export interface StateLearnerOptions {
   readonly values: Pick<BlockValues, "get" | "head">;
   readonly follower: Pick<StateFollower, "enter" | "generation" | "isFollowing">;
-  readonly usedKeys: Pick<UsedKeys, "mostUsed">;
+  readonly usedKeys: Pick<UsedKeys, "mostUsedByClient">;
   readonly reader: Pick<BulkReader, "unitsFor" | "read">;
-  readonly ledger: Pick<UnitLedger, "spend">;
+  readonly ledger: Pick<UnitLedger, "learningUnits" | "spend">;
   readonly unitsOf: UnitsOf;
   readonly nowMs: () => number;
 }
@@ -22,7 +23,7 @@ const MIN_INTERVAL_MS = 10_000;
 /** Learning in bulk must cost less than this share of reading the values one by one. */
 const MAX_SHARE = 0.5;
 
-/** Reads the most used values again after all values were dropped. Nonces are left to the reads of clients. */
+/** Reads the most used values again after all values were dropped, within the budget of the chain, the same number of each client. Nonces are left to the reads of clients. */
 export class StateLearner {
   readonly #options: StateLearnerOptions;
   #lastMs = Number.NEGATIVE_INFINITY;
@@ -38,9 +39,11 @@ export class StateLearner {
     if (block === undefined || !follower.isFollowing || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
       return;
     }
-    const keys = usedKeys
-      .mostUsed(MAX_VALUES)
-      .filter((key) => key.field !== "nonce" && values.get(key, block) === undefined);
+    const isUnknown = (key: StateKey) => key.field !== "nonce" && values.get(key, block) === undefined;
+    let keys = usedKeys.mostUsedByClient(MAX_VALUES).filter(isUnknown);
+    while (reader.unitsFor(keys, block) > ledger.learningUnits) {
+      keys = keys.slice(0, keys.length >> 1);
+    }
     if (reader.unitsFor(keys, block) >= MAX_SHARE * keys.length * unitsOf("eth_getStorageAt")) {
       return;
     }

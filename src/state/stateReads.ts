@@ -145,9 +145,9 @@ export class StateReads {
     }
   }
 
-  #count({ method, key, block }: StateRead, isHit: boolean): void {
+  #count({ method, key, block, context }: StateRead, isHit: boolean): void {
     const { policy, onLookup } = this.#options;
-    policy.onRead({ method, key, block: block.number, isHit });
+    policy.onRead({ method, key, block: block.number, isHit, client: context.clientId });
     onLookup(method, isHit);
   }
 }

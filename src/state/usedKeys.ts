@@ -2,12 +2,16 @@ import type { StateKey } from "./stateKey.ts";
 
 /** Keys that one generation remembers. Reads of others count as new. */
 const MAX_KEYS = 100_000;
+/** A client with this number of keys adds no more to a generation that is half full, so that other clients have room. */
+const MAX_CLIENT_KEYS = 20_000;
 
 /** `sameBlock`: an equal read named this block or a newer one. `repeated`: one named an older block. */
 export type Repetition = "new" | "repeated" | "sameBlock";
 
 interface Use {
   readonly key: StateKey;
+  /** The client that read it first. */
+  readonly client: string;
   /** The newest block that was read. */
   block: bigint;
   /** Blocks at which the key was read. */
@@ -17,10 +21,12 @@ interface Use {
 /** The uses since one moment, by key. */
 interface Generation {
   readonly uses: Map<string, Use>;
+  /** The number of keys that each client added. */
+  readonly clientKeys: Map<string, number>;
   readonly sinceMs: number;
 }
 
-const begin = (sinceMs: number): Generation => ({ uses: new Map(), sinceMs });
+const begin = (sinceMs: number): Generation => ({ uses: new Map(), clientKeys: new Map(), sinceMs });
 
 /** Remembers which values were read, for one to two periods. */
 export class UsedKeys {
@@ -41,12 +47,11 @@ export class UsedKeys {
   }
 
   /** Remembers a read, and compares it with earlier ones. */
-  record(key: StateKey, block: bigint): Repetition {
+  record(key: StateKey, block: bigint, client = ""): Repetition {
     this.#rotate();
     const name = key.field + key.address + (key.slot ?? "");
-    const { uses } = this.#current;
     const earlier = this.#previous.uses.get(name);
-    const use = uses.get(name) ?? (uses.size < MAX_KEYS ? remember(uses, name, key, earlier) : earlier);
+    const use = this.#current.uses.get(name) ?? remember(this.#current, name, { key, client }, earlier);
     if (use === undefined) {
       return "new";
     }
@@ -64,6 +69,17 @@ export class UsedKeys {
       .sort((a, b) => b.count - a.count)
       .slice(0, limit)
       .map(({ key }) => key);
+  }
+
+  /** Returns the keys that were read at the most blocks, the same number of each client as long as it has more. */
+  mostUsedByClient(limit: number): readonly StateKey[] {
+    const sorted = this.#all().sort((a, b) => b.count - a.count);
+    const byClient = [...Map.groupBy(sorted, ({ client }) => client).values()];
+    const chosen: StateKey[] = [];
+    for (let rank = 0; chosen.length < Math.min(limit, sorted.length); rank++) {
+      chosen.push(...byClient.flatMap((uses) => uses[rank]?.key ?? []));
+    }
+    return chosen.slice(0, limit);
   }
 
   /** Returns keys at random. Each is returned once. */
@@ -97,8 +113,19 @@ export class UsedKeys {
   }
 }
 
-const remember = (uses: Map<string, Use>, name: string, key: StateKey, earlier: Use | undefined): Use => {
-  const use = { key, block: earlier?.block ?? 0n, count: earlier?.count ?? 0 };
+/** Adds a key to a generation if there is room for it and its client. If not, returns its use before. */
+const remember = (
+  { uses, clientKeys }: Generation,
+  name: string,
+  { key, client }: Pick<Use, "key" | "client">,
+  earlier: Use | undefined,
+): Use | undefined => {
+  const added = clientKeys.get(client) ?? 0;
+  if (uses.size >= MAX_KEYS || (added >= MAX_CLIENT_KEYS && uses.size >= MAX_KEYS / 2)) {
+    return earlier;
+  }
+  const use = { key, client, block: earlier?.block ?? 0n, count: earlier?.count ?? 0 };
   uses.set(name, use);
+  clientKeys.set(client, added + 1);
   return use;
 };

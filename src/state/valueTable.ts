@@ -7,6 +7,8 @@ export const WRITTEN = 2;
 /** The entry has a value. */
 export const KNOWN = 4;
 const REFERENCED = 8;
+/** A node returned the value for the block of the entry. */
+export const FETCHED = 16;
 
 /** Entries that one eviction looks at, so that it takes microseconds. */
 const EVICTION_STEPS = 256;
@@ -188,9 +190,9 @@ export class ValueTable {
     return this.#pages.value(entry);
   }
 
-  /** Sets the value, 64 digits of hex. */
-  setValue(entry: Entry, value: string): void {
-    this.#setFlags(entry, this.#flags(entry) | KNOWN);
+  /** Sets the value, 64 digits of hex, and flags. */
+  setValue(entry: Entry, value: string, flags = 0): void {
+    this.#setFlags(entry, this.#flags(entry) | KNOWN | flags);
     this.#pages.setValue(entry, value);
   }
 

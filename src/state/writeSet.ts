@@ -1,5 +1,6 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Address, Hash } from "../ethereum/hex.ts";
+import type { Probation } from "./probation.ts";
 
 /** A value that a block wrote, or "unknown" if the source only says that it was written. */
 export type Written<Value> = Value | "unknown";
@@ -35,6 +36,10 @@ export interface WriteSetSource {
   readonly origin: WriteSetOrigin;
   /** Provider units that one block costs. Zero: the source is free. */
   readonly unitsPerBlock: number;
+  /** Present if nothing proves the write sets: values that they carried answer no read before it is over. */
+  readonly probation?: Probation | undefined;
+  /** Whether the source is not asked for some time, because of a wrong value or of failures. */
+  readonly isResting?: boolean;
   /** Resolves once the write set is complete and checked, or with the reason of the failure. Never rejects. */
   read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure>;
 }

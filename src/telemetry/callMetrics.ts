@@ -38,6 +38,16 @@ const outcomeLabel = (error: RpcError | undefined, context: Pick<RequestContext,
   }
 };
 
+/** The metric label and the price of each method. */
+export interface MethodPrices {
+  readonly methodLabel: (method: string) => string;
+  readonly unitsOf: (method: string) => number;
+}
+
+/** Whether no call to a node was made for this response. */
+const isSaved = ({ status: { hit, collapsed } }: Pick<RpcResponse, "status">): boolean =>
+  hit !== undefined || collapsed === true;
+
 /** The series of one method. */
 class MethodSeries {
   readonly #seriesOf: (outcome: OutcomeLabel) => CounterSeries;
@@ -57,9 +67,17 @@ class MethodSeries {
 }
 
 /** Creates the metrics of calls: counts and durations. */
-export const createCallMetrics = (chain: string, methodLabel: (method: string) => string, metrics: Metrics) => {
+export const createCallMetrics = (chain: string, { methodLabel, unitsOf }: MethodPrices, metrics: Metrics) => {
   const methods = new Map<string, MethodSeries>();
-  return ({ call, context, error, reply, seconds }: Outcome<Pick<RequestContext, "signal">, RpcResponse>): void => {
+  const savedCalls = metrics.savedCalls.series({ chain });
+  const savedUnits = metrics.savedUnits.series({ chain });
+  return ({
+    call,
+    context,
+    error,
+    reply,
+    seconds,
+  }: Outcome<Pick<RequestContext, "signal" | "usage">, RpcResponse>): void => {
     const method = methodLabel(call.method);
     let series = methods.get(method);
     if (series === undefined) {
@@ -67,6 +85,16 @@ export const createCallMetrics = (chain: string, methodLabel: (method: string) =
       methods.set(method, series);
     }
     series.count(outcomeLabel(error, context), seconds);
+    const saved = reply !== undefined && isSaved(reply);
+    const { usage } = context;
+    if (saved || usage !== undefined) {
+      const units = unitsOf(call.method);
+      usage?.countCall(units, error !== undefined, saved);
+      if (saved) {
+        savedCalls.inc();
+        savedUnits.inc(units);
+      }
+    }
     if (reply?.pending !== undefined) {
       metrics.pendingAnswers.inc({ chain, mode: reply.pending });
     }

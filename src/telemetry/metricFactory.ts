@@ -22,6 +22,8 @@ interface LabelledCounter<L extends Labels> extends Pick<Counter, "get"> {
   inc(values: ValuesOf<L>, by?: number): void;
   /** Returns one series, for hot paths: prom-client finds a series by its labels at each increment. */
   series(values: ValuesOf<L>): CounterSeries;
+  /** Removes one series. Another increment begins it again at 0. */
+  remove(values: ValuesOf<L>): void;
 }
 
 /** A gauge that accepts only the declared label values. */
@@ -138,6 +140,18 @@ export class MetricFactory {
     const metric: Gauge = new Gauge({
       ...this.#describe(name, help),
       ...(collect && { collect: () => collect(metric) }),
+    });
+    return metric;
+  }
+
+  /** Declares a counter without labels whose value is read before each scrape. It must never fall. */
+  collected(name: string, help: string, read: () => number): Counter {
+    const metric: Counter = new Counter({
+      ...this.#describe(name, help),
+      collect: () => {
+        metric.reset();
+        metric.inc(read());
+      },
     });
     return metric;
   }

@@ -32,6 +32,12 @@ export const requestMetrics = (metrics: MetricFactory) => {
       chain: CHAIN,
       method: METHOD,
     }),
+    savedCalls: metrics.counter("saved_calls_total", "Calls that were answered without a call to a node", {
+      chain: CHAIN,
+    }),
+    savedUnits: metrics.counter("saved_units_total", "Provider units of calls that were answered without a node", {
+      chain: CHAIN,
+    }),
     // It is collected before the responses, so that counts from HttpCounts are copied first.
     inFlight: metrics.level("requests_in_flight", "HTTP requests in flight", () => {
       for (const copyCounts of beforeScrape) {

@@ -4,15 +4,30 @@ import { CHAIN, type MetricFactory } from "./metricFactory.ts";
 const ORIGINS = ["feed", "accessList", "trace", "execution"] as const;
 const OUTCOMES = ["read", "unsupported", "late", "tooLarge", "incomplete", "mismatch", "error"] as const;
 const METHODS = ["eth_getBalance", "eth_getTransactionCount", "eth_getStorageAt", "eth_getCode"] as const;
+const DROPS = [
+  "noWriteSet",
+  "noRoom",
+  "gap",
+  "fork",
+  "reorganisation",
+  "pause",
+  "nodeChanged",
+  "difference",
+  "probation",
+] as const;
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
 const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "forwarded", "budget", "late"] as const;
-const DROPS = ["noWriteSet", "noRoom", "gap", "fork", "reorganisation", "pause", "nodeChanged", "difference"] as const;
 
 /** Declares the metrics of state values that are followed from block to block. */
 export const stateMetrics = (metrics: MetricFactory) => ({
   stateFollowing: metrics.gaugeFromZero("state_following", "1 while write sets of new blocks are read", {
     chain: CHAIN,
   }),
+  stateProbation: metrics.gaugeFromZero(
+    "state_on_probation",
+    "1 while known values are compared with nodes and answer no read",
+    { chain: CHAIN },
+  ),
   stateWriteSets: metrics.counter("state_write_sets_total", "Write sets of blocks by source and outcome", {
     chain: CHAIN,
     source: ORIGINS,

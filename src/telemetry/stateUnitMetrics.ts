@@ -1,6 +1,8 @@
 import { CHAIN, type MetricFactory } from "./metricFactory.ts";
 
 const COMPARISONS = ["audit", "sample"] as const;
+/** `read`: a node's response to a client. */
+const DIFFERENCES = [...COMPARISONS, "read"] as const;
 
 /** Declares the metrics of the costs and savings of following state, in provider units, and of its comparison with nodes. */
 export const stateUnitMetrics = (metrics: MetricFactory) => ({
@@ -17,6 +19,6 @@ export const stateUnitMetrics = (metrics: MetricFactory) => ({
   }),
   stateDifferences: metrics.counter("state_differences_total", "Known state values that differed from the node's", {
     chain: CHAIN,
-    kind: COMPARISONS,
+    kind: DIFFERENCES,
   }),
 });

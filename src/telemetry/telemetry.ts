@@ -1,23 +1,26 @@
 import { pino } from "pino";
+import { accessMetrics } from "./accessMetrics.ts";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
-import { processMetrics } from "./processMetrics.ts";
 import { Registry } from "./promClient.ts";
 import { requestMetrics } from "./requestMetrics.ts";
+import { runtimeMetrics } from "./runtimeMetrics.ts";
 import { simulationMetrics } from "./simulationMetrics.ts";
 import { stateMetrics } from "./stateMetrics.ts";
 import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
 import { upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
+import { usageMetrics } from "./usageMetrics.ts";
 
 export type Log = pino.Logger;
 
 /** Declares every metric of the process, in the order of its documentation. */
 const declareMetrics = (factory: MetricFactory) => ({
   ...requestMetrics(factory),
+  ...usageMetrics(factory),
   ...cacheMetrics(factory),
   ...upstreamMetrics(factory),
   ...verificationMetrics(factory),
@@ -29,7 +32,8 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...stateMetrics(factory),
   ...stateUnitMetrics(factory),
   ...subscriptionMetrics(factory),
-  ...processMetrics(factory),
+  ...accessMetrics(factory),
+  ...runtimeMetrics(factory),
 });
 
 export type Metrics = ReturnType<typeof declareMetrics>;

@@ -1,4 +1,5 @@
 import type { Check, NodeErrorKind } from "../core/node.ts";
+import type { HedgeReason, RetryCause } from "../core/retryPolicy.ts";
 import { SECONDS } from "./buckets.ts";
 import { CHAIN, METHOD, type MetricFactory, NODE } from "./metricFactory.ts";
 
@@ -34,6 +35,21 @@ const CHECKS = [
   "depositReceipts",
 ] as const satisfies readonly Check[];
 
+const isErrorKind = (outcome: (typeof OUTCOMES)[number]): outcome is Exclude<NodeErrorKind, "missingData"> =>
+  outcome !== "ok" && outcome !== "missingData";
+
+/** The causes of retries: the kinds of errors, with missing data by what is missing, and unusable responses. */
+const RETRIES = [
+  ...OUTCOMES.filter(isErrorKind),
+  "missingBlock",
+  "prunedData",
+  "unexpectedNull",
+  "outsideView",
+  "unavailable",
+] as const satisfies readonly RetryCause[];
+
+const HEDGES = ["minimum", "quantile"] as const satisfies readonly HedgeReason[];
+
 const OF_NODE = { chain: CHAIN, node: NODE };
 
 /** Declares the metrics of requests to nodes. */
@@ -51,17 +67,18 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     ...OF_NODE,
     method: METHOD,
   }),
+  upstreamUnits: metrics.counter("upstream_units_total", "Provider units of calls to a node", OF_NODE),
   upstreamSeconds: metrics.histogram("upstream_seconds", "Duration of a request to a node", SECONDS, OF_NODE),
   upstreamRetries: metrics.counter("upstream_retries_total", "Requests sent again on another node or later", {
     chain: CHAIN,
+    reason: RETRIES,
   }),
   upstreamHedges: metrics.counter(
     "upstream_hedges_total",
     "Requests sent to a second node before the first responded",
-    {
-      chain: CHAIN,
-    },
+    { chain: CHAIN, reason: HEDGES },
   ),
+  upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE),
   upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
   upstreamBreaker: metrics.gauge(

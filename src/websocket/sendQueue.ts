@@ -11,6 +11,8 @@ export interface SendQueueOptions {
   readonly stream: Duplex;
   /** Limit for unsent bytes. Above it, the reader counts as too slow for more events. */
   readonly maxBufferBytes: number;
+  /** Called with the bytes of each fragment that is sent. */
+  onSent?(bytes: number): void;
   /** Called if the reader is too slow. No event is sent after that. */
   onSlow(): void;
 }
@@ -99,6 +101,7 @@ class ConnectionQueue implements SendQueue {
   #send(fragments: Message): void {
     const last = fragments.length - 1;
     for (const [index, fragment] of fragments.entries()) {
+      this.#options.onSent?.(fragment.length);
       this.#socket.send(fragment, index < last ? MORE : LAST);
     }
   }
@@ -131,6 +134,7 @@ class ConnectionQueue implements SendQueue {
 
   /** Resolves when the bytes are written: false if the connection is closed. */
   #sendFragment(bytes: Uint8Array, options: typeof LAST): Promise<boolean> {
+    this.#options.onSent?.(bytes.length);
     return new Promise((resolve) => {
       this.#socket.send(bytes, options, (error) => resolve(!error));
     });

@@ -77,6 +77,7 @@ class ServedConnection implements WebSocketConnection {
     this.#admitted = options.admitted;
     this.#sendQueue = createSendQueue({
       ...options,
+      onSent: (bytes) => this.#admitted.usage?.send(bytes),
       onSlow: () => {
         options.onSlow();
         this.close(TRY_AGAIN_LATER, "the reader is too slow");
@@ -184,7 +185,9 @@ class ServedConnection implements WebSocketConnection {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       this.#socket.pause();
     }
-    this.#handleMessage(toBytes(data))
+    const body = toBytes(data);
+    this.#admitted.usage?.receive(body.length);
+    this.#handleMessage(body)
       .catch((error: unknown) => {
         if (!this.#controller.signal.aborted) {
           this.#options.onError(error, this.#options.requestId);
@@ -219,7 +222,7 @@ class ServedConnection implements WebSocketConnection {
 
   async #handle(body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> {
     const { request, requestId, handle, onError } = this.#options;
-    const { clientId, authorize, charge } = this.#admitted;
+    const { clientId, authorize, charge, usage } = this.#admitted;
     try {
       const { chunks } = await handle(body, {
         requestId,
@@ -227,6 +230,7 @@ class ServedConnection implements WebSocketConnection {
         connection: this.#socket,
         authorize,
         charge,
+        usage,
         headers: request.headers,
         signal: this.#controller.signal,
         subscriber: this.#subscriber,

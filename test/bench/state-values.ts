@@ -8,6 +8,7 @@ import { packWrites, unpackWrites } from "../../src/state/sources/packedWrites.t
 import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { type BenchOptions, type BenchResult, round } from "./support/result.ts";
+import { watchLoop } from "./support/watchLoop.ts";
 
 const CLAIM =
   "A known slot costs at most 200 bytes, and a block of 2,000 written keys holds the thread at most 2 ms at a time";
@@ -69,18 +70,7 @@ const measureSlots = (slots: number): number => {
   return bytes / slots;
 };
 
-/** Records the duration of each turn of the event loop, until the signal aborts. */
-const watchLoop = async (signal: AbortSignal): Promise<number[]> => {
-  const gaps: number[] = [];
-  while (!signal.aborted) {
-    const startMs = performance.now();
-    await nextTick();
-    gaps.push(performance.now() - startMs);
-  }
-  return gaps;
-};
-
-/** Applies blocks as they arrive from a source. Returns the duration of each turn of the event loop. */
+/** Applies blocks as they arrive from a source. Returns the CPU time of each turn of the event loop. */
 const measureSlices = async (): Promise<readonly number[]> => {
   const values = new BlockValues(CACHE_BYTES);
   values.begin({ number: 0n, hash: hashOf(0) });
@@ -90,9 +80,9 @@ const measureSlices = async (): Promise<readonly number[]> => {
   await nextTick();
   for (const [index, bytes] of packed.entries()) {
     const block = { number: BigInt(index + 1), hash: hashOf(index + 1) };
-    const writeSet: WriteSet = { block, accounts: unpackWrites(bytes) };
-    await runSliced(values.apply(writeSet), () => true);
-    await runSliced(values.tidy(), () => true);
+    const writeSet: WriteSet = { block, accounts: await runSliced(unpackWrites(bytes)) };
+    await runSliced(values.apply(writeSet));
+    await runSliced(values.tidy());
     await nextTick();
   }
   ending.abort();

@@ -60,6 +60,8 @@ interface Row {
   readonly unitsPerThousand: number;
   /** Units as a share of asking the node directly. */
   readonly ofDirect: number;
+  /** The part of `ofDirect` that eth_call costs. Reads of single values do not change it. */
+  readonly callsOfDirect: number;
 }
 
 /** Describes the time between two samples, per 1,000 client calls. */
@@ -71,6 +73,7 @@ const describe = (before: Sample, after: Sample): Row => {
     callsPerThousand: round(sum(sent, () => 1) / calls, 1),
     unitsPerThousand: round(sum(sent, unitsOf) / calls, 0),
     ofDirect: round(sum(sent, unitsOf) / sum(asked, unitsOf), 4),
+    callsOfDirect: round(((sent.eth_call ?? 0) * unitsOf("eth_call")) / sum(asked, unitsOf), 4),
   };
 };
 
@@ -200,6 +203,7 @@ const print = (rows: Rows): void => {
         "units, later": later.unitsPerThousand,
         "% of direct, first": round(100 * first.ofDirect, 1),
         "% of direct, later": round(100 * later.ofDirect, 1),
+        "of it eth_call": round(100 * later.callsOfDirect, 1),
         "first / follow: false": round(first.unitsPerThousand / (unfollowed?.first.unitsPerThousand ?? 0), 2),
         "whole / follow: false": round(whole.unitsPerThousand / (unfollowed?.whole.unitsPerThousand ?? 0), 2),
       };

@@ -16,7 +16,7 @@ import { createKnownState } from "../../src/evm/reads/knownState.ts";
 import { createNodeState } from "../../src/evm/reads/nodeState.ts";
 import { runUntilStateComplete } from "../../src/evm/reads/runUntilStateComplete.ts";
 import { recoverSender } from "../../src/evm/senders/recoverAddress.ts";
-import { beginBlock } from "../../src/evm/systemCalls.ts";
+import { startCalls } from "../../src/evm/systemCalls.ts";
 import { messageOf } from "../../src/evm/transactionMessage.ts";
 import { parseParent } from "../../src/simulation/parentBlock.ts";
 import { startAnvil } from "../devnet/anvil.ts";
@@ -91,10 +91,10 @@ const replay = async (by: Engine, raw: Hex, before: string, mined: Mined): Promi
         blobBaseFee: 1n,
         blockHash: () => parent.hash,
       };
-      await beginBlock(
-        { engine: by, state, block: environment },
-        { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot },
-      );
+      const start = { parentHash: parent.hash, parentBeaconBlockRoot: own.parentBeaconBlockRoot };
+      for (const [to, data] of startCalls(by, start)) {
+        await by.systemCall({ state, block: environment }, to, data);
+      }
       const result = await by.transact({ state, block: environment }, messageOf(transaction, from));
       // The comparison reads these accounts, so that they must be fetched.
       for (const address of WATCHED) {

@@ -1,10 +1,23 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { z } from "zod";
 import { formatDashboard } from "../../grafana/dashboard.ts";
+import { VARIABLES } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { faultsOf, registeredSeries } from "./expressions.ts";
+
+const dashboardFile = z.looseObject({
+  templating: z.object({
+    list: z.array(
+      z.looseObject({
+        name: z.string(),
+        query: z.union([z.string(), z.object({ query: z.string(), refId: z.string() })]),
+      }),
+    ),
+  }),
+});
 
 const PANELS = ROWS.flatMap(({ title: row, panels }) => panels.map((panel) => ({ row, ...panel })));
 const { registry } = createTelemetry({ level: "silent" });
@@ -17,7 +30,20 @@ test("dashboard.json equals the output of dashboard.ts (npm run generate)", () =
 test("the dashboard has these rows, in the order of a request", () => {
   assert.deepEqual(
     ROWS.map(({ title }) => title),
-    ["Requests", "Cache", "Logs", "Upstream", "Heads", "Pending", "Simulation", "State", "Subscriptions", "Process"],
+    [
+      "Overview",
+      "Requests",
+      "Usage by key",
+      "Cache",
+      "Logs",
+      "Upstream",
+      "Heads",
+      "Pending",
+      "Simulation",
+      "State",
+      "Subscriptions",
+      "Process",
+    ],
   );
 });
 
@@ -34,6 +60,49 @@ test("the expression of each query preserves every label of its legend", () => {
       for (const [, label = ""] of legend.matchAll(/\{\{(\w+)\}\}/g)) {
         assert.match(expr, new RegExp(`by \\([^)]*\\b${label}\\b`), `${title}: ${label}`);
       }
+    }
+  }
+});
+
+test("no panel sums nodes of different chains, which may have one name", () => {
+  for (const { title, queries } of PANELS) {
+    for (const { expr, legend } of queries) {
+      for (const [, list = ""] of expr.matchAll(/\b(?:by|on) \(([^)]*)\)/g)) {
+        const labels = list.split(", ");
+        assert.ok(!labels.includes("node") || labels.includes("chain"), `${title}: ${expr}`);
+      }
+      assert.ok(!legend.includes("{{node}}") || legend.includes("{{chain}}"), `${title}: ${legend}`);
+    }
+  }
+});
+
+test("every query selects by namespace, job and instance, and by chain or node if its metric has them", () => {
+  for (const { title, queries } of PANELS) {
+    for (const { expr } of queries) {
+      for (const [, name = "", matchers = ""] of expr.matchAll(/\b(forebay_\w+)\{([^}]*)\}/g)) {
+        const labels = ["namespace", "job", "instance", ...(SERIES.get(name)?.has("chain") ? ["chain"] : [])];
+        for (const label of labels) {
+          assert.ok(matchers.includes(`${label}=~"$${label}"`), `${title}: ${name} without ${label}`);
+        }
+      }
+    }
+  }
+});
+
+test("the variables are chosen from the widest to the narrowest, and each lists a label that its series have", () => {
+  const { templating } = dashboardFile.parse(JSON.parse(formatDashboard()));
+  const queries = templating.list.flatMap(({ name, query }) => (typeof query === "string" ? [] : [{ name, ...query }]));
+  assert.deepEqual(
+    queries.map(({ name }) => name),
+    [...VARIABLES],
+  );
+  for (const [index, { name, query }] of queries.entries()) {
+    const [, series = "", label = ""] = /^label_values\((.*), (\w+)\)$/.exec(query) ?? [];
+    assert.equal(label, name);
+    assert.deepEqual(faultsOf(`sum by (${label}) (${series})`, SERIES), []);
+    const wider: readonly string[] = VARIABLES.slice(0, index);
+    for (const [, used = ""] of series.matchAll(/"\$(\w+)"/g)) {
+      assert.ok(wider.includes(used), query);
     }
   }
 });

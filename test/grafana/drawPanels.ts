@@ -1,5 +1,6 @@
 import type { Browser } from "playwright-core";
 import { z } from "zod";
+import { selectAll } from "../../grafana/queries.ts";
 import { panelsPage, type ReadLines } from "./panelsPage.ts";
 
 const PERIOD_SECONDS = 240;
@@ -17,7 +18,7 @@ const readFrom =
   (prometheusUrl: string): ReadLines =>
   async (expr, legend) => {
     const end = Date.now() / 1000;
-    const query = expr.replaceAll("$__rate_interval", WINDOW).replaceAll(/\$(chain|instance|node)\b/g, ".*");
+    const query = selectAll(expr, WINDOW);
     const range = { query, start: `${end - PERIOD_SECONDS}`, end: `${end}`, step: `${STEP_SECONDS}` };
     const response = await fetch(`${prometheusUrl}/api/v1/query_range?${new URLSearchParams(range)}`);
     return answer.parse(await response.json()).data.result.map(({ metric, values }) => ({

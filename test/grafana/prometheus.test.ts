@@ -2,56 +2,78 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { selectAll } from "../../grafana/queries.ts";
 import { ROWS } from "../../grafana/rows.ts";
-import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { createTelemetry, type Telemetry } from "../../src/telemetry/telemetry.ts";
 import { registeredSeries } from "./expressions.ts";
-import { startPrometheus } from "./prometheusServer.ts";
+import { type PrometheusServer, startPrometheus } from "./prometheusServer.ts";
 
 const hasPrometheus = spawnSync("prometheus", ["--version"]).status === 0;
 const LABELS_OF_PROMETHEUS = new Set(["namespace", "instance", "job", "le"]);
+/** A rate needs two scrapes; the next one begins after they are stored. */
+const SCRAPES = 4;
+const CHAINS = ["a", "b"];
+/** The default names of nodes: both chains have the same. */
+const NODES = ["node1", "node2"];
 
-/** Changes every metric once a scrape. */
-const markActive = (registry: Registry, labelsOf: ReadonlyMap<string, ReadonlySet<string>>): void => {
-  for (const { name } of registry.getMetricsAsArray()) {
-    const metric = registry.getSingleMetric(name);
-    const names = labelsOf.get(name) ?? labelsOf.get(`${name}_count`) ?? new Set<string>();
-    const labels = Object.fromEntries(
-      [...names].filter((label) => !LABELS_OF_PROMETHEUS.has(label)).map((l) => [l, "x"]),
-    );
-    if (metric instanceof Counter) {
-      metric.inc(labels);
+/** Begins the series of two chains, and sets the gauges that have none. */
+const beginSeries = ({ registry, series, metrics }: Telemetry): void => {
+  const labelsOf = registeredSeries(registry);
+  series.beginProcess(new Set(["redis"]));
+  for (const chain of CHAINS) {
+    series.beginChain({ chain, nodes: NODES, parts: new Set(["feed"]) });
+    for (const { name } of registry.getMetricsAsArray()) {
+      const metric = registry.getSingleMetric(name);
+      if (!(metric instanceof Gauge)) {
+        continue;
+      }
+      const open = [...(labelsOf.get(name) ?? [])].filter((label) => !LABELS_OF_PROMETHEUS.has(label));
+      const first = Object.fromEntries(open.map((label) => [label, "x"]));
+      for (const node of NODES) {
+        metric.set({ ...first, ...(open.includes("chain") && { chain }), ...(open.includes("node") && { node }) }, 1);
+      }
     }
-    if (metric instanceof Gauge) {
-      metric.set(labels, 1);
-    }
-    if (metric instanceof Histogram) {
-      metric.observe(labels, 1);
-    }
-    if (name === "forebay_cache_lookups_total" && metric instanceof Counter) {
-      metric.inc({ ...labels, outcome: "miss" });
+    for (const node of NODES) {
+      metrics.upstreamBreaker.set({ chain, node }, chain === "b" && node === "node2" ? 1 : 0);
+      for (const gauge of [metrics.upstreamHung, metrics.upstreamSuspended, metrics.upstreamWrongChain]) {
+        gauge.set({ chain, node }, 0);
+      }
     }
   }
 };
 
-/** The values of Grafana if everything is selected. */
-const filledIn = (expr: string): string =>
-  expr.replaceAll("$__rate_interval", "10s").replaceAll(/\$(chain|instance|node)\b/g, ".*");
+/** Changes every series of every counter and histogram by one event. */
+const countEvents = async (registry: Registry): Promise<void> => {
+  for (const { name } of registry.getMetricsAsArray()) {
+    const metric = registry.getSingleMetric(name);
+    if (metric instanceof Counter) {
+      const { values } = await metric.get();
+      for (const { labels } of values) {
+        metric.inc(labels);
+      }
+    }
+    if (metric instanceof Histogram) {
+      const { values } = await metric.get();
+      for (const { labels } of values.filter(({ metricName }) => metricName === `${name}_count`)) {
+        metric.observe(labels, 1);
+      }
+    }
+  }
+};
 
-test("a real Prometheus gives data for every panel's expression", {
-  skip: !hasPrometheus && "no prometheus",
-}, async () => {
-  const { registry } = createTelemetry({ level: "silent" });
-  const labelsOf = registeredSeries(registry);
+/** Starts a target whose metrics change with each scrape. Resolves when a Prometheus has scraped it often enough. */
+const startScraped = async () => {
+  const telemetry = createTelemetry({ level: "silent" });
+  beginSeries(telemetry);
   let scrapes = 0;
   const scraped = Promise.withResolvers<void>();
   const server = createServer(async (_, response) => {
-    markActive(registry, labelsOf);
-    response.end(await registry.metrics());
+    await countEvents(telemetry.registry);
+    response.end(await telemetry.registry.metrics());
     scrapes += 1;
-    // A rate needs two scrapes; the third one begins after the second is stored.
-    if (scrapes === 4) {
+    if (scrapes === SCRAPES) {
       scraped.resolve();
     }
   });
@@ -59,17 +81,64 @@ test("a real Prometheus gives data for every panel's expression", {
   const address = server.address();
   assert.ok(typeof address === "object" && address !== null);
   const prometheus = await startPrometheus(`127.0.0.1:${address.port}`);
-  after(async () => {
-    await prometheus.close();
-    server.close();
-    server.closeAllConnections();
-  });
   await scraped.promise;
-  for (const { panels } of ROWS) {
-    for (const { title, queries } of panels) {
-      for (const { expr } of queries) {
-        assert.ok((await prometheus.count(filledIn(expr))) > 0, `${title}: ${expr}`);
+  return {
+    prometheus,
+    close: async () => {
+      await prometheus.close();
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+};
+
+describe("a real Prometheus", { skip: !hasPrometheus && "no prometheus" }, () => {
+  let started: Awaited<ReturnType<typeof startScraped>>;
+  let prometheus: PrometheusServer;
+  before(async () => {
+    started = await startScraped();
+    prometheus = started.prometheus;
+  });
+  after(() => started.close());
+
+  /** Returns the values of a panel's query by its legend. */
+  const read = async (title: string, index = 0): Promise<Readonly<Record<string, number>>> => {
+    const query = ROWS.flatMap(({ panels }) => panels).find((panel) => panel.title === title)?.queries[index];
+    assert.ok(query !== undefined);
+    const samples = await prometheus.query(selectAll(query.expr, "10s"));
+    return Object.fromEntries(
+      samples.map(({ labels, value }) => [
+        query.legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label: string) => labels[label] ?? ""),
+        Number(value.toFixed(3)),
+      ]),
+    );
+  };
+
+  test("gives data for every panel's expression", async () => {
+    for (const { panels } of ROWS) {
+      for (const { title, queries } of panels) {
+        for (const { expr } of queries) {
+          assert.ok((await prometheus.query(selectAll(expr, "10s"))).length > 0, `${title}: ${expr}`);
+        }
       }
     }
-  }
+  });
+
+  test("calculates the overview", async () => {
+    // Three of ten outcomes are faults; one of four look-ups that do not bypass the cache is a miss.
+    assert.deepEqual(await read("Availability"), { a: 0.7, b: 0.7 });
+    assert.deepEqual(await read("Hit ratio"), { a: 0.75, b: 0.75 });
+    assert.deepEqual(await read("Nodes up"), { "a up": 2, "b up": 1 });
+    assert.deepEqual(await read("Nodes up", 1), { "a of": 2, "b of": 2 });
+  });
+
+  test("gives each node its own line, although nodes of two chains have one name", async () => {
+    assert.deepEqual(await read("Share of each node"), {
+      "a node1": 0.5,
+      "a node2": 0.5,
+      "b node1": 0.5,
+      "b node2": 0.5,
+    });
+    assert.equal(Object.keys(await read("Latency by node, 95th percentile")).length, 4);
+  });
 });

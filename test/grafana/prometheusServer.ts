@@ -7,8 +7,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 
+const sample = z.object({
+  metric: z.record(z.string(), z.string()),
+  value: z.tuple([z.number(), z.string()]),
+});
+
 const answer = z.discriminatedUnion("status", [
-  z.object({ status: z.literal("success"), data: z.object({ result: z.array(z.looseObject({})) }) }),
+  z.object({ status: z.literal("success"), data: z.object({ result: z.array(sample) }) }),
   z.object({ status: z.literal("error"), error: z.string() }),
 ]);
 
@@ -18,12 +23,17 @@ const alertsAnswer = z.object({
   }),
 });
 
+interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
 export interface PrometheusServer {
   readonly url: string;
   /** Names of the alerts that fire now. */
   firing(): Promise<ReadonlySet<string>>;
-  /** Returns the number of series of an expression now. Rejects with the error of Prometheus. */
-  count(expr: string): Promise<number>;
+  /** Returns the series of an expression now. Rejects with the error of Prometheus. */
+  query(expr: string): Promise<readonly Sample[]>;
   close(): Promise<void>;
 }
 
@@ -73,13 +83,13 @@ export const startPrometheus = async (target: string, rules = "groups: []"): Pro
       const { alerts } = alertsAnswer.parse(await response.json()).data;
       return new Set(alerts.filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname));
     },
-    count: async (expr) => {
+    query: async (expr) => {
       const response = await fetch(`http://${listen}/api/v1/query?${new URLSearchParams({ query: expr })}`);
       const result = answer.parse(await response.json());
       if (result.status === "error") {
         throw new Error(`${expr}: ${result.error}`);
       }
-      return result.data.result.length;
+      return result.data.result.map(({ metric, value: [, text] }) => ({ labels: metric, value: Number(text) }));
     },
     close: async () => {
       const ended = once(child, "exit");

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
+import { alertsWithThreshold } from "../../grafana/thresholds.ts";
 import { FILES } from "../../helm/generate.ts";
 import { valuesSchema } from "../../helm/values.ts";
 import { configSchema } from "../../src/config/schema.ts";
@@ -157,15 +158,30 @@ for (const [name, values, reason] of refusals) {
   });
 }
 
-test("an override changes one alert, and can disable it", { skip: !hasHelm && "no helm" }, () => {
-  const text = run("template", "release", ...CLUSTER, "--values", "ci/every-value-values.yaml", ".");
-  const rules = parseAllDocuments(text)
+/** Renders every value of the chart, and returns its alerts. */
+const renderRules = (...args: readonly string[]) =>
+  parseAllDocuments(run("template", "release", ...CLUSTER, "--values", "ci/every-value-values.yaml", ...args, "."))
     .map((document) => document.toJS())
     .filter((content) => content?.kind === "PrometheusRule")
     .flatMap(
       ({ spec }) => z.object({ groups: z.array(z.object({ rules: z.array(z.looseObject({})) })) }).parse(spec).groups,
     )
     .flatMap((group) => group.rules);
+
+test("a threshold replaces the number at the end of an alert's expression", { skip: !hasHelm && "no helm" }, () => {
+  const names = alertsWithThreshold();
+  const thresholds = JSON.stringify(Object.fromEntries(names.map((name) => [name, 0.125])));
+  const rules = renderRules("--set-json", `prometheusRule.thresholds=${thresholds}`);
+  const changed = rules.filter(({ expr }) => /> 0\.125$/.test(String(expr)));
+  assert.deepEqual(
+    changed.map(({ alert }) => alert),
+    names,
+  );
+  assert.ok(names.length > 10);
+});
+
+test("an override changes one alert, and can disable it", { skip: !hasHelm && "no helm" }, () => {
+  const rules = renderRules();
   const slow = rules.find(({ alert }) => alert === "ForebaySlow");
   assert.deepEqual([slow?.for, slow?.labels], ["30m", { severity: "critical" }]);
   assert.ok(!rules.some(({ alert }) => alert === "ForebayAbsent"));

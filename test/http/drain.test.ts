@@ -27,6 +27,7 @@ test("the ops port serves health and metrics", async () => {
     port: 0,
     registry: new Registry(),
     readiness: (chain) => ({ status: ready ? 200 : 503, body: { chain } }),
+    usage: () => "{}",
     config: () => "{}",
     onError,
   });

@@ -51,3 +51,17 @@ test("a client with few items gets room from the client with the most, and that 
   assert.equal(queue.evictFor("new")?.name, "m2");
   assert.deepEqual(takeAll(queue), ["m1", "f1"]);
 });
+
+test("a client that was just served comes after one that is new, and neither starves the other", () => {
+  const queue = new FairQueue<Item>();
+  const connection = {};
+  fill(queue, "many", connection, ["m0"]);
+  assert.equal(queue.take()?.name, "m0");
+  fill(queue, "many", connection, ["m1", "m2"]);
+  const served: (string | undefined)[] = [];
+  for (const name of ["n1", "n2"]) {
+    fill(queue, "new", connection, [name]);
+    served.push(queue.take()?.name, queue.take()?.name);
+  }
+  assert.deepEqual(served, ["n1", "m1", "n2", "m2"]);
+});

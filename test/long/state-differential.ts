@@ -6,18 +6,20 @@ import type { TraceDialect } from "../support/standIn/diffTrace.ts";
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
+import { runDevnetVariant } from "./support/devnetVariant.ts";
 import type { LongOptions } from "./support/memory.ts";
 import { PLANTED_FAULTS } from "./support/plantedFaults.ts";
 import { runWithFault } from "./support/runWithFault.ts";
+import { foundByService, stateCounts } from "./support/stateCounts.ts";
 
-interface Variant {
+interface StandInVariant {
   readonly name: string;
   readonly fork: StandInFork;
   readonly traces?: TraceDialect;
   readonly hasAccessLists?: true;
 }
 
-const VARIANTS: readonly Variant[] = [
+const STAND_INS: readonly StandInVariant[] = [
   { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
   { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
   { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
@@ -25,9 +27,11 @@ const VARIANTS: readonly Variant[] = [
 ];
 
 const FAULT_SECONDS = 120;
+/** A trace answers from its first block on, so that the run finds what probation would find. */
+const NO_PROBATION = { blocks: 0, values: 0 };
 /** A run with a planted fault ends at its first difference. */
 const planted = process.env.PLANTED === undefined ? undefined : PLANTED_FAULTS[process.env.FAULT ?? ""];
-const WHOLE_SECONDS = 960;
+const WHOLE_SECONDS = 1_440;
 const MIN_SECONDS = 5;
 const CLIENTS = 8;
 const FIRST_BLOCKS = 300;
@@ -60,35 +64,16 @@ const drive = async (chain: StandInChain, blocks: RandomStateBlocks, signal: Abo
   return reorganisations;
 };
 
-/** Returns the values of a metric by one of its labels. */
-const countedBy = async (
-  { telemetry }: Service,
-  name: "stateWriteSets" | "stateDrops" | "stateWaits",
-  label: string,
-) => {
-  const { values } = await telemetry.metrics[name].get();
-  const counts = values
-    .filter(({ value }) => value > 0)
-    .map(({ labels, value }) => [Object.entries(labels), value] as const);
-  return Object.fromEntries(counts.map(([labels, value]) => [labels.find(([key]) => key === label)?.[1], value]));
-};
-
-/** Returns the values that audits and samples of the service found to be wrong. */
-const foundByService = async ({ telemetry }: Service): Promise<number> => {
-  const { values } = await telemetry.metrics.stateDifferences.get();
-  return values.reduce((sum, { value }) => sum + value, 0);
-};
-
 const isFound = async ({ tally }: ComparedState, service: Service): Promise<boolean> => {
   if (planted === undefined) {
     return false;
   }
-  return planted.isFoundByService ? (await foundByService(service)) > 0 : tally.differences.length > 0;
+  return (await foundByService(service)) > 0 || (!planted.isFoundByService && tally.differences.length > 0);
 };
 
 const STATE_READS = ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt"];
 
-const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: number) => {
+const runStandIn = async ({ fork, traces, hasAccessLists }: StandInVariant, seconds: number) => {
   const chain = new StandInChain(fork);
   const blocks = new RandomStateBlocks(chain, seed);
   blocks.genesis();
@@ -100,7 +85,7 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
     nodes: [{ url: node.url }],
     blockTimeMs: BLOCK_MS,
     forks: fork === "shanghai" ? "shanghai" : "prague",
-    ...(traces && !hasAccessLists && { state: { source: "trace" } }),
+    ...(traces && !hasAccessLists && { state: { source: "trace", probation: NO_PROBATION } }),
   });
   const compared = new ComparedState(chain, service, seed);
   const ending = new AbortController();
@@ -119,10 +104,7 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
       ...tally,
       blocks: chain.height - FIRST_BLOCKS,
       reorganisations,
-      foundByService: await foundByService(service),
-      writeSets: await countedBy(service, "stateWriteSets", "outcome"),
-      drops: await countedBy(service, "stateDrops", "reason"),
-      waits: await countedBy(service, "stateWaits", "result"),
+      ...(await stateCounts(service)),
       localShare: Number((1 - forwarded / Math.max(1, tally.comparisons)).toFixed(3)),
     };
   } finally {
@@ -131,6 +113,29 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
     await node.close();
   }
 };
+
+interface VariantResult {
+  readonly comparisons: number;
+  readonly errors: number;
+  readonly differences: readonly unknown[];
+  readonly foundByService: number;
+}
+
+interface Variant {
+  readonly name: string;
+  readonly run: (seconds: number) => Promise<VariantResult>;
+}
+
+const VARIANTS: readonly Variant[] = [
+  ...STAND_INS.map((variant) => ({
+    name: variant.name,
+    run: (seconds: number) => runStandIn(variant, seconds),
+  })),
+  ...(["feed", "trace"] as const).map((source) => ({
+    name: `${source} of a devnet`,
+    run: (seconds: number) => runDevnetVariant({ source, seconds, seed }),
+  })),
+];
 
 /** Runs until the planted fault is found, or until the time is over. */
 const runPlanted = async (fault: string, seconds: number | undefined) => {
@@ -153,7 +158,7 @@ export const long = async ({ seconds }: LongOptions) => {
   const variants: Record<string, unknown> = {};
   let passed = true;
   for (const variant of chosen) {
-    const result = await runVariant(variant, each);
+    const result = await variant.run(each);
     console.log(variant.name, JSON.stringify(result));
     variants[variant.name] = result;
     passed &&=

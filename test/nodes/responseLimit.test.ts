@@ -14,6 +14,7 @@ const createNode = (t: TestContext, fake: FakeNode, maxResponseBytes: number) =>
       breaker: { failures: 5, openMs: 1_000 },
       maxResponseBytes,
       methodLabel: () => "other",
+      unitsOf: () => 0,
     },
     createTelemetry({ level: "silent" }),
   );

@@ -38,7 +38,7 @@ test("the manifest has no requirements except the dependencies", () => {
   const manifest: Record<string, unknown> = JSON.parse(readFileSync(join(built(), "package.json"), "utf8"));
   const own: Record<string, unknown> = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   assert.deepEqual(manifest.dependencies, own.dependencies);
-  assert.deepEqual(manifest.bin, { forebay: "lib/cli/bin.js" });
+  assert.deepEqual(manifest.bin, { forebay: "lib/cli/launch.js" });
   for (const key of ["devDependencies", "optionalDependencies", "scripts"]) {
     assert.ok(!(key in manifest), key);
   }
@@ -70,7 +70,7 @@ test("npm accepts the package for publication", () => {
   const printed = execFileSync("npm", options, { cwd: built(), encoding: "utf8" });
   const version = versionOf(join(built(), "lib/cli/bin.js"));
   assert.ok(printed.includes(`"id": "forebay@${version}"`), printed.slice(0, 200));
-  assert.ok(printed.includes('"path": "lib/cli/bin.js"'));
+  assert.ok(printed.includes('"path": "lib/cli/launch.js"'));
 });
 
 test("the tarball installs into an empty folder, starts there, and ends on SIGTERM", async () => {

@@ -12,35 +12,17 @@ import { createService, type Service, type ServiceChain } from "../support/serve
 import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
 import { StandInChain } from "../support/standIn/standInChain.ts";
 import { StandInNode } from "../support/standIn/standInNode.ts";
+import { WrittenChain } from "../support/standIn/writtenChain.ts";
 
 /** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
 const LONG_MS = 20_000;
 const STATE_HIT = "forebay; hit; detail=state";
 const ACCOUNTS = Array.from({ length: 8 }, (_, index) => addressOf(index));
-const FEE_RECIPIENT = addressOf(100);
+const NO_PROBATION = { blocks: 0, values: 0 };
 const [ALICE, BOB] = [addressOf(0), addressOf(1)];
 
-/** A chain with block access lists, whose blocks write what the test wants. */
-class WrittenChain {
-  readonly chain = new StandInChain("amsterdam");
-  #seconds = 1_700_000_000n;
-
-  /** Seals a block that sets these balances. */
-  mine(balances: readonly (readonly [Address, bigint])[] = []): void {
-    const draft = this.chain.draft();
-    for (const [address, balance] of balances) {
-      draft.setBalance(address, balance);
-    }
-    draft.endPhase();
-    draft.endPhase();
-    this.#seconds += 2n;
-    const timestamp = this.#seconds;
-    this.chain.seal(draft, { transactions: [], withdrawals: [], feeRecipient: FEE_RECIPIENT, timestamp });
-  }
-}
-
 const startRig = async (t: TestContext, options: Partial<ServiceChain> = {}) => {
-  const written = new WrittenChain();
+  const written = new WrittenChain("amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
   t.after(() => node.close());
@@ -172,7 +154,7 @@ test("state.follow: false follows nothing", async (t) => {
 });
 
 test("state.follow changes with a reload", async (t) => {
-  const written = new WrittenChain();
+  const written = new WrittenChain("amsterdam");
   written.mine(ACCOUNTS.map((address) => [address, 1n]));
   const node = await StandInNode.start({ chain: written.chain, hasAccessLists: true });
   t.after(() => node.close());
@@ -211,7 +193,7 @@ const startOnAnvil = async (t: TestContext, state: ServiceChain["state"]) => {
     blockTimeMs: LONG_MS,
     forks: "prague",
     allowNamespaces: ["anvil"],
-    state: { waitMs: LONG_MS, source: "trace", ...state },
+    state: { waitMs: LONG_MS, source: "trace", probation: NO_PROBATION, ...state },
   });
   t.after(() => service.close());
   const turn = async () => {
@@ -254,7 +236,13 @@ test("a node's value that differs from the known one drops all values", async (t
   assert.equal((await rpc(service.url, "eth_getBalance", [ALICE, "latest"])).body.result, "0x0");
   assert.equal((await uncached(service, "eth_getBalance", [ALICE, "latest"])).result, "0x77");
   assert.equal(await metric(service.opsUrl, "forebay_state_drops_total", 'reason="difference"'), 1);
+  assert.equal(await metric(service.opsUrl, "forebay_state_differences_total", 'kind="read"'), 1);
   assert.equal((await rpc(service.url, "eth_getBalance", [ALICE, "latest"])).body.result, "0x77");
+  const writeSets = () => metric(service.opsUrl, "forebay_state_write_sets_total");
+  const before = await writeSets();
+  await turn();
+  await turn();
+  assert.equal(await writeSets(), before, "the source of the wrong value rests");
 });
 
 test("random reads through reorganisations are those of the node at the same hash", async (t) => {
@@ -270,7 +258,7 @@ test("random reads through reorganisations are those of the node at the same has
     nodes: [{ url: node.url }],
     blockTimeMs: LONG_MS,
     forks: "prague",
-    state: { waitMs: LONG_MS, source: "trace" },
+    state: { waitMs: LONG_MS, source: "trace", probation: NO_PROBATION },
   });
   t.after(() => service.close());
   const compared = new ComparedState(chain, service, 7);

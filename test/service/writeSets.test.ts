@@ -46,7 +46,11 @@ for (const { source, args, forks } of [
     const service = await start(t, {
       nodes: [{ url: anvil.url, wsUrl: anvil.url.replace("http", "ws") }],
       forks,
-      state: { follow: "plain", source: source === "trace" ? "trace" : "execute" },
+      state: {
+        follow: "plain",
+        source: source === "trace" ? "trace" : "execute",
+        probation: { blocks: 0, values: 0 },
+      },
     });
     const accounts = [...ACCOUNTS, RICH, POOR];
     let hits = 0;

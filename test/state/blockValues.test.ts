@@ -6,6 +6,7 @@ import type { StateKey } from "../../src/state/stateKey.ts";
 import type { AccountWrites, WriteSet } from "../../src/state/writeSet.ts";
 import { hashOf } from "../support/builders/heads.ts";
 import { createRandom } from "../support/builders/randomValues.ts";
+import { runAll } from "../support/builders/runAll.ts";
 import { addressOf } from "../support/builders/stateModel.ts";
 import { type ModelActions, ModelRun, realActions } from "./modelRun.ts";
 
@@ -52,14 +53,6 @@ const write = (values: BlockValues, at: BlockId, writes: Partial<AccountWrites>)
   const steps = values.apply({ block: at, accounts: new Map([[ALICE, { slots: new Map(), ...writes }]]) });
   assert.equal(runAll(steps), true);
   runAll(values.tidy());
-};
-
-const runAll = <T>(steps: Generator<unknown, T>): T => {
-  for (let next = steps.next(); ; next = steps.next()) {
-    if (next.done) {
-      return next.value;
-    }
-  }
 };
 
 test("the newest 256 blocks are readable, and older values are removed", () => {

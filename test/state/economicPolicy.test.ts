@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EconomicPolicy, PERIOD_MS } from "../../src/state/economicPolicy.ts";
-import { createUnitsOf } from "../../src/state/providerUnits.ts";
+import { createUnitsOf, createUnitTable } from "../../src/state/providerUnits.ts";
 import { UsedKeys } from "../../src/state/usedKeys.ts";
 
 const TRACE = 40;
@@ -134,10 +134,23 @@ test("the first hit in each block saves the units of its method", () => {
 });
 
 test("units follow the table, unless the operator sets them", () => {
-  const unitsOf = createUnitsOf({ eth_call: 30, custom_method: 1 });
+  const unitsOf = createUnitsOf(createUnitTable("alchemy", { eth_call: 25 }, { eth_call: 30, custom_method: 1 }));
   assert.deepEqual(
     ["eth_chainId", "eth_call", "eth_getBalance", "debug_traceBlockByHash", "custom_method"].map(unitsOf),
     [0, 30, 20, 40, 1],
   );
   assert.equal(createUnitsOf()("eth_call"), 26);
+});
+
+test("the longest prefix gives the units of a method that the table does not name", () => {
+  const units = createUnitsOf(createUnitTable("quicknode", { "debug_trace*": 50 }));
+  assert.deepEqual(
+    ["eth_call", "debug_getRawBlock", "debug_traceCall", "trace_replayTransaction"].map(units),
+    [20, 40, 50, 80],
+  );
+  assert.deepEqual(
+    ["eth_getLogs", "debug_traceCall", "eth_chainId"].map(createUnitsOf(createUnitTable("infura"))),
+    [255, 1000, 5],
+  );
+  assert.equal(createUnitsOf(createUnitTable("calls"))("eth_getLogs"), 1);
 });

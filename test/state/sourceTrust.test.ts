@@ -16,7 +16,7 @@ const sourceOf = (origin: WriteSetOrigin, has: () => boolean): WriteSetSource =>
 test("the source of the newest write set rests for an hour", async () => {
   const clock = { nowMs: 0 };
   const state = { hasList: false };
-  const trust = new SourceTrust(() => clock.nowMs);
+  const trust = new SourceTrust({ nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
   const list = trust.guard(sourceOf("accessList", () => state.hasList));
   const trace = trust.guard(sourceOf("trace", () => true));
   assert.equal(trust.rest(), undefined);
@@ -28,4 +28,53 @@ test("the source of the newest write set rests for an hour", async () => {
   assert.notEqual(await list.read(BLOCK, signal), "unsupported");
   clock.nowMs = HOUR_MS;
   assert.notEqual(await trace.read(BLOCK, signal), "unsupported");
+});
+
+test("a paid source that keeps failing rests longer and longer, and a free one is always asked", async () => {
+  const clock = { nowMs: 0 };
+  let isFailing = true;
+  const trust = new SourceTrust({ nowMs: () => clock.nowMs, probation: { blocks: 0, values: 0 } });
+  let asked = 0;
+  const has = () => {
+    asked++;
+    return !isFailing;
+  };
+  const trace = trust.guard(sourceOf("trace", has));
+  const feed = trust.guard({ ...sourceOf("feed", () => false), unitsPerBlock: 0 });
+  const MINUTES = 60;
+  for (; clock.nowMs < MINUTES * 60_000; clock.nowMs += 2_000) {
+    await trace.read(BLOCK, signal);
+    await feed.read(BLOCK, signal);
+  }
+  assert.ok(asked < 20, `${asked} of 1,800 blocks were asked`);
+  assert.equal(trace.isResting, true);
+  assert.equal(feed.isResting, false);
+  isFailing = false;
+  clock.nowMs += 600_000;
+  assert.notEqual(await trace.read(BLOCK, signal), "unsupported");
+  isFailing = true;
+  assert.equal(await trace.read(BLOCK, signal), "late");
+  assert.equal(trace.isResting, false, "a single failure is no reason to rest");
+});
+
+test("a read that a reorganisation ended is not a failure", async () => {
+  const trust = new SourceTrust({ nowMs: () => 0, probation: { blocks: 0, values: 0 } });
+  const trace = trust.guard(sourceOf("trace", () => false));
+  for (let count = 0; count < 5; count++) {
+    await trace.read(BLOCK, AbortSignal.abort());
+  }
+  assert.equal(trace.isResting, false);
+});
+
+test("a trace is on probation, again after a wrong value, and other sources are not", async () => {
+  const trust = new SourceTrust({ nowMs: () => 0, probation: { blocks: 1, values: 1 } });
+  const [trace, list] = (["trace", "accessList"] as const).map((origin) => trust.guard(sourceOf(origin, () => true)));
+  assert.equal(list?.probation, undefined);
+  assert.equal(trace?.probation?.isOver, false);
+  const key = { field: "balance", address: `0x${"aa".repeat(20)}`, slot: undefined } as const;
+  trace?.probation?.recordAgreement(key, BLOCK);
+  assert.equal(trace?.probation?.isOver, true);
+  await trace?.read(BLOCK, signal);
+  trust.rest();
+  assert.equal(trace?.probation?.isOver, false);
 });

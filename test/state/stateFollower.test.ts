@@ -4,6 +4,7 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { RingBlock } from "../../src/core/heads.ts";
 import { BlockValues } from "../../src/state/blockValues.ts";
 import { everySource, type FollowPolicy, freeSourcesOnly } from "../../src/state/followPolicy.ts";
+import { Probation } from "../../src/state/probation.ts";
 import { type DropReason, StateFollower } from "../../src/state/stateFollower.ts";
 import type { StateKey } from "../../src/state/stateKey.ts";
 import { hashOf } from "../support/builders/heads.ts";
@@ -194,6 +195,77 @@ test("a node's value that differs from the known one drops all values", () => {
   enter(block(FIRST), "2".padStart(64, "0"));
   assert.deepEqual(dropped, ["difference"]);
   assert.equal(values.get(BALANCE, block(FIRST)), undefined);
+});
+
+/** A feed, and a trace on probation that one agreement ends. */
+const createMixedRig = () => {
+  const heads = createFakeHeads(FIRST);
+  heads.move({ ...block(FIRST) });
+  const feed = new FakeWriteSets("feed");
+  const trace = Object.assign(new FakeWriteSets("trace"), { probation: new Probation({ blocks: 1, values: 1 }) });
+  const values = new BlockValues(BYTES);
+  const dropped: DropReason[] = [];
+  const follower = new StateFollower({
+    ...{ heads, values, sources: [feed, trace], policy: everySource },
+    hasSameRules: () => true,
+    onRead: () => undefined,
+    onHead: () => undefined,
+    onDifference: () => undefined,
+    onApplied: () => undefined,
+    onDropped: (reason) => dropped.push(reason),
+  });
+  let number = FIRST;
+  /** Publishes a block whose write set only this source has. */
+  const extend = async (source: FakeWriteSets): Promise<void> => {
+    number++;
+    feed.answer(block(number), source === feed ? emptyWriteSet(block(number)) : "incomplete");
+    trace.answer(block(number), source === trace ? emptyWriteSet(block(number)) : "late");
+    heads.move(block(number));
+    await follower.untilApplied(block(number));
+  };
+  const enter = () => follower.enter(BALANCE, block(number), ONE, follower.generation);
+  const known = () => values.get(BALANCE, block(number));
+  return { feed, trace, dropped, extend, enter, known };
+};
+
+test("values that a source on probation carried are known after they agreed", async () => {
+  const { trace, dropped, extend, enter, known } = createMixedRig();
+  enter();
+  await extend(trace);
+  assert.equal(known(), undefined);
+  enter();
+  assert.equal(known(), ONE);
+  await extend(trace);
+  assert.equal(known(), ONE);
+  assert.deepEqual(dropped, []);
+});
+
+test("a source on probation is not asked while another one has the write sets", async () => {
+  const { feed, trace, dropped, extend, enter, known } = createMixedRig();
+  enter();
+  await extend(feed);
+  assert.equal(known(), ONE);
+  for (let count = 0; count < 8; count++) {
+    await extend(trace);
+  }
+  assert.equal(trace.reads, 0);
+  assert.deepEqual(dropped, Array(8).fill("noWriteSet"));
+  enter();
+  await extend(trace);
+  assert.equal(trace.reads, 1);
+  assert.equal(known(), undefined);
+});
+
+test("values that a source on probation carried end when another source has a write set", async () => {
+  const { feed, trace, dropped, extend, enter, known } = createMixedRig();
+  enter();
+  await extend(trace);
+  await extend(feed);
+  assert.deepEqual(dropped, ["probation"]);
+  enter();
+  assert.equal(known(), ONE);
+  await extend(feed);
+  assert.equal(known(), ONE);
 });
 
 const SEEDS = 6;

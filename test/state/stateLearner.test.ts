@@ -13,22 +13,23 @@ const keyOf = (index: number, field: StateKey["field"] = "balance"): StateKey =>
   slot: undefined,
 });
 
-const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = []) => {
+const createLearner = (keys: readonly StateKey[], known: readonly StateKey[] = [], learningUnits = 1_000) => {
   const clock = { nowMs: 0 };
   const entered: StateKey[] = [];
   let spent = 0;
   const learner = new StateLearner({
     values: { head: BLOCK, get: (key) => (known.includes(key) ? VALUE : undefined) },
     follower: { generation: 3, isFollowing: true, enter: (key) => entered.push(key) },
-    usedKeys: { mostUsed: (limit) => keys.slice(0, limit) },
+    usedKeys: { mostUsedByClient: (limit) => keys.slice(0, limit) },
     reader: {
-      unitsFor: () => 26,
+      unitsFor: ({ length }) => Math.ceil(length / 4) * 26,
       read: async (asked, _block, onSpent) => {
-        onSpent(26);
+        onSpent(Math.ceil(asked.length / 4) * 26);
         return new Map(asked.map((key) => [key, VALUE]));
       },
     },
     ledger: {
+      learningUnits,
       spend: (_purpose, units) => {
         spent += units;
       },
@@ -45,10 +46,17 @@ test("the most used values that are not known are learned in bulk", async () => 
   await learner.learn();
   assert.deepEqual(entered, keys.slice(4, 10));
   await learner.learn();
-  assert.equal(spent(), 26, "not twice within ten seconds");
+  assert.equal(spent(), 52, "not twice within ten seconds");
   clock.nowMs = 10_000;
   await learner.learn();
-  assert.equal(spent(), 52);
+  assert.equal(spent(), 104);
+});
+
+test("learning stays within the budget of the chain", async () => {
+  const keys = Array.from({ length: 16 }, (_, index) => keyOf(index));
+  const { entered, learner } = createLearner(keys, [], 60);
+  await learner.learn();
+  assert.deepEqual(entered, keys.slice(0, 8));
 });
 
 test("a few values are left to the reads of clients", async () => {

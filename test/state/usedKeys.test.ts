@@ -51,3 +51,27 @@ test("a sample has each key once", () => {
   assert.equal(new Set(sample).size, 20);
   assert.equal(used.sample(90, Math.random).length, 50);
 });
+
+test("a client with many keys takes neither the places of others nor their share", () => {
+  const { used } = create();
+  for (let index = 0; index < 200_000; index++) {
+    used.record(keyOf(1_000 + index), 1n, "many");
+  }
+  for (let index = 0; index < 3; index++) {
+    assert.equal(used.record(keyOf(index), 1n, "few"), "new");
+    assert.equal(used.record(keyOf(index), 2n, "few"), "repeated");
+  }
+  assert.ok(used.size < 100_000);
+  const keys = new Set(used.mostUsedByClient(6).map(({ address }) => Number(address)));
+  assert.equal(keys.size, 6);
+  assert.ok([0, 1, 2].every((index) => keys.has(index)));
+});
+
+test("a single client has all places", () => {
+  const { used } = create();
+  for (let index = 0; index < 50; index++) {
+    used.record(keyOf(index), 1n, "one");
+  }
+  assert.equal(used.mostUsedByClient(40).length, 40);
+  assert.equal(used.mostUsedByClient(60).length, 50);
+});

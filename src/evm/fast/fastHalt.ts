@@ -17,9 +17,9 @@ import {
   WRITE_PROTECTION,
   wordsOf,
 } from "../halts/haltText.ts";
-import { hasOperand, inputsOf } from "../halts/opcodes.ts";
+import { inputsOf } from "../halts/opcodes.ts";
 import { describePrecompileFault, type RejectedInput } from "../halts/precompileFault.ts";
-import { NotExecutableError } from "../notExecutableError.ts";
+import { formatOperand, hasOperand, SWAPN } from "../halts/stackOperand.ts";
 import type { LastStep, ModuleResult } from "./fastResult.ts";
 
 // Source: revm-interpreter, InstructionResult.
@@ -86,11 +86,10 @@ const formatStep = (code: number, step: LastStep): string => {
   }
 };
 
-const SWAPN = 0xe7;
 const STACK_LIMIT = 1024;
 
 /** geth compares the stack with the opcode's minimum and maximum first. revm also has STACK_OVERFLOW for a DUP of a word that the stack lacks. */
-const describeStack = (code: number, { opCode, stackLength }: LastStep, halted: HaltedFrame): string => {
+const describeStack = (code: number, { opCode, operand, stackLength }: LastStep, halted: HaltedFrame): string => {
   if (stackLength < inputsOf(opCode)) {
     return formatUnderflow(halted);
   }
@@ -100,7 +99,7 @@ const describeStack = (code: number, { opCode, stackLength }: LastStep, halted: 
   if (opCode < SWAPN && stackLength === STACK_LIMIT) {
     return formatOverflow(stackLength);
   }
-  throw new NotExecutableError("the module does not return the operand of an opcode, which geth names");
+  return formatOperand(opCode, operand, stackLength);
 };
 
 const RETURN = 0xf3;

@@ -14,6 +14,8 @@ const STATUSES = ["success", "revert", "halt", "failedDeposit", "readerFailed", 
 /** The transaction's own frame before its last opcode. */
 export interface LastStep {
   readonly opCode: number;
+  /** The byte after the opcode. */
+  readonly operand: number;
   readonly gasLeft: bigint;
   readonly memoryBytes: bigint;
   readonly returnBytes: number;
@@ -180,6 +182,7 @@ const readStep = (reader: OutputReader): LastStep | undefined => {
   }
   return {
     opCode: reader.uint32(),
+    operand: reader.uint32(),
     gasLeft: reader.uint64(),
     memoryBytes: reader.uint64(),
     returnBytes: Number(reader.uint64()),

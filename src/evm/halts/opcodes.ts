@@ -53,9 +53,6 @@ export const inputsOf = (opCode: number): number => {
   return INPUTS.find(([from, to]) => opCode >= from && opCode <= to)?.[2] ?? 0;
 };
 
-/** Whether the byte after the opcode decides which words it takes: DUPN, SWAPN, EXCHANGE (EIP-8024). `inputsOf` has the minimum. */
-export const hasOperand = (opCode: number): boolean => opCode >= 0xe6 && opCode <= 0xe8;
-
 export const RETURNDATACOPY = 0x3e;
 const WORD = { bytes: 32n };
 const BYTE = { bytes: 1n };

@@ -7,6 +7,8 @@ import { createMissingState } from "./missingState.ts";
 /** Values that one run may fetch. Each needs one to three calls to a node. */
 const MAX_FETCHED = 10_000;
 
+type Fetch = (keys: StateKeys) => Promise<StateValues>;
+
 export interface CompletedRun<T> {
   readonly result: T;
   /** Number of rounds that fetched state. */
@@ -19,10 +21,10 @@ export interface CompletedRun<T> {
  */
 export const runUntilStateComplete = async <T>(
   known: KnownState,
-  fetch: (keys: StateKeys) => Promise<StateValues>,
+  fetch: Fetch,
   run: (state: StateReader) => Promise<T>,
 ): Promise<CompletedRun<T>> => {
-  let fetched = 0;
+  const fetchLimited = limitedFetch(fetch);
   for (let rounds = 0; ; rounds++) {
     const missing = createMissingState();
     const outcome = await attempt(run, known.reader(missing));
@@ -32,16 +34,25 @@ export const runUntilStateComplete = async <T>(
       }
       return { result: outcome.result, rounds };
     }
-    fetched += missing.count;
-    if (fetched > MAX_FETCHED) {
-      throw tooMuch(`reads more than ${MAX_FETCHED} values that have to be fetched`);
-    }
     // The outcome is based on guesses, so it is discarded.
-    known.add(await fetch(missing.keys()));
+    known.add(await fetchLimited(missing.keys()));
   }
 };
 
-const tooMuch = (what: string): RpcError => new RpcError(CODES.INTERNAL, `execution aborted: it ${what}`);
+/** Limits the values of one run. Above the limit it rejects with RpcError. */
+export const limitedFetch = (fetch: Fetch): Fetch => {
+  let fetched = 0;
+  return async (keys) => {
+    fetched += keys.accounts.length + keys.slots.length + keys.blockHashes.length;
+    if (fetched > MAX_FETCHED) {
+      throw new RpcError(
+        CODES.INTERNAL,
+        `execution aborted: it reads more than ${MAX_FETCHED} values that have to be fetched`,
+      );
+    }
+    return fetch(keys);
+  };
+};
 
 type Outcome<T> = { readonly result: T } | { readonly error: unknown };
 

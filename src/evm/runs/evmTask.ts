@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { StateKeys, StateReader, StateValues } from "../../core/stateReader.ts";
+import type { StateValues } from "../../core/stateReader.ts";
 import type { Hash } from "../../ethereum/hex.ts";
-import { type Rules, UnknownRules } from "../../ethereum/rules.ts";
+import { UnknownRules } from "../../ethereum/rules.ts";
 import { RpcError } from "../../jsonrpc/rpcError.ts";
 import { type RunJob, serveJobs } from "../../workers/serveJobs.ts";
 import type { WorkerTask } from "../../workers/startTask.ts";
@@ -9,23 +9,16 @@ import { compareEngines } from "../comparison/compareEngines.ts";
 import { withoutCodes } from "../comparison/forwardedCode.ts";
 import { createEngines, type Engines } from "../createEngines.ts";
 import { DeadlineError } from "../deadlineError.ts";
-import type { Engine } from "../engine.ts";
 import { NotExecutableError } from "../notExecutableError.ts";
-import { ReadRecorder } from "../readRecorder.ts";
 import { createKnownState, type KnownState } from "../reads/knownState.ts";
-import { runUntilStateComplete } from "../reads/runUntilStateComplete.ts";
+import { RunHost } from "./runHost.ts";
 import type { EvmRun, EvmRunOutput, EvmTaskData } from "./runMessages.ts";
+import type { WorkerContext } from "./workerContext.ts";
 
 /** A thread caches the state of the newest blocks, so that a repeated call fetches nothing. */
 const MAX_STATES = 4;
 const MAX_VALUES = 200_000;
 const MAX_CODE_BYTES = 64 * 1024 * 1024;
-
-export interface WorkerContext {
-  engine(rules: Rules): Engine;
-  /** Repeats the run until the state has all values that it reads. `reads` is empty each time, and absent unless requested. */
-  withState<T>(run: (state: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
-}
 
 /** The functions that a thread can run, by name. Input and output are plain data. */
 export type EvmRuns = Readonly<Record<string, (input: never, context: WorkerContext) => Promise<unknown>>>;
@@ -69,7 +62,7 @@ export const evmTask =
     });
   };
 
-/** What ends the current run early. */
+/** Ends the current run early. */
 interface RunLimit {
   /** In milliseconds since the epoch. */
   deadlineMs: number;
@@ -99,31 +92,22 @@ class EvmThread {
       throw new Error(`no run is named ${name}`);
     }
     this.#options.limit.deadlineMs = Date.now() + timeLimitMs;
-    const fetch = async (keys: StateKeys) => (await request(keys)) as StateValues;
-    let rounds = 0;
-    const state = this.#caches.of(job);
-    const total = tracesReads ? new ReadRecorder() : undefined;
-    const context: WorkerContext = {
-      engine: withoutCodes(this.#options.engines, forwardedCodes),
-      withState: async (withReader) => {
-        let reads: ReadRecorder | undefined;
-        const completed = await runUntilStateComplete(state, fetch, (reader) => {
-          reads = total && new ReadRecorder();
-          return withReader(reader, reads);
-        });
-        rounds += completed.rounds;
-        if (reads !== undefined) {
-          total?.add(reads.readSet());
-        }
-        return completed.result;
-      },
-    };
+    const known = this.#caches.of(job);
+    const host = new RunHost({
+      engines: withoutCodes(this.#options.engines, forwardedCodes),
+      known,
+      fetch: async (keys) => (await request(keys)) as StateValues,
+      tracesReads,
+    });
     if (compares) {
-      return this.#compare(job, context.withState, (host) => run(input as never, host));
+      // The state is complete after this run, so that a run which is observed is not repeated.
+      await run(input as never, host).catch(() => undefined);
+      return this.#compare(job, host, (observed) => run(input as never, observed));
     }
     try {
-      const output = await run(input as never, context);
-      return { kind: "done", output, rounds, reads: total?.readSet() };
+      const output = await run(input as never, host);
+      const { rounds, reads } = host;
+      return { kind: "done", output, rounds, reads };
     } catch (error) {
       return formatError(error);
     }
@@ -131,13 +115,16 @@ class EvmThread {
 
   async #compare(
     { name, stateId, input }: EvmRun,
-    withState: WorkerContext["withState"],
-    run: (host: WorkerContext) => Promise<unknown>,
+    host: RunHost,
+    run: (observed: WorkerContext) => Promise<unknown>,
   ): Promise<EvmRunOutput> {
     const { engines: ours, loadReference } = this.#options;
     this.#reference ??= loadReference();
-    const options = { run, withState, ours, reference: await this.#reference };
-    return { kind: "compared", comparison: await compareEngines({ name, stateId, input }, options) };
+    const comparison = await compareEngines(
+      { name, stateId, input },
+      { run, withState: (observed) => host.withState(observed), ours, reference: await this.#reference },
+    );
+    return { kind: "compared", comparison };
   }
 }
 

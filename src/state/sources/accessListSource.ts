@@ -2,6 +2,7 @@ import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { Reach } from "../../core/node.ts";
 import { createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../workers/movableBytes.ts";
+import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { askSourceNode, reachWithin } from "./askSourceNode.ts";
 import { NodeSupport } from "./nodeSupport.ts";
@@ -10,7 +11,7 @@ import type { SourceNode, SourceNodes } from "./sourceNodes.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
 export interface AccessListSourceOptions extends SourceNodes {
-  readonly thread: Pick<WriteSetThread, "run">;
+  readonly thread: Pick<WriteSetThread, "start" | "run">;
   /** Returns the header of a canonical block, with its hash. */
   readonly headerOf: (block: BlockId) => HeaderFields | undefined;
   readonly unitsOf: (method: string) => number;
@@ -36,12 +37,13 @@ export class AccessListSource implements WriteSetSource {
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const { headerOf, nodesFor, blockTimeMs } = this.#options;
+    const { headerOf, nodesFor, blockTimeMs, thread } = this.#options;
     const header = headerOf(block);
     let failure: WriteSetFailure = "unsupported";
     if (typeof header?.blockAccessListHash !== "string") {
       return failure;
     }
+    thread.start();
     const reach = reachWithin(blockTimeMs(), signal);
     for (const node of nodesFor(block)) {
       const outcome = await this.#readFrom(node, block, header, reach);
@@ -70,7 +72,7 @@ export class AccessListSource implements WriteSetSource {
     const job = { kind: "accessList", block, header, list: moved } as const;
     const output = await this.#options.thread.run(job, [moved.buffer], reach);
     if (output.kind === "written") {
-      return { block, accounts: unpackWrites(output.packed) };
+      return { block, accounts: await runSliced(unpackWrites(output.packed)) };
     }
     return output.kind === "failed" ? output.reason : "error";
   }

@@ -129,7 +129,8 @@ class PackReader {
   }
 }
 
-const unpackAccount = (from: PackReader): AccountWrites => {
+/** Yields after each slot. */
+const unpackAccount = function* (from: PackReader): Generator<void, AccountWrites> {
   const flags = from.number();
   const writes: MutableWrites = { slots: new Map() };
   if (flags & BALANCE) {
@@ -149,16 +150,18 @@ const unpackAccount = (from: PackReader): AccountWrites => {
   }
   for (let left = from.number(); left > 0; left--) {
     writes.slots.set(from.hex(HASH_BYTES), from.value());
+    yield;
   }
   return writes;
 };
 
-/** Returns the writes that `packWrites` packed. Their values share the memory of `packed`. */
-export const unpackWrites = (packed: Uint8Array): ReadonlyMap<Address, AccountWrites> => {
+/** Returns the writes that `packWrites` packed. Their values share the memory of `packed`. A caller runs the steps in slices. */
+export const unpackWrites = function* (packed: Uint8Array): Generator<void, ReadonlyMap<Address, AccountWrites>> {
   const from = new PackReader(packed);
   const accounts = new Map<Address, AccountWrites>();
   for (let left = from.number(); left > 0; left--) {
-    accounts.set(from.hex(ADDRESS_BYTES), unpackAccount(from));
+    accounts.set(from.hex(ADDRESS_BYTES), yield* unpackAccount(from));
+    yield;
   }
   return accounts;
 };

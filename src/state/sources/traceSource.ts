@@ -3,6 +3,7 @@ import type { Reach } from "../../core/node.ts";
 import type { Address, Hash } from "../../ethereum/hex.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 import { movableBytes } from "../../workers/movableBytes.ts";
+import { runSliced } from "../runSliced.ts";
 import type { WriteSet, WriteSetFailure, WriteSetSource } from "../writeSet.ts";
 import { askSourceNode, reachWithin } from "./askSourceNode.ts";
 import { NodeSupport } from "./nodeSupport.ts";
@@ -12,7 +13,7 @@ import type { TracedCodes, WriteSetJobOutput } from "./writeSetJobs.ts";
 import type { WriteSetThread } from "./writeSetThread.ts";
 
 export interface TraceSourceOptions extends SourceNodes {
-  readonly thread: Pick<WriteSetThread, "run">;
+  readonly thread: Pick<WriteSetThread, "start" | "run">;
   /** Whether the rules of the block are known, or the operator asked for traces on this chain. */
   readonly isAllowed: (block: BlockId) => boolean;
   /** Returns the JSON text of the block with whole transactions. Rejects if no node has it. */
@@ -39,6 +40,8 @@ export class TraceSource implements WriteSetSource {
   readonly origin = "trace";
   readonly #options: TraceSourceOptions;
   readonly #support = new NodeSupport<TraceFact>();
+  /** Nodes that returned a complete trace. */
+  readonly #capable = new Set<string>();
   /** Nodes that are asked whether they give the hashes of codes. */
   readonly #probing = new Set<string>();
 
@@ -52,11 +55,12 @@ export class TraceSource implements WriteSetSource {
   }
 
   async read(block: BlockId, signal: AbortSignal): Promise<WriteSet | WriteSetFailure> {
-    const { isAllowed, nodesFor, blockTimeMs, readBlock } = this.#options;
+    const { isAllowed, nodesFor, blockTimeMs, readBlock, thread } = this.#options;
     const nodes = nodesFor(block).filter(({ name }) => this.#support.of(name) !== "unsupported");
     if (!isAllowed(block) || nodes.length === 0) {
       return "unsupported";
     }
+    thread.start();
     const reach = reachWithin(blockTimeMs(), signal);
     const body = readBlock(block, reach).catch(() => undefined);
     let failure: WriteSetFailure = "unsupported";
@@ -86,14 +90,20 @@ export class TraceSource implements WriteSetSource {
           ? ({ kind: "failed", reason: "error" } as const)
           : await this.#compose(block, bytes, trace, reach);
     if (output.kind === "written") {
+      this.#capable.add(node.name);
       this.#probeCodes(node, block, output.codes);
-      return { block, accounts: unpackWrites(output.packed) };
+      return { block, accounts: await runSliced(unpackWrites(output.packed)) };
     }
     const reason = output.kind === "failed" ? output.reason : "error";
-    if (reason === "unsupported") {
-      this.#support.learn(node.name, "unsupported");
+    if (reason !== "unsupported") {
+      return reason;
     }
-    return reason;
+    // anvil has returned items without a diff in a reorganisation.
+    if (typeof trace !== "string" && this.#capable.has(node.name)) {
+      return "incomplete";
+    }
+    this.#support.learn(node.name, "unsupported");
+    return "unsupported";
   }
 
   #compose(block: BlockId, body: Uint8Array, trace: Uint8Array, reach: Reach): Promise<WriteSetJobOutput> {

@@ -18,7 +18,7 @@ export interface JobLimits {
 const MAX_WAITING = 64;
 const MAX_HEAP_MIB = 512;
 
-/** A thread that turns responses of nodes into write sets, for all chains. It starts with the first job. */
+/** A thread that turns responses of nodes into write sets, for all chains. It starts with the first read. */
 export class WriteSetThread {
   readonly #pool: WorkerPool;
 
@@ -30,6 +30,11 @@ export class WriteSetThread {
       limits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
       onFailure,
     });
+  }
+
+  /** Starts the thread, so that it is there when a node has answered. */
+  start(): void {
+    this.#pool.start();
   }
 
   /** Runs a job and moves `transfer` to the thread. Never rejects. `deadlineMs` is on the clock of `performance`. */

@@ -19,10 +19,12 @@ export interface CachedShape {
   readonly batch?: number;
 }
 
-const HEIGHT = 1_100;
+export const HEIGHT = 1_100;
 const COMPILE_MS = 4_000;
 
-const start = async (options: CachedServerOptions): Promise<{ child: Child; server: Server; url: string }> => {
+export const startCached = async (
+  options: CachedServerOptions,
+): Promise<{ child: Child; server: Server; url: string }> => {
   const child = startChild("cachedServer.ts");
   child.send(options);
   const port = (await child.message()) as number;
@@ -30,12 +32,16 @@ const start = async (options: CachedServerOptions): Promise<{ child: Child; serv
 };
 
 /** Repeats the request until it is a cache hit, and returns the response. */
-const warm = async (url: string, { method, params }: CachedShape): Promise<string> => {
+export const warm = async (
+  url: string,
+  { method, params }: Pick<CachedShape, "method" | "params">,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string> => {
   let result = "";
   await until(async () => {
-    const { text, headers } = await rpc(url, method, params);
-    result = resultText(text);
-    return headers.get("cache-status")?.startsWith("forebay; hit") === true;
+    const response = await rpc(url, method, params, headers);
+    result = resultText(response.text);
+    return response.headers.get("cache-status")?.startsWith("forebay; hit") === true;
   }, `${method} is kept`);
   return result;
 };
@@ -45,11 +51,11 @@ export const compareCached = async (shape: CachedShape, { short }: BenchOptions)
   const startSeconds = Math.floor(Date.now() / 1_000) - 2 * HEIGHT;
   const chain = createFakeChain({ height: HEIGHT, startSeconds });
   const node = await createFakeNode({ chain, handlers: shape.handlers(chain) });
-  const ours = await start({ nodeUrl: node.url, redisUrl: shape.redisUrl });
+  const ours = await startCached({ nodeUrl: node.url, redisUrl: shape.redisUrl });
   const started = [ours];
   try {
     const result = await warm(ours.url, shape);
-    const bare = await start({ result });
+    const bare = await startCached({ result });
     started.push(bare);
     const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: shape.method, params: shape.params });
     const load = {

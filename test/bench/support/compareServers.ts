@@ -6,6 +6,8 @@ import type { Load, LoadResult } from "./load.ts";
 export interface Server {
   readonly port: number;
   readonly path: string;
+  /** One more header of each request. */
+  readonly header?: string | undefined;
   readonly pids: readonly number[];
   end(): Promise<void>;
 }
@@ -29,11 +31,11 @@ export const median = (values: readonly number[]): number => {
 export const spread = (values: readonly number[]): number =>
   (Math.max(...values) - Math.min(...values)) / median(values);
 
-export const measure = async ({ port, path, pids }: Server, shape: LoadShape): Promise<Measured> => {
+export const measure = async ({ port, path, header, pids }: Server, shape: LoadShape): Promise<Measured> => {
   const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
   const load = startChild("load.ts");
   try {
-    load.send({ ...shape, port, path });
+    load.send({ ...shape, port, path, header });
     await load.message();
     const before = cpu();
     const { requests, seconds, medianMs, p99Ms } = (await load.message()) as LoadResult;

@@ -4,6 +4,8 @@ import { connect, type Socket } from "node:net";
 export interface Load {
   readonly port: number;
   readonly path: string;
+  /** One more header, such as `x-api-key: KEY`. */
+  readonly header?: string | undefined;
   /** Request body. Each `{n}` is replaced by a counter of eight hex digits, so that all bodies have one length. No run repeats another's counts. */
   readonly body: string;
   readonly connections: number;
@@ -22,9 +24,9 @@ const HEAD_END = "\r\n\r\n";
 /** Number of different counts of eight hex digits. */
 const COUNTS = 2 ** 32;
 
-const buildRequest = ({ path, body }: Load): ((n: number) => string) => {
+const buildRequest = ({ path, header, body }: Load): ((n: number) => string) => {
   const length = Buffer.byteLength(body.replaceAll("{n}", "00000000"));
-  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}${HEAD_END}`;
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}${header === undefined ? "" : `\r\n${header}`}${HEAD_END}`;
   if (!body.includes("{n}")) {
     return () => head + body;
   }

@@ -96,6 +96,10 @@ const startLogsServer = async (options: LogsServerOptions): Promise<number> => {
     for await (const chunk of request) {
       body += chunk;
     }
+    if (request.url === "/cpu") {
+      const { user, system } = process.cpuUsage();
+      return response.end(String((user + system) / 1_000));
+    }
     if (request.url === "/memory") {
       return response.end(String(process.memoryUsage().rss));
     }

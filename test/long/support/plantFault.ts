@@ -1,28 +1,6 @@
-import { registerHooks } from "node:module";
+import { plantEdits } from "../../support/plantEdits.ts";
 import { PLANTED_FAULTS } from "./plantedFaults.ts";
 
-/** Preloaded with `--import` in a process and its threads. It changes the text of modules while they are loaded. */
+/** Preloaded with `--import` in a process and its threads. */
 const name = process.env.FAULT ?? "";
-const edits = PLANTED_FAULTS[name]?.edits ?? [];
-const ROOT = new URL("../../../", import.meta.url);
-
-const decode = (source: string | ArrayBuffer | NodeJS.TypedArray | undefined): string =>
-  typeof source === "string" ? source : new TextDecoder().decode(source ?? new Uint8Array(0));
-
-registerHooks({
-  load: (url, context, nextLoad) => {
-    const loaded = nextLoad(url, context);
-    const own = edits.filter(({ file }) => new URL(file, ROOT).href === url);
-    if (own.length === 0) {
-      return loaded;
-    }
-    let text = decode(loaded.source ?? undefined);
-    for (const { file, from, to } of own) {
-      if (text.split(from).length !== 2) {
-        throw new Error(`the fault ${name} does not fit ${file} any more: ${from}`);
-      }
-      text = text.replace(from, to);
-    }
-    return { ...loaded, source: text };
-  },
-});
+plantEdits(name, PLANTED_FAULTS[name]?.edits ?? []);

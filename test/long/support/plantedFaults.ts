@@ -1,10 +1,4 @@
-/** A replacement in one file. The text must occur once. */
-interface Edit {
-  /** Relative to the repository. */
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
+import type { Edit } from "../../support/plantEdits.ts";
 
 /** A fault in the code that follows state, and the variant of the long run that must find it. */
 export interface PlantedFault {
@@ -84,13 +78,13 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     variant: "access list",
     edits: [
       {
-        file: "src/state/stateFollower.ts",
+        file: "src/state/sourcedValues.ts",
         from: 'const result = typeof value === "string" ? values.enter(key, block, value)',
         to: 'const result = typeof value === "string" ? values.enter(key, values.head ?? block, value)',
       },
     ],
   },
-  /** A source that loses one write in fifty. */
+  /** A source that loses one write in fifty. Responses to clients are not compared, so that an audit or a sample has to find it. */
   lossySource: {
     variant: "geth, Prague",
     isFoundByService: true,
@@ -100,6 +94,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         from: "for (const [written, value] of slots) {",
         to: "for (const [written, value] of slots) { if (Math.random() < 0.02) continue;",
       },
+      { file: "src/state/sourcedValues.ts", from: 'if (result === "different") {', to: "if (result === undefined) {" },
     ],
   },
   missingItem: {

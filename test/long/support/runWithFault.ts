@@ -44,8 +44,8 @@ export const runWithFault = async (fault: string, seconds: number): Promise<Faul
     return { differences: 0, output };
   }
   const { variants }: Result = JSON.parse(last);
-  const found = Object.values(variants).map((variant) =>
-    planted.isFoundByService ? variant.foundByService : variant.differences.length,
+  const found = Object.values(variants).map(
+    (variant) => variant.foundByService + (planted.isFoundByService ? 0 : variant.differences.length),
   );
   return { differences: found.reduce((sum, count) => sum + count, 0), output };
 };

@@ -5,6 +5,7 @@ import type { Address, Hash } from "../../../src/ethereum/hex.ts";
 import { unpackWrites } from "../../../src/state/sources/packedWrites.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
 import { type Anvil, startAnvil } from "../../devnet/anvil.ts";
+import { runAll } from "../../support/builders/runAll.ts";
 import { ActorSigner, ANVIL_KEYS } from "../../support/state/actor.ts";
 import { randomBlock } from "../../support/state/randomBlock.ts";
 import { compareTruth, readTruth } from "../../support/state/stateTruth.ts";
@@ -32,7 +33,7 @@ const composed = async (anvil: Anvil, block: Block) => {
   const id = { number: BigInt(block.number), hash: block.hash };
   const output = runWriteSetJob({ kind: "trace", block: id, body: encode(block), trace: encode(trace), contracts: [] });
   assert.equal(output.kind, "written", JSON.stringify(output));
-  return output.kind === "written" ? unpackWrites(output.packed) : new Map();
+  return output.kind === "written" ? runAll(unpackWrites(output.packed)) : new Map();
 };
 
 const playBlocks = async (t: TestContext, args: readonly string[], isPrague: boolean) => {

@@ -5,12 +5,12 @@ import type { WriteSetOrigin, WriteSetSource } from "../../../src/state/writeSet
 
 const source = (origin: WriteSetOrigin): WriteSetSource => ({ origin, unitsPerBlock: 0, read: async () => "late" });
 
-test("auto tries feed and access list, and neither traces nor executes; a named source is the only one", () => {
+test("auto tries feed, access list and trace, and never executes; a named source is the only one", () => {
   const available = (["trace", "execution", "feed", "accessList"] as const).map(source);
   const origins = (option: WriteSetOrigin | "auto", sources = available) =>
     selectWriteSetSources(option, sources).map(({ origin }) => origin);
-  assert.deepEqual(origins("auto"), ["feed", "accessList"]);
-  assert.deepEqual(origins("auto", [source("trace")]), []);
+  assert.deepEqual(origins("auto"), ["feed", "accessList", "trace"]);
+  assert.deepEqual(origins("auto", [source("trace")]), ["trace"]);
   assert.deepEqual(origins("execution"), ["execution"]);
   assert.deepEqual(origins("trace"), ["trace"]);
   assert.deepEqual(origins("feed", [source("trace")]), []);

@@ -81,6 +81,31 @@ test("a write set is composed from a node's trace in a thread", async (t) => {
   assert.equal(source.unitsPerBlock, 60);
 });
 
+test("the thread starts before the node is asked", async (t) => {
+  const recorded = readRecorded("withdrawalsGeth");
+  const events: string[] = [];
+  const { node } = createTraceNode("one", [recorded], () => {
+    events.push("node");
+    return refuses("other");
+  });
+  const thread = { start: () => events.push("start"), run: () => Promise.reject(new Error("there is no trace")) };
+  await createSource(t, [node], [recorded], { thread }).read(idOf(recorded), SIGNAL);
+  assert.deepEqual(events, ["start", "node"]);
+});
+
+test("a node that returned a trace before is asked again after one without diffs", async (t) => {
+  const recorded = readRecorded("clearedSlotsGeth");
+  let hasDiffs = true;
+  const withoutDiffs = [{ txHash: `0x${"11".repeat(32)}`, result: {} }];
+  const { node } = createTraceNode("one", [recorded], () => (hasDiffs ? undefined : withoutDiffs));
+  const source = createSource(t, [node], [recorded]);
+  assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object");
+  hasDiffs = false;
+  assert.equal(await source.read(idOf(recorded), SIGNAL), "incomplete");
+  hasDiffs = true;
+  assert.equal(typeof (await source.read(idOf(recorded), SIGNAL)), "object");
+});
+
 test("a chain whose rules are not known has no traces", async (t) => {
   const recorded = readRecorded("withdrawalsGeth");
   const { node, asked } = createTraceNode("one", [recorded]);

@@ -6,10 +6,15 @@ export interface RpcAnswer {
   readonly body: { readonly result?: unknown; readonly error?: { readonly code: number; readonly message: string } };
 }
 
-export const rpc = async (url: string, method: string, params: readonly unknown[] = []): Promise<RpcAnswer> => {
+export const rpc = async (
+  url: string,
+  method: string,
+  params: readonly unknown[] = [],
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RpcAnswer> => {
   const response = await fetch(url, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
   });
   const text = await response.text();

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { endWithProcess } from "../../devnet/endWithProcess.ts";
 import { until } from "../clients/until.ts";
 
 /** One process of forebay, started as in production. */
@@ -13,15 +14,34 @@ export interface Replica {
   kill(): void;
 }
 
+export interface ReplicaOptions {
+  readonly opsPort: number;
+  /** Flags of forebay. */
+  readonly args: readonly string[];
+  /** Flags of Node.js, for example modules that are preloaded. */
+  readonly nodeArgs?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Called with each line of the log. */
+  readonly onLine?: (line: string) => void;
+}
+
 const BIN = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
 
-/** Starts a process. Resolves when it is ready for requests. */
-export const startReplica = async (nodeUrl: string, port: number, opsPort: number): Promise<Replica> => {
-  const args = [BIN, "--upstream", nodeUrl, "--port", String(port), "--ops-port", String(opsPort)];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const ended = once(child, "exit").then(([code]: (number | null)[]) => code ?? null);
+/** Starts a process with these flags. Resolves when it is ready for requests. */
+export const launchReplica = async (options: ReplicaOptions): Promise<Replica> => {
+  const { opsPort, args, nodeArgs = [], environment = {}, onLine } = options;
+  const child = spawn(process.execPath, [...nodeArgs, BIN, ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...environment },
+  });
+  const forget = endWithProcess(child);
+  const ended = once(child, "exit").then(([code]: (number | null)[]) => {
+    forget();
+    return code ?? null;
+  });
   const listening = Promise.withResolvers<void>();
   createInterface({ input: child.stdout }).on("line", (line) => {
+    onLine?.(line);
     if (line.includes('"listening"')) {
       listening.resolve();
     }
@@ -44,3 +64,7 @@ export const startReplica = async (nodeUrl: string, port: number, opsPort: numbe
     },
   };
 };
+
+/** Starts a process in front of one node. Resolves when it is ready for requests. */
+export const startReplica = (nodeUrl: string, port: number, opsPort: number): Promise<Replica> =>
+  launchReplica({ opsPort, args: ["--upstream", nodeUrl, "--port", String(port), "--ops-port", String(opsPort)] });

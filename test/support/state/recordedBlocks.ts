@@ -5,6 +5,7 @@ import { unpackWrites } from "../../../src/state/sources/packedWrites.ts";
 import type { WriteSetJob, WriteSetJobOutput } from "../../../src/state/sources/writeSetJobs.ts";
 import { runWriteSetJob } from "../../../src/state/sources/writeSetTask.ts";
 import type { AccountWrites } from "../../../src/state/writeSet.ts";
+import { runAll } from "../builders/runAll.ts";
 import type { RecordedTrace } from "./recordTraces.ts";
 
 const readLines = (client: string): readonly RecordedTrace[] =>
@@ -80,5 +81,5 @@ export const writesOfJob = (job: WriteSetJob): ReadonlyMap<Address, AccountWrite
   if (output.kind !== "written") {
     throw new Error(`no write set: ${JSON.stringify(output)}`);
   }
-  return unpackWrites(output.packed);
+  return runAll(unpackWrites(output.packed));
 };

@@ -23,6 +23,8 @@ type Failure = ContextError<HostError>;
 #[derive(Debug, Default, Clone)]
 pub struct LastStep {
     pub opcode: u8,
+    /// The byte after the opcode.
+    pub operand: u8,
     pub stack_length: usize,
     /// The top of the stack, last.
     pub stack: Vec<U256>,
@@ -171,8 +173,10 @@ impl Machine {
             // A creation can still fail when its code is stored.
             let words = unsafe { core::slice::from_raw_parts(interpreter.stack.data().as_ptr(), stack_length) };
             let code = interpreter.bytecode.bytecode_slice();
+            let pc = interpreter.bytecode.pc();
             self.last_step = Some(LastStep {
-                opcode: interpreter.bytecode.pc().checked_sub(1).and_then(|at| code.get(at)).copied().unwrap_or(0),
+                opcode: pc.checked_sub(1).and_then(|at| code.get(at)).copied().unwrap_or(0),
+                operand: code.get(pc).copied().unwrap_or(0),
                 stack_length,
                 stack: words[stack_length.saturating_sub(8)..].to_vec(),
                 gas_left,

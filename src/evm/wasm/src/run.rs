@@ -206,6 +206,7 @@ fn write_step(machine: &mut Machine, writer: &mut Writer) {
     };
     writer.u32(1);
     writer.u32(step.opcode.into());
+    writer.u32(step.operand.into());
     writer.u64(step.gas_left);
     writer.u64(step.memory_bytes);
     writer.u64(step.return_bytes);

@@ -1,5 +1,5 @@
-import type { StateKeys } from "../core/stateReader.ts";
-import type { Address, Hash } from "../ethereum/hex.ts";
+import type { StateKeys } from "../../core/stateReader.ts";
+import type { Address, Hash } from "../../ethereum/hex.ts";
 
 /** A set of state keys, each once. */
 export interface StateKeySet {

@@ -1,0 +1,53 @@
+import { INSTANCE, named, rate, rates } from "../queries.ts";
+import type { Row } from "../row.ts";
+
+const byKey = (metric: string): string => `sum by (key) (${rate(metric, INSTANCE)})`;
+
+export const usageRow: Row = {
+  title: "Usage by key",
+  panels: [
+    {
+      title: "Units by key",
+      description:
+        "Price of the calls of a key in provider units a second. `usage.topKeys` have a line each. GET /usage on the ops port has the sums.",
+      unit: "short",
+      stacked: true,
+      queries: [rates("key_units_total", INSTANCE, "key")],
+    },
+    {
+      title: "Units that needed a node, by key",
+      description: "Units of a key without those that the cache saved: who causes the cost.",
+      unit: "short",
+      stacked: true,
+      queries: [{ expr: `${byKey("key_units_total")} - ${byKey("key_saved_units_total")}`, legend: "{{key}}" }],
+    },
+    {
+      title: "Saved share by key",
+      description: "Share of the calls of a key that needed no call to a node.",
+      unit: "percentunit",
+      queries: [{ expr: `${byKey("key_saved_calls_total")} / ${byKey("key_calls_total")}`, legend: "{{key}}" }],
+    },
+    {
+      title: "Calls by key",
+      description: "Calls a second. Each item of a batch counts.",
+      unit: "reqps",
+      stacked: true,
+      queries: [rates("key_calls_total", INSTANCE, "key")],
+    },
+    {
+      title: "Errors by key",
+      description: "Calls a second that ended with an error. A key with many of them has a fault in its client.",
+      unit: "cps",
+      queries: [rates("key_errors_total", INSTANCE, "key")],
+    },
+    {
+      title: "Bytes by key",
+      description: "Request bodies, responses and events a second, before compression.",
+      unit: "bytes",
+      queries: [
+        named("{{key}} received", rates("key_received_bytes_total", INSTANCE, "key")),
+        named("{{key}} sent", rates("key_sent_bytes_total", INSTANCE, "key")),
+      ],
+    },
+  ],
+};

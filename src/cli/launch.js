@@ -1,0 +1,55 @@
+#!/usr/bin/env node
+// The command `forebay`. Plain JavaScript, because an older Node.js must be able to read this file.
+
+const LEAST_MAJOR = 24;
+const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"];
+
+const majorOf = (version) => Number(version.split(".")[0]);
+
+/** Returns the path of the runtime that is installed as a package. Undefined if there is none of a fitting version. */
+const findRuntime = async () => {
+  const { createRequire } = await import("node:module");
+  const { dirname, join } = await import("node:path");
+  const require = createRequire(import.meta.url);
+  try {
+    const manifest = require.resolve(`node-${process.platform}-${process.arch}/package.json`);
+    return majorOf(require(manifest).version) >= LEAST_MAJOR ? join(dirname(manifest), "bin/node") : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Runs forebay in another process, which gets the signals of this one. This process ends as that one does. */
+const runWith = async (runtime) => {
+  const { spawn } = await import("node:child_process");
+  const { fileURLToPath } = await import("node:url");
+  const child = spawn(runtime, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
+  for (const signal of SIGNALS) {
+    process.on(signal, () => child.kill(signal));
+  }
+  child.on("exit", (code, signal) => {
+    if (signal === null) {
+      process.exit(code);
+    }
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+};
+
+const runElsewhere = async () => {
+  const runtime = await findRuntime();
+  if (runtime !== undefined) {
+    await runWith(runtime);
+    return;
+  }
+  process.stderr.write(
+    `forebay: Node.js ${LEAST_MAJOR} or later is needed. This is ${process.versions.node}, ${process.execPath}.\n`,
+  );
+  process.exitCode = 1;
+};
+
+if (majorOf(process.versions.node) >= LEAST_MAJOR) {
+  import("./bin.ts");
+} else {
+  runElsewhere();
+}

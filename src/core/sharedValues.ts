@@ -1,0 +1,7 @@
+/** Values that replicas share for a limited time. */
+export interface SharedValues {
+  /** Never rejects. Returns undefined, after a short wait, if the shared store does not answer. */
+  get(key: string): Promise<Uint8Array | undefined>;
+  /** Returns at once. */
+  set(key: string, bytes: Uint8Array, seconds: number): void;
+}

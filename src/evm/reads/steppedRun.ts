@@ -1,0 +1,39 @@
+import type { StateReader } from "../../core/stateReader.ts";
+import type { ExecutionState } from "../executionState.ts";
+import type { ReadRecorder } from "../readRecorder.ts";
+
+/**
+ * Executes a step on the state after all earlier steps, and returns its result. If a read throws, the step is executed again.
+ * So it either leaves the state as it was, or can be repeated.
+ */
+export type Step = <R>(execute: (state: ExecutionState) => R | Promise<R>) => Promise<R>;
+
+export interface Steps {
+  readonly step: Step;
+  /** The state before the run, for use within the steps. */
+  readonly reader: StateReader;
+  readonly reads: ReadRecorder | undefined;
+}
+
+/** A run over several transactions. */
+export interface SteppedRun<T> {
+  createState(reader: StateReader): ExecutionState;
+  /** Executes the run. Only its steps read state. Everything else depends on the results of the steps alone. */
+  execute(steps: Steps): Promise<T>;
+}
+
+export interface StepHost {
+  /** Repeats the run until the state has all values that it reads. */
+  withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
+  /** Repeats only a step that lacks a value. Absent if the run is compared: an engine is observed over a whole run. */
+  withSteps?<T>(run: SteppedRun<T>): Promise<T>;
+}
+
+/** Completes a run over several transactions. */
+export const runSteps = <T>(host: StepHost, run: SteppedRun<T>): Promise<T> =>
+  host.withSteps
+    ? host.withSteps(run)
+    : host.withState((reader, reads) => {
+        const state = run.createState(reader);
+        return run.execute({ step: async (execute) => execute(state), reader, reads });
+      });

@@ -1,0 +1,53 @@
+import type { BlockId } from "../core/heads.ts";
+import type { StateKey } from "./stateKey.ts";
+
+/** The agreement with nodes that a source needs before its values answer reads. */
+export interface ProbationLimits {
+  /** Blocks at which a value agreed. */
+  readonly blocks: number;
+  /** Values that agreed, each counted once a block. */
+  readonly values: number;
+}
+
+/** Counts how often the values of a source agreed with nodes, until that is enough. */
+export class Probation {
+  readonly #limits: ProbationLimits;
+  #blocks = 0;
+  #values = 0;
+  #newestBlock = -1n;
+  /** The values that agreed at `#newestBlock`. */
+  readonly #agreed = new Set<string>();
+
+  constructor(limits: ProbationLimits) {
+    this.#limits = limits;
+  }
+
+  get isOver(): boolean {
+    return this.#blocks >= this.#limits.blocks && this.#values >= this.#limits.values;
+  }
+
+  /** Called when a node returned the value that write sets of the source had predicted for this block. */
+  recordAgreement({ field, address, slot }: StateKey, { number }: BlockId): void {
+    if (this.isOver || number < this.#newestBlock) {
+      return;
+    }
+    if (number > this.#newestBlock) {
+      this.#newestBlock = number;
+      this.#blocks++;
+      this.#agreed.clear();
+    }
+    const name = field + address + (slot ?? "");
+    if (!this.#agreed.has(name)) {
+      this.#agreed.add(name);
+      this.#values++;
+    }
+  }
+
+  /** Begins again, because a value was wrong. */
+  restart(): void {
+    this.#blocks = 0;
+    this.#values = 0;
+    this.#newestBlock = -1n;
+    this.#agreed.clear();
+  }
+}

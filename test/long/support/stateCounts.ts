@@ -1,0 +1,31 @@
+import type { Service } from "../../support/servers/service.ts";
+
+type Counter = "stateWriteSets" | "stateDrops" | "stateWaits" | "stateLookups";
+
+/** Returns the values of a metric by one of its labels. */
+export const countedBy = async ({ telemetry }: Service, name: Counter, label: string) => {
+  const { values } = await telemetry.metrics[name].get();
+  const counts: Record<string, number> = {};
+  for (const { labels, value } of values) {
+    const of = new Map(Object.entries(labels)).get(label);
+    if (value > 0 && of !== undefined) {
+      counts[of] = (counts[of] ?? 0) + value;
+    }
+  }
+  return counts;
+};
+
+/** Returns how often the service found a wrong value, by an audit, a sample or a response to a client. */
+export const foundByService = async ({ telemetry }: Service): Promise<number> => {
+  const { values } = await telemetry.metrics.stateDifferences.get();
+  return values.reduce((sum, { value }) => sum + value, 0);
+};
+
+/** Returns the counts of write sets, drops and waits of a service. */
+export const stateCounts = async (service: Service) => ({
+  foundByService: await foundByService(service),
+  sources: await countedBy(service, "stateWriteSets", "source"),
+  writeSets: await countedBy(service, "stateWriteSets", "outcome"),
+  drops: await countedBy(service, "stateDrops", "reason"),
+  waits: await countedBy(service, "stateWaits", "result"),
+});

@@ -1,0 +1,141 @@
+import { type Address, formatData, formatQuantity } from "../../../src/ethereum/hex.ts";
+import { FakeError } from "../../support/fakes/fakeNode.ts";
+import { EMITTER, EMITTER_CODE } from "./emitter.ts";
+import { ancestorAt, isAncestor, type SoakBlock } from "./soakBlock.ts";
+import type { SoakChain } from "./soakChain.ts";
+
+const SAFE_DEPTH = 16;
+const FINALIZED_DEPTH = 40;
+const DEPTHS: Readonly<Record<string, number>> = {
+  latest: 0,
+  pending: 0,
+  safe: SAFE_DEPTH,
+  finalized: FINALIZED_DEPTH,
+};
+
+/** The heads of one node, and the blocks of all its branches. */
+export interface NodeView {
+  readonly chain: SoakChain;
+  readonly head: SoakBlock;
+}
+
+type Params = readonly unknown[];
+type Answer = (view: NodeView, params: Params) => unknown;
+
+const lower = (address: unknown): Address => String(address).toLowerCase() as Address;
+
+const findBlock = ({ chain, head }: NodeView, parameter: unknown): SoakBlock | undefined => {
+  const id = typeof parameter === "object" && parameter !== null ? Reflect.get(parameter, "blockHash") : parameter;
+  if (typeof id === "string" && id.length === 66) {
+    return chain.block(id);
+  }
+  const depth = DEPTHS[String(id ?? "latest")];
+  return ancestorAt(
+    head,
+    depth === undefined ? (id === "earliest" ? 0 : Number(id)) : Math.max(0, head.number - depth),
+  );
+};
+
+const stateBlock = (view: NodeView, parameter: unknown): SoakBlock => {
+  const block = findBlock(view, parameter);
+  if (block === undefined) {
+    throw new FakeError(-32_000, "header not found");
+  }
+  return block;
+};
+
+/** Returns the canonical block that contains a transaction. */
+const findTransaction = ({ chain, head }: NodeView, hash: unknown): readonly [SoakBlock, number] | undefined => {
+  const block = chain.holding(hash).find((each) => chain.block(each.hash) !== undefined && isAncestor(each, head));
+  return block && [block, block.hashes.indexOf(hash as `0x${string}`)];
+};
+
+interface Filter {
+  readonly address?: string;
+  readonly topics?: readonly unknown[];
+  readonly fromBlock?: string;
+  readonly toBlock?: string;
+  readonly blockHash?: string;
+}
+
+const readLogs = (view: NodeView, { address, fromBlock, toBlock, blockHash }: Filter): readonly unknown[] => {
+  if (address !== undefined && lower(address) !== EMITTER) {
+    return [];
+  }
+  if (blockHash !== undefined) {
+    const block = view.chain.block(blockHash);
+    if (block === undefined) {
+      throw new FakeError(-32_000, "unknown block");
+    }
+    return block.logs;
+  }
+  const from = findBlock(view, fromBlock)?.number ?? Number(fromBlock);
+  const to = findBlock(view, toBlock)?.number ?? Number(toBlock);
+  if (to > view.head.number) {
+    throw new FakeError(-32_602, "block range extends beyond current head block");
+  }
+  const logs: (readonly unknown[])[] = [];
+  for (let block = ancestorAt(view.head, to); block && block.number >= from; block = block.parent) {
+    logs.push(block.logs);
+  }
+  return logs.toReversed().flat();
+};
+
+const atIndex = (block: SoakBlock | undefined, index: unknown): unknown => block?.transactions[Number(index)] ?? null;
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  eth_chainId: ({ chain }) => formatQuantity(chain.chainId),
+  net_version: ({ chain }) => String(chain.chainId),
+  web3_clientVersion: () => "soak/1.0",
+  eth_blockNumber: ({ head }) => formatQuantity(head.number),
+  eth_gasPrice: () => "0x8",
+  eth_syncing: () => false,
+  eth_getBlockByNumber: (view, [tag, isFull]) => formatBlock(findBlock(view, tag), isFull),
+  eth_getBlockByHash: ({ chain }, [hash, isFull]) => formatBlock(chain.block(hash), isFull),
+  eth_getBlockReceipts: (view, [block]) => findBlock(view, block)?.receipts ?? null,
+  eth_getBlockTransactionCountByNumber: (view, [tag]) => count(findBlock(view, tag)),
+  eth_getBlockTransactionCountByHash: ({ chain }, [hash]) => count(chain.block(hash)),
+  eth_getTransactionByBlockNumberAndIndex: (view, [tag, index]) => atIndex(findBlock(view, tag), index),
+  eth_getTransactionByBlockHashAndIndex: ({ chain }, [hash, index]) => atIndex(chain.block(hash), index),
+  eth_getTransactionByHash: (view, [hash]) => {
+    const found = findTransaction(view, hash);
+    return found?.[0].transactions[found[1]] ?? null;
+  },
+  eth_getTransactionReceipt: (view, [hash]) => {
+    const found = findTransaction(view, hash);
+    return found?.[0].receipts[found[1]] ?? null;
+  },
+  eth_getLogs: (view, [filter]) => readLogs(view, filter as Filter),
+  eth_getBalance: (view, [address, block]) =>
+    formatQuantity(stateBlock(view, block).state.balances.get(lower(address)) ?? 0n),
+  eth_getTransactionCount: (view, [address, block]) =>
+    formatQuantity(stateBlock(view, block).state.nonces.get(lower(address)) ?? 0n),
+  eth_getCode: (view, [address, block]) => {
+    stateBlock(view, block);
+    return lower(address) === EMITTER ? EMITTER_CODE : "0x";
+  },
+  eth_getStorageAt: (view, [address, slot, block]) => {
+    const { state } = stateBlock(view, block);
+    return lower(address) === EMITTER && BigInt(String(slot)) === 0n ? state.slot : formatData(new Uint8Array(32));
+  },
+  /** Only calls without data to the emitter are sent. */
+  eth_call: (view, [call, block]) => {
+    const { state } = stateBlock(view, block);
+    return lower(Reflect.get(Object(call), "to")) === EMITTER ? state.slot : "0x";
+  },
+};
+
+const formatBlock = (block: SoakBlock | undefined, isFull: unknown): unknown =>
+  (isFull === true ? block?.fullJson : block?.json) ?? null;
+
+const count = (block: SoakBlock | undefined): unknown =>
+  block === undefined ? null : formatQuantity(block.hashes.length);
+
+/** Answers a call as a node with this view does. Throws a FakeError. */
+export const answerCall = (view: NodeView, method: string, params: Params): unknown => {
+  const answer = ANSWERS[method];
+  if (answer === undefined) {
+    throw new FakeError(-32_601, `the method ${method} does not exist/is not available`);
+  }
+  return answer(view, params);
+};

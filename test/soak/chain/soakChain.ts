@@ -1,0 +1,179 @@
+import { EventEmitter } from "node:events";
+import { type Hash, ZERO_HASH } from "../../../src/ethereum/hex.ts";
+import type { Flashblock } from "../../devnet/flashblock.ts";
+import { createGenesis, OpenBlock, type SoakSeed } from "./openBlock.ts";
+import type { SoakBlock } from "./soakBlock.ts";
+
+/** A block, and the time from which it was the head, or was visible in the feed. */
+export interface Recorded {
+  readonly atMs: number;
+  readonly block: SoakBlock;
+}
+
+interface SoakChainEvents {
+  head: [SoakBlock];
+  message: [Flashblock];
+}
+
+const FIRST_BLOCKS = 150;
+
+/** The devnet's own record: all blocks of all branches, and what was the head when. */
+export class SoakChain {
+  readonly chainId: number;
+  readonly events = new EventEmitter<SoakChainEvents>();
+  readonly #source: SoakSeed;
+  readonly #blocks = new Map<Hash, SoakBlock>();
+  readonly #publishedMs = new Map<Hash, number>();
+  readonly #firstSeenMs = new Map<string, number>();
+  readonly #byTransaction = new Map<Hash, SoakBlock[]>();
+  readonly #heads: Recorded[] = [];
+  readonly #prefixes: Recorded[] = [];
+  readonly #newest: Hash[] = [];
+  #open: OpenBlock | undefined;
+
+  private constructor(source: SoakSeed, genesis: SoakBlock) {
+    this.#source = source;
+    this.chainId = source.chainId;
+    this.#publish(genesis);
+  }
+
+  /** Creates a chain with blocks, each with one transaction. */
+  static async create(chainId: number, seed: number): Promise<SoakChain> {
+    const source = { chainId, seed, count: 0 };
+    const nowSeconds = Math.floor(Date.now() / 1_000);
+    const chain = new SoakChain(source, createGenesis(source, BigInt(nowSeconds - FIRST_BLOCKS)));
+    for (let count = 0; count < FIRST_BLOCKS; count++) {
+      await chain.mine(1);
+    }
+    return chain;
+  }
+
+  get head(): SoakBlock {
+    const newest = this.#heads.at(-1);
+    if (newest === undefined) {
+      throw new Error("a chain without blocks");
+    }
+    return newest.block;
+  }
+
+  get transactions(): readonly Hash[] {
+    return this.#newest;
+  }
+
+  block(hash: unknown): SoakBlock | undefined {
+    return this.#blocks.get(hash as Hash);
+  }
+
+  /** Returns the time at which a block first was a head. */
+  publishedMs(block: SoakBlock): number {
+    return this.#publishedMs.get(block.hash) ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Returns the time at which the chain first had a head of this number. */
+  publishedMsOf(number: number): number {
+    return this.#heads.find(({ block }) => block.number >= number)?.atMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Returns the time at which another head replaced this one. */
+  replacedMs(block: SoakBlock): number {
+    const at = this.#heads.findLastIndex((recorded) => recorded.block === block);
+    return this.#heads[at + 1]?.atMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Returns the time at which a transaction was first in a block or in the feed. */
+  firstSeenMs(transaction: string): number {
+    return this.#firstSeenMs.get(transaction) ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Returns the blocks that contain a transaction, sealed or in the feed, on all branches. */
+  holding(transaction: unknown): readonly SoakBlock[] {
+    return this.#byTransaction.get(transaction as Hash) ?? [];
+  }
+
+  /** Returns the heads that the chain had between two times, newest first. */
+  headsBetween(fromMs: number, toMs: number): readonly SoakBlock[] {
+    return between(this.#heads, fromMs, toMs);
+  }
+
+  /** Returns the blocks of the feed that were visible between two times, newest first. */
+  prefixesBetween(fromMs: number, toMs: number): readonly SoakBlock[] {
+    return between(this.#prefixes, fromMs, toMs);
+  }
+
+  /** Sends the next message of the open block. */
+  async step(transactions: number): Promise<void> {
+    this.#open ??= new OpenBlock(this.head, this.#source);
+    const block = await this.#open.grow(transactions);
+    this.#index(block);
+    this.#prefixes.push({ atMs: performance.now(), block });
+    this.events.emit("message", this.#open.message(block, transactions));
+  }
+
+  /** Seals the open block as the feed announced it. */
+  async seal(): Promise<void> {
+    const open = this.#open ?? new OpenBlock(this.head, this.#source);
+    this.#open = undefined;
+    this.#publish(await open.grow(0));
+  }
+
+  async mine(transactions: number): Promise<void> {
+    const open = new OpenBlock(this.head, this.#source);
+    this.#publish(await open.grow(transactions));
+  }
+
+  /** Replaces the newest blocks by others. The open block is lost. */
+  async reorg(depth: number, blocks: number): Promise<void> {
+    this.#open = undefined;
+    let parent = this.head;
+    for (let count = 0; count < depth; count++) {
+      parent = parent.parent ?? parent;
+    }
+    for (let count = 0; count < blocks; count++) {
+      parent = await new OpenBlock(parent, this.#source).grow(1 + (count % 2));
+      this.#index(parent);
+    }
+    this.#publish(parent);
+  }
+
+  #index(block: SoakBlock): void {
+    const atMs = performance.now();
+    for (const hash of block.hashes) {
+      if (!this.#firstSeenMs.has(hash)) {
+        this.#firstSeenMs.set(hash, atMs);
+      }
+      this.#byTransaction.set(hash, [...(this.#byTransaction.get(hash) ?? []), block]);
+    }
+  }
+
+  #publish(block: SoakBlock): void {
+    const atMs = performance.now();
+    for (let each: SoakBlock | undefined = block; each && !this.#blocks.has(each.hash); each = each.parent) {
+      this.#blocks.set(each.hash, each);
+      this.#publishedMs.set(each.hash, atMs);
+      this.#newest.push(...each.hashes);
+    }
+    if (block.header.parentHash !== ZERO_HASH) {
+      this.#index(block);
+    }
+    this.#newest.splice(0, this.#newest.length - MAX_NEWEST);
+    this.#heads.push({ atMs, block });
+    this.events.emit("head", block);
+  }
+}
+
+const MAX_NEWEST = 60;
+
+const between = (recorded: readonly Recorded[], fromMs: number, toMs: number): SoakBlock[] => {
+  const found: SoakBlock[] = [];
+  for (let index = recorded.length - 1; index >= 0; index--) {
+    const each = recorded[index];
+    if (each === undefined || each.atMs > toMs) {
+      continue;
+    }
+    found.push(each.block);
+    if (each.atMs <= fromMs) {
+      break;
+    }
+  }
+  return found;
+};

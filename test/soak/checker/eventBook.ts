@@ -1,0 +1,127 @@
+import { isAncestor, type SoakBlock } from "../chain/soakBlock.ts";
+import type { SoakChain } from "../chain/soakChain.ts";
+import { MAX_LAG_MS } from "./verdict.ts";
+
+export type EventKind = "newHeads" | "logs" | "pendingLogs" | "blockFilter" | "logFilter";
+
+export interface EventFault {
+  readonly kind: "lost" | "repeated" | "orphaned";
+  readonly text: string;
+}
+
+interface LogEvent {
+  readonly blockHash: string;
+  readonly transactionHash: string;
+  readonly logIndex: string;
+  readonly removed?: boolean;
+}
+
+/** Pending transactions that were dropped are noticed later than a reorganisation. */
+const MAX_DROP_MS = 30_000;
+
+const hasLogs = (kind: EventKind): boolean => kind !== "newHeads" && kind !== "blockFilter";
+
+/** All events of one subscription or filter. Compared with the record when it has ended. */
+export class EventBook {
+  readonly kind: EventKind;
+  events = 0;
+  readonly #chain: SoakChain;
+  /** The subscription began between these times. */
+  readonly #startMs: number;
+  readonly #sinceMs: number;
+  readonly #present = new Map<string, number>();
+  readonly #faults: EventFault[] = [];
+
+  constructor(kind: EventKind, chain: SoakChain, startMs: number, sinceMs: number) {
+    this.kind = kind;
+    this.#chain = chain;
+    this.#startMs = startMs;
+    this.#sinceMs = sinceMs;
+  }
+
+  add(event: unknown, atMs: number): void {
+    this.events++;
+    if (!hasLogs(this.kind)) {
+      const hash = typeof event === "string" ? event : String(Reflect.get(Object(event), "hash"));
+      this.#insert(hash, atMs);
+      return;
+    }
+    const log = event as LogEvent;
+    const key = this.kind === "pendingLogs" ? log.transactionHash : `${log.blockHash}:${Number(log.logIndex)}`;
+    if (log.removed !== true) {
+      this.#insert(key, atMs);
+    } else if (!this.#present.delete(key) && this.#isNew(log)) {
+      this.#faults.push({ kind: "repeated", text: `${this.kind}: removed, but not sent before: ${key}` });
+    }
+  }
+
+  /** Returns the faults of all events until `endMs`. */
+  check(endMs: number): readonly EventFault[] {
+    const { kind } = this;
+    const heads = this.#chain.headsBetween(endMs - MAX_LAG_MS, endMs);
+    const [newest] = heads;
+    if (newest === undefined) {
+      return this.#faults;
+    }
+    const lost: EventFault[] = [];
+    for (let block: SoakBlock | undefined = newest; block !== undefined; block = block.parent) {
+      const atMs = this.#chain.publishedMs(block);
+      if (atMs <= this.#sinceMs) {
+        break;
+      }
+      if (atMs < endMs - MAX_LAG_MS && heads.every((head) => isAncestor(block, head))) {
+        lost.push(
+          ...this.#keysOf(block)
+            .filter((key) => !this.#present.has(key))
+            .map((key): EventFault => ({ kind: "lost", text: `${kind}: block ${block.number}, ${key}` })),
+        );
+      }
+    }
+    return [...this.#faults, ...lost, ...this.#orphans(heads, endMs)];
+  }
+
+  #insert(key: string, atMs: number): void {
+    if (this.#present.has(key)) {
+      this.#faults.push({ kind: "repeated", text: `${this.kind}: ${key}` });
+    }
+    this.#present.set(key, atMs);
+  }
+
+  /** Whether the block of a log was published after the subscription began. */
+  #isNew({ blockHash }: LogEvent): boolean {
+    const block = this.#chain.block(blockHash);
+    return block !== undefined && this.#chain.publishedMs(block) > this.#sinceMs;
+  }
+
+  #keysOf(block: SoakBlock): readonly string[] {
+    if (!hasLogs(this.kind)) {
+      return [block.hash];
+    }
+    return this.kind === "pendingLogs"
+      ? block.hashes.filter((hash) => !this.#wasPendingBefore(hash))
+      : block.logs.map((_, index) => `${block.hash}:${index}`);
+  }
+
+  /** Whether a transaction was in the feed before the subscription began. */
+  #wasPendingBefore(transaction: string): boolean {
+    return this.#chain.firstSeenMs(transaction) <= this.#sinceMs;
+  }
+
+  /** Returns the logs of blocks that are on no branch of the last heads, and that were not removed. */
+  #orphans(heads: readonly SoakBlock[], endMs: number): EventFault[] {
+    if (!hasLogs(this.kind)) {
+      return [];
+    }
+    const isOrphan = (key: string, atMs: number): boolean => {
+      if (this.kind === "pendingLogs") {
+        const isOld = atMs < endMs - MAX_DROP_MS;
+        return isOld && !this.#chain.holding(key).some((block) => heads.some((head) => isAncestor(block, head)));
+      }
+      const block = this.#chain.block(key.slice(0, 66));
+      return block === undefined || !heads.some((head) => isAncestor(block, head));
+    };
+    return [...this.#present]
+      .filter(([key, atMs]) => atMs >= this.#startMs && isOrphan(key, atMs))
+      .map(([key]) => ({ kind: "orphaned", text: `${this.kind}: ${key}` }));
+  }
+}

@@ -1,0 +1,58 @@
+import { isAncestor, type SoakBlock } from "../chain/soakBlock.ts";
+import type { SoakChain } from "../chain/soakChain.ts";
+import { MAX_LAG_MS } from "./verdict.ts";
+
+interface SeenHead {
+  readonly number: number;
+  readonly startMs: number;
+}
+
+/** Whether the chain left a branch between two times. */
+const hasReorganised = (chain: SoakChain, fromMs: number, toMs: number): boolean => {
+  const heads = chain.headsBetween(fromMs, toMs);
+  return heads.some((newer, index) => {
+    const older: SoakBlock | undefined = heads[index + 1];
+    return older !== undefined && !isAncestor(older, newer);
+  });
+};
+
+/** The heads that one client saw, one request after the other. */
+export class HeadOrder {
+  /** The longest step back across replicas: devnet time between the two heads. */
+  longestStepBackMs = 0;
+  readonly #chain: SoakChain;
+  readonly #byReplica = new Map<string, SeenHead>();
+  #highest: SeenHead | undefined;
+
+  constructor(chain: SoakChain) {
+    this.#chain = chain;
+  }
+
+  /** Returns the text of a fault if the head of this replica went back without a reorganisation. */
+  see(replica: string, number: number, startMs: number, endMs: number): string | undefined {
+    const before = this.#byReplica.get(replica);
+    this.#byReplica.set(replica, { number, startMs });
+    this.#measure(number, startMs, endMs);
+    if (before === undefined || number >= before.number) {
+      return undefined;
+    }
+    if (hasReorganised(this.#chain, before.startMs - MAX_LAG_MS, endMs)) {
+      return undefined;
+    }
+    return `the head of replica ${replica} went from ${before.number} to ${number}`;
+  }
+
+  #measure(number: number, startMs: number, endMs: number): void {
+    const highest = this.#highest;
+    if (highest === undefined || number >= highest.number) {
+      this.#highest = { number, startMs };
+      return;
+    }
+    if (hasReorganised(this.#chain, highest.startMs - MAX_LAG_MS, endMs)) {
+      this.#highest = { number, startMs };
+      return;
+    }
+    const [low, high] = [this.#chain.publishedMsOf(number), this.#chain.publishedMsOf(highest.number)];
+    this.longestStepBackMs = Math.max(this.longestStepBackMs, high - low);
+  }
+}

@@ -1,0 +1,105 @@
+import type { SoakChain } from "../chain/soakChain.ts";
+import type { EventBook } from "./eventBook.ts";
+import type { HeadOrder } from "./headOrder.ts";
+import { judge, type SoakAnswer } from "./verdict.ts";
+
+export type FindingKind = "wrong" | "headBack" | "lost" | "repeated" | "orphaned" | "ended" | "internal";
+
+export interface Finding {
+  readonly kind: FindingKind;
+  readonly text: string;
+  readonly seconds: number;
+  /** The faults that were active. */
+  readonly active: readonly string[];
+}
+
+const MAX_EXAMPLES = 10;
+
+const increment = (counts: Map<string, number>, key: string): void => {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+};
+
+/** Counts all answers and events, and collects the findings. */
+export class Recorder {
+  readonly findings: Finding[] = [];
+  readonly findingsByKind = new Map<string, number>();
+  readonly answersByMethod = new Map<string, number>();
+  readonly errors = new Map<string, number>();
+  readonly events = new Map<string, number>();
+  readonly faults = new Map<string, number>();
+  /** Values of `x-forebay-pending`. */
+  readonly modes = new Map<string, number>();
+  readonly active = new Set<string>();
+  answers = 0;
+  hits = 0;
+  unanswered = 0;
+  books = 0;
+  longestLagMs = 0;
+  longestStepBackMs = 0;
+  readonly #startMs = performance.now();
+
+  find(kind: FindingKind, text: string): void {
+    increment(this.findingsByKind, kind);
+    if ((this.findingsByKind.get(kind) ?? 0) <= MAX_EXAMPLES) {
+      const seconds = Math.round((performance.now() - this.#startMs) / 100) / 10;
+      this.findings.push({ kind, text, seconds, active: [...this.active] });
+    }
+  }
+
+  /** Compares an answer with the record. */
+  answer(chain: SoakChain, answer: SoakAnswer, source: string): void {
+    this.answers++;
+    increment(this.answersByMethod, answer.call.method);
+    const verdict = judge(chain, answer);
+    if (verdict.kind === "true") {
+      this.longestLagMs = Math.max(this.longestLagMs, verdict.lagMs);
+    } else if (verdict.kind === "error") {
+      increment(this.errors, verdict.text);
+    } else {
+      this.find(verdict.text === "Internal error" ? "internal" : "wrong", `${source}: ${verdict.text}`);
+    }
+  }
+
+  head(order: HeadOrder, replica: string, number: number, answer: SoakAnswer): void {
+    const fault = order.see(replica, number, answer.startMs, answer.endMs);
+    if (fault !== undefined) {
+      this.find("headBack", fault);
+    }
+    this.longestStepBackMs = Math.max(this.longestStepBackMs, order.longestStepBackMs);
+  }
+
+  /** Compares the events of a subscription or filter that has ended with the record. */
+  end(book: EventBook, endMs: number, source: string): void {
+    this.books++;
+    this.events.set(book.kind, (this.events.get(book.kind) ?? 0) + book.events);
+    for (const { kind, text } of book.check(endMs)) {
+      this.find(kind, `${source}: ${text}`);
+    }
+  }
+
+  mode(name: string): void {
+    increment(this.modes, name);
+  }
+
+  fault(name: string): void {
+    increment(this.faults, name);
+  }
+
+  report(): object {
+    return {
+      answers: this.answers,
+      hits: this.hits,
+      unanswered: this.unanswered,
+      errors: Object.fromEntries(this.errors),
+      events: Object.fromEntries(this.events),
+      books: this.books,
+      modes: Object.fromEntries(this.modes),
+      faults: Object.fromEntries(this.faults),
+      longestLagMs: Math.round(this.longestLagMs),
+      longestStepBackMs: Math.round(this.longestStepBackMs),
+      methods: Object.fromEntries(this.answersByMethod),
+      findings: Object.fromEntries(this.findingsByKind),
+      examples: this.findings,
+    };
+  }
+}

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { EMITTER } from "../chain/emitter.ts";
+import { EventBook } from "../checker/eventBook.ts";
+import { type ClientOptions, post } from "./httpClient.ts";
+
+const MAX_POLL_MS = 700;
+
+/** Creates a polled filter, polls it on any replica, and creates the next. */
+export const runFilterClient = async (options: ClientOptions, kind: "blockFilter" | "logFilter"): Promise<void> => {
+  const { targets, recorder, random, dispatcher, signal, life } = options;
+  const [target] = targets;
+  while (!signal.aborted && target !== undefined) {
+    const call =
+      kind === "logFilter"
+        ? { method: "eth_newFilter", params: [{ address: EMITTER }] }
+        : { method: "eth_newBlockFilter", params: [] };
+    const created = await post(target, [call], dispatcher);
+    const id = created?.responses[0]?.result;
+    if (created === undefined || typeof id !== "string") {
+      await sleep(random(MAX_POLL_MS));
+      continue;
+    }
+    const book = new EventBook(kind, target.chain, created.startMs, created.endMs);
+    const closeMs = performance.now() + life.minMs + random(life.maxMs - life.minMs);
+    const endMs = await pollUntil(options, book, id, closeMs);
+    if (endMs !== undefined) {
+      recorder.end(book, endMs, kind);
+    }
+  }
+};
+
+/** Polls. Returns the time of the last poll; undefined if a response was lost, and its events with it. */
+const pollUntil = async (
+  { targets, recorder, random, dispatcher, signal }: ClientOptions,
+  book: EventBook,
+  id: string,
+  closeMs: number,
+): Promise<number | undefined> => {
+  const [target] = targets;
+  let lastMs: number | undefined;
+  while (target !== undefined && !signal.aborted && performance.now() < closeMs) {
+    await sleep(random(MAX_POLL_MS));
+    const posted = await post(target, [{ method: "eth_getFilterChanges", params: [id] }], dispatcher);
+    const [response] = posted?.responses ?? [];
+    if (posted === undefined || response === undefined) {
+      recorder.unanswered++;
+      return undefined;
+    }
+    if (Array.isArray(response.result)) {
+      for (const event of response.result) {
+        book.add(event, posted.endMs);
+      }
+      lastMs = posted.startMs;
+    } else if (response.error?.message.includes("filter not found") === true) {
+      recorder.find("lost", `${book.kind}: the filter is gone on ${posted.replica}`);
+      return undefined;
+    }
+  }
+  return lastMs;
+};

@@ -1,0 +1,125 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Dispatcher, request } from "undici";
+import type { ChainCall } from "../../support/servers/sealedChain.ts";
+import type { SoakChain } from "../chain/soakChain.ts";
+import { HeadOrder } from "../checker/headOrder.ts";
+import type { Recorder } from "../checker/recorder.ts";
+import type { SoakAnswer } from "../checker/verdict.ts";
+import { REPLICA_HEADER } from "../servers/roundRobin.ts";
+import { nextQuestion } from "./questions.ts";
+
+export interface SoakTarget {
+  readonly chain: SoakChain;
+  /** The endpoint of the chain. */
+  readonly url: string;
+}
+
+export interface ClientOptions {
+  readonly targets: readonly SoakTarget[];
+  readonly recorder: Recorder;
+  readonly random: (below: number) => number;
+  readonly dispatcher: Dispatcher;
+  readonly signal: AbortSignal;
+  /** Limits of the life of a subscription or filter, in milliseconds. */
+  readonly life: { readonly minMs: number; readonly maxMs: number };
+}
+
+interface Response {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+export interface Posted {
+  readonly replica: string;
+  readonly cacheStatus: string;
+  /** The value of `x-forebay-pending`. */
+  readonly mode: string | undefined;
+  readonly responses: readonly Response[];
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+const MAX_BATCH = 16;
+const MAX_PAUSE_MS = 10;
+
+/** Sends calls, one alone or several as a batch. Returns undefined if there was no JSON-RPC response. */
+export const post = async (
+  { url }: SoakTarget,
+  calls: readonly ChainCall[],
+  dispatcher: Dispatcher,
+): Promise<Posted | undefined> => {
+  const items = calls.map((call, id) => ({ jsonrpc: "2.0", id, ...call }));
+  const startMs = performance.now();
+  try {
+    const { statusCode, headers, body } = await request(url, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(items.length === 1 ? items[0] : items),
+      dispatcher,
+    });
+    const text = await body.text();
+    const endMs = performance.now();
+    if (statusCode === 502) {
+      return undefined;
+    }
+    const parsed = JSON.parse(text) as Response | Response[];
+    const replica = String(headers[REPLICA_HEADER]);
+    const cacheStatus = String(headers["cache-status"]);
+    const responses = Array.isArray(parsed) ? parsed : [parsed];
+    const mode = headers["x-forebay-pending"]?.toString();
+    return { replica, cacheStatus, mode, responses, startMs, endMs };
+  } catch {
+    return undefined;
+  }
+};
+
+const headOf = ({ call, result }: SoakAnswer): number | undefined => {
+  if (result === undefined || result === null) {
+    return undefined;
+  }
+  if (call.method === "eth_blockNumber") {
+    return Number(result);
+  }
+  return call.method === "eth_getBlockByNumber" && call.params[0] === "latest"
+    ? Number(Reflect.get(Object(result), "number"))
+    : undefined;
+};
+
+/** Sends one request after the other, and gives each answer to the recorder. */
+export const runHttpClient = async (options: ClientOptions, isBatching: boolean): Promise<void> => {
+  const { targets, recorder, random, dispatcher, signal } = options;
+  const orders = new Map(targets.map(({ chain }) => [chain, new HeadOrder(chain)]));
+  while (!signal.aborted) {
+    // Most requests are for the first chain.
+    const target = targets[random(4) === 0 ? targets.length - 1 : 0];
+    if (target === undefined) {
+      return;
+    }
+    const { chain } = target;
+    const calls = Array.from({ length: isBatching ? 2 + random(MAX_BATCH) : 1 }, () => nextQuestion(chain, random));
+    const posted = await post(target, calls, dispatcher);
+    if (posted === undefined) {
+      recorder.unanswered += calls.length;
+      continue;
+    }
+    const { replica, cacheStatus, mode, responses, startMs, endMs } = posted;
+    if (mode !== undefined) {
+      recorder.mode(mode);
+    }
+    if (cacheStatus.startsWith("forebay; hit")) {
+      recorder.hits += calls.length;
+    }
+    for (const [index, call] of calls.entries()) {
+      const response = responses.find(({ id }) => id === index) ?? responses[0];
+      const answer = { call, result: response?.result, error: response?.error, startMs, endMs };
+      recorder.answer(chain, answer, `${replica} ${cacheStatus}`);
+      const head = headOf(answer);
+      const order = orders.get(chain);
+      if (head !== undefined && order !== undefined) {
+        recorder.head(order, replica, head, answer);
+      }
+    }
+    await sleep(random(MAX_PAUSE_MS));
+  }
+};

@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { connectSocket, type SocketClient } from "../../support/clients/socketClient.ts";
+import { EMITTER } from "../chain/emitter.ts";
+import { EventBook, type EventKind } from "../checker/eventBook.ts";
+import type { ClientOptions, SoakTarget } from "./httpClient.ts";
+import { nextQuestion } from "./questions.ts";
+
+const MAX_PAUSE_MS = 40;
+const RECONNECT_MS = 200;
+
+const SUBSCRIPTIONS: readonly (readonly [EventKind, ...unknown[]])[] = [
+  ["newHeads"],
+  ["logs", { address: EMITTER }],
+  ["pendingLogs", { address: EMITTER }],
+];
+
+/** Subscribes on a connection, sends calls on it, and connects again. */
+export const runSocketClient = async (options: ClientOptions): Promise<void> => {
+  const { targets, random, signal, life } = options;
+  const [target] = targets;
+  while (!signal.aborted && target !== undefined) {
+    const client = await connectSocket(target.url).catch(() => undefined);
+    if (client === undefined) {
+      await sleep(RECONNECT_MS);
+      continue;
+    }
+    const ending = new AbortController();
+    const closed = client.closed().then(() => ending.abort());
+    const lifeMs = life.minMs + random(life.maxMs - life.minMs);
+    const books = await openBooks(target, client).catch(() => undefined);
+    const endMs = performance.now() + lifeMs;
+    const isOver = () => signal.aborted || ending.signal.aborted || performance.now() >= endMs;
+    await sendCalls(options, client, isOver);
+    const overMs = performance.now();
+    for (const book of books ?? []) {
+      options.recorder.end(book, overMs, "WebSocket");
+    }
+    client.socket.terminate();
+    await closed;
+  }
+};
+
+const openBooks = async (target: SoakTarget, client: SocketClient): Promise<readonly EventBook[]> => {
+  const books = new Map<string, EventBook>();
+  const early: { id: string; event: unknown; atMs: number }[] = [];
+  client.events.on("raw", (text: string) => {
+    const { params } = JSON.parse(text);
+    if (params === undefined) {
+      return;
+    }
+    const atMs = performance.now();
+    const book = books.get(params.subscription);
+    if (book === undefined) {
+      early.push({ id: params.subscription, event: params.result, atMs });
+    } else {
+      book.add(params.result, atMs);
+    }
+  });
+  for (const [kind, ...params] of SUBSCRIPTIONS) {
+    const startMs = performance.now();
+    const { result } = await client.call("eth_subscribe", kind, ...params);
+    const book = new EventBook(kind, target.chain, startMs, performance.now());
+    books.set(String(result), book);
+    for (const { event, atMs } of early.filter(({ id }) => id === result)) {
+      book.add(event, atMs);
+    }
+  }
+  return [...books.values()];
+};
+
+const sendCalls = async (
+  { targets, recorder, random }: ClientOptions,
+  client: SocketClient,
+  isOver: () => boolean,
+): Promise<void> => {
+  const [target] = targets;
+  while (target !== undefined && !isOver()) {
+    const call = nextQuestion(target.chain, random);
+    const startMs = performance.now();
+    const response = await Promise.race([client.call(call.method, ...call.params), client.closed()]);
+    if ("code" in response) {
+      return;
+    }
+    const { result, error } = response;
+    recorder.answer(target.chain, { call, result, error, startMs, endMs: performance.now() }, "WebSocket");
+    await sleep(random(MAX_PAUSE_MS));
+  }
+};

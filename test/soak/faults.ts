@@ -1,0 +1,166 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FeedFaults } from "../devnet/feedServer.ts";
+import { HEAD_LIES } from "../support/fakes/headLies.ts";
+import type { LyingNode } from "../support/fakes/lyingNode.ts";
+import type { RedisServer } from "../support/servers/redis.ts";
+import type { SoakChain } from "./chain/soakChain.ts";
+import type { Recorder } from "./checker/recorder.ts";
+import type { SoakNode } from "./servers/soakNode.ts";
+import type { SoakReplicas } from "./servers/soakReplicas.ts";
+
+/** All that the faults act on. */
+export interface SoakWorld {
+  readonly chain: SoakChain;
+  readonly nodes: readonly SoakNode[];
+  readonly liar: LyingNode;
+  readonly feed: FeedFaults;
+  readonly redis: RedisServer;
+  readonly replicas: SoakReplicas;
+  readonly random: (below: number) => number;
+  /** Runs a change of the chain between two blocks. */
+  readonly change: (act: () => Promise<void>) => Promise<void>;
+}
+
+/** A fault that ends when `run` resolves. */
+interface SoakFault {
+  readonly name: string;
+  readonly run: (world: SoakWorld) => Promise<void>;
+}
+
+const FAULT_MS = 2_500;
+const PAUSED_REDIS_MS = 1_500;
+const SLOW_MS = 400;
+const MAX_REORG = 8;
+const MAX_LAG = 6;
+
+const second = ({ nodes }: SoakWorld): SoakNode | undefined => nodes[1];
+
+const SOAK_FAULTS: readonly SoakFault[] = [
+  {
+    name: "reorganisation",
+    run: async ({ chain, change, random }) => {
+      const depth = 1 + random(MAX_REORG);
+      await change(() => chain.reorg(depth, depth + random(2)));
+    },
+  },
+  {
+    name: "reorganisation of one block",
+    run: ({ chain, change }) => change(() => chain.reorg(1, 1)),
+  },
+  {
+    name: "lying node",
+    run: async ({ liar, random }) => {
+      const lie = HEAD_LIES[random(HEAD_LIES.length)];
+      liar.lies = lie === undefined ? [] : [lie];
+      await sleep(FAULT_MS);
+      liar.lies = [];
+    },
+  },
+  {
+    name: "lagging node",
+    run: async (world) => {
+      const node = second(world);
+      if (node !== undefined) {
+        node.lag = 1 + world.random(MAX_LAG);
+        await sleep(FAULT_MS);
+        node.lag = 0;
+      }
+    },
+  },
+  {
+    name: "slow network",
+    run: async ({ nodes, random }) => {
+      const node = nodes[random(nodes.length)];
+      if (node !== undefined) {
+        node.delayMs = 50 + random(SLOW_MS);
+        await sleep(FAULT_MS);
+        node.delayMs = 0;
+      }
+    },
+  },
+  {
+    name: "killed replica",
+    run: async ({ replicas, random }) => {
+      const index = random(replicas.length);
+      await replicas.kill(index);
+      await replicas.launch(index);
+    },
+  },
+  {
+    name: "clock jump",
+    run: async ({ replicas, random }) => {
+      replicas.signal(random(replicas.length), "SIGUSR2");
+      await sleep(FAULT_MS);
+    },
+  },
+  {
+    name: "paused Redis",
+    run: async ({ redis }) => {
+      redis.signal("SIGSTOP");
+      await sleep(PAUSED_REDIS_MS);
+      redis.signal("SIGCONT");
+    },
+  },
+  {
+    name: "lost feed messages",
+    run: async ({ feed, random }) => {
+      feed.drop(1 + random(4));
+      await sleep(FAULT_MS / 2);
+    },
+  },
+  {
+    name: "repeated feed messages",
+    run: async ({ feed, random }) => {
+      feed.repeat(1 + random(4));
+      await sleep(FAULT_MS / 2);
+    },
+  },
+  {
+    name: "delayed feed messages",
+    run: async ({ feed, random }) => {
+      feed.delay(100 + random(SLOW_MS), 1 + random(4));
+      await sleep(FAULT_MS / 2);
+    },
+  },
+  {
+    name: "altered feed message",
+    run: async ({ feed }) => {
+      feed.alter((message) => ({ ...message, diff: { ...message.diff, gas_used: "0x1" } }));
+      await sleep(FAULT_MS / 2);
+    },
+  },
+  {
+    name: "broken feed",
+    run: async ({ feed }) => {
+      feed.inject("{");
+      feed.disconnect();
+      await sleep(FAULT_MS / 2);
+    },
+  },
+];
+
+const MAX_PAUSE_MS = 1_500;
+
+/** Runs one fault after the other in random order. Each fault is run once before one is repeated. */
+export const runFaults = async (
+  world: SoakWorld,
+  names: readonly string[] | undefined,
+  recorder: Recorder,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { random } = world;
+  const chosen = SOAK_FAULTS.filter(({ name }) => names === undefined || names.includes(name));
+  let waiting: SoakFault[] = [];
+  while (!signal.aborted && chosen.length > 0) {
+    waiting = waiting.length === 0 ? [...chosen] : waiting;
+    const [fault] = waiting.splice(random(waiting.length), 1);
+    if (fault === undefined) {
+      return;
+    }
+    recorder.active.add(fault.name);
+    recorder.fault(fault.name);
+    await fault.run(world);
+    recorder.active.delete(fault.name);
+    await sleep(random(MAX_PAUSE_MS));
+  }
+};

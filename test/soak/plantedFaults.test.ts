@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PLANTED_NAMES } from "./plantedFaults.ts";
+import { runSoak } from "./soakRun.ts";
+
+/** A run ends as soon as the fault is found, which takes about 10 s. */
+const MAX_SECONDS = 90;
+const SEED = 1;
+
+for (const planted of PLANTED_NAMES) {
+  test(`the soak finds the planted fault ${planted}`, async () => {
+    const { passed, ...report } = await runSoak({ seconds: MAX_SECONDS, seed: SEED, planted });
+    assert.ok(passed, JSON.stringify(report));
+  });
+}

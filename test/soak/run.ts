@@ -1,0 +1,18 @@
+import { parseArgs } from "node:util";
+import { runSoak } from "./soakRun.ts";
+
+/** `npm run soak -- --minutes N --seed S`. It exits with 1 if an answer was wrong. */
+const SEEDS = 2 ** 31;
+const { values } = parseArgs({
+  options: { minutes: { type: "string" }, seconds: { type: "string" }, seed: { type: "string" } },
+});
+const seconds = values.seconds === undefined ? Number(values.minutes ?? 30) * 60 : Number(values.seconds);
+const seed = values.seed === undefined ? Math.floor(Math.random() * SEEDS) : Number(values.seed);
+if (!(seconds > 0) || !Number.isSafeInteger(seed)) {
+  console.error("npm run soak -- [--minutes N | --seconds N] [--seed S]");
+  process.exit(2);
+}
+console.error(`seed ${seed}`);
+const result = await runSoak({ seconds, seed, planted: process.env.FAULT });
+console.log(JSON.stringify(result, undefined, 1));
+process.exitCode = result.passed ? 0 : 1;

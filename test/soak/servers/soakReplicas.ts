@@ -1,0 +1,164 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { freePort } from "../../bench/support/nginx.ts";
+import type { Lifespan } from "../../support/servers/redis.ts";
+import { launchReplica, type Replica } from "../../support/servers/replica.ts";
+import type { Target } from "./roundRobin.ts";
+
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+const MAX_LINES = 40;
+const HEAP_LINE = '{"heapBytes"';
+
+export interface SoakReplicasOptions {
+  readonly count: number;
+  /** Creates the configuration of a replica, except its ports. */
+  readonly configOf: (index: number) => {
+    readonly chains: readonly unknown[];
+    readonly server?: object;
+    readonly cache: object;
+  };
+  /** Name of a planted fault. */
+  readonly planted: string | undefined;
+  /** Called if a process ends that nobody killed. */
+  readonly onUnexpectedEnd: (text: string) => void;
+}
+
+interface Slot {
+  readonly name: string;
+  readonly port: number;
+  readonly opsPort: number;
+  readonly file: string;
+  readonly lines: string[];
+  starts: number;
+  isUp: boolean;
+  replica: Replica | undefined;
+  onHeap: ((bytes: number) => void) | undefined;
+}
+
+/** Processes of forebay that can be killed and started again. */
+export class SoakReplicas {
+  readonly #options: SoakReplicasOptions;
+  readonly #slots: Slot[];
+  #isEnding = false;
+
+  private constructor(options: SoakReplicasOptions, slots: Slot[]) {
+    this.#options = options;
+    this.#slots = slots;
+  }
+
+  static async start(t: Lifespan, options: SoakReplicasOptions): Promise<SoakReplicas> {
+    const folder = await mkdtemp(join(tmpdir(), "forebay-soak-"));
+    const slots = await Promise.all(
+      Array.from({ length: options.count }, async (_, index): Promise<Slot> => {
+        const [port, opsPort] = await Promise.all([freePort(), freePort()]);
+        const { server, ...rest } = options.configOf(index);
+        const config = { ...rest, server: { ...server, port, opsPort, drainDelayMs: 0 }, log: { level: "info" } };
+        const file = join(folder, `${index}.yaml`);
+        await writeFile(file, JSON.stringify(config));
+        const name = String.fromCharCode("a".charCodeAt(0) + index);
+        return { name, port, opsPort, file, lines: [], starts: 0, isUp: false, replica: undefined, onHeap: undefined };
+      }),
+    );
+    const replicas = new SoakReplicas(options, slots);
+    t.after(async () => {
+      await replicas.#end();
+      await rm(folder, { recursive: true, force: true });
+    });
+    await Promise.all(slots.map((_, index) => replicas.launch(index)));
+    return replicas;
+  }
+
+  get length(): number {
+    return this.#slots.length;
+  }
+
+  get targets(): readonly Target[] {
+    return this.#slots.map(({ name, starts, port, isUp }) => ({ label: `${name}${starts}`, port, isUp }));
+  }
+
+  get opsUrls(): readonly string[] {
+    return this.#slots.map(({ opsPort }) => `http://127.0.0.1:${opsPort}`);
+  }
+
+  /** Kills a process without a warning. */
+  async kill(index: number): Promise<void> {
+    const slot = this.#slots[index];
+    if (slot?.replica !== undefined) {
+      const { replica } = slot;
+      slot.isUp = false;
+      slot.replica = undefined;
+      replica.kill();
+      await replica.ended;
+    }
+  }
+
+  /** Sends a signal to a process that continues. */
+  signal(index: number, signal: NodeJS.Signals): void {
+    const pid = this.#slots[index]?.replica?.pid;
+    if (pid !== undefined) {
+      process.kill(pid, signal);
+    }
+  }
+
+  /** Returns the bytes of each heap after a full collection, by the label of the process. */
+  async heaps(): Promise<Readonly<Record<string, number>>> {
+    const sizes = this.#slots.map(async (slot, index) => {
+      if (!slot.isUp) {
+        return [];
+      }
+      const { promise, resolve } = Promise.withResolvers<number>();
+      slot.onHeap = resolve;
+      this.signal(index, "SIGWINCH");
+      const ended = slot.replica?.ended.then(() => undefined);
+      const bytes = await Promise.race([promise, ended]);
+      return bytes === undefined ? [] : [[`${slot.name}${slot.starts}`, bytes] as const];
+    });
+    return Object.fromEntries((await Promise.all(sizes)).flat());
+  }
+
+  async launch(index: number): Promise<void> {
+    const slot = this.#slots[index];
+    if (slot === undefined) {
+      return;
+    }
+    const { planted } = this.#options;
+    const replica = await launchReplica({
+      opsPort: slot.opsPort,
+      args: ["--config", slot.file],
+      nodeArgs: [
+        ...["--expose-gc", "--import", pathOf("soakPreload.ts")],
+        ...(planted === undefined ? [] : ["--import", pathOf("../plantFault.ts")]),
+      ],
+      environment: planted === undefined ? {} : { FAULT: planted },
+      onLine: (line) => {
+        if (line.startsWith(HEAP_LINE)) {
+          slot.onHeap?.(Number(JSON.parse(line).heapBytes));
+          return;
+        }
+        slot.lines.push(line);
+        slot.lines.splice(0, slot.lines.length - MAX_LINES);
+      },
+    });
+    slot.replica = replica;
+    slot.starts++;
+    slot.isUp = true;
+    void replica.ended.then((code) => {
+      if (slot.replica === replica && !this.#isEnding) {
+        slot.isUp = false;
+        this.#options.onUnexpectedEnd(`${slot.name} ended with ${code}: ${slot.lines.join("\n")}`);
+      }
+    });
+  }
+
+  async #end(): Promise<void> {
+    this.#isEnding = true;
+    await Promise.all(
+      this.#slots.map(async ({ replica }) => {
+        replica?.kill();
+        await replica?.ended;
+      }),
+    );
+  }
+}

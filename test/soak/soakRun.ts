@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent } from "undici";
+import { createFeedServer } from "../devnet/feedServer.ts";
+import { startLyingNode } from "../support/fakes/lyingNode.ts";
+import { type Lifespan, startRedis } from "../support/servers/redis.ts";
+import { createRandom } from "../support/servers/reorgRun.ts";
+import { SoakChain } from "./chain/soakChain.ts";
+import { Recorder } from "./checker/recorder.ts";
+import { runFilterClient } from "./clients/filterClient.ts";
+import { type ClientOptions, runHttpClient, type SoakTarget } from "./clients/httpClient.ts";
+import { runSocketClient } from "./clients/socketClient.ts";
+import { runFaults, type SoakWorld } from "./faults.ts";
+import { plantedFaultOf } from "./plantedFaults.ts";
+import { startRoundRobin } from "./servers/roundRobin.ts";
+import { startSoakNode } from "./servers/soakNode.ts";
+import { SoakReplicas } from "./servers/soakReplicas.ts";
+
+export interface SoakOptions {
+  readonly seconds: number;
+  readonly seed: number;
+  /** Name of a planted fault. The run ends as soon as it is found. */
+  readonly planted?: string | undefined;
+}
+
+const CHAIN_ID = 901;
+const OTHER_CHAIN_ID = 902;
+const BLOCK_MS = 1_000;
+const MESSAGES_A_BLOCK = 4;
+const CHECK_MS = 100;
+const LIFE = { minMs: 8_000, maxMs: 40_000 };
+const PLANTED_LIFE = { minMs: 5_000, maxMs: 7_000 };
+const HEAP_PERIOD_MS = 60_000;
+const HTTP_CLIENTS = 10;
+const BATCH_CLIENTS = 4;
+const SOCKET_CLIENTS = 3;
+
+/** Runs changes of a chain one at a time. */
+const createTurns = () => {
+  let last: Promise<unknown> = Promise.resolve();
+  return (act: () => Promise<void>): Promise<void> => {
+    const turn = last.then(act);
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+};
+
+/** Seals a block a second, after its messages in the feed. */
+const build = async (
+  chain: SoakChain,
+  change: SoakWorld["change"],
+  random: (below: number) => number,
+  signal: AbortSignal,
+): Promise<void> => {
+  let messages = 0;
+  while (!signal.aborted) {
+    await change(() => chain.step(random(3)));
+    await sleep(BLOCK_MS / MESSAGES_A_BLOCK);
+    messages++;
+    if (messages === MESSAGES_A_BLOCK) {
+      await change(() => chain.seal());
+      messages = 0;
+    }
+  }
+};
+
+const mine = async (chain: SoakChain, random: (below: number) => number, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted) {
+    await sleep(BLOCK_MS);
+    await (random(20) === 0 ? chain.reorg(2, 3) : chain.mine(random(3)));
+  }
+};
+
+const startWorld = async (t: Lifespan, { seed, planted }: SoakOptions, recorder: Recorder) => {
+  const random = createRandom(seed);
+  const [chain, other] = await Promise.all([SoakChain.create(CHAIN_ID, seed), SoakChain.create(OTHER_CHAIN_ID, seed)]);
+  const nodes = [await startSoakNode(t, chain), await startSoakNode(t, chain)];
+  const otherNode = await startSoakNode(t, other);
+  const liar = await startLyingNode(t, nodes[1]?.url ?? "");
+  const feed = await createFeedServer("text");
+  t.after(() => feed.close());
+  chain.events.on("message", feed.send);
+  const redis = await startRedis(t);
+  const urls = [nodes[0]?.url ?? "", liar.url];
+  const replicas = await SoakReplicas.start(t, {
+    count: 2,
+    planted,
+    configOf: (index) => ({
+      chains: [
+        {
+          name: "main",
+          chainId: CHAIN_ID,
+          nodes: (index === 0 ? urls : urls.toReversed()).map((url) => ({ url })),
+          blockTimeMs: BLOCK_MS,
+          forks: "prague",
+          pending: { feeds: [feed.url] },
+        },
+        {
+          name: "other",
+          chainId: OTHER_CHAIN_ID,
+          nodes: [{ url: otherNode.url }],
+          blockTimeMs: BLOCK_MS,
+          forks: "prague",
+        },
+      ],
+      cache: { redis: redis.url },
+    }),
+    onUnexpectedEnd: (text) => recorder.find("ended", text),
+  });
+  const world: SoakWorld = {
+    ...{ chain, nodes, liar, redis, replicas, random, feed: feed.faults },
+    change: createTurns(),
+  };
+  return { world, other };
+};
+
+/** Runs clients, faults and chains until the time is over, and compares each answer with the record. */
+export const runSoak = async (options: SoakOptions) => {
+  const { seconds, seed, planted } = options;
+  const fault = planted === undefined ? undefined : plantedFaultOf(planted);
+  const isFound = () => fault !== undefined && recorder.findingsByKind.has(fault.finding);
+  const ends: (() => unknown)[] = [];
+  const t: Lifespan = { after: (end) => ends.unshift(end) };
+  const recorder = new Recorder();
+  try {
+    const { world, other } = await startWorld(t, options, recorder);
+    const { url } = await startRoundRobin(t, () => world.replicas.targets);
+    const targets: readonly SoakTarget[] = [
+      { chain: world.chain, url: `${url}/main` },
+      { chain: other, url: `${url}/other` },
+    ];
+    const ending = new AbortController();
+    const { signal } = ending;
+    const dispatcher = new Agent({ connections: 32 });
+    t.after(() => dispatcher.destroy());
+    let clients = 0;
+    const optionsOf = (): ClientOptions => ({
+      ...{ targets, recorder, dispatcher, signal, life: fault === undefined ? LIFE : PLANTED_LIFE },
+      random: createRandom(seed * 1_000 + clients++),
+    });
+    const running = [
+      build(world.chain, world.change, createRandom(seed + 1), signal),
+      mine(other, createRandom(seed + 2), signal),
+      runFaults(world, fault?.faults, recorder, signal),
+      ...Array.from({ length: HTTP_CLIENTS }, () => runHttpClient(optionsOf(), false)),
+      ...Array.from({ length: BATCH_CLIENTS }, () => runHttpClient(optionsOf(), true)),
+      ...Array.from({ length: SOCKET_CLIENTS }, () => runSocketClient(optionsOf())),
+      runFilterClient(optionsOf(), "blockFilter"),
+      runFilterClient(optionsOf(), "logFilter"),
+    ];
+    const failed = Promise.all(running);
+    const startMs = performance.now();
+    const heaps: Readonly<Record<string, number>>[] = [];
+    while (performance.now() < startMs + seconds * 1_000 && !isFound()) {
+      if (performance.now() >= startMs + heaps.length * HEAP_PERIOD_MS) {
+        heaps.push(await world.replicas.heaps());
+      }
+      await Promise.race([sleep(CHECK_MS), failed]);
+    }
+    ending.abort();
+    await failed;
+    const passed = fault === undefined ? recorder.findings.length === 0 && recorder.answers > 0 : isFound();
+    return { passed, seed, seconds, planted, blocks: world.chain.head.number, heaps, ...recorder.report() };
+  } finally {
+    for (const end of ends) {
+      await end();
+    }
+  }
+};

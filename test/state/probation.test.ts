@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Probation } from "../../src/state/probation.ts";
+import type { StateKey } from "../../src/state/stateKey.ts";
+import { hashOf } from "../support/builders/heads.ts";
+import { addressOf } from "../support/builders/stateModel.ts";
+
+const keyOf = (index: number): StateKey => ({ field: "balance", address: addressOf(index), slot: undefined });
+const block = (number: number) => ({ number: BigInt(number), hash: hashOf(number) });
+
+test("probation is over after enough blocks and enough values", () => {
+  const probation = new Probation({ blocks: 3, values: 5 });
+  for (let index = 0; index < 10; index++) {
+    probation.recordAgreement(keyOf(index), block(1));
+  }
+  assert.equal(probation.isOver, false, "one block");
+  probation.recordAgreement(keyOf(0), block(2));
+  assert.equal(probation.isOver, false, "two blocks");
+  probation.recordAgreement(keyOf(0), block(3));
+  assert.equal(probation.isOver, true);
+  probation.restart();
+  assert.equal(probation.isOver, false);
+});
+
+test("a value counts once a block, and older blocks do not count", () => {
+  const probation = new Probation({ blocks: 2, values: 3 });
+  for (let count = 0; count < 10; count++) {
+    probation.recordAgreement(keyOf(0), block(2));
+    probation.recordAgreement(keyOf(0), block(1));
+  }
+  probation.recordAgreement(keyOf(0), block(3));
+  assert.equal(probation.isOver, false);
+  probation.recordAgreement(keyOf(1), block(3));
+  assert.equal(probation.isOver, true);
+});
