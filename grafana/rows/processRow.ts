@@ -23,7 +23,7 @@ export const processRow: Row = {
       unit: "bytes",
       queries: [
         value("max", "memory_budget_used_bytes", INSTANCE, "kind"),
-        named("budget", value("min", "memory_budget_bytes", INSTANCE)),
+        named("{{instance}} budget", value("max", "memory_budget_bytes", INSTANCE, "instance")),
       ],
     },
     {
