@@ -15,7 +15,7 @@ import type { AnswerMethod } from "./callRun.ts";
 export type AnswerEvent = "learned" | "survived" | "ended" | Refusal;
 
 export interface AnswersOptions {
-  readonly values: Pick<BlockValues, "get" | "head" | "isReadable" | "isWrittenSince">;
+  readonly values: Pick<BlockValues, "get" | "head" | "isProven" | "isReadable" | "isWrittenSince">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly policy: Pick<EconomicPolicy, "onCall">;
   readonly learner: { add(sighting: Sighting): void };
@@ -228,11 +228,11 @@ export class Answers {
     { key, method, context }: AnswerCall,
     { response, generation, repetition }: { response: RpcResponse; generation: number; repetition: Repetition },
   ): void {
-    const { learner, follower, onEvent } = this.#options;
+    const { learner, follower, values, onEvent } = this.#options;
     const { body, block, node, verified, status } = response;
     const isAsked = verified === true && status.hit === undefined && status.collapsed !== true;
     const entry = this.#entries.get(key);
-    if (!isAsked || repetition !== "repeated" || !follower.isFollowing || entry === undefined) {
+    if (!isAsked || repetition !== "repeated" || entry === undefined || !follower.isFollowing || !values.isProven) {
       return;
     }
     if (block === undefined || node === undefined || !(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES) {
