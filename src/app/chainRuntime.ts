@@ -83,7 +83,14 @@ class ChainRuntime implements ServedChain {
     const upstreams = createChainUpstreams(config, shared);
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
     const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
-    const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feed?.record, telemetry });
+    const views = createPendingViews({
+      config,
+      upstreams,
+      pipeline,
+      threads: shared.evmThreads,
+      onReconciled: feed?.record,
+      telemetry,
+    });
     const state = new ChainState({
       config,
       upstreams,

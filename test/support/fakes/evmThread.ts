@@ -25,6 +25,9 @@ export const startEvmThread = async (runs: EvmRuns, source: StateSource): Promis
   return {
     run: (run) => {
       const input: EvmRun = {
+        chain: "",
+        engine: "fast",
+        module: "ethereum",
         stateId: source.id,
         nativeContracts: [],
         forwardedCodes: [],
