@@ -90,6 +90,7 @@ class ChainRuntime implements ServedChain {
       pipeline,
       onReconciled: feed?.record,
       budget: shared.budget,
+      threads: shared.evmThreads,
       telemetry,
     });
     const state = new ChainState({

@@ -210,6 +210,7 @@ class RunningForebay implements Forebay {
 
   async #closeRest(): Promise<void> {
     await this.#chains.close();
+    await this.#shared.evmThreads.close();
     await this.#shared.verifyPool.close();
     await this.#shared.writeSetThread.close();
     this.#access.close();
