@@ -9,7 +9,7 @@ import {
   type EndpointRequest,
   type EndpointResponse,
   type PassThrough,
-  readTraceparent,
+  readTraceHeaders,
 } from "../http/endpoint.ts";
 import { whenKnown } from "../jsonrpc/awaitable.ts";
 import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
@@ -55,7 +55,7 @@ class ClientRequestContext implements RequestContext {
   readonly bypassCache: boolean;
   readonly noCache: boolean;
   readonly requestId: string;
-  readonly traceparent: string | undefined;
+  readonly traceHeaders: RequestContext["traceHeaders"];
   readonly authorize: RequestContext["authorize"];
   readonly charge: RequestContext["charge"];
   readonly usage: RequestContext["usage"];
@@ -70,7 +70,7 @@ class ClientRequestContext implements RequestContext {
     this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
     this.noCache = isNoCache(request.headers["cache-control"]);
     this.requestId = request.requestId;
-    this.traceparent = readTraceparent(request.headers);
+    this.traceHeaders = readTraceHeaders(request.headers);
     this.authorize = request.authorize;
     this.charge = request.charge;
     this.usage = request.usage;

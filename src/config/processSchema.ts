@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/trustedProxies.ts";
 import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
-import { count, lowerCaseName, milliseconds } from "./optionTypes.ts";
+import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
 
 /** The options of the cache: `cache`. */
 export const cacheSchema = z.strictObject({
@@ -90,6 +90,19 @@ export const usageSchema = z.strictObject({
     .default({})
     .describe("Units of a call, by method or `debug_*`; replaces or adds entries of the price table"),
   topKeys: count(100).describe("Keys with series of their own in metrics; the others are summed as `other`"),
+});
+
+/** The options of tracing: `tracing`. */
+export const tracingSchema = z.strictObject({
+  endpoint: urlWith("http", "https")
+    .optional()
+    .describe("OTLP/HTTP endpoint of the receiver, such as http://collector:4318/v1/traces; default: as `OTEL_*` say"),
+  sampleShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .describe("Share of calls without a parent that are recorded; default: as `OTEL_*` say, else all"),
 });
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));

@@ -17,7 +17,8 @@ class DerivedContext implements RequestContext {
   readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly requestId: string | undefined;
-  readonly traceparent: string | undefined;
+  readonly traceHeaders: RequestContext["traceHeaders"];
+  readonly span: RequestContext["span"];
   readonly authorize: RequestContext["authorize"];
   readonly charge: RequestContext["charge"];
   readonly #signals: Pick<RequestContext, "signal" | "lazySignal">;
@@ -34,7 +35,8 @@ class DerivedContext implements RequestContext {
     this.memory = context.memory;
     this.bypassCache = context.bypassCache;
     this.requestId = context.requestId;
-    this.traceparent = context.traceparent;
+    this.traceHeaders = context.traceHeaders;
+    this.span = context.span;
     this.authorize = context.authorize;
     this.charge = context.charge;
     this.#signals = signals;

@@ -4,6 +4,7 @@ import type { CallUsage } from "./callUsage.ts";
 import type { BlockId } from "./heads.ts";
 import type { LazySignal } from "./lazySignal.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
+import type { Span, TraceHeaders } from "./trace.ts";
 import type { PendingMode, View } from "./view.ts";
 
 /** A call with resolved tags and defaults, and the facts that nodes and caches need. */
@@ -82,8 +83,10 @@ export interface RequestContext {
   readonly noCache?: boolean;
   /** The id of the HTTP request, for logs. */
   readonly requestId?: string | undefined;
-  /** Forwarded to nodes (W3C Trace Context). */
-  readonly traceparent?: string | undefined;
+  /** Forwarded to nodes. */
+  readonly traceHeaders?: TraceHeaders | undefined;
+  /** The span of the call. Undefined unless tracing is on and the call is sampled. */
+  readonly span?: Span | undefined;
   /** Throws or rejects with RpcError if the client may not call this method, or not now. */
   readonly authorize?: ((method: string) => Promise<void> | undefined) | undefined;
   /** Counts this client's calls. Read when a call ends, so that derived contexts do not have it. */

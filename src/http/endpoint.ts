@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import { LazySignal } from "../core/lazySignal.ts";
 import type { ResultMemory } from "../core/rpcSource.ts";
+import type { TraceHeaders } from "../core/trace.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
@@ -64,9 +65,26 @@ const REQUEST_ID = /^[\w.:-]{1,128}$/;
 /** W3C Trace Context, section 3.2: https://www.w3.org/TR/trace-context/#traceparent-header */
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Reads the traceparent header. Undefined if it is missing or invalid. */
-export const readTraceparent = ({ traceparent }: IncomingHttpHeaders): string | undefined =>
-  typeof traceparent === "string" && TRACEPARENT.test(traceparent) ? traceparent : undefined;
+/** A longer value is not forwarded. W3C Baggage, section 3.3.2, requires this length at least. */
+const MAX_TRACE_BYTES = 8_192;
+
+const shortText = (header: string | string[] | undefined): string | undefined =>
+  typeof header === "string" && header !== "" && header.length <= MAX_TRACE_BYTES ? header : undefined;
+
+/** Reads the headers of a trace. Undefined if traceparent is missing or invalid: the others mean nothing without it. */
+export const readTraceHeaders = (headers: IncomingHttpHeaders): TraceHeaders | undefined => {
+  const { traceparent } = headers;
+  if (typeof traceparent !== "string" || !TRACEPARENT.test(traceparent)) {
+    return undefined;
+  }
+  const tracestate = shortText(headers.tracestate);
+  const baggage = shortText(headers.baggage);
+  return {
+    traceparent,
+    ...(tracestate !== undefined && { tracestate }),
+    ...(baggage !== undefined && { baggage }),
+  };
+};
 
 /** Creates the source of request ids: the client's x-request-id, else an id that is unique among replicas. */
 export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) => {

@@ -1,5 +1,6 @@
 import { systemClock } from "../core/clock.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
+import type { TraceHeaders } from "../core/trace.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
 import { type MemoryBudget, overBudget } from "../limits/memoryBudget.ts";
 import { connectWithin } from "./connectWithin.ts";
@@ -32,7 +33,7 @@ export interface NodeClientOptions {
 }
 
 export interface SendOptions {
-  readonly traceparent?: string | undefined;
+  readonly traceHeaders?: TraceHeaders | undefined;
   /** Applies if it is lower than the client's limit. */
   readonly maxBytes?: number | undefined;
   /** The client that waits for the response; undefined for several clients, or none. */
@@ -178,7 +179,7 @@ class HttpNodeClient implements NodeClient {
   /** Sends one HTTP request. */
   #post(
     body: string,
-    { traceparent, maxBytes, clientId }: SendOptions,
+    { traceHeaders, maxBytes, clientId }: SendOptions,
     onReply: (reply: HttpReply | PostError) => void,
     isWrite = false,
   ): Post {
@@ -187,7 +188,7 @@ class HttpNodeClient implements NodeClient {
       this.#pool,
       {
         path: this.#path,
-        headers: traceparent === undefined ? this.#headers : { ...this.#headers, traceparent },
+        headers: traceHeaders === undefined ? this.#headers : { ...this.#headers, ...traceHeaders },
         body,
         maxBytes: Math.min(maxBytes ?? maxResponseBytes, maxResponseBytes),
         isWrite,

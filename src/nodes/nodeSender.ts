@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { abortReason, isAborted, LazySignal, offAbort, onAbort } from "../core/lazySignal.ts";
 import { NodeError, type Reach } from "../core/node.ts";
+import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
 import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
@@ -132,6 +133,15 @@ export class NodeSender {
 
   /** Sends one call when the budget allows it. */
   call(call: Call, reach: Reach, options: CallOptions = {}): Promise<Uint8Array> {
+    const { span } = reach;
+    return span === undefined
+      ? this.#call(call, reach, options)
+      : traced(span, NODE_SPAN, { "forebay.node": this.#options.name, "rpc.method": call.method }, () =>
+          this.#call(call, reach, options),
+        );
+  }
+
+  #call(call: Call, reach: Reach, options: CallOptions): Promise<Uint8Array> {
     const waitMs = this.#takeBudget(1, reach);
     if (waitMs instanceof NodeError) {
       return Promise.reject(waitMs);
@@ -153,7 +163,8 @@ export class NodeSender {
     if (isAborted(reach)) {
       return calls.map(() => this.#leftError("disconnected"));
     }
-    return calls.length === 0 ? [] : this.#sendTogether(calls, reach);
+    const attributes = { "forebay.node": this.#options.name, "rpc.batch.size": calls.length };
+    return calls.length === 0 ? [] : traced(reach.span, NODE_SPAN, attributes, () => this.#sendTogether(calls, reach));
   }
 
   #sendTogether(calls: readonly Call[], reach: Reach): Promise<CallOutcome[]> {
@@ -163,8 +174,8 @@ export class NodeSender {
     const ending = new LazySignal();
     const onEnd = (): void => ending.abort(abortReason(reach));
     onAbort(reach, onEnd);
-    const { signal, deadlineMs, traceparent } = reach;
-    const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceparent };
+    const { signal, deadlineMs, traceHeaders } = reach;
+    const shared: Reach = { signal, lazySignal: ending, deadlineMs, traceHeaders };
     let waiting = calls.length;
     const sent = calls.map((call, index) =>
       this.#createCall(call, shared, false, (outcome) => {
