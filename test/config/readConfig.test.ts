@@ -154,3 +154,11 @@ test("a bad value of a flag names the flag and the variable", () => {
     ['server.port (--port or FOREBAY_PORT): "tcp://10.0.0.1:80" is not a number'],
   );
 });
+
+test("a mapping in the place of a key is refused without its content", () => {
+  withFile("chains: [{ name: a, nodes: [{ url: 'http://a', { authorization: s3cret } }] }]\n", (file) => {
+    const faults = faultsOf(() => read(["--config", file])).join("\n");
+    assert.notEqual(faults, "");
+    assert.doesNotMatch(faults, /s3cret/);
+  });
+});
