@@ -162,3 +162,11 @@ test("a mapping in the place of a key is refused without its content", () => {
     assert.doesNotMatch(faults, /s3cret/);
   });
 });
+
+test("a key without a colon is named without the value behind it", () => {
+  withFile('chains: [{ name: a, nodes: [{ url "http://user:s3cret@node" }] }]\n', (file) => {
+    const faults = faultsOf(() => read(["--config", file]));
+    assert.ok(faults.includes('chains[0].nodes[0]: unknown key "url…"'), faults.join("\n"));
+    assert.doesNotMatch(faults.join("\n"), /s3cret/);
+  });
+});

@@ -11,8 +11,8 @@ import { mutateJson } from "../engine/mutateJson.ts";
 import type { Choices } from "../engine/random.ts";
 import { type CreateTarget, Finding } from "../engine/target.ts";
 
-/** Part of every credential in the corpus. No output may contain it. */
-const SECRET = "s3cret";
+/** Part of every credential in the corpus. No output may contain it. It is no word, so that it is never a whole key. */
+const SECRET = "s3!cret";
 const WORDS = [
   "chains:",
   "nodes:",
@@ -34,8 +34,14 @@ const WORDS = [
 const URL_OPTIONS = ["upstream", "upstream-ws", "provider", "redis", "feed"];
 const OTHER_OPTIONS = ["chain", "port", "ops-port", "host", "ops-host", "log-level"];
 const URL_VALUES = [
-  ...["http://user:s3cret@localhost:8545/", "wss://h/s3cret", "redis://:s3cret@h:1", "alchemy:s3cret", "infura:s3cret"],
-  ...["redis+sentinel://:s3cret@a,b/n", "redis+cluster://user:s3cret@a:1,b:2", "http://[/s3cret"],
+  ...[
+    "http://user:s3!cret@localhost:8545/",
+    "wss://h/s3!cret",
+    "redis://:s3!cret@h:1",
+    "alchemy:s3!cret",
+    "infura:s3!cret",
+  ],
+  ...["redis+sentinel://:s3!cret@a,b/n", "redis+cluster://user:s3!cret@a:1,b:2", "http://[/s3!cret"],
 ];
 const OTHER_VALUES = [
   "0",

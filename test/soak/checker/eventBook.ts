@@ -58,11 +58,11 @@ export class EventBook {
     }
   }
 
-  /** Returns the faults of all events until `endMs`. */
+  /** Returns the faults of all events. Events until `endMs` must have arrived. The last ones may be newer. */
   check(endMs: number): readonly EventFault[] {
     const { kind } = this;
     const settledMs = endMs - this.#chain.lagBound.since(endMs);
-    const heads = this.#chain.headsBetween(settledMs, endMs);
+    const heads = this.#chain.headsBetween(settledMs, performance.now());
     const [newest] = heads;
     if (newest === undefined) {
       return this.#faults;
