@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { createChoices } from "./random.ts";
 import { StallWatch } from "./stallWatch.ts";
 import { Finding, type FuzzTarget } from "./target.ts";
@@ -30,6 +30,8 @@ export interface FuzzReport {
 const MAX_STALL_MS = 250;
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
 const MAX_FINDINGS = 5;
+/** Longer than every deadline of forebay. */
+const MAX_CASE_MS = 45_000;
 const MAX_INPUT = 2_000;
 /** The first part of a run fills caches and compiles code. */
 const WARM_SHARE = 0.25;
@@ -105,11 +107,18 @@ class FuzzLoop {
   async #runCase(): Promise<void> {
     const index = this.#next++;
     this.#stalls.take();
+    const ended = new AbortController();
+    const late = sleep(MAX_CASE_MS, undefined, { signal: ended.signal }).then(() => {
+      throw new Finding(`the case did not end within ${MAX_CASE_MS} ms`, "");
+    });
+    // It rejects when `ended` aborts it, and nobody waits for it then.
+    late.catch(() => undefined);
     try {
-      await this.#target.run(createChoices(this.#options.seed, index), index);
+      await Promise.race([this.#target.run(createChoices(this.#options.seed, index), index), late]);
     } catch (error) {
       this.find(error, index);
     }
+    ended.abort();
     this.executions++;
     const stallMs = this.#stalls.take();
     this.longestStallMs = Math.max(this.longestStallMs, stallMs);
