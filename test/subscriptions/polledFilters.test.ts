@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createRedisStore } from "../../src/cache/redisStore.ts";
+import type { RunScript } from "../../src/core/runScript.ts";
 import { parseLogQuery } from "../../src/ethereum/logFilter.ts";
+import { ADVANCE_FILTER } from "../../src/subscriptions/filterScripts.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
-import { ADVANCE_FILTER } from "../../src/subscriptions/filterScripts.ts";
 import { createSharedFilters } from "../../src/subscriptions/sharedFilters.ts";
-import type { RunScript } from "../../src/core/runScript.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { ANY, createSplit, range, readLogs } from "../logs/askLogs.ts";
 import { createFakeChain, type FakeBlock, fakeAddress, fakeHeads, fakeTopic, plainScan } from "../logs/fakeChain.ts";

@@ -44,11 +44,14 @@ const heapBytes = (): number => {
   return heapUsed + external;
 };
 
+const stackOf = (error: unknown): string | undefined =>
+  error instanceof Error ? ((error.cause instanceof Error ? error.cause.stack : undefined) ?? error.stack) : undefined;
+
 const describe = (error: unknown, index: number): FoundFault => ({
   text: error instanceof Error ? `${error.name}: ${error.message}` : String(error),
   index,
   input: error instanceof Finding ? error.input.slice(0, MAX_INPUT) : "",
-  stack: error instanceof Error ? error.stack : undefined,
+  stack: stackOf(error),
 });
 
 /** Runs cases until the time is over or there are enough findings. */
