@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL(".", import.meta.url));
 const DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 const MODULES = ["ethereum.wasm", "optimism.wasm", "NOTICE"].map((name) => join("evm/wasm", name));
 
-/** Members of the published manifest. All others are removed: the runtime of the repository (optionalDependencies), and tools. */
+/** Members of the published manifest. All others are removed, and so is the runtime of the repository. */
 const manifest = z.object({
   name: z.string(),
   version: z.string(),
@@ -18,6 +18,7 @@ const manifest = z.object({
   type: z.literal("module"),
   engines: z.record(z.string(), z.string()),
   dependencies: z.record(z.string(), z.string()),
+  optionalDependencies: z.record(z.string(), z.string()),
 });
 
 /** Builds the package in `folder`: JavaScript in lib/, a manifest, and the tarball of both. Returns the path of the tarball. */
@@ -32,7 +33,13 @@ export const pack = (folder: string): string => {
     cpSync(join(ROOT, "src", name), join(folder, "lib", name));
   }
   const kept = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
-  const published = { ...kept, bin: { forebay: "lib/cli/launch.js" }, files: ["lib"] };
+  const optional = Object.entries(kept.optionalDependencies).filter(([name]) => !name.startsWith("node-"));
+  const published = {
+    ...kept,
+    optionalDependencies: Object.fromEntries(optional),
+    bin: { forebay: "lib/cli/launch.js" },
+    files: ["lib"],
+  };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   for (const name of DOCUMENTS) {
     if (existsSync(join(ROOT, name))) {

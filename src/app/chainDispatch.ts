@@ -7,13 +7,14 @@ import { createUnitsOf } from "../state/providerUnits.ts";
 import type { SocketContext, Subscriptions } from "../subscriptions/subscriptions.ts";
 import { createCallLog } from "../telemetry/callLog.ts";
 import { createCallMetrics } from "../telemetry/callMetrics.ts";
+import { CallTraces } from "../telemetry/callTraces.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { noHead } from "./createPendingViews.ts";
 
 /** The part of a request context that exists before the first head. */
 export type ClientContext = Pick<
   RequestContext,
-  "clientId" | "requestId" | "authorize" | "charge" | "usage" | "signal"
+  "clientId" | "requestId" | "authorize" | "charge" | "usage" | "signal" | "traceHeaders" | "span"
 >;
 
 /** The JSON-RPC dispatchers of one chain. */
@@ -40,7 +41,10 @@ const createCommonOptions = ({ config: { name, state }, server, telemetry }: Cha
   const prices = { methodLabel, unitsOf: createUnitsOf(state.units) };
   const count = createCallMetrics(name, prices, telemetry.metrics);
   const log = createCallLog(name, telemetry.log);
+  const { tracer } = telemetry;
+  const traces = tracer && new CallTraces({ chain: name, methodLabel, tracer });
   return {
+    traces,
     maxBatch: server.maxBatch,
     maxResponseBytes: maxResponseBytesOf(server),
     authorize: ({ method }: Call, { authorize }: ClientContext) => authorize?.(method),
@@ -48,6 +52,7 @@ const createCommonOptions = ({ config: { name, state }, server, telemetry }: Cha
     onOutcome: (outcome: Outcome<ClientContext, RpcResponse>) => {
       count(outcome);
       log(outcome);
+      traces?.end(outcome);
     },
     onError: (error: unknown, { method }: Call, { signal }: ClientContext) => {
       // A client that disconnects is not an error.
@@ -62,11 +67,15 @@ const createCommonOptions = ({ config: { name, state }, server, telemetry }: Cha
 export const createChainDispatch = (options: ChainDispatchOptions): ChainDispatch => {
   const { config, handlers, subscriptions } = options;
   const { lookup, forward } = handlers;
-  const common = createCommonOptions(options);
+  const { traces, ...common } = createCommonOptions(options);
+  const traced = traces && {
+    beginCall: <C extends RequestContext>(call: Call, context: C): C => traces.begin(call, context),
+  };
   return {
-    http: createDispatch<RequestContext, RpcResponse>({ ...common, lookup, forward }),
+    http: createDispatch<RequestContext, RpcResponse>({ ...common, ...traced, lookup, forward }),
     webSocket: createDispatch<SocketContext, RpcResponse>({
       ...common,
+      ...traced,
       lookup: (method) => subscriptions.lookup(method) ?? lookup(method),
       forward,
     }),

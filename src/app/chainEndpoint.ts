@@ -9,7 +9,7 @@ import {
   type EndpointRequest,
   type EndpointResponse,
   type PassThrough,
-  readTraceparent,
+  readTraceHeaders,
 } from "../http/endpoint.ts";
 import { whenKnown } from "../jsonrpc/awaitable.ts";
 import type { DispatchResult } from "../jsonrpc/dispatchResult.ts";
@@ -30,7 +30,16 @@ export interface ChainEndpointOptions {
 
 type ClientRequest = Pick<
   EndpointRequest,
-  "signal" | "lazySignal" | "clientId" | "connection" | "headers" | "requestId" | "authorize" | "charge" | "usage"
+  | "signal"
+  | "lazySignal"
+  | "clientId"
+  | "connection"
+  | "memory"
+  | "headers"
+  | "requestId"
+  | "authorize"
+  | "charge"
+  | "usage"
 >;
 
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
@@ -42,10 +51,11 @@ class ClientRequestContext implements RequestContext {
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object;
+  readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly noCache: boolean;
   readonly requestId: string;
-  readonly traceparent: string | undefined;
+  readonly traceHeaders: RequestContext["traceHeaders"];
   readonly authorize: RequestContext["authorize"];
   readonly charge: RequestContext["charge"];
   readonly usage: RequestContext["usage"];
@@ -56,10 +66,11 @@ class ClientRequestContext implements RequestContext {
     this.deadlineMs = performance.now() + config.upstream.timeoutMs;
     this.clientId = request.clientId;
     this.connection = request.connection;
+    this.memory = request.memory;
     this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
     this.noCache = isNoCache(request.headers["cache-control"]);
     this.requestId = request.requestId;
-    this.traceparent = readTraceparent(request.headers);
+    this.traceHeaders = readTraceHeaders(request.headers);
     this.authorize = request.authorize;
     this.charge = request.charge;
     this.usage = request.usage;

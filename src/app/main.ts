@@ -111,7 +111,7 @@ class RunningForebay implements Forebay {
 
   async reload(next: Config): Promise<void> {
     const { log } = this.#telemetry;
-    const { server, cache, usage } = this.#config;
+    const { server, cache, usage, tracing } = this.#config;
     const options = changedFixedOptions(this.#config, next);
     if (options.length > 0) {
       log.warn({ options }, "these options change with a restart alone");
@@ -121,7 +121,7 @@ class RunningForebay implements Forebay {
     opened(this.#http).readmit(this.#access.readmit);
     this.#shared.webSockets.readmit(this.#access.readmit);
     log.level = next.log.level;
-    this.#config = { ...next, server, cache, usage };
+    this.#config = { ...next, server, cache, usage, tracing };
   }
 
   async drain(): Promise<void> {
@@ -160,6 +160,7 @@ class RunningForebay implements Forebay {
     return createHttpServer({
       ...server,
       routes: this.#chains.routes,
+      memory: this.#shared.budget,
       metrics,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status }),
@@ -212,6 +213,7 @@ class RunningForebay implements Forebay {
     await this.#shared.verifyPool.close();
     await this.#shared.writeSetThread.close();
     this.#access.close();
+    await this.#telemetry.tracer?.close();
     this.#shared.redis?.close();
     await opened(this.#ops).close();
   }

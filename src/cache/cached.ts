@@ -2,6 +2,7 @@ import type { BlockId, Heads } from "../core/heads.ts";
 import { isNull } from "../core/isNull.ts";
 import { RETENTION, type RetentionClass } from "../core/retention.ts";
 import type { RequestContext, RpcRequest, RpcResponse, RpcSource } from "../core/rpcSource.ts";
+import { traced } from "../core/trace.ts";
 import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
 import type { CounterSeries } from "../telemetry/summedSeries.ts";
@@ -50,7 +51,7 @@ export const cached = (source: RpcSource, options: CachedOptions): RpcSource => 
     retention: RetentionClass,
     context: RequestContext,
   ): Promise<RpcResponse | undefined> => {
-    const entry = await redis?.get(key, ownerOf(context));
+    const entry = redis && (await traced(context.span, "redis get", {}, () => redis.get(key, ownerOf(context))));
     if (entry === undefined || !isValid(entry, retention, context.view.heads)) {
       return undefined;
     }

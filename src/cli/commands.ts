@@ -3,6 +3,7 @@ import { createForebay } from "../app/main.ts";
 import { readVersion } from "../app/readVersion.ts";
 import { createReload } from "../app/reload.ts";
 import { type Arguments, ConfigError, formatSchema, readArguments, readConfig } from "../config/readConfig.ts";
+import { loadTracer } from "../telemetry/loadTracer.ts";
 import { createTelemetry } from "../telemetry/telemetry.ts";
 
 const HELP = `forebay: a JSON-RPC URL in front of Ethereum and OP-stack nodes
@@ -39,7 +40,8 @@ const print = (text: string): void => {
 const serve = async (args: Arguments): Promise<void> => {
   const read = () => readConfig(args, process.env);
   const config = read();
-  const telemetry = createTelemetry({ level: config.log.level });
+  const tracer = await loadTracer(config.tracing, process.env, readVersion());
+  const telemetry = createTelemetry({ level: config.log.level, tracer });
   const { log } = telemetry;
   const forebay = await createForebay(config, telemetry);
   const { config: file } = args.values;

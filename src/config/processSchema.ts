@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseNetwork } from "../access/trustedProxies.ts";
 import { PRICE_TABLES, type PriceTable } from "../state/providerUnits.ts";
-import { count, lowerCaseName, milliseconds } from "./optionTypes.ts";
+import { count, lowerCaseName, milliseconds, urlWith } from "./optionTypes.ts";
 
 /** The options of the cache: `cache`. */
 export const cacheSchema = z.strictObject({
@@ -44,8 +44,21 @@ export const serverSchema = z.strictObject({
   maxWebSockets: count(20_000).describe("Maximum of WebSocket connections"),
   maxWebSocketsPerAddress: count(5_000).describe("Maximum of WebSocket connections of one client address"),
   maxSubscriptions: count(1_000).describe("Maximum of subscriptions on one WebSocket connection"),
-  webSocketBufferBytes: count(1024 * 1024).describe("Buffered bytes at which a slow reader is closed (1013)"),
-  webSocketPingMs: count(30_000).describe("Time between pings; a connection without a pong is closed"),
+  webSocketBufferBytes: count(1024 * 1024).describe(
+    "Unsent bytes at which a slow reader of events is closed (1013), and calls wait",
+  ),
+  writeTimeoutMs: milliseconds(30_000).describe(
+    "Time after which a connection that reads nothing of a response is closed",
+  ),
+  memoryBudgetBytes: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      "Bytes that requests may hold beside the caches; default: half of the memory that the caches leave, see docs/limits.md",
+    ),
+  webSocketPingMs: count(30_000).describe("Time between pings; a connection without the pong to a ping is closed"),
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Maximum of block ranges in flight for log queries, for all chains together"),
   drainDelayMs: milliseconds(5_000).describe(
@@ -77,6 +90,19 @@ export const usageSchema = z.strictObject({
     .default({})
     .describe("Units of a call, by method or `debug_*`; replaces or adds entries of the price table"),
   topKeys: count(100).describe("Keys with series of their own in metrics; the others are summed as `other`"),
+});
+
+/** The options of tracing: `tracing`. */
+export const tracingSchema = z.strictObject({
+  endpoint: urlWith("http", "https")
+    .optional()
+    .describe("OTLP/HTTP endpoint of the receiver, such as http://collector:4318/v1/traces; default: as `OTEL_*` say"),
+  sampleShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .describe("Share of calls without a parent that are recorded; default: as `OTEL_*` say, else all"),
 });
 
 const methods = z.array(z.string().regex(/^[A-Za-z0-9_]+\*?$/, "a method's name, or its beginning and a *"));

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { chainSchema } from "./chainSchema.ts";
-import { accessSchema, cacheSchema, serverSchema, usageSchema } from "./processSchema.ts";
+import { accessSchema, cacheSchema, serverSchema, tracingSchema, usageSchema } from "./processSchema.ts";
 
 /** The whole configuration. The `describe` texts are copied into docs/configuration.md and the JSON Schema. */
 export const configSchema = z
@@ -15,6 +15,7 @@ export const configSchema = z
     server: serverSchema.prefault({}),
     access: accessSchema.prefault({}),
     usage: usageSchema.prefault({}),
+    tracing: tracingSchema.optional().describe("Switches tracing with OpenTelemetry on (docs/tracing.md)"),
     log: z
       .strictObject({
         level: z

@@ -14,9 +14,11 @@ class DerivedContext implements RequestContext {
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object | undefined;
+  readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly requestId: string | undefined;
-  readonly traceparent: string | undefined;
+  readonly traceHeaders: RequestContext["traceHeaders"];
+  readonly span: RequestContext["span"];
   readonly authorize: RequestContext["authorize"];
   readonly charge: RequestContext["charge"];
   readonly #signals: Pick<RequestContext, "signal" | "lazySignal">;
@@ -30,9 +32,11 @@ class DerivedContext implements RequestContext {
     this.deadlineMs = deadlineMs;
     this.clientId = context.clientId;
     this.connection = context.connection;
+    this.memory = context.memory;
     this.bypassCache = context.bypassCache;
     this.requestId = context.requestId;
-    this.traceparent = context.traceparent;
+    this.traceHeaders = context.traceHeaders;
+    this.span = context.span;
     this.authorize = context.authorize;
     this.charge = context.charge;
     this.#signals = signals;

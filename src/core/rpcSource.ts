@@ -4,6 +4,7 @@ import type { CallUsage } from "./callUsage.ts";
 import type { BlockId } from "./heads.ts";
 import type { LazySignal } from "./lazySignal.ts";
 import type { RequestBlock, RetentionClass } from "./retention.ts";
+import type { Span, TraceHeaders } from "./trace.ts";
 import type { PendingMode, View } from "./view.ts";
 
 /** A call with resolved tags and defaults, and the facts that nodes and caches need. */
@@ -50,6 +51,12 @@ export interface RpcResponse extends Reply {
   readonly pending?: PendingMode;
 }
 
+/** Counts bytes of results. */
+export interface ResultMemory {
+  /** Returns false if there is no room in the memory budget. */
+  hold(bytes: number): boolean;
+}
+
 export interface RequestContext {
   readonly view: View;
   /**
@@ -68,14 +75,18 @@ export interface RequestContext {
   readonly clientId: string;
   /** The client's connection, for fair scheduling. Undefined for requests of forebay itself. */
   readonly connection?: object | undefined;
+  /** Counts the bytes that the request holds until its response is written. Undefined for requests of forebay itself. */
+  readonly memory?: ResultMemory | undefined;
   /** Do not read the cache. The response may still be cached. */
   readonly bypassCache: boolean;
   /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */
   readonly noCache?: boolean;
   /** The id of the HTTP request, for logs. */
   readonly requestId?: string | undefined;
-  /** Forwarded to nodes (W3C Trace Context). */
-  readonly traceparent?: string | undefined;
+  /** Forwarded to nodes. */
+  readonly traceHeaders?: TraceHeaders | undefined;
+  /** The span of the call. Undefined unless tracing is on and the call is sampled. */
+  readonly span?: Span | undefined;
   /** Throws or rejects with RpcError if the client may not call this method, or not now. */
   readonly authorize?: ((method: string) => Promise<void> | undefined) | undefined;
   /** Counts this client's calls. Read when a call ends, so that derived contexts do not have it. */

@@ -23,6 +23,8 @@ export interface DispatchOptions<C, R extends Reply> {
   lookup(method: string): Handler<C, R> | undefined;
   /** Throws or rejects with RpcError if the client may not make this call. */
   authorize?(call: Call, context: C): Promise<void> | undefined;
+  /** Returns the context of one call. By default it is that of the request. */
+  beginCall?(call: Call, context: C): C;
   /** Handles methods that `lookup` does not know. */
   readonly forward: Handler<C, R>;
   readonly maxBatch: number;
@@ -54,7 +56,7 @@ class RunningCall<C, R extends Reply> {
   constructor(options: DispatchOptions<C, R>, item: ValidItem, context: C) {
     this.#options = options;
     this.#item = item;
-    this.#context = context;
+    this.#context = options.beginCall === undefined ? context : options.beginCall(item.call, context);
   }
 
   /** Runs the call. A call whose handler returns its reply at once is complete at once. */

@@ -84,7 +84,7 @@ export class CallBatcher {
     }
     // An HTTP request has one trace id.
     const waiting = queue.filter(({ isSettled }) => !isSettled);
-    const byTrace = Map.groupBy(waiting, ({ reach }) => reach.traceparent);
+    const byTrace = Map.groupBy(waiting, ({ reach }) => reach.traceHeaders?.traceparent);
     for (const calls of byTrace.values()) {
       for (const chunk of chunks(calls, this.#options.limit.calls)) {
         this.#startOrWait(chunk, true);

@@ -48,15 +48,15 @@ export class Exchange implements CallCarrier {
     const [first] = this.#calls;
     if (first !== undefined && this.#calls.length === 1) {
       const { reach, isVerified } = first;
-      const { traceparent, maxBytes } = reach;
-      this.#post = this.#options.client.call(first.call, { traceparent, isVerified, maxBytes }, (outcome) =>
+      const { traceHeaders, maxBytes, clientId } = reach;
+      this.#post = this.#options.client.call(first.call, { traceHeaders, isVerified, maxBytes, clientId }, (outcome) =>
         this.#onOutcome(first, outcome),
       );
       return;
     }
     this.#post = this.#options.client.batch(
       this.#calls.map(({ call }) => call),
-      { traceparent: first?.reach.traceparent, isVerified: this.#calls.every(({ isVerified }) => isVerified) },
+      { traceHeaders: first?.reach.traceHeaders, isVerified: this.#calls.every(({ isVerified }) => isVerified) },
       (outcomes) => this.#onOutcomes(outcomes),
     );
   }

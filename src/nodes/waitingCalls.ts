@@ -58,7 +58,9 @@ export class WaitingCalls {
     }
     const calls = [first.end()];
     const canShare = (next: WaitingCall | undefined): boolean =>
-      first.isShared && next?.isShared === true && next.call.reach.traceparent === first.call.reach.traceparent;
+      first.isShared &&
+      next?.isShared === true &&
+      next.call.reach.traceHeaders?.traceparent === first.call.reach.traceHeaders?.traceparent;
     while (calls.length < maxCalls && canShare(this.#queue.peek())) {
       const next = this.#queue.take();
       if (next !== undefined) {

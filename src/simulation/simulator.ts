@@ -2,6 +2,7 @@ import type { BlockId } from "../core/heads.ts";
 import type { ReadSet } from "../core/readSet.ts";
 import type { RequestContext, RpcResponse } from "../core/rpcSource.ts";
 import type { StateSource } from "../core/stateReader.ts";
+import { traced } from "../core/trace.ts";
 import { type Data, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { areRulesKnown, type ChainForks, newestRulesAt } from "../ethereum/rules.ts";
 import { missingFields, unknownFields } from "../ethereum/unknownFields.ts";
@@ -54,7 +55,7 @@ export interface ExecutionBase {
 }
 
 /** The client of a run. The run ends when the client disconnects, and clients take turns. */
-export type Caller = Pick<RequestContext, "signal" | "clientId" | "connection">;
+export type Caller = Pick<RequestContext, "signal" | "clientId" | "connection" | "span">;
 
 /** Executes calls and simulations here. All methods reject with RpcError, or with MustForwardError if a node must answer. */
 export interface Simulator {
@@ -83,6 +84,8 @@ export interface TracedRun {
   readonly reads: ReadSet;
 }
 
+/** Clients wait for the same threads. A call that takes longer is left to the nodes. */
+const MAX_TRACE_MS = 500;
 const GETH_STEP_SECONDS = 12n;
 const encoder = new TextEncoder();
 
@@ -121,7 +124,7 @@ const runTraced = async (
   const input: CallInput = { paramsText, block, forks: forks(), gasCap };
   const nativeContracts = nativesAt(block.timestamp);
   const { output, reads } = await workers.run({
-    ...{ name: kind, input, source, nativeContracts, timeoutMs, signal },
+    ...{ name: kind, input, source, nativeContracts, timeoutMs: Math.min(timeoutMs, MAX_TRACE_MS), signal },
     ...{ isPrivate: true, tracesReads: true, owner: INTERNAL_OWNER },
   });
   if (reads === undefined) {
@@ -155,7 +158,8 @@ const runInWorker = async (options: SimulatorOptions, { kind, input, base, calle
     const nativeContracts = options.nativesAt(block.timestamp);
     const { signal } = caller;
     const owner = ownerOf(caller);
-    const running = workers.run({ name: kind, input, source, nativeContracts, timeoutMs, owner, signal });
+    const job = { name: kind, input, source, nativeContracts, timeoutMs, owner, signal };
+    const running = traced(caller.span, "simulation", { "forebay.run": kind }, () => workers.run(job));
     onStart?.();
     const { output, rounds } = await running;
     report("ok", rounds);

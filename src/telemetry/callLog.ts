@@ -9,14 +9,15 @@ const SLOW_SECONDS = 1;
 const MAX_METHOD_LENGTH = 64;
 
 type LoggedContext = Pick<RequestContext, "clientId" | "requestId" | "signal"> &
-  Partial<Pick<RequestContext, "traceparent">>;
+  Partial<Pick<RequestContext, "traceHeaders">>;
 type CallOutcome = Outcome<LoggedContext, RpcResponse>;
 
 /** Whether forebay or a node failed, and not the client. */
 const isFailure = (error: RpcError): boolean => error.status >= 500 || error.code === CODES.INTERNAL;
 
 /** Returns the trace id of a `traceparent` header. */
-const traceIdOf = (traceparent: string | undefined): string | undefined => traceparent?.split("-", 2)[1];
+const traceIdOf = (headers: RequestContext["traceHeaders"]): string | undefined =>
+  headers?.traceparent.split("-", 2)[1];
 
 /** The line of one call, at level debug. */
 const formatCall = (chain: string, { call, context, error, reply, seconds }: CallOutcome) => ({
@@ -25,7 +26,7 @@ const formatCall = (chain: string, { call, context, error, reply, seconds }: Cal
   milliseconds: Math.round(seconds * 1000),
   clientId: context.clientId,
   requestId: context.requestId,
-  traceId: traceIdOf(context.traceparent),
+  traceId: traceIdOf(context.traceHeaders),
   node: reply?.node,
   code: error?.code,
 });

@@ -1,4 +1,5 @@
 import { pino } from "pino";
+import type { Tracer } from "../core/trace.ts";
 import { accessMetrics } from "./accessMetrics.ts";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
@@ -44,11 +45,14 @@ export interface Telemetry {
   /** Begins the series of the declared metrics. */
   readonly series: Pick<MetricFactory, "beginProcess" | "beginChain">;
   readonly registry: Registry;
+  /** Undefined unless tracing is on. */
+  readonly tracer: Tracer | undefined;
 }
 
 export interface TelemetryOptions {
   /** A level of pino, or `silent` for no log. */
   readonly level?: string;
+  readonly tracer?: Tracer | undefined;
 }
 
 /** Fields that never reach a log. URLs are logged by node name only; these names are removed as a second barrier. */
@@ -77,5 +81,6 @@ export const createTelemetry = (options: TelemetryOptions = {}): Telemetry => {
     metrics: declareMetrics(series),
     series,
     registry,
+    tracer: options.tracer,
   };
 };

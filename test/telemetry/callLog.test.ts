@@ -97,7 +97,7 @@ test("at level debug every call has a line with chain, method and trace id", () 
     context: {
       ...asker,
       signal: new AbortController().signal,
-      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      traceHeaders: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
     },
     reply: undefined,
     error: undefined,

@@ -12,8 +12,10 @@ export interface Answer {
   readonly header: AnswerHeader;
   /** Of the state follower. An answer of an earlier generation may be of a state that changed without a block. */
   readonly generation: number;
-  /** The name of the node that answered. */
+  /** The name of the node that answered, or answered an earlier call of this text. */
   readonly node: string;
+  /** The call can be executed again at a later block. */
+  readonly isRepeatable: boolean;
 }
 
 /** The header fields of a block on which answers may depend besides the block's opcodes. */
