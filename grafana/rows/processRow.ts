@@ -21,7 +21,10 @@ export const processRow: Row = {
       description:
         "Bytes that requests hold, by kind. Above half of `server.memoryBudgetBytes`, several clients hold much.",
       unit: "bytes",
-      queries: [value("max", "memory_budget_used_bytes", INSTANCE, "kind")],
+      queries: [
+        value("max", "memory_budget_used_bytes", INSTANCE, "kind"),
+        named("{{instance}} budget", value("max", "memory_budget_bytes", INSTANCE, "instance")),
+      ],
     },
     {
       title: "Refused without memory",

@@ -29,7 +29,8 @@ const CLIENTS = 6;
 const FIRST_BLOCKS = 60;
 const BLOCK_MS = 250;
 const MAX_REORG = 64;
-/** Short, so that a trace pays with a few clients. */
+const NO_PROBATION = { blocks: 0, values: 0 };
+/** Write sets cost little, so that they are read for a few clients. */
 const UNITS = { debug_traceBlockByHash: 2, eth_getBlockByHash: 0 };
 /** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and calls. */
 const only = process.env.VARIANT;
@@ -72,7 +73,7 @@ const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: nu
     nodes: [{ url: node.url }],
     blockTimeMs: BLOCK_MS,
     forks: fork,
-    state: { units: UNITS, source: hasAccessLists ? "accessList" : "trace" },
+    state: { units: UNITS, probation: NO_PROBATION, source: hasAccessLists ? "accessList" : "trace" },
   });
   const compared = new ComparedCalls({ chain, execution, service, seed });
   const ending = new AbortController();

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { mock, type TestContext, test } from "node:test";
 import type { Address, Hex } from "viem";
 import { metric, rpc } from "../support/clients/rpc.ts";
 import { until } from "../support/clients/until.ts";
 import { type AnsweredCallsOptions, startAnsweredCalls } from "../support/servers/answeredCalls.ts";
+
+// No answer is compared at random.
+mock.method(Math, "random", () => 0.5);
 
 /** Returns its first slot. */
 const READER: Hex = "0x5f545f5260205ff3";

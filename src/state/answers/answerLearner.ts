@@ -41,7 +41,7 @@ export type Refusal =
   | "late";
 
 export interface AnswerLearnerOptions extends KnownRunOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
+  readonly values: Pick<BlockValues, "get" | "code" | "isProven" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
   readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
   readonly budget: Pick<LearningBudget, "canSpend">;
@@ -140,7 +140,9 @@ export class AnswerLearner {
     }
     const { block } = first;
     await this.#options.follower.untilApplied(block);
-    if (!this.#options.values.isReadable(block)) {
+    const { values } = this.#options;
+    // A source on probation has no values for executions.
+    if (!values.isReadable(block) || !values.isProven) {
       this.#refuseAll(batch, "late");
       return;
     }

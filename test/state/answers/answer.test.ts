@@ -170,3 +170,13 @@ test("an answer of a block that was undone ends, and one of a block above is of 
   assert.equal(validityAt(answerOf(read), other.block, values, headers()), "valid");
   assert.equal(validityAt(answerOf(read), block(2), values, headers()), "unknown");
 });
+
+test("an answer is not served at a later block while a source is on probation", () => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  apply(values, 2, []);
+  values.isProven = false;
+  const answer = answerOf(reads({ fields: ["balance"] }));
+  assert.equal(validityAt(answer, block(2), values, headers()), "unknown");
+  assert.equal(validityAt(answer, block(1), values, headers()), "valid");
+});
