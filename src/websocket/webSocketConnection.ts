@@ -92,6 +92,12 @@ class ServedConnection implements WebSocketConnection {
   }
 
   ping(): void {
+    const { expiresAtMs } = this.#admitted;
+    if (expiresAtMs !== undefined && expiresAtMs <= Date.now()) {
+      this.stop();
+      this.close(POLICY_VIOLATION, "the API key has expired");
+      return;
+    }
     if (!this.#isAlive) {
       this.#socket.terminate();
     }
