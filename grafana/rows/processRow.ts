@@ -17,6 +17,27 @@ export const processRow: Row = {
       queries: [value("max", "resident_memory_bytes", INSTANCE, "instance")],
     },
     {
+      title: "Memory budget",
+      description:
+        "Bytes that requests hold, by kind. Above half of `server.memoryBudgetBytes`, several clients hold much.",
+      unit: "bytes",
+      queries: [
+        value("max", "memory_budget_used_bytes", INSTANCE, "kind"),
+        named("{{instance}} budget", value("max", "memory_budget_bytes", INSTANCE, "instance")),
+      ],
+    },
+    {
+      title: "Refused without memory",
+      description: "Work refused because the memory budget, or the client's share of it, has no room.",
+      unit: "short",
+      queries: [
+        {
+          expr: `sum by (kind) (increase(forebay_memory_budget_refused_total{${INSTANCE}}${WINDOW}))`,
+          legend: "{{kind}}",
+        },
+      ],
+    },
+    {
       title: "CPU",
       description: "Cores in use, all threads of a process together. The event loop itself can use one.",
       unit: "short",

@@ -30,7 +30,16 @@ export interface ChainEndpointOptions {
 
 type ClientRequest = Pick<
   EndpointRequest,
-  "signal" | "lazySignal" | "clientId" | "connection" | "headers" | "requestId" | "authorize" | "charge" | "usage"
+  | "signal"
+  | "lazySignal"
+  | "clientId"
+  | "connection"
+  | "memory"
+  | "headers"
+  | "requestId"
+  | "authorize"
+  | "charge"
+  | "usage"
 >;
 
 const NO_CACHE = /(?:^|,)\s*no-cache\s*(?:,|$)/i;
@@ -42,6 +51,7 @@ class ClientRequestContext implements RequestContext {
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object;
+  readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly noCache: boolean;
   readonly requestId: string;
@@ -56,6 +66,7 @@ class ClientRequestContext implements RequestContext {
     this.deadlineMs = performance.now() + config.upstream.timeoutMs;
     this.clientId = request.clientId;
     this.connection = request.connection;
+    this.memory = request.memory;
     this.bypassCache = bypassHeader !== undefined && request.headers[bypassHeader] !== undefined;
     this.noCache = isNoCache(request.headers["cache-control"]);
     this.requestId = request.requestId;

@@ -39,6 +39,7 @@ const createChainUpstreams = (config: ChainConfig, shared: Shared): Upstreams =>
       chainId: config.chainId,
       blockTimeMs: config.blockTimeMs,
       maxResponseBytes: maxResponseBytesOf(shared.server),
+      memory: shared.budget,
       methodLabel,
       unitsOf: createUnitsOf(config.state.units),
       isQuick: isQuickMethod,
@@ -83,7 +84,14 @@ class ChainRuntime implements ServedChain {
     const upstreams = createChainUpstreams(config, shared);
     const pipeline = createReadPipeline(config, shared, upstreams, signal);
     const feed = config.pending.feeds.length > 0 ? new FeedSource() : undefined;
-    const views = createPendingViews({ config, upstreams, pipeline, onReconciled: feed?.record, telemetry });
+    const views = createPendingViews({
+      config,
+      upstreams,
+      pipeline,
+      onReconciled: feed?.record,
+      budget: shared.budget,
+      telemetry,
+    });
     const state = new ChainState({
       config,
       upstreams,

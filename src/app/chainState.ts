@@ -116,7 +116,7 @@ export class ChainState {
     const fetch = createStateFetcher(upstreams, config.upstream.timeoutMs);
     this.#judge = new StateJudge({ chain, values, follower, economics, fetch, nowMs, telemetry });
     const never = new Set(config.state.never.map((address): Address => `0x${address.slice(2).toLowerCase()}`));
-    const { execution } = views;
+    const execution = config.simulate.enabled ? views.execution : undefined;
     if (execution !== undefined && answerBytes > 0) {
       const parts = { ...this.#options, execution, values, follower, economics, fetch, never, maxBytes: answerBytes };
       this.#answers = createAnswers(parts);

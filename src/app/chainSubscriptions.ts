@@ -9,7 +9,7 @@ import type { Upstreams } from "./upstreams.ts";
 
 export interface ChainSubscriptionsOptions {
   readonly config: ChainConfig;
-  readonly shared: Pick<Shared, "server" | "telemetry">;
+  readonly shared: Pick<Shared, "server" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly views: PendingViews;
   readonly handlers: Handlers;
@@ -37,6 +37,7 @@ export const createChainSubscriptions = (options: ChainSubscriptionsOptions): Su
     },
     limits,
     maxBytesPerClient,
+    memory: shared.budget,
     maxSubscriptions: shared.server.maxSubscriptions,
     telemetry: shared.telemetry,
   });

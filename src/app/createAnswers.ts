@@ -1,16 +1,23 @@
 import type { ChainConfig } from "../config/schema.ts";
 import type { BlockId, HeaderFields } from "../core/heads.ts";
 import type { StateFetch } from "../core/stateReader.ts";
-import type { Address } from "../ethereum/hex.ts";
+import type { Address, Hash } from "../ethereum/hex.ts";
 import { parseParent } from "../simulation/parentBlock.ts";
+import { AnswerDifferences } from "../state/answers/answerDifferences.ts";
 import { AnswerLearner } from "../state/answers/answerLearner.ts";
+import { AnswerReruns } from "../state/answers/answerReruns.ts";
+import { AnswerSamples } from "../state/answers/answerSamples.ts";
 import { Answers } from "../state/answers/answers.ts";
-import { ANSWER_METHODS, type RunCall } from "../state/answers/callRun.ts";
+import { AnswerTable } from "../state/answers/answerTable.ts";
+import { ANSWER_METHODS, type AnswerMethod, type RunCall } from "../state/answers/callRun.ts";
+import { ForwardedContracts } from "../state/answers/forwardedContracts.ts";
 import { LearningBudget } from "../state/answers/learningBudget.ts";
 import { NodeDefaultsCache } from "../state/answers/nodeDefaultsCache.ts";
+import { findWrongValue } from "../state/answers/readSetCheck.ts";
 import { ValueLoader } from "../state/answers/valueLoader.ts";
 import type { BlockValues } from "../state/blockValues.ts";
 import { BulkReader } from "../state/bulkReader.ts";
+import { createDifferenceHandler } from "../state/differenceHandler.ts";
 import type { StateEconomics } from "../state/stateEconomics.ts";
 import type { StateFollower } from "../state/stateFollower.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -25,6 +32,7 @@ export interface AnswersOfChainOptions {
   readonly follower: StateFollower;
   readonly economics: StateEconomics;
   readonly fetch: StateFetch;
+  /** Accounts whose values are always read from a node. */
   readonly never: ReadonlySet<Address>;
   readonly maxBytes: number;
   /** Aborts when the chain is closed. */
@@ -36,17 +44,22 @@ const PROBE_TIMEOUT_MS = 5_000;
 const nowMs = (): number => performance.now();
 const decoder = new TextDecoder();
 
-type HeaderOf = (block: BlockId) => HeaderFields | undefined;
-
-const headerReader =
-  ({ heads }: Upstreams): HeaderOf =>
-  ({ number, hash }) => {
+/** Returns the headers and hashes of canonical blocks. */
+const createBlockLookups = ({ heads }: Upstreams) => {
+  const canonical = ({ number, hash }: BlockId) => {
     const current = heads.current();
-    return current?.at(number)?.hash === hash ? current.header(number) : undefined;
+    return current?.at(number)?.hash === hash ? current : undefined;
   };
+  return {
+    headerOf: (block: BlockId): HeaderFields | undefined => canonical(block)?.header(block.number),
+    ancestorHash: (number: bigint, block: BlockId): Hash | undefined => canonical(block)?.at(number)?.hash,
+  };
+};
+
+type BlockLookups = ReturnType<typeof createBlockLookups>;
 
 const createRun =
-  ({ execution, signal }: AnswersOfChainOptions, headerOf: HeaderOf): RunCall =>
+  ({ execution, signal }: AnswersOfChainOptions, { headerOf }: BlockLookups): RunCall =>
   async ({ method, paramsText, block, source, gasCap }) => {
     const header = headerOf(block);
     if (header === undefined) {
@@ -61,17 +74,14 @@ const createRun =
 
 const createDefaults = (
   { upstreams, economics: { ledger, unitsOf } }: AnswersOfChainOptions,
-  headerOf: HeaderOf,
+  { headerOf }: BlockLookups,
 ): NodeDefaultsCache =>
   new NodeDefaultsCache({
     callNode: async (name, calls) => {
       const node = upstreams.nodes.find((each) => each.name === name);
-      const reach = {
-        signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
-        deadlineMs: nowMs() + PROBE_TIMEOUT_MS,
-      };
-      const outcomes = (await node?.batch(calls, reach)) ?? [];
-      return outcomes.map((outcome) =>
+      const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+      const outcomes = await node?.batch(calls, { signal, deadlineMs: nowMs() + PROBE_TIMEOUT_MS });
+      return (outcomes ?? []).map((outcome) =>
         "body" in outcome && outcome.body instanceof Uint8Array ? JSON.parse(decoder.decode(outcome.body)) : outcome,
       );
     },
@@ -80,52 +90,104 @@ const createDefaults = (
     onSpent: (calls) => ledger.spend("learning", calls * unitsOf("eth_call")),
   });
 
-/** Creates the answers to calls of one chain. `close` ends their learning. */
-export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: Answers; close(): void } => {
-  const { config, upstreams, values, follower, economics, fetch, never, maxBytes, telemetry } = options;
-  const { policy, ledger, unitsOf } = economics;
-  const { metrics } = telemetry;
-  const chain = config.name;
-  const headerOf = headerReader(upstreams);
-  const budget = new LearningBudget();
-  const spend = (units: number): void => {
-    ledger.spend("learning", units);
-    budget.spend(units);
-  };
-  const defaults = createDefaults(options, headerOf);
-  const reader = new BulkReader({ fetch, unitsOf, nowMs });
-  const learner = new AnswerLearner({
-    values,
-    follower,
-    loader: new ValueLoader({ values, follower, reader, fetch, unitsOf, onSpent: spend }),
-    budget,
-    run: createRun(options, headerOf),
-    never,
-    headerOf,
-    defaultsOf: (node, block) => defaults.get(node, block),
-    onLearned: (sighting, answer) => answers.learned(sighting, answer),
-    onRefused: (sighting, refusal) => answers.refused(sighting, refusal),
+const createTable = ({
+  config: { name: chain },
+  values,
+  follower,
+  economics: { usedKeys },
+  maxBytes,
+  telemetry: { metrics },
+}: AnswersOfChainOptions): AnswerTable =>
+  new AnswerTable({
+    ...{ values, follower, maxBytes, nowMs },
+    onSurvived: (method) => metrics.stateAnswers.inc({ chain, method, event: "survived" }),
+    onUsed: ({ keys }, { number }) => {
+      for (const key of keys) {
+        usedKeys.record(key, number);
+      }
+    },
   });
+
+/** Creates the samples, and the reaction to a difference. */
+const createComparisons = (
+  options: AnswersOfChainOptions,
+  table: AnswerTable,
+  forwarded: ForwardedContracts,
+  reader: BulkReader,
+) => {
+  const { config, values, follower, economics, fetch, telemetry } = options;
+  const { ledger, unitsOf, trust } = economics;
+  const chain = config.name;
+  const onSpent = (units: number): void => ledger.spend("sample", units);
+  const differences = new AnswerDifferences({
+    ...{ chain, table, forwarded, follower, telemetry },
+    findWrongValue: ({ reads, block }) => findWrongValue({ values, reader, onSpent }, reads, block),
+    onWrongValue: createDifferenceHandler({ chain, trust, follower, telemetry }, "sample"),
+  });
+  const samples = new AnswerSamples({
+    ...{ fetch, unitsOf, ledger, nowMs, random: Math.random },
+    onCompared: (method) => telemetry.metrics.stateAnswers.inc({ chain, method, event: "sampled" }),
+    onDifference: (answer, actual) => void differences.report(answer, actual),
+  });
+  return samples;
+};
+
+const createEvents = ({ config: { name: chain }, economics, telemetry: { metrics } }: AnswersOfChainOptions) => {
   const lookups = (outcome: "hit" | "miss") =>
     new Map(ANSWER_METHODS.map((method) => [method, metrics.stateLookups.series({ chain, method, outcome })]));
   const hits = lookups("hit");
   const misses = lookups("miss");
+  const budget = new LearningBudget();
+  return {
+    budget,
+    onSpent: (units: number) => {
+      economics.ledger.spend("learning", units);
+      budget.spend(units);
+    },
+    onLookup: (method: AnswerMethod, isHit: boolean) => {
+      (isHit ? hits : misses).get(method)?.inc();
+    },
+    onAsked: (method: AnswerMethod) => budget.earn(economics.unitsOf(method)),
+  };
+};
+
+/** Creates the answers to calls of one chain. `close` ends their learning. */
+export const createAnswers = (options: AnswersOfChainOptions): { readonly answers: Answers; close(): void } => {
+  const { config, upstreams, values, follower, economics, fetch, never, telemetry } = options;
+  const { unitsOf, policy } = economics;
+  const { metrics } = telemetry;
+  const chain = config.name;
+  const lookups = createBlockLookups(upstreams);
+  const table = createTable(options);
+  const forwarded = new ForwardedContracts(values);
+  const reader = new BulkReader({ fetch, unitsOf, nowMs });
+  const defaults = createDefaults(options, lookups);
+  const samples = createComparisons(options, table, forwarded, reader);
+  const { budget, onSpent, ...events } = createEvents(options);
+  const shared = { values, follower, run: createRun(options, lookups), never, forwarded, ...lookups };
+  const learner = new AnswerLearner({
+    ...shared,
+    loader: new ValueLoader({ values, follower, reader, fetch, unitsOf, onSpent }),
+    budget,
+    defaultsOf: (node, block) => defaults.get(node, block),
+    onLearned: ({ key, method }, answer) => {
+      metrics.stateAnswers.inc({ chain, method, event: "learned" });
+      table.store(key, answer);
+    },
+    onRefused: ({ key, method, block }, event) => {
+      metrics.stateAnswers.inc({ chain, method, event });
+      table.refuse(key, block, event === "budget" || event === "late");
+    },
+  });
   const answers = new Answers({
-    values,
-    follower,
-    policy,
-    learner,
+    ...{ table, values, follower, policy, learner, ...events },
+    reruns: new AnswerReruns({ ...shared, knownDefaults: (node) => defaults.known(node) }),
     waitMs: config.state.waitMs,
     blockTimeMs: () => upstreams.heads.blockTimeMs,
-    maxBytes,
-    onLookup: (method, isHit) => {
-      (isHit ? hits : misses).get(method)?.inc();
-      if (!isHit) {
-        budget.earn(unitsOf(method));
-      }
-    },
     onWait: (result) => metrics.stateWaits.inc({ chain, result }),
     onEvent: (method, event) => metrics.stateAnswers.inc({ chain, method, event }),
+    onLocalAnswer: (answer) => samples.consider(answer),
+    onCompared: (answer, actual) => samples.compare(answer, JSON.parse(decoder.decode(actual))),
   });
   return { answers, close: () => learner.close() };
 };

@@ -48,6 +48,9 @@ export interface ExecutionOptions {
   readonly telemetry: Telemetry;
 }
 
+/** The default of `simulate.workers`. */
+export const defaultWorkers = (cores: number): number => Math.min(MAX_DEFAULT_WORKERS, Math.max(1, cores - 1));
+
 const createState = ({ config, upstreams, store, telemetry }: ExecutionOptions): NodeState => {
   const { heads } = upstreams;
   return createNodeState({
@@ -86,7 +89,7 @@ const createSimulationWorkers = (options: ExecutionOptions): EvmWorkers => {
   const { config, telemetry } = options;
   const { name: chain, simulate } = config;
   const { log, metrics } = telemetry;
-  const size = simulate.workers ?? Math.min(MAX_DEFAULT_WORKERS, Math.max(1, availableParallelism() - 1));
+  const size = simulate.workers ?? defaultWorkers(availableParallelism());
   metrics.workers.set({ chain }, 0);
   metrics.workersMax.set({ chain }, size);
   metrics.workersBusy.set({ chain }, 0);

@@ -6,6 +6,7 @@ import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createFeed } from "../feed/feedClient.ts";
 import { createRecentFlashblocks, type RecentFlashblocks } from "../feed/recentFlashblocks.ts";
 import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { noExecutor } from "../pending/noExecutor.ts";
 import { createPending, type Pending } from "../pending/pending.ts";
 import type { PendingOptions } from "../pending/pendingParts.ts";
@@ -45,6 +46,7 @@ export interface PendingViewsOptions {
   readonly pipeline: Pick<ReadPipeline, "store" | "sharedValues">;
   /** Called with the blocks that equal their execution from the feed. */
   readonly onReconciled?: PendingOptions["onReconciled"];
+  readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
 }
 
@@ -186,11 +188,12 @@ class ChainViews implements PendingViews {
   }
 
   readonly #openFeed: NonNullable<PendingOptions["openFeed"]> = (onMessage, blockTimeMs) => {
-    const { config, telemetry } = this.#options;
+    const { config, budget, telemetry } = this.#options;
     return createFeed({
       chain: config.name,
       urls: config.pending.feeds,
       maxMessageBytes: config.pending.maxMessageBytes,
+      memory: budget,
       blockTimeMs,
       onMessage: (message) => {
         this.flashblocks.note(message);

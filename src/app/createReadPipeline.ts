@@ -10,7 +10,9 @@ import type { RpcSource } from "../core/rpcSource.ts";
 import type { RunScript } from "../core/runScript.ts";
 import type { SharedValues } from "../core/sharedValues.ts";
 import { type Hash, ZERO_HASH } from "../ethereum/hex.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { prefetchRequests } from "../methods/prefetchRequests.ts";
+import { admitted } from "../nodes/admitted.ts";
 import { coalesced } from "../nodes/requestCoalescer.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -30,6 +32,7 @@ const createPrefixes = () => {
 export interface CacheTiers {
   readonly memory: MemoryStore;
   readonly redis: RedisStore | undefined;
+  readonly budget: MemoryBudget;
   readonly telemetry: Telemetry;
 }
 
@@ -52,7 +55,7 @@ export const createReadPipeline = (
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, telemetry } = tiers;
+  const { memory, redis, budget, telemetry } = tiers;
   const prefixOf = createPrefixes();
   const negativeCache = createNegativeCache();
   const cacheOptions = {
@@ -65,7 +68,7 @@ export const createReadPipeline = (
     telemetry,
     ...(redis && { redis }),
   };
-  const source = cached(coalesced(upstreams), cacheOptions);
+  const source = cached(admitted(coalesced(upstreams), budget), cacheOptions);
   const reads = prefetched(source, {
     requestsOf: prefetchRequests,
     contextOf: (heads) => ({

@@ -6,6 +6,7 @@ import { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { VerifyThreads } from "../verification/verifyPool.ts";
 import { createWebSocketServer } from "../websocket/webSocketServer.ts";
+import { createMemoryBudget } from "./createMemoryBudget.ts";
 import type { Shared } from "./shared.ts";
 import { workerEntry } from "./workerEntry.ts";
 
@@ -18,14 +19,18 @@ export type ProcessParts = Omit<Shared, "onWrongChain"> & {
 };
 
 /** Creates the parts that all chains share. */
-export const createShared = ({ server, cache, usage }: Config, telemetry: Telemetry): ProcessParts => {
+export const createShared = (config: Config, telemetry: Telemetry): ProcessParts => {
+  const { server, cache, usage } = config;
   const { log, metrics } = telemetry;
+  const budget = createMemoryBudget(config, telemetry);
   return {
     memory: createMemoryStore({ maxBytes: cache.memoryBytes, telemetry }),
+    budget,
     redis: createRedis(cache, telemetry),
     logSlots: createFairScheduler({ maxRanges: server.logSpans }),
     webSockets: createWebSocketServer({
       ...server,
+      memory: budget,
       metrics,
       onError: (error, requestId) => log.warn({ err: error, requestId }, "a WebSocket message was not answered"),
     }),

@@ -160,6 +160,7 @@ class RunningForebay implements Forebay {
     return createHttpServer({
       ...server,
       routes: this.#chains.routes,
+      memory: this.#shared.budget,
       metrics,
       about: () => formatAbout({ current: this.#chains.current, isKnown }),
       ...(server.statusPage && { page: statusPage(), status }),

@@ -16,7 +16,7 @@ import type { Upstreams } from "./upstreams.ts";
 export interface MethodChainOptions {
   readonly config: ChainConfig;
   readonly server: Config["server"];
-  readonly shared: Pick<Shared, "logSlots" | "telemetry">;
+  readonly shared: Pick<Shared, "logSlots" | "budget" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: PendingViews;
@@ -30,6 +30,7 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
     store: pipeline.store,
     sharedValues: pipeline.sharedValues,
     slots: shared.logSlots,
+    memory: shared.budget,
     rangesPerNode: ({ name: node }) =>
       config.nodes.find((_, index) => upstreams.nodes[index]?.name === node)?.logSpans ?? 1,
     maxResponseBytes: maxResponseBytesOf(server),
@@ -44,7 +45,7 @@ const createChainFilters = (
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return createFilters({
     logs,
-    local: createLocalFilters({ maxPerClient, maxBytesPerClient }),
+    local: createLocalFilters({ maxPerClient, maxBytesPerClient, memory: shared.budget }),
     shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>
       shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),

@@ -2,6 +2,7 @@ import type { MemoryStore } from "../cache/memoryStore.ts";
 import type { RedisStore } from "../cache/redisStore.ts";
 import type { Config } from "../config/schema.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { WriteSetThread } from "../state/sources/writeSetThread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { VerifyPool } from "../verification/verifyPool.ts";
@@ -10,6 +11,8 @@ import type { WebSockets } from "../websocket/webSocketServer.ts";
 /** The parts that all chains of the process share. */
 export interface Shared {
   readonly memory: MemoryStore;
+  /** The bytes that requests may hold beside the caches. */
+  readonly budget: MemoryBudget;
   readonly redis: RedisStore | undefined;
   readonly logSlots: FairScheduler;
   readonly webSockets: WebSockets;

@@ -6,6 +6,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import type { Finality } from "../heads/canonicalChain.ts";
 import { ChainIdentity } from "../heads/chainIdentity.ts";
 import { createHeadTracker, type HeadTracker, type HeadTracking } from "../heads/headTracker.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { HedgeOptions } from "../nodes/hedge.ts";
 import { createUpstreamNode, type NodeOptions } from "../nodes/httpUpstreamNode.ts";
 import { nodeName } from "../nodes/nodeName.ts";
@@ -28,6 +29,8 @@ export interface UpstreamsOptions {
   readonly finality?: Finality;
   readonly blockTimeMs?: number | undefined;
   readonly maxResponseBytes?: number;
+  /** Counts the bytes of responses while they are received. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
   /** The metric label of a method, from a closed set; default: `other` for all. */
   readonly methodLabel?: (method: string) => string;
   /** Units that the provider bills for a call; default: none. */
@@ -134,6 +137,7 @@ class ChainUpstreams implements Upstreams {
         verifier: this.verifier,
         hasOther: () => this.nodes.some((other, at) => at !== index && other.reachable && !other.suspended),
         breaker: breaker ?? DEFAULT_BREAKER,
+        memory: this.#options.memory,
         maxResponseBytes: maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES,
         methodLabel: methodLabel ?? (() => "other"),
         unitsOf: unitsOf ?? (() => 0),

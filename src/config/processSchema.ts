@@ -44,8 +44,21 @@ export const serverSchema = z.strictObject({
   maxWebSockets: count(20_000).describe("Maximum of WebSocket connections"),
   maxWebSocketsPerAddress: count(5_000).describe("Maximum of WebSocket connections of one client address"),
   maxSubscriptions: count(1_000).describe("Maximum of subscriptions on one WebSocket connection"),
-  webSocketBufferBytes: count(1024 * 1024).describe("Buffered bytes at which a slow reader is closed (1013)"),
-  webSocketPingMs: count(30_000).describe("Time between pings; a connection without a pong is closed"),
+  webSocketBufferBytes: count(1024 * 1024).describe(
+    "Unsent bytes at which a slow reader of events is closed (1013), and calls wait",
+  ),
+  writeTimeoutMs: milliseconds(30_000).describe(
+    "Time after which a connection that reads nothing of a response is closed",
+  ),
+  memoryBudgetBytes: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      "Bytes that requests may hold beside the caches; default: half of the memory that the caches leave, see docs/limits.md",
+    ),
+  webSocketPingMs: count(30_000).describe("Time between pings; a connection without the pong to a ping is closed"),
   webSocketIdleMs: count(3_600_000).describe("A WebSocket without calls and subscriptions is closed after this time"),
   logSpans: count(32).describe("Maximum of block ranges in flight for log queries, for all chains together"),
   drainDelayMs: milliseconds(5_000).describe(

@@ -14,6 +14,7 @@ class DerivedContext implements RequestContext {
   readonly deadlineMs: number;
   readonly clientId: string;
   readonly connection: object | undefined;
+  readonly memory: RequestContext["memory"];
   readonly bypassCache: boolean;
   readonly requestId: string | undefined;
   readonly traceHeaders: RequestContext["traceHeaders"];
@@ -31,6 +32,7 @@ class DerivedContext implements RequestContext {
     this.deadlineMs = deadlineMs;
     this.clientId = context.clientId;
     this.connection = context.connection;
+    this.memory = context.memory;
     this.bypassCache = context.bypassCache;
     this.requestId = context.requestId;
     this.traceHeaders = context.traceHeaders;

@@ -71,7 +71,10 @@ export class UnverifiedError extends NodeError {
 
 /** The part of a request's context that a node needs: the client, its abort signal, its deadline, and its trace. */
 export interface Reach
-  extends Pick<RequestContext, "signal" | "lazySignal" | "deadlineMs" | "traceHeaders" | "span" | "connection">,
+  extends Pick<
+      RequestContext,
+      "signal" | "lazySignal" | "deadlineMs" | "traceHeaders" | "span" | "connection" | "memory"
+    >,
     Partial<Pick<RequestContext, "clientId">> {
   /** A larger response is an error of the kind `tooLarge`. Default: the limit of the node. */
   readonly maxBytes?: number;

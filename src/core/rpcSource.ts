@@ -51,6 +51,12 @@ export interface RpcResponse extends Reply {
   readonly pending?: PendingMode;
 }
 
+/** Counts bytes of results. */
+export interface ResultMemory {
+  /** Returns false if there is no room in the memory budget. */
+  hold(bytes: number): boolean;
+}
+
 export interface RequestContext {
   readonly view: View;
   /**
@@ -69,6 +75,8 @@ export interface RequestContext {
   readonly clientId: string;
   /** The client's connection, for fair scheduling. Undefined for requests of forebay itself. */
   readonly connection?: object | undefined;
+  /** Counts the bytes that the request holds until its response is written. Undefined for requests of forebay itself. */
+  readonly memory?: ResultMemory | undefined;
   /** Do not read the cache. The response may still be cached. */
   readonly bypassCache: boolean;
   /** The client sent `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4): state values are read from a node. */

@@ -1,6 +1,7 @@
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { connectFeed, type EndReason } from "./feedConnection.ts";
-import { decodeFrame } from "./frame.ts";
+import { decodeFrame, type Frame } from "./frame.ts";
 import type { Flashblock } from "./message.ts";
 import { parseMessage } from "./parseMessage.ts";
 
@@ -17,6 +18,8 @@ export interface FeedOptions {
    * Every connection delivers the same messages; `sequence` uses the first copy.
    */
   readonly onMessage: (message: Flashblock, url: number) => void;
+  /** Counts messages while they are read. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
 }
 
@@ -113,8 +116,11 @@ class ReconnectingFeed {
 
   /** Returns true for a valid message. */
   #receive(bytes: Uint8Array): boolean {
-    const { chain, telemetry, maxMessageBytes, onMessage } = this.#options;
-    const frame = decodeFrame(bytes, maxMessageBytes);
+    const { chain, telemetry, memory, maxMessageBytes, onMessage } = this.#options;
+    const use = memory?.open("feed", undefined);
+    const hasRoom = use?.tryAdd(bytes.length) !== false;
+    const frame: Frame = hasRoom ? decodeFrame(bytes, maxMessageBytes) : { refused: "tooLarge" };
+    use?.end();
     const parsed = "text" in frame ? parseMessage(frame.text) : { fault: frame.refused };
     if (!("message" in parsed)) {
       telemetry.metrics.feedMessages.inc({ chain, decision: "fault" in parsed ? parsed.fault : parsed.ignored });

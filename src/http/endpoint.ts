@@ -3,9 +3,13 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { Duplex } from "node:stream";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
 import { LazySignal } from "../core/lazySignal.ts";
+import type { ResultMemory } from "../core/rpcSource.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import type { Awaitable } from "../jsonrpc/awaitable.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
+import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
+import type { BodyMemory } from "./readBody.ts";
+import { RequestMemory } from "./requestMemory.ts";
 
 /** The HTTP request of a call, without its body. */
 export interface EndpointRequest {
@@ -23,6 +27,8 @@ export interface EndpointRequest {
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client disconnects. Created on first use, because a cache hit never needs it. */
   readonly signal: AbortSignal;
+  /** Counts the results that the request holds. Undefined: they are not counted. */
+  readonly memory?: ResultMemory | undefined;
   /** The same as `signal`: see `RequestContext`. */
   readonly lazySignal?: LazySignal | undefined;
 }
@@ -96,7 +102,7 @@ export const createRequestIds = (): ((headers: IncomingHttpHeaders) => string) =
 };
 
 /** A class because of its getter: see LazyCall in jsonrpc/envelope.ts. */
-export class HttpEndpointRequest implements EndpointRequest {
+export class HttpEndpointRequest implements EndpointRequest, ResultMemory, BodyMemory {
   readonly requestId: string;
   readonly clientId: string;
   readonly connection: object;
@@ -105,12 +111,16 @@ export class HttpEndpointRequest implements EndpointRequest {
   readonly usage: AuthenticatedRequest["usage"];
   readonly headers: IncomingHttpHeaders;
   readonly #departure = new LazySignal();
+  readonly #budget: MemoryBudget | undefined;
+  #held: RequestMemory | undefined;
 
   constructor(
     request: IncomingMessage,
     requestId: string,
     { clientId, authorize, charge, usage }: Pick<AuthenticatedRequest, "clientId" | "authorize" | "charge" | "usage">,
+    budget: MemoryBudget | undefined,
   ) {
+    this.#budget = budget;
     this.requestId = requestId;
     this.clientId = clientId;
     this.connection = request.socket;
@@ -126,6 +136,40 @@ export class HttpEndpointRequest implements EndpointRequest {
 
   get lazySignal(): LazySignal {
     return this.#departure;
+  }
+
+  /** Itself, so that a request that holds little needs no other object. */
+  get memory(): ResultMemory {
+    return this;
+  }
+
+  fitsBody(bytes: number): boolean {
+    return bytes <= UNCOUNTED_BYTES || this.#budget === undefined || this.#budget.fits(this.clientId, bytes);
+  }
+
+  holdBody(bytes: number): boolean {
+    return this.#memory?.holdBody(bytes) ?? true;
+  }
+
+  hold(bytes: number): boolean {
+    return this.#memory?.hold(bytes) ?? true;
+  }
+
+  /** Counts a body that waits for its calls, unless it was counted while it was read. It cannot be refused any more. */
+  holdParsedBody(bytes: number): void {
+    if (this.#held?.hasBody !== true) {
+      this.holdBody(bytes);
+    }
+  }
+
+  /** The request holds neither body nor results any more. */
+  releaseMemory(): void {
+    this.#held?.release();
+  }
+
+  get #memory(): RequestMemory | undefined {
+    this.#held ??= this.#budget && new RequestMemory(this.#budget, this.clientId);
+    return this.#held;
   }
 
   /** Whether the client disconnected before its response was written. */

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AuthenticatedRequest } from "../access/accessControl.ts";
-import type { Awaitable } from "../jsonrpc/awaitable.ts";
+import { type Awaitable, whenKnown } from "../jsonrpc/awaitable.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import { NULL_ID, parseEnvelope } from "../jsonrpc/envelope.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { type MemoryBudget, overBudget } from "../limits/memoryBudget.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { isJsonContentType } from "./contentType.ts";
 import { createEndOfTick } from "./endOfTick.ts";
@@ -16,11 +17,16 @@ import {
 } from "./endpoint.ts";
 import { createHttpCounts, type HttpCounts } from "./httpCounts.ts";
 import { PipelineLimit } from "./pipelineLimit.ts";
-import { readBody } from "./readBody.ts";
-import { writeResponse } from "./writeResponse.ts";
+import { type ReadBody, readBody } from "./readBody.ts";
+import { WaitingResponses } from "./waitingResponses.ts";
+import { isWhole, writeResponse } from "./writeResponse.ts";
 
 export interface JsonRpcHandlerOptions {
   readonly maxBodyBytes: number;
+  /** Counts bodies, and responses that wait for slow readers. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
+  /** A connection whose client reads nothing of a response for this time is closed. */
+  readonly writeTimeoutMs?: number;
   readonly metrics: Pick<Metrics, "inFlight" | "httpResponses" | "beforeScrape" | "requestBytes" | "responseBytes">;
   /** Returns the header names and values of every response to this request, in one flat list. */
   commonHeaders(request: IncomingMessage): readonly string[];
@@ -39,6 +45,11 @@ const LINGER_MS = 2_000;
 const MAX_REJECTED_BYTES = 16 * 1024;
 
 const REFUSED = "forebay; detail=refused";
+
+/** A shorter body is not counted while its calls wait for nodes. */
+const MIN_HELD_BODY_BYTES = 4 * 1024;
+
+const DEFAULT_WRITE_TIMEOUT_MS = 30_000;
 
 const rejected = (error: RpcError): EndpointResponse => ({ ...errorResult(error), cacheStatus: REFUSED });
 
@@ -83,14 +94,18 @@ class PostHandler implements JsonRpcHandler {
   readonly #counts: HttpCounts;
   readonly #endOfTick = createEndOfTick();
   readonly #pipelineLimit = new PipelineLimit();
+  readonly #waiting: WaitingResponses | undefined;
 
   constructor(options: JsonRpcHandlerOptions) {
     this.#options = options;
     this.#counts = createHttpCounts(options.metrics);
+    const { memory, writeTimeoutMs = DEFAULT_WRITE_TIMEOUT_MS } = options;
+    this.#waiting = memory && new WaitingResponses({ memory, writeTimeoutMs });
   }
 
   handle(endpoint: Endpoint, request: IncomingMessage, response: ServerResponse, admitted: AuthenticatedRequest): void {
-    const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted);
+    const { memory } = this.#options;
+    const endpointRequest = new HttpEndpointRequest(request, this.nextRequestId(request.headers), admitted, memory);
     const post: Post = { endpoint, request, response, endpointRequest };
     const startMs = performance.now();
     this.#counts.begin();
@@ -99,11 +114,12 @@ class PostHandler implements JsonRpcHandler {
       if (!response.writableFinished) {
         endpointRequest.leave();
       }
+      endpointRequest.releaseMemory();
       this.#options.onEnd?.(endpointRequest, response, startMs);
     });
     const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
     if (encoding === "identity" && isJsonContentType(type)) {
-      readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(post, body));
+      readBody(request, this.#options.maxBodyBytes, (body) => this.#onBody(post, body), endpointRequest);
     } else {
       admitted.charge?.(1, "invalid");
       this.#respond(post, rejected(wrongType()));
@@ -114,7 +130,7 @@ class PostHandler implements JsonRpcHandler {
     const { "content-length": length = "0" } = request.headers;
     if (request.method === "POST" && Number(length) > 0 && Number(length) <= MAX_REJECTED_BYTES) {
       readBody(request, MAX_REJECTED_BYTES, (body) =>
-        this.#reject(error, request, response, body === "tooLarge" ? NULL_ID : readId(body)),
+        this.#reject(error, request, response, typeof body === "string" ? NULL_ID : readId(body)),
       );
     } else {
       this.#reject(error, request, response, NULL_ID);
@@ -147,10 +163,17 @@ class PostHandler implements JsonRpcHandler {
     ];
   }
 
-  #onBody(post: Post, body: Buffer | "tooLarge"): void {
+  #onBody(post: Post, body: ReadBody): void {
     if (body === "tooLarge") {
+      const { maxBodyBytes } = this.#options;
       post.endpointRequest.charge?.(1, "invalid");
-      this.#rejectTooLarge(post);
+      const message = `Invalid request: body is larger than ${maxBodyBytes} bytes`;
+      this.#rejectUnread(post, new RpcError(CODES.INVALID_REQUEST, message, { status: 400 }));
+      return;
+    }
+    if (body === "overBudget") {
+      post.endpointRequest.releaseMemory();
+      this.#rejectUnread(post, overBudget());
       return;
     }
     this.#options.metrics.requestBytes.observe(body.length);
@@ -162,6 +185,9 @@ class PostHandler implements JsonRpcHandler {
       endpointResponse = this.#rejectedBy(error, post);
     }
     if (endpointResponse instanceof Promise) {
+      if (body.length > MIN_HELD_BODY_BYTES) {
+        post.endpointRequest.holdParsedBody(body.length);
+      }
       this.#awaitResponse(post, endpointResponse);
     } else {
       this.#respond(post, endpointResponse);
@@ -218,7 +244,16 @@ class PostHandler implements JsonRpcHandler {
     }
     this.#counts.answered(status);
     response.statusCode = status;
-    return writeResponse(response, headers, chunks, request.headers["accept-encoding"]);
+    const bytes = writeResponse(response, headers, chunks, request.headers["accept-encoding"]);
+    const plain = isWhole(chunks) ? chunks : [];
+    return whenKnown(bytes, (known) => {
+      if (response.writableLength > 0 && this.#waiting !== undefined) {
+        // From now on the response itself counts.
+        endpointRequest.releaseMemory();
+        this.#waiting.add(response, bytes instanceof Promise ? [] : plain, endpointRequest.clientId);
+      }
+      return known;
+    });
   }
 
   /** Breaks the connection: part of the response may be sent, and the client must not take it for the whole. */
@@ -238,14 +273,16 @@ class PostHandler implements JsonRpcHandler {
     return rejected(new RpcError(CODES.INTERNAL, "Internal error"));
   }
 
-  /** Sends the response at once. Ends the connection after the sender had time to read it. */
-  #rejectTooLarge({ request, response, endpointRequest: { requestId } }: Post): void {
-    const { maxBodyBytes } = this.#options;
-    const error = new RpcError(CODES.INVALID_REQUEST, `Invalid request: body is larger than ${maxBodyBytes} bytes`);
+  /** Sends the error of a body that is not read. Ends the connection after the sender had time to read the error. */
+  #rejectUnread({ request, response, endpointRequest: { requestId } }: Post, error: RpcError): void {
+    const { status, retryAfterSeconds } = error;
     const body = Buffer.concat(errorResult(error).chunks);
     const headers = this.#headersOf(request, requestId, REFUSED);
-    this.#counts.answered(400);
-    response.writeHead(400, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
+    if (retryAfterSeconds !== undefined) {
+      headers.push("Retry-After", String(retryAfterSeconds));
+    }
+    this.#counts.answered(status);
+    response.writeHead(status, [...headers, "Content-Length", String(body.length), "Connection", "close"]).write(body);
     const end = (): void => {
       clearTimeout(timer);
       response.end();

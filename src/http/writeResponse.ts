@@ -12,7 +12,8 @@ const MAX_JOINED_BYTES = 1024 * 1024;
 /** Up to this size, header and body are one string: one system call instead of a vector of buffers. */
 const MAX_STRING_BYTES = 64 * 1024;
 
-const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
+/** Whether no chunk is a stream. */
+export const isWhole = (chunks: readonly Chunk[]): chunks is readonly Uint8Array[] => !chunks.some(isStream);
 
 const lengthOf = (chunks: readonly Uint8Array[]): number => {
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** Who waits. Clients take turns, and so do the groups of one client: its connections, or its log queries. */
+/** The owner of a waiting item. Clients take turns, and so do the groups of one client: its connections, or its log queries. */
 export interface QueueOwner {
   readonly clientId: string;
   readonly group: object;

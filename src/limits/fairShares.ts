@@ -15,7 +15,7 @@ export class FairShares {
     return this.#used;
   }
 
-  /** What this client holds. */
+  /** The amount that this client holds. */
   heldBy(clientId: string): number {
     return this.#held.get(clientId) ?? 0;
   }

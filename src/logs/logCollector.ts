@@ -1,5 +1,7 @@
 import type { RequestContext } from "../core/rpcSource.ts";
 import { ownerOf } from "../limits/fairQueue.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
+import { LogMemory } from "./logMemory.ts";
 import type { SegmentRange } from "./plan.ts";
 import {
   type Demand,
@@ -14,6 +16,8 @@ import { createSegmentTracker, type SegmentTracker } from "./segmentTracker.ts";
 /** Dependencies that all queries of one chain share. */
 export interface CollectOptions extends RangeFetchOptions {
   readonly store: SegmentStore;
+  /** Counts received logs. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
 }
 
 /** The store of one client: it takes turns with others at Redis. */
@@ -39,6 +43,7 @@ export interface LogCollector {
 
 class OrderedLogCollector implements LogCollector, SegmentReader {
   readonly context: RequestContext;
+  readonly memory: LogMemory;
   readonly signal: AbortSignal;
   readonly #segments: SegmentTracker;
   readonly #fetches: RangeFetches;
@@ -52,6 +57,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
 
   constructor(ranges: readonly SegmentRange[], query: LogQuery, context: RequestContext, options: CollectOptions) {
     this.context = context;
+    this.memory = new LogMemory(options.memory, context.clientId);
     this.signal = AbortSignal.any([context.signal, this.#closing.signal]);
     this.#segments = createSegmentTracker(ranges, query.filterHash, context.view.heads, storeFor(context, options));
     this.#fetches = new RangeFetches(this.#segments, query, this, options);
@@ -100,6 +106,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
   close(error: unknown = new Error("The reader of the logs has left")): void {
     this.#failure ??= { error };
     this.#closing.abort(error);
+    this.memory.end();
     this.#notify();
   }
 
@@ -116,6 +123,7 @@ class OrderedLogCollector implements LogCollector, SegmentReader {
           yield bytes;
         }
         this.#segments.markSent(this.#next);
+        this.memory.set(this.#segments.bufferedBytes);
       }
     } finally {
       this.close();

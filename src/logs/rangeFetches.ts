@@ -4,6 +4,7 @@ import type { SlotOwner } from "../limits/fairScheduler.ts";
 import type { FetchedLogs, FetchLogs } from "./fetchLogs.ts";
 import { blocksOf, RefusedRange } from "./fetchRange.ts";
 import { FetchRetries } from "./fetchRetries.ts";
+import type { LogMemory } from "./logMemory.ts";
 import type { NodeLimits } from "./nodeLimits.ts";
 import type { FetchContext } from "./requestLogs.ts";
 import type { ClaimedRange, SegmentTracker } from "./segmentTracker.ts";
@@ -51,6 +52,7 @@ export interface SegmentReader {
   /** Called at the end of each fetch range. */
   onEnd(failure?: { readonly error: unknown }): void;
   readonly context: RequestContext;
+  readonly memory: LogMemory;
   /** Ends waiting requests: the query has failed, or its client has left. */
   readonly signal: AbortSignal;
 }
@@ -119,11 +121,14 @@ export class RangeFetches {
   }
 
   async #fetch(range: ClaimedRange): Promise<void> {
+    const { memory } = this.#reader;
+    memory.admit();
     const blocks = blocksOf(range);
     let receivedBytes = 0;
     const countBytes = (bytes: number) => {
       receivedBytes += bytes;
       this.#segments.countBuffered(bytes);
+      memory.set(this.#segments.bufferedBytes);
       if (this.#segments.bufferedBytes <= MAX_BUFFERED_BYTES || range.from === range.to) {
         return;
       }
@@ -164,7 +169,17 @@ export class RangeFetches {
     try {
       return await this.#options.fetchLogs(
         { from, to, filter, final },
-        { ...context, signal, owner, filterHash, countBytes, isPlanned: true, retries: new FetchRetries() },
+        // `countBytes` counts the logs. They are sent piece by piece, so that the request does not hold them to its end.
+        {
+          ...context,
+          memory: undefined,
+          signal,
+          owner,
+          filterHash,
+          countBytes,
+          isPlanned: true,
+          retries: new FetchRetries(),
+        },
       );
     } finally {
       // Other requests of this range have no reader any more.

@@ -7,6 +7,7 @@ import type { Hash } from "../ethereum/hex.ts";
 import { canonicalLogFilter, type LogFilter } from "../ethereum/logFilter.ts";
 import { upstreamTimeout } from "../jsonrpc/rpcError.ts";
 import type { FairScheduler } from "../limits/fairScheduler.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { createCheckLogs } from "./checkLogs.ts";
 import { createFetchLogs, type FetchLogs } from "./fetchLogs.ts";
@@ -38,6 +39,8 @@ export interface SplitLogsOptions {
   readonly maxResponseBytes?: number | undefined;
   /** If it is `undefined`, logs are not verified against filters, blooms and receipts. */
   readonly verification?: LogVerification;
+  /** Counts received logs. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
   readonly telemetry: Telemetry;
 }
 
@@ -98,13 +101,14 @@ class SegmentedLogs implements SplitLogs {
   }
 
   async #requestRange(filter: LogFilter, range: BlockRange, context: RequestContext): Promise<RpcResponse> {
-    const { chain, nodes, store, telemetry, rangesPerNode = rangesOfAnyNode } = this.#options;
+    const { chain, nodes, store, memory, telemetry, rangesPerNode = rangesOfAnyNode } = this.#options;
     const blocks = Number(range.to - range.from) + 1;
     telemetry.metrics.logRangeBlocks.observe({ chain }, blocks);
     const ranges = splitIntoSegments(range, context.view.heads.finalized?.number);
     const query = { filter, filterHash: hashFilter(canonicalLogFilter(filter)) };
     const collector = collectLogs(ranges, query, context, {
       store,
+      memory,
       fetchLogs: this.#fetchLogs,
       limits: this.#limits,
       rangeBlocks: this.#sharedLimits.rangeBlocks,

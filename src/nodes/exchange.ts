@@ -48,8 +48,8 @@ export class Exchange implements CallCarrier {
     const [first] = this.#calls;
     if (first !== undefined && this.#calls.length === 1) {
       const { reach, isVerified } = first;
-      const { traceHeaders, maxBytes } = reach;
-      this.#post = this.#options.client.call(first.call, { traceHeaders, isVerified, maxBytes }, (outcome) =>
+      const { traceHeaders, maxBytes, clientId } = reach;
+      this.#post = this.#options.client.call(first.call, { traceHeaders, isVerified, maxBytes, clientId }, (outcome) =>
         this.#onOutcome(first, outcome),
       );
       return;

@@ -3,6 +3,7 @@ import { NodeError, type Reach, UnverifiedError } from "../core/node.ts";
 import type { RequestContext, RpcRequest, RpcResponse } from "../core/rpcSource.ts";
 import type { Hash } from "../ethereum/hex.ts";
 import type { Call } from "../jsonrpc/call.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Verifier } from "../verification/verifier.ts";
 import type { BreakerOptions } from "./breaker.ts";
@@ -29,6 +30,8 @@ export interface UpstreamNodeOptions extends NodeOptions {
   readonly chain: string;
   readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
   readonly maxResponseBytes: number;
+  /** Counts the bytes of responses while they are received. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
   /** The metric label of a method, from a closed set. */
   readonly methodLabel: (method: string) => string;
   /** The units that the provider bills for a call. */

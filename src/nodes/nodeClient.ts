@@ -2,6 +2,7 @@ import { systemClock } from "../core/clock.ts";
 import { NodeError, type NodeErrorKind } from "../core/node.ts";
 import type { TraceHeaders } from "../core/trace.ts";
 import { type Call, paramsJsonOf } from "../jsonrpc/call.ts";
+import { type MemoryBudget, overBudget } from "../limits/memoryBudget.ts";
 import { connectWithin } from "./connectWithin.ts";
 import { HangWatch } from "./hangWatch.ts";
 import { LivenessProbe } from "./livenessProbe.ts";
@@ -17,6 +18,8 @@ export interface NodeClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly concurrency: number;
   readonly maxResponseBytes: number;
+  /** Counts the bytes of responses while they are received. */
+  readonly memory?: MemoryBudget | undefined;
   /** Whether ids, statuses and error objects are checked. Default: true. */
   readonly verifies?: boolean;
   /** The node sent Retry-After. */
@@ -33,6 +36,8 @@ export interface SendOptions {
   readonly traceHeaders?: TraceHeaders | undefined;
   /** Applies if it is lower than the client's limit. */
   readonly maxBytes?: number | undefined;
+  /** The client that waits for the response; undefined for several clients, or none. */
+  readonly clientId?: string | undefined;
   /** The caller rejects a result that is not one JSON value. */
   readonly isVerified: boolean;
 }
@@ -86,6 +91,12 @@ const createPool = ({ origin }: NodeUrl, { concurrency, onLost }: NodeClientOpti
     }
   });
   return pool;
+};
+
+/** Creates the error of a response that forebay has no room for. No other node would help. */
+export const budgetError = (node: string): NodeError => {
+  const { message, status, retryAfterSeconds = 1 } = overBudget();
+  return new NodeError("other", node, message, { status, retryAfterSeconds });
 };
 
 class HttpNodeClient implements NodeClient {
@@ -168,11 +179,11 @@ class HttpNodeClient implements NodeClient {
   /** Sends one HTTP request. */
   #post(
     body: string,
-    { traceHeaders, maxBytes }: SendOptions,
+    { traceHeaders, maxBytes, clientId }: SendOptions,
     onReply: (reply: HttpReply | PostError) => void,
     isWrite = false,
   ): Post {
-    const { maxResponseBytes } = this.#options;
+    const { maxResponseBytes, memory } = this.#options;
     return postJson(
       this.#pool,
       {
@@ -182,6 +193,8 @@ class HttpNodeClient implements NodeClient {
         maxBytes: Math.min(maxBytes ?? maxResponseBytes, maxResponseBytes),
         isWrite,
         hangWatch: this.#hangWatch,
+        memory,
+        clientId,
       },
       (reply) => {
         if (!(reply instanceof PostError)) {
@@ -203,6 +216,9 @@ class HttpNodeClient implements NodeClient {
   }
 
   #postFailure({ reason, message }: PostError): NodeError {
+    if (reason === "overBudget") {
+      return budgetError(this.#options.name);
+    }
     const kind = reason === "network" ? "unreachable" : reason === "aborted" ? "other" : reason;
     return this.#replies.createError(kind, message);
   }

@@ -4,12 +4,13 @@ import { NodeError, type Reach } from "../core/node.ts";
 import { NODE_SPAN, traced } from "../core/trace.ts";
 import type { Call } from "../jsonrpc/call.ts";
 import { CODES } from "../jsonrpc/rpcError.ts";
+import { type MemoryBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { BatchLimit } from "./batchLimit.ts";
 import { type Breaker, type BreakerOptions, createBreaker } from "./breaker.ts";
 import { type Budget, createBudget } from "./budget.ts";
 import { CallBatcher } from "./callBatcher.ts";
-import { createNodeClient, type NodeClient } from "./nodeClient.ts";
+import { budgetError, createNodeClient, type NodeClient } from "./nodeClient.ts";
 import { NodeCounts } from "./nodeCounts.ts";
 import type { ObservedHealth } from "./observedHealth.ts";
 import { type CallOutcome, type Leaving, SentCall } from "./sentCall.ts";
@@ -27,6 +28,7 @@ export interface NodeSenderOptions {
   readonly concurrency: number | undefined;
   readonly batch: BatchOptions;
   readonly maxResponseBytes: number;
+  readonly memory?: MemoryBudget | undefined;
   readonly breaker: Pick<BreakerOptions, "failures" | "openMs">;
   /** Whether ids, statuses and error objects of responses are checked. */
   readonly verifies: boolean;
@@ -59,6 +61,10 @@ const requestsOfClients = (concurrency: number): number => Math.max(1, concurren
 const lateAfterMs = (latencyMs: number): number =>
   latencyMs === 0 ? FIRST_LATE_MS : Math.max(MIN_LATE_MS, LATE_FACTOR * latencyMs);
 
+/** Whether the request may hold the result until its response is written. */
+const hasRoom = ({ memory }: Reach, outcome: CallOutcome): boolean =>
+  outcome instanceof NodeError || outcome.length <= UNCOUNTED_BYTES || memory?.hold(outcome.length) !== false;
+
 /** Sends HTTP requests to one node within its budget of calls. Each outcome updates breaker, metrics and health. */
 export class NodeSender {
   readonly #options: NodeSenderOptions;
@@ -81,6 +87,7 @@ export class NodeSender {
       ...(options.headers && { headers: options.headers }),
       concurrency,
       maxResponseBytes: options.maxResponseBytes,
+      memory: options.memory,
       verifies: options.verifies,
       onRetryAfter: (seconds) => budget.pause(seconds * 1000),
       onLost,
@@ -218,7 +225,7 @@ export class NodeSender {
       createError: (why, sent) => this.#leftError(why, sent),
       onSettled: (sent, outcome, why) => {
         this.#onSettled(sent, outcome, why);
-        onOutcome(outcome);
+        onOutcome(hasRoom(reach, outcome) ? outcome : budgetError(this.#options.name));
       },
     });
   }

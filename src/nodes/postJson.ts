@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { type MemoryBudget, type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { HangWatch, RequestInFlight } from "./hangWatch.ts";
 import { isJoinedInSlices, joinInSlices } from "./joinChunks.ts";
 
@@ -11,7 +12,7 @@ export interface HttpReply {
 /** The reason why a request has no response. */
 export class PostError extends Error {
   override readonly name = "ExchangeError";
-  readonly reason: "timeout" | "aborted" | "tooLarge" | "network";
+  readonly reason: "timeout" | "aborted" | "tooLarge" | "overBudget" | "network";
 
   constructor(reason: PostError["reason"], message: string) {
     super(message);
@@ -26,6 +27,10 @@ export interface PostOptions {
   readonly maxBytes: number;
   readonly isWrite: boolean;
   readonly hangWatch: HangWatch;
+  /** Counts the bytes of a response while it is received. */
+  readonly memory?: MemoryBudget | undefined;
+  /** The client that waits for the response; undefined for several clients, or none. */
+  readonly clientId?: string | undefined;
 }
 
 /** A request that is in flight. */
@@ -50,6 +55,8 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   readonly isWrite: boolean;
   readonly #hangWatch: HangWatch;
   readonly #maxBytes: number;
+  readonly #options: Pick<PostOptions, "memory" | "clientId">;
+  #memory: MemoryUse | undefined;
   readonly #chunks: Buffer[] = [];
   #onReply: OnReply | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -58,7 +65,9 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   #status = 0;
   #retryAfter: string | undefined;
 
-  constructor({ maxBytes, isWrite, hangWatch }: PostOptions, onReply: OnReply) {
+  constructor(options: PostOptions, onReply: OnReply) {
+    const { maxBytes, isWrite, hangWatch } = options;
+    this.#options = options;
     this.isWrite = isWrite;
     this.#hangWatch = hangWatch;
     this.#maxBytes = maxBytes;
@@ -96,7 +105,17 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
       this.fail(new PostError("tooLarge", `response exceeds the limit of ${this.#maxBytes} bytes`));
       return;
     }
+    if (this.#bytes > UNCOUNTED_BYTES && !this.#hasRoom()) {
+      this.fail(new PostError("overBudget", "no room for the response"));
+      return;
+    }
     this.#chunks.push(chunk);
+  }
+
+  #hasRoom(): boolean {
+    const { memory, clientId } = this.#options;
+    this.#memory ??= memory?.open("upstream", clientId);
+    return this.#memory?.trySet(this.#bytes) !== false;
   }
 
   onResponseEnd(): void {
@@ -123,12 +142,14 @@ class ResponseReader implements Dispatcher.DispatchHandler, Post, RequestInFligh
   /** Ends the request with this error. */
   fail(error: PostError): void {
     this.#failure = error;
+    this.#chunks.length = 0;
     this.#end(error);
     this.#controller?.abort(error);
   }
 
   #end(reply: HttpReply | PostError): void {
     this.#hangWatch.end(this);
+    this.#memory?.end();
     const onReply = this.#onReply;
     this.#onReply = undefined;
     onReply?.(reply);

@@ -1,4 +1,4 @@
-import { encodeHeader, formatHeader } from "../ethereum/blockHeader.ts";
+import { formatHeader } from "../ethereum/blockHeader.ts";
 import { formatData, formatQuantity, type Quantity } from "../ethereum/hex.ts";
 import { bytesLength, listLength } from "../ethereum/rlp.ts";
 import { SIMULATE_CODES } from "./codes.ts";
@@ -48,7 +48,7 @@ export const formatBlock = (block: SimulatedBlock, options: FormatOptions): Reco
 };
 
 /** Returns the length of rlp([header, transactions, ommers, withdrawals]). */
-const sizeOf = ({ header, transactions, withdrawals }: SimulatedBlock): Quantity => {
+const sizeOf = ({ header, headerLength, transactions, withdrawals }: SimulatedBlock): Quantity => {
   const payload = transactions.reduce(
     (sum, { raw, message }) => sum + (message.type === 0 ? raw.length : bytesLength(raw)),
     0,
@@ -56,7 +56,7 @@ const sizeOf = ({ header, transactions, withdrawals }: SimulatedBlock): Quantity
   const ommers = listLength(0);
   const paid = withdrawals.reduce((sum, withdrawal) => sum + encodeWithdrawal(withdrawal).length, 0);
   const tail = header.withdrawalsRoot === undefined ? ommers : ommers + listLength(paid);
-  return formatQuantity(listLength(encodeHeader(header).length + listLength(payload) + tail));
+  return formatQuantity(listLength(headerLength + listLength(payload) + tail));
 };
 
 const formatWithdrawal = ({ index, validatorIndex, address, amount }: Withdrawal) => ({

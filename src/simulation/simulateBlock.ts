@@ -1,7 +1,8 @@
 import { blobBaseFee } from "../ethereum/blobFee.ts";
-import { type BlockHeader, EMPTY_REQUESTS_HASH, hashHeader } from "../ethereum/blockHeader.ts";
+import { type BlockHeader, EMPTY_REQUESTS_HASH, encodeHeader } from "../ethereum/blockHeader.ts";
 import { bloomOfLogs } from "../ethereum/bloom.ts";
 import { type Hash, parseData, ZERO_HASH } from "../ethereum/hex.ts";
+import { keccak256Hex } from "../ethereum/keccak.ts";
 import { orderedTrieRoot } from "../ethereum/orderedTrie.ts";
 import { encodeReceipt } from "../ethereum/receipt.ts";
 import { encodeBytes, encodeList, encodeNumber } from "../ethereum/rlp.ts";
@@ -22,6 +23,8 @@ export interface BlockContext extends ExecutionOptions {
 export interface SimulatedBlock {
   readonly header: BlockHeader;
   readonly hash: Hash;
+  /** Of the header's encoding. */
+  readonly headerLength: number;
   readonly rules: Rules;
   readonly calls: readonly SimulatedCall[];
   readonly transactions: readonly SimulatedTransaction[];
@@ -58,7 +61,9 @@ export const simulateBlock = async (
     // The list has accesses and values of the whole state after each call, which are not known.
     ...(isForkActive(rules, "amsterdam") ? { blockAccessListHash: ZERO_HASH } : {}),
   };
-  return { header, hash: hashHeader(header), rules, calls, transactions, withdrawals };
+  const encoded = encodeHeader(header);
+  const hash = keccak256Hex(encoded);
+  return { header, hash, headerLength: encoded.length, rules, calls, transactions, withdrawals };
 };
 
 const environmentOf = (start: HeaderStart, planned: PlannedBlock, context: BlockContext): BlockEnvironment => {

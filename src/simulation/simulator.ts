@@ -84,6 +84,8 @@ export interface TracedRun {
   readonly reads: ReadSet;
 }
 
+/** Clients wait for the same threads. A call that takes longer is left to the nodes. */
+const MAX_TRACE_MS = 500;
 const GETH_STEP_SECONDS = 12n;
 const encoder = new TextEncoder();
 
@@ -122,7 +124,7 @@ const runTraced = async (
   const input: CallInput = { paramsText, block, forks: forks(), gasCap };
   const nativeContracts = nativesAt(block.timestamp);
   const { output, reads } = await workers.run({
-    ...{ name: kind, input, source, nativeContracts, timeoutMs, signal },
+    ...{ name: kind, input, source, nativeContracts, timeoutMs: Math.min(timeoutMs, MAX_TRACE_MS), signal },
     ...{ isPrivate: true, tracesReads: true, owner: INTERNAL_OWNER },
   });
   if (reads === undefined) {

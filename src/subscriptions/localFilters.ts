@@ -1,8 +1,10 @@
 import type { BlockId } from "../core/heads.ts";
 import type { Hash } from "../ethereum/hex.ts";
+import type { MemoryBudget, MemoryUse } from "../limits/memoryBudget.ts";
 import {
   FILTER_EXPIRY_MS,
   type FilterAdvance,
+  type FilterCursor,
   type FilterStore,
   formatQuery,
   MAX_FILTER_BLOCKS,
@@ -14,6 +16,8 @@ import {
 export interface LocalFiltersOptions {
   readonly maxPerClient: number;
   readonly maxBytesPerClient: number;
+  /** Counts queries, blocks and logs of filters. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
   readonly maxFilters?: number;
   readonly expiryMs?: number;
   readonly now?: () => number;
@@ -27,6 +31,7 @@ interface Filter extends Pick<NewFilter, "clientId" | "query"> {
   /** By block hash. Empty if there was no room. */
   readonly logs: ReadonlyMap<Hash, Uint8Array>;
   readonly expiresAtMs: number;
+  readonly use: MemoryUse | undefined;
 }
 
 const MAX_FILTERS = 10_000;
@@ -50,71 +55,109 @@ const advanceFilter = (filter: Filter, { stayed, added, logs: addedLogs, finaliz
   return { ...filter, version: filter.version + 1, blocks, logs };
 };
 
-/** Stores filters in this process. Another replica does not have them. */
-export const createLocalFilters = (options: LocalFiltersOptions): FilterStore => {
-  const {
-    maxPerClient,
-    maxBytesPerClient,
-    maxFilters = MAX_FILTERS,
-    expiryMs = FILTER_EXPIRY_MS,
-    now = Date.now,
-  } = options;
+/** Without room for the logs, a reorganisation reads them by block hash. */
+const withoutLogs = (filter: Filter): Filter => ({
+  ...filter,
+  logs: new Map([...filter.logs.keys()].map((hash) => [hash, NO_ROOM])),
+});
+
+/** Objects of a filter and of its blocks in memory. */
+const FILTER_BYTES = 1_024;
+const BLOCK_BYTES = 256;
+
+/** Bytes in memory. A parsed query is larger than its text. */
+const heldBytes = ({ query, weight, blocks, logs }: Pick<Filter, "query" | "weight" | "blocks" | "logs">): number =>
+  FILTER_BYTES +
+  (query === undefined ? 0 : 2 * (weight - MAX_FILTER_BYTES)) +
+  BLOCK_BYTES * blocks.length +
+  logs.values().reduce((sum, { length }) => sum + length, 0);
+
+class LocalFilters implements FilterStore {
+  readonly #options: LocalFiltersOptions;
+  readonly #now: () => number;
   /** In the order of their expiry. */
-  const filters = new Map<string, Filter>();
+  readonly #filters = new Map<string, Filter>();
+
+  constructor(options: LocalFiltersOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
+
+  async add(id: string, { clientId, query, blocks }: NewFilter): Promise<boolean> {
+    const { maxPerClient, maxBytesPerClient, maxFilters = MAX_FILTERS, memory } = this.#options;
+    this.#find(id);
+    const own = [...this.#filters.values()].filter((filter) => filter.clientId === clientId);
+    const weight = weightOfQuery(formatQuery(query));
+    const bytes = own.reduce((sum, filter) => sum + filter.weight, weight);
+    if (this.#filters.size >= maxFilters || own.length >= maxPerClient || bytes > maxBytesPerClient) {
+      return false;
+    }
+    const use = memory?.open("filters", clientId);
+    const filter = { clientId, query, blocks, weight, version: 0, logs: new Map(), expiresAtMs: 0, use };
+    if (use?.trySet(heldBytes(filter)) === false) {
+      return false;
+    }
+    this.#store(id, filter);
+    return true;
+  }
+
+  async read(id: string): Promise<FilterCursor | undefined> {
+    const filter = this.#find(id);
+    if (filter === undefined) {
+      return undefined;
+    }
+    this.#store(id, filter);
+    return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
+  }
+
+  async blocks(id: string, version: string): Promise<readonly BlockId[] | undefined> {
+    const filter = this.#find(id);
+    return String(filter?.version) === version ? filter?.blocks : undefined;
+  }
+
+  async logs(id: string, blocks: readonly BlockId[]): Promise<readonly (Uint8Array | undefined)[]> {
+    const filter = this.#find(id);
+    return blocks.map(({ hash }) => filter?.logs.get(hash));
+  }
+
+  async advance(id: string, advance: FilterAdvance): Promise<boolean> {
+    const filter = this.#find(id);
+    if (filter === undefined || String(filter.version) !== advance.from) {
+      return false;
+    }
+    const advanced = advanceFilter(filter, advance);
+    const hasRoom = filter.use?.trySet(heldBytes(advanced)) !== false;
+    this.#store(id, hasRoom ? advanced : withoutLogs(advanced));
+    return true;
+  }
+
+  async remove(id: string): Promise<boolean> {
+    return this.#remove(id);
+  }
 
   /** Evicts expired filters, then returns the filter with this id. */
-  const find = (id: string): Filter | undefined => {
-    const atMs = now();
-    for (const [each, { expiresAtMs }] of filters) {
+  #find(id: string): Filter | undefined {
+    const atMs = this.#now();
+    for (const [each, { expiresAtMs }] of this.#filters) {
       if (expiresAtMs > atMs) {
         break;
       }
-      filters.delete(each);
+      this.#remove(each);
     }
-    return filters.get(id);
-  };
+    return this.#filters.get(id);
+  }
 
-  const store = (id: string, filter: Filter): void => {
-    filters.delete(id);
-    filters.set(id, { ...filter, expiresAtMs: now() + expiryMs });
-  };
+  #store(id: string, filter: Filter): void {
+    const { expiryMs = FILTER_EXPIRY_MS } = this.#options;
+    this.#filters.delete(id);
+    this.#filters.set(id, { ...filter, expiresAtMs: this.#now() + expiryMs });
+  }
 
-  return {
-    add: async (id, { clientId, query, blocks }) => {
-      find(id);
-      const own = [...filters.values()].filter((filter) => filter.clientId === clientId);
-      const weight = weightOfQuery(formatQuery(query));
-      const bytes = own.reduce((sum, filter) => sum + filter.weight, weight);
-      if (filters.size >= maxFilters || own.length >= maxPerClient || bytes > maxBytesPerClient) {
-        return false;
-      }
-      store(id, { clientId, query, blocks, weight, version: 0, logs: new Map(), expiresAtMs: 0 });
-      return true;
-    },
-    read: async (id) => {
-      const filter = find(id);
-      if (filter === undefined) {
-        return undefined;
-      }
-      store(id, filter);
-      return { query: filter.query, version: String(filter.version), last: filter.blocks.at(-1) };
-    },
-    blocks: async (id, version) => {
-      const filter = find(id);
-      return String(filter?.version) === version ? filter?.blocks : undefined;
-    },
-    logs: async (id, blocks) => {
-      const filter = find(id);
-      return blocks.map(({ hash }) => filter?.logs.get(hash));
-    },
-    advance: async (id, advance) => {
-      const filter = find(id);
-      if (filter === undefined || String(filter.version) !== advance.from) {
-        return false;
-      }
-      store(id, advanceFilter(filter, advance));
-      return true;
-    },
-    remove: async (id) => filters.delete(id),
-  };
-};
+  #remove(id: string): boolean {
+    this.#filters.get(id)?.use?.end();
+    return this.#filters.delete(id);
+  }
+}
+
+/** Stores filters in this process. Another replica does not have them. */
+export const createLocalFilters = (options: LocalFiltersOptions): FilterStore => new LocalFilters(options);

@@ -3,6 +3,7 @@ import type { LogFilterLimits } from "../ethereum/logFilter.ts";
 import { paramsTextOf } from "../jsonrpc/call.ts";
 import type { Handler } from "../jsonrpc/dispatch.ts";
 import { CODES, invalidParams, RpcError } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import { ClientBytes } from "./clientBytes.ts";
 import { createEventHub, type EventHubOptions } from "./eventHub.ts";
 import { createSubscription, type Subscriber } from "./subscriber.ts";
@@ -18,6 +19,8 @@ export interface SubscriptionsOptions extends Omit<EventHubOptions, "onMissed"> 
   readonly maxSubscriptions: number;
   /** Maximum of bytes of the parameters of one client's subscriptions. */
   readonly maxBytesPerClient: number;
+  /** Counts the bytes of subscriptions. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
 }
 
 /** The context of a call over a WebSocket. */
@@ -116,7 +119,7 @@ export const createSubscriptions = (options: SubscriptionsOptions): Subscription
     },
   });
 
-  const clientBytes = new ClientBytes(maxBytesPerClient);
+  const clientBytes = new ClientBytes(maxBytesPerClient, options.memory);
 
   const subscribe: Handler<SocketContext, RpcResponse> = async (call, { subscriber, onAnswered, clientId }) => {
     const request = parseSubscription(call.params, limits);

@@ -19,6 +19,9 @@ export type OutcomeLabel = (typeof OUTCOMES)[number];
 /** Any HTTP status; these begin at 0. */
 const STATUSES = { first: [200, 204, 400, 401, 404, 405, 415, 429, 503, 504] };
 
+/** The users of the memory budget. */
+const MEMORY_USES = ["requests", "responses", "upstream", "logs", "filters", "subscriptions", "feed"] as const;
+
 /** Declares the metrics of calls and HTTP requests. */
 export const requestMetrics = (metrics: MetricFactory) => {
   const beforeScrape = new Set<() => void>();
@@ -43,6 +46,13 @@ export const requestMetrics = (metrics: MetricFactory) => {
       for (const copyCounts of beforeScrape) {
         copyCounts();
       }
+    }),
+    memoryUsedBytes: metrics.gauge("memory_budget_used_bytes", "Bytes of the memory budget in use, by what uses them", {
+      kind: MEMORY_USES,
+    }),
+    memoryLimitBytes: metrics.level("memory_budget_bytes", "Size of the memory budget"),
+    memoryRefused: metrics.counter("memory_budget_refused_total", "Work refused without room in the memory budget", {
+      kind: MEMORY_USES,
     }),
     /** Called before the HTTP metrics are collected. */
     beforeScrape,

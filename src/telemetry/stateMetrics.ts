@@ -16,7 +16,7 @@ const DROPS = [
   "probation",
 ] as const;
 const ANSWER_METHODS = ["eth_call", "eth_estimateGas"] as const;
-const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "late"] as const;
+const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "forwarded", "budget", "late"] as const;
 
 /** Declares the metrics of state values that are followed from block to block. */
 export const stateMetrics = (metrics: MetricFactory) => ({
@@ -46,8 +46,12 @@ export const stateMetrics = (metrics: MetricFactory) => ({
   }),
   stateAnswers: metrics.counter(
     "state_answers_total",
-    "Answers to calls by event: learned, valid at another block, ended by a write, or why one was not learned",
-    { chain: CHAIN, method: ANSWER_METHODS, event: ["learned", "survived", "ended", ...REFUSALS] },
+    "Answers to calls by event: learned, valid at a later block, ended by a write, executed again, compared, or why one was not learned",
+    {
+      chain: CHAIN,
+      method: ANSWER_METHODS,
+      event: ["learned", "survived", "ended", "rerun", "sampled", "differed", ...REFUSALS],
+    },
   ),
   stateWaits: metrics.counter("state_waits_total", "Reads that waited for a write set, by result", {
     chain: CHAIN,

@@ -1,6 +1,8 @@
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { type Chunk, isStream } from "../jsonrpc/formatResponse.ts";
+import { type MemoryUse, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 
 export interface SendQueueOptions {
   readonly socket: WebSocket;
@@ -13,12 +15,22 @@ export interface SendQueueOptions {
   readonly maxBufferBytes: number;
   /** Called with the bytes of each fragment that is sent. */
   onSent?(bytes: number): void;
+  /** A connection whose client reads nothing for this time is closed. */
+  readonly writeTimeoutMs: number;
+  /** Counts unsent bytes. */
+  readonly use: MemoryUse | undefined;
   /** Called if the reader is too slow. No event is sent after that. */
   onSlow(): void;
+  /** Called if the client reads nothing, or if the budget has no room for the unsent bytes. */
+  onStalled(): void;
+  /** Called when the queue is no longer full. */
+  onRoom(): void;
 }
 
 /** Sends the events and responses of one connection. */
 export interface SendQueue {
+  /** Whether the unsent bytes exceed the limit, so that no further call may be handled. */
+  readonly isFull: boolean;
   /** Sends an event as fragments of one message. Never waits; calls `onSlow` if the reader does not keep up. */
   notify(fragments: readonly Buffer[]): void;
   /** Sends a response. Resolves when the bytes are written, or when the connection is closed. */
@@ -47,6 +59,7 @@ class ConnectionQueue implements SendQueue {
   #bufferedBytes = 0;
   /** The last response that is sent in fragments. Never rejects. */
   #lastStreamed: Promise<void> = Promise.resolve();
+  #wasFull = false;
   readonly #uncork = (): void => {
     this.#isCorked = false;
     this.#options.stream.uncork();
@@ -55,6 +68,15 @@ class ConnectionQueue implements SendQueue {
   constructor(options: SendQueueOptions) {
     this.#options = options;
     this.#socket = options.socket;
+    if (options.stream instanceof Socket) {
+      options.stream.on("timeout", () => options.onStalled());
+    }
+  }
+
+  get isFull(): boolean {
+    const isFull = this.#socket.bufferedAmount > this.#options.maxBufferBytes;
+    this.#wasFull ||= isFull;
+    return isFull;
   }
 
   notify(fragments: Message): void {
@@ -89,7 +111,8 @@ class ConnectionQueue implements SendQueue {
     if (this.#isCorked) {
       return true;
     }
-    if (this.#socket.bufferedAmount > this.#options.maxBufferBytes) {
+    this.#watch();
+    if (this.isFull) {
       return false;
     }
     this.#isCorked = true;
@@ -102,7 +125,7 @@ class ConnectionQueue implements SendQueue {
     const last = fragments.length - 1;
     for (const [index, fragment] of fragments.entries()) {
       this.#options.onSent?.(fragment.length);
-      this.#socket.send(fragment, index < last ? MORE : LAST);
+      this.#socket.send(fragment, index < last ? MORE : LAST, index < last ? undefined : this.#onSent);
     }
   }
 
@@ -136,8 +159,47 @@ class ConnectionQueue implements SendQueue {
   #sendFragment(bytes: Uint8Array, options: typeof LAST): Promise<boolean> {
     this.#options.onSent?.(bytes.length);
     return new Promise((resolve) => {
-      this.#socket.send(bytes, options, (error) => resolve(!error));
+      this.#socket.send(bytes, options, (error) => {
+        this.#onSent();
+        resolve(!error);
+      });
+      this.#watch();
     });
+  }
+
+  /** Counts unsent bytes, and limits the time in which the client reads none of them. */
+  #watch(): void {
+    const { bufferedAmount } = this.#socket;
+    if (bufferedAmount === 0) {
+      return;
+    }
+    const { use } = this.#options;
+    this.#setTimeout(this.#options.writeTimeoutMs);
+    if (bufferedAmount > UNCOUNTED_BYTES && use?.trySet(bufferedAmount) === false) {
+      this.#options.onStalled();
+    }
+  }
+
+  readonly #onSent = (): void => {
+    const { bufferedAmount } = this.#socket;
+    const { use, maxBufferBytes } = this.#options;
+    if (bufferedAmount === 0) {
+      this.#setTimeout(0);
+      use?.end();
+    } else if (bufferedAmount > UNCOUNTED_BYTES) {
+      use?.trySet(bufferedAmount);
+    }
+    if (this.#wasFull && bufferedAmount <= maxBufferBytes) {
+      this.#wasFull = false;
+      this.#options.onRoom();
+    }
+  };
+
+  #setTimeout(ms: number): void {
+    const { stream } = this.#options;
+    if (stream instanceof Socket) {
+      stream.setTimeout(ms);
+    }
   }
 
   async #sendStream(chunks: readonly Chunk[]): Promise<void> {

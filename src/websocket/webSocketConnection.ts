@@ -1,11 +1,14 @@
+import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import type { EndpointRequest } from "../http/endpoint.ts";
+import { RequestMemory } from "../http/requestMemory.ts";
 import { errorResult } from "../jsonrpc/dispatchResult.ts";
 import type { Chunk } from "../jsonrpc/formatResponse.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import { type MemoryBudget, type MemoryUse, overBudget, UNCOUNTED_BYTES } from "../limits/memoryBudget.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
 import { createSendQueue, type SendQueue } from "./sendQueue.ts";
 
@@ -30,6 +33,10 @@ export interface WebSocketConnectionOptions {
   readonly requestId: string;
   readonly handle: HandleMessage;
   readonly maxBufferBytes: number;
+  /** A connection whose client reads nothing of what is sent for this time is closed. */
+  readonly writeTimeoutMs: number;
+  /** Counts messages, and responses that wait for slow readers. Default: they are not counted. */
+  readonly memory?: MemoryBudget | undefined;
   onSlow(): void;
   onError(error: unknown, requestId: string): void;
 }
@@ -54,6 +61,7 @@ export interface WebSocketConnection {
 const MAX_IN_FLIGHT = 64;
 const TRY_AGAIN_LATER = 1013;
 const POLICY_VIOLATION = 1008;
+const PING_BYTES = 8;
 
 class ServedConnection implements WebSocketConnection {
   readonly closed: Promise<void>;
@@ -68,19 +76,39 @@ class ServedConnection implements WebSocketConnection {
   #onIdle: (() => void) | undefined;
   #inFlight = 0;
   #isStopped = false;
-  #isAlive = true;
+  /** The data of the last ping. Undefined after its pong. */
+  #pingData: Buffer | undefined;
+  /** Calls whose responses wait until the client has read earlier ones. */
+  readonly #waiting: (() => void)[] = [];
+  readonly #received: MemoryUse | undefined;
+  readonly #unsent: MemoryUse | undefined;
+  /** Bytes since the last message. */
+  #receivedBytes = 0;
   #lastCallMs = performance.now();
 
   constructor(options: WebSocketConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
     this.#admitted = options.admitted;
+    const { clientId } = options.admitted;
+    this.#received = options.memory?.open("requests", clientId);
+    this.#unsent = options.memory?.open("responses", clientId);
     this.#sendQueue = createSendQueue({
       ...options,
+      use: this.#unsent,
       onSent: (bytes) => this.#admitted.usage?.send(bytes),
       onSlow: () => {
         options.onSlow();
         this.close(TRY_AGAIN_LATER, "the reader is too slow");
+      },
+      onStalled: () => {
+        options.onSlow();
+        // The close frame would wait behind the unsent bytes.
+        this.terminate();
+      },
+      onRoom: () => {
+        this.#sendWaiting();
+        this.#resume();
       },
     });
     this.#subscriber = this.#createSubscriber();
@@ -98,12 +126,16 @@ class ServedConnection implements WebSocketConnection {
       this.close(POLICY_VIOLATION, "the API key has expired");
       return;
     }
-    if (!this.#isAlive) {
+    // While reading is paused, the pong cannot be read. A client that reads nothing is closed by the send queue.
+    if (this.#socket.isPaused) {
+      return;
+    }
+    if (this.#pingData !== undefined) {
       this.#socket.terminate();
     }
-    this.#isAlive = false;
     if (this.#socket.readyState === this.#socket.OPEN) {
-      this.#socket.ping();
+      this.#pingData = randomBytes(PING_BYTES);
+      this.#socket.ping(this.#pingData);
     }
   }
 
@@ -160,15 +192,26 @@ class ServedConnection implements WebSocketConnection {
   /** Resolves when the connection is closed. */
   #listen(): Promise<void> {
     this.#socket.on("message", (data) => this.#onMessage(data));
-    this.#socket.on("pong", () => {
-      this.#isAlive = true;
+    this.#socket.on("pong", (data) => {
+      // A client may send any pong at any time (RFC 6455, section 5.5.3). That one shows that it has read the ping.
+      if (this.#pingData?.equals(data) === true) {
+        this.#pingData = undefined;
+      }
     });
+    if (this.#received !== undefined) {
+      this.#options.stream.on("data", ({ length }: Buffer) => this.#onBytes(length));
+    }
     // The close code reports the error to the client: 1009 for a message that is too large.
     this.#socket.on("error", () => undefined);
     return new Promise((resolve) => {
       this.#socket.once("close", () => {
         this.#endSubscriptions();
         this.#controller.abort();
+        for (const wake of this.#waiting.splice(0)) {
+          wake();
+        }
+        this.#received?.end();
+        this.#unsent?.end();
         resolve();
       });
     });
@@ -181,14 +224,24 @@ class ServedConnection implements WebSocketConnection {
     this.#subscriptions.clear();
   }
 
+  /** Counts the bytes of a message that is not complete. */
+  #onBytes(bytes: number): void {
+    this.#receivedBytes += bytes;
+    if (this.#receivedBytes > UNCOUNTED_BYTES && this.#received?.trySet(this.#receivedBytes) === false) {
+      this.close(TRY_AGAIN_LATER, overBudget().message);
+      this.terminate();
+    }
+  }
+
   #onMessage(data: RawData): void {
-    this.#isAlive = true;
+    this.#receivedBytes = 0;
+    this.#received?.end();
     if (this.#isStopped) {
       return;
     }
     this.#lastCallMs = performance.now();
     this.#inFlight++;
-    if (this.#inFlight >= MAX_IN_FLIGHT) {
+    if (this.#inFlight >= MAX_IN_FLIGHT || this.#sendQueue.isFull) {
       this.#socket.pause();
     }
     const body = toBytes(data);
@@ -202,11 +255,31 @@ class ServedConnection implements WebSocketConnection {
       .finally(() => this.#onHandled());
   }
 
-  #onHandled(): void {
-    this.#inFlight--;
-    if (this.#inFlight < MAX_IN_FLIGHT && this.#socket.isPaused && !this.#isStopped) {
+  /** Continues with the next response that waits, if there is room. */
+  #sendWaiting(): void {
+    if (this.#waiting.length > 0 && !this.#sendQueue.isFull) {
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** Resolves when the client has read enough of earlier responses. */
+  async #waitForRoom(): Promise<void> {
+    while (this.#sendQueue.isFull && this.#socket.readyState === this.#socket.OPEN) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  #resume(): void {
+    const canRead = this.#inFlight < MAX_IN_FLIGHT && !this.#sendQueue.isFull && !this.#isStopped;
+    if (canRead && this.#socket.isPaused) {
       this.#socket.resume();
     }
+  }
+
+  #onHandled(): void {
+    this.#inFlight--;
+    this.#sendWaiting();
+    this.#resume();
     if (this.#inFlight === 0) {
       this.#onIdle?.();
     }
@@ -214,19 +287,39 @@ class ServedConnection implements WebSocketConnection {
 
   async #handleMessage(body: Uint8Array): Promise<void> {
     const afterwards: (() => void)[] = [];
-    const chunks = await this.#handle(body, (then) => afterwards.push(then));
+    const { memory: budget, admitted } = this.#options;
+    const memory = budget && new RequestMemory(budget, admitted.clientId);
+    if (body.length > UNCOUNTED_BYTES) {
+      memory?.holdBody(body.length);
+    }
+    let chunks: readonly Chunk[];
+    try {
+      chunks = await this.#handle(body, memory, (then) => afterwards.push(then));
+      if (this.#sendQueue.isFull) {
+        await this.#waitForRoom();
+      }
+    } finally {
+      // From now on the unsent bytes count.
+      memory?.release();
+    }
     if (this.#socket.readyState !== this.#socket.OPEN) {
       return;
     }
     if (chunks.length > 0) {
-      await this.#sendQueue.sendResponse(chunks);
+      const sent = this.#sendQueue.sendResponse(chunks);
+      this.#sendWaiting();
+      await sent;
     }
     for (const then of afterwards) {
       then();
     }
   }
 
-  async #handle(body: Uint8Array, onAnswered: (then: () => void) => void): Promise<readonly Chunk[]> {
+  async #handle(
+    body: Uint8Array,
+    memory: RequestMemory | undefined,
+    onAnswered: (then: () => void) => void,
+  ): Promise<readonly Chunk[]> {
     const { request, requestId, handle, onError } = this.#options;
     const { clientId, authorize, charge, usage } = this.#admitted;
     try {
@@ -236,6 +329,7 @@ class ServedConnection implements WebSocketConnection {
         connection: this.#socket,
         authorize,
         charge,
+        memory,
         usage,
         headers: request.headers,
         signal: this.#controller.signal,

@@ -7,6 +7,7 @@ import type { AuthenticatedRequest, Readmit } from "../access/accessControl.ts";
 import { createRequestIds } from "../http/endpoint.ts";
 import { endUpgrade, rejectUpgrade } from "../http/endUpgrade.ts";
 import { CODES, RpcError } from "../jsonrpc/rpcError.ts";
+import type { MemoryBudget } from "../limits/memoryBudget.ts";
 import type { Metrics } from "../telemetry/telemetry.ts";
 import { type HandleMessage, openWebSocket, type WebSocketConnection } from "./webSocketConnection.ts";
 
@@ -22,6 +23,9 @@ export interface WebSocketServerOptions {
   /** Limit for the unsent bytes of a connection. Above it, the connection is closed. */
   readonly webSocketBufferBytes: number;
   readonly webSocketPingMs: number;
+  /** A connection whose client reads nothing of what is sent for this time is closed. */
+  readonly writeTimeoutMs: number;
+  readonly memory?: MemoryBudget | undefined;
   readonly webSocketIdleMs: number;
   readonly corsOrigins: "*" | readonly string[];
   readonly metrics: Pick<Metrics, "webSockets" | "slowClosed" | "accessRefused">;
@@ -91,6 +95,8 @@ class ConnectionSet implements WebSockets {
         handle,
         requestId: this.#nextRequestId(request.headers),
         maxBufferBytes: this.#options.webSocketBufferBytes,
+        writeTimeoutMs: this.#options.writeTimeoutMs,
+        memory: this.#options.memory,
         onSlow: () => this.#options.metrics.slowClosed.inc(),
         onError: this.#options.onError,
       });

@@ -1,13 +1,16 @@
+import { encodeFunctionData } from "viem";
 import { createForebay } from "../../src/app/main.ts";
 import { configSchema } from "../../src/config/schema.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { DEMO_HELP, parseDemoOptions } from "./demoOptions.ts";
 import { createDevnet } from "./devnet.ts";
+import { TOKEN_ABI } from "./token.ts";
 import { devAccounts, startTraffic } from "./traffic.ts";
 
 /** `npm run demo`: a real node, a sequencer feed, traffic, and forebay in front of them. No Redis, no internet. */
 
 const READ_MS = 100;
+const CALL_MS = 500;
 const TELL_MS = 4_000;
 const PARENT_MS = 500;
 
@@ -34,7 +37,7 @@ if (options === "help") {
 const { port, rate, seconds } = options;
 
 say("starting a node, its sequencer feed, and forebay ...");
-const devnet = await createDevnet({ blockTimeMs: 2_000 });
+const devnet = await createDevnet({ blockTimeMs: 2_000, clientVersion: "devnet/v1" });
 const telemetry = createTelemetry({ level: "warn" });
 const config = configSchema.parse({
   chains: [
@@ -76,6 +79,17 @@ const reads: readonly (readonly [string, readonly unknown[]])[] = [
   ["eth_gasPrice", []],
   ["eth_getLogs", [{ fromBlock: "earliest", toBlock: "latest", address: traffic.token }]],
 ];
+/** Calls of wallets: balances of the token. */
+const balances = devAccounts.map(({ address }) => ({
+  from: address,
+  to: traffic.token,
+  data: encodeFunctionData({ abi: TOKEN_ABI, functionName: "balanceOf", args: [address] }),
+}));
+const calling = setInterval(() => {
+  for (const call of balances) {
+    ask("eth_call", [call, "latest"]).catch((error: unknown) => say(`a call failed: ${String(error)}`));
+  }
+}, CALL_MS);
 let read = 0;
 const reading = setInterval(() => {
   const [method, params] = reads[read++ % reads.length] ?? ["eth_chainId", []];
@@ -113,6 +127,20 @@ interface Flashblock {
   readonly gasUsed: string;
   readonly transactions: readonly unknown[];
 }
+interface SocketMessage {
+  readonly id?: string;
+  readonly result?: unknown;
+  readonly params?: { readonly subscription: unknown; readonly result: Flashblock };
+}
+
+let survived = 0;
+/** Shows how many answers to calls were still valid at a block, when the next block arrives. */
+const tellAnswers = async (head: { readonly number: string }): Promise<void> => {
+  const before = survived;
+  survived = await total("forebay_state_answers_total", "survived");
+  say(`block ${Number(head.number) - 1}: ${survived - before} answers survived`);
+};
+
 let shown: Flashblock | undefined;
 const tellFlashblock = (block: Flashblock): void => {
   const before = shown?.number === block.number ? shown : undefined;
@@ -124,12 +152,23 @@ const tellFlashblock = (block: Flashblock): void => {
   }
 };
 const socket = new WebSocket(forebay.url.replace("http:", "ws:"));
-socket.addEventListener("open", () =>
-  socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newFlashblocks"] })),
-);
+socket.addEventListener("open", () => {
+  for (const kind of ["newFlashblocks", "newHeads"]) {
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: kind, method: "eth_subscribe", params: [kind] }));
+  }
+});
+let headsId: unknown;
 socket.addEventListener("message", ({ data }) => {
-  const { params } = JSON.parse(String(data)) as { params?: { result: Flashblock } };
-  if (params) {
+  const { id, result, params } = JSON.parse(String(data)) as SocketMessage;
+  if (id === "newHeads") {
+    headsId = result;
+  }
+  if (params === undefined) {
+    return;
+  }
+  if (params.subscription === headsId) {
+    void tellAnswers(params.result);
+  } else {
     tellFlashblock(params.result);
   }
 });
@@ -154,6 +193,7 @@ The last one moves with every message of the feed. Ctrl-C ends everything.
 const stop = async (): Promise<void> => {
   clearInterval(reading);
   clearInterval(telling);
+  clearInterval(calling);
   socket.close();
   await traffic.stop();
   await forebay.drain();

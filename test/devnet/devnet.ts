@@ -25,6 +25,8 @@ export interface DevnetOptions {
   readonly gasLimit?: bigint;
   /** In seconds; the default is now. With it, no block depends on the clock: equal transactions give equal hashes. */
   readonly genesisTime?: number;
+  /** The result of web3_clientVersion. Default: that of anvil, whose state forebay does not follow. */
+  readonly clientVersion?: string;
 }
 
 export interface Devnet {
@@ -115,9 +117,11 @@ export const createDevnet = async (options: DevnetOptions = {}): Promise<Devnet>
     sequencer.events.on("message", feed.send);
   }
   sequencer.events.on("error", (error) => failures.push(error));
-  const front = await createRpcFront(frontMethods({ chainId, node: () => anvil, mempool, sequencer }), (body) =>
-    anvil.post(body),
-  );
+  const methods = frontMethods({ chainId, node: () => anvil, mempool, sequencer });
+  if (options.clientVersion !== undefined) {
+    methods.set("web3_clientVersion", async () => options.clientVersion);
+  }
+  const front = await createRpcFront(methods, (body) => anvil.post(body));
 
   let closed: Promise<void> | undefined;
   const close = async () => {

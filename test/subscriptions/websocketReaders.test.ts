@@ -25,6 +25,7 @@ const connect = async (context: TestContext, handle: HandleMessage, options: Par
     maxWebSocketsPerAddress: 10,
     webSocketBufferBytes: 50_000,
     webSocketPingMs: 60_000,
+    writeTimeoutMs: 60_000,
     webSocketIdleMs: 60_000,
     corsOrigins: "*",
     metrics: telemetry.metrics,

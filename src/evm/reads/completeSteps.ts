@@ -4,7 +4,7 @@ import type { ExecutionState } from "../executionState.ts";
 import type { ReadRecorder } from "../readRecorder.ts";
 import { Exploration } from "./exploration.ts";
 import type { KnownState } from "./knownState.ts";
-import { createStrictState } from "./missingState.ts";
+import { createStrictState, type MissingState } from "./missingState.ts";
 import { type CompletedRun, limitedFetch } from "./runUntilStateComplete.ts";
 import type { Step, SteppedRun } from "./steppedRun.ts";
 import { SwitchedReader } from "./switchedReader.ts";
@@ -29,6 +29,7 @@ class StepsOnKnownState<T> {
   readonly #exploration: Exploration;
   /** The results of the steps that were executed. */
   readonly #results: unknown[] = [];
+  #missing: MissingState;
   #rounds = 0;
 
   constructor(run: SteppedRun<T>, { known, fetch, reads }: SteppedRunOptions) {
@@ -36,7 +37,8 @@ class StepsOnKnownState<T> {
     this.#known = known;
     this.#fetch = limitedFetch(fetch);
     this.#reads = reads;
-    this.#reader = new SwitchedReader(known.reader(createStrictState()));
+    this.#missing = createStrictState();
+    this.#reader = new SwitchedReader(known.reader(this.#missing));
     this.#state = run.createState(this.#reader);
     this.#exploration = new Exploration(known, run);
   }
@@ -49,8 +51,7 @@ class StepsOnKnownState<T> {
 
   async #step<R>(execute: (state: ExecutionState) => R | Promise<R>): Promise<R> {
     for (;;) {
-      const missing = createStrictState();
-      this.#reader.target = this.#known.reader(missing);
+      const missing = this.#missing;
       try {
         const result = await execute(this.#state);
         this.#results.push(result);
@@ -64,6 +65,8 @@ class StepsOnKnownState<T> {
       const keys = await this.#exploration.missingKeys(this.#results, this.#state.changes());
       keys.add(missing.keys());
       this.#known.add(await this.#fetch(keys.keys()));
+      this.#missing = createStrictState();
+      this.#reader.target = this.#known.reader(this.#missing);
     }
   }
 }

@@ -10,7 +10,7 @@ import { WrittenState } from "./writtenState.ts";
 
 /** Keys that one pass may find. */
 const MAX_KEYS = 1_000;
-/** A step that lacked nothing this number of times is not executed on guesses again. It is more than one, because earlier steps guess its input. */
+/** After this number of passes without a missing value, a step is not guessed again. More than one: its input depends on guesses too. */
 const MAX_COMPLETE = 3;
 
 interface Guess {

@@ -23,7 +23,7 @@ export interface SteppedRun<T> {
 }
 
 export interface StepHost {
-  /** Repeats the run until the state has all values that it reads. */
+  /** Repeats the run until the state has all values that it reads. `reads` is empty each time, and absent unless requested. */
   withState<T>(run: (reader: StateReader, reads?: ReadRecorder) => Promise<T>): Promise<T>;
   /** Repeats only a step that lacks a value. Absent if the run is compared: an engine is observed over a whole run. */
   withSteps?<T>(run: SteppedRun<T>): Promise<T>;

@@ -62,7 +62,7 @@ export const evmTask =
     });
   };
 
-/** Ends the current run early. */
+/** The limits that end the current run early. */
 interface RunLimit {
   /** In milliseconds since the epoch. */
   deadlineMs: number;

@@ -18,7 +18,7 @@ export interface RunHostOptions {
   readonly tracesReads: boolean;
 }
 
-/** The engines and the state that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
+/** The part of the thread that one run uses. It counts the rounds of state fetching, and collects what the run reads. */
 export class RunHost implements WorkerContext {
   readonly #options: RunHostOptions;
   readonly #reads: ReadRecorder | undefined;

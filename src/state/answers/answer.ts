@@ -12,8 +12,10 @@ export interface Answer {
   readonly header: AnswerHeader;
   /** Of the state follower. An answer of an earlier generation may be of a state that changed without a block. */
   readonly generation: number;
-  /** The name of the node that answered. */
+  /** The name of the node that answered, or answered an earlier call of this text. */
   readonly node: string;
+  /** The call can be executed again at a later block. */
+  readonly isRepeatable: boolean;
 }
 
 /** The header fields of a block on which answers may depend besides the block's opcodes. */
@@ -25,7 +27,7 @@ export interface AnswerHeader {
 export const answerHeader = (header: HeaderFields | undefined): AnswerHeader | undefined =>
   header && { feeRecipient: header.miner, gasLimit: header.gasLimit };
 
-/** `unknown`: the writes of the block, or those of a block below it, are not known. */
+/** `unknown`: the writes of the block, or those of a block below it, are not known, or their source is on probation. */
 export type Validity = "valid" | "ended" | "unknown";
 
 /** A gas limit is the start of an estimate. Two blocks with the same limit give the same start. */
@@ -43,7 +45,7 @@ const hasSameWarmAccount = ({ reads: { addresses }, header }: Answer, { feeRecip
 export const validityAt = (
   answer: Answer,
   block: BlockId,
-  values: Pick<BlockValues, "get" | "isReadable" | "isWrittenSince">,
+  values: Pick<BlockValues, "get" | "isProven" | "isReadable" | "isWrittenSince">,
   heads: Pick<Heads, "header">,
 ): Validity => {
   if (block.hash === answer.block.hash) {
@@ -53,7 +55,7 @@ export const validityAt = (
     return "ended";
   }
   const header = answerHeader(heads.header(block.number));
-  if (header === undefined || !values.isReadable(block)) {
+  if (header === undefined || !values.isReadable(block) || !values.isProven) {
     return "unknown";
   }
   const isSame = hasSameOpcodes(answer, header) && hasSameWarmAccount(answer, header);

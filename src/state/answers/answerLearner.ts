@@ -5,8 +5,10 @@ import type { StateFollower } from "../stateFollower.ts";
 import type { StateKey } from "../stateKey.ts";
 import { type Answer, answerHeader } from "./answer.ts";
 import { type AnswerReads, answerReads } from "./answerReads.ts";
-import type { AnswerMethod, CallOutcome, RunCall } from "./callRun.ts";
-import { runOnKnownState } from "./knownRun.ts";
+import { isRepeatableCall } from "./answerReruns.ts";
+import type { AnswerMethod, CallOutcome } from "./callRun.ts";
+import type { ForwardedContracts } from "./forwardedContracts.ts";
+import { type KnownRunOptions, runOnKnownState } from "./knownRun.ts";
 import type { LearningBudget } from "./learningBudget.ts";
 import type { NodeDefaults } from "./nodeDefaults.ts";
 import type { ValueLoader } from "./valueLoader.ts";
@@ -29,18 +31,22 @@ export interface Sighting {
 
 /**
  * Why an answer was not learned. A label value of a metric.
- * `mismatch`: the execution here returns other bytes. `unknown`: a value could not be read, or reading it costs too much.
+ * `mismatch`: the execution here returns other bytes. `unknown`: a value could not be read, or there are too many.
  */
-export const REFUSALS = ["mismatch", "failed", "gas", "defaults", "unknown", "never", "late"] as const;
-export type Refusal = (typeof REFUSALS)[number];
+export type Refusal =
+  | ("mismatch" | "failed" | "gas" | "defaults" | "unknown" | "never" | "forwarded")
+  /** The values would cost more than learning may cost now. */
+  | "budget"
+  /** The block, or all values, are gone. */
+  | "late";
 
-export interface AnswerLearnerOptions {
-  readonly values: Pick<BlockValues, "get" | "code" | "isReadable">;
+export interface AnswerLearnerOptions extends KnownRunOptions {
+  readonly values: Pick<BlockValues, "get" | "code" | "isProven" | "isReadable">;
   readonly follower: Pick<StateFollower, "generation" | "untilApplied">;
   readonly loader: Pick<ValueLoader, "load" | "unitsFor">;
   readonly budget: Pick<LearningBudget, "canSpend">;
-  readonly run: RunCall;
   readonly never: ReadonlySet<Address>;
+  readonly forwarded: Pick<ForwardedContracts, "has">;
   headerOf(block: BlockId): HeaderFields | undefined;
   /** Returns the environment that a node gives to calls. Undefined: it is not known. */
   defaultsOf(node: string, block: BlockId): Promise<NodeDefaults | undefined>;
@@ -134,6 +140,12 @@ export class AnswerLearner {
     }
     const { block } = first;
     await this.#options.follower.untilApplied(block);
+    const { values } = this.#options;
+    // A source on probation has no values for executions.
+    if (!values.isReadable(block) || !values.isProven) {
+      this.#refuseAll(batch, "late");
+      return;
+    }
     let attempts = await this.#begin(batch);
     for (let round = 0; round < MAX_ROUNDS && attempts.length > 0; round++) {
       const missing = new Map<Attempt, readonly StateKey[]>();
@@ -143,21 +155,41 @@ export class AnswerLearner {
           missing.set(attempt, lacking);
         }
       }
-      attempts = [...missing.keys()];
-      const keys = [...missing.values()].flat();
-      if (!this.#canLoad(keys, block)) {
-        break;
-      }
-      await this.#options.loader.load(keys, block);
+      attempts = this.#affordable([...missing.keys()], missing, block);
+      await this.#options.loader.load(
+        attempts.flatMap((attempt) => missing.get(attempt) ?? []),
+        block,
+      );
     }
-    for (const { sighting } of attempts) {
-      this.#options.onRefused(sighting, "unknown");
-    }
+    this.#refuseAll(
+      attempts.map(({ sighting }) => sighting),
+      "unknown",
+    );
   }
 
-  #canLoad(keys: readonly StateKey[], block: BlockId): boolean {
+  /** Returns the attempts whose values may be loaded now: all, or the first half of them, and so on. */
+  #affordable(
+    attempts: readonly Attempt[],
+    missing: ReadonlyMap<Attempt, readonly StateKey[]>,
+    block: BlockId,
+  ): readonly Attempt[] {
     const { budget, loader } = this.#options;
-    return keys.length === 0 || budget.canSpend(loader.unitsFor(keys, block));
+    const keysOf = (count: number) => attempts.slice(0, count).flatMap((attempt) => missing.get(attempt) ?? []);
+    let count = attempts.length;
+    while (count > 0 && !budget.canSpend(loader.unitsFor(keysOf(count), block))) {
+      count = Math.floor(count / 2);
+    }
+    this.#refuseAll(
+      attempts.slice(count).map(({ sighting }) => sighting),
+      "budget",
+    );
+    return attempts.slice(0, count);
+  }
+
+  #refuseAll(sightings: readonly Sighting[], refusal: Refusal): void {
+    for (const sighting of sightings) {
+      this.#options.onRefused(sighting, refusal);
+    }
   }
 
   async #begin(batch: readonly Sighting[]): Promise<readonly Attempt[]> {
@@ -214,14 +246,17 @@ export class AnswerLearner {
   }
 
   #judge(sighting: Sighting, { result, holdsWithLessGas, reads: readSet }: CallOutcome): Round {
-    const { follower, values, never, headerOf } = this.#options;
-    const { body, block, generation, node } = sighting;
+    const { follower, values, never, forwarded, headerOf } = this.#options;
+    const { key, method, body, block, generation, node } = sighting;
     const header = answerHeader(headerOf(block));
     if (header === undefined || generation !== follower.generation || !values.isReadable(block)) {
       return { refusal: "late" };
     }
     if (decoder.decode(body).toLowerCase() !== JSON.stringify(result)) {
       return { refusal: "mismatch" };
+    }
+    if (forwarded.has(key, block)) {
+      return { refusal: "forwarded" };
     }
     if (!holdsWithLessGas) {
       return { refusal: "gas" };
@@ -230,6 +265,7 @@ export class AnswerLearner {
     if (never.size > 0 && [...reads.addresses].some((address) => never.has(address))) {
       return { refusal: "never" };
     }
-    return { answer: { body, block, reads, header, generation, node } };
+    const isRepeatable = method === "eth_call" && isRepeatableCall(key, body, result);
+    return { answer: { body, block, reads, header, generation, node, isRepeatable } };
   }
 }

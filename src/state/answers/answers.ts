@@ -1,5 +1,4 @@
-import { LRUCache } from "lru-cache";
-import type { BlockId, Heads } from "../../core/heads.ts";
+import type { BlockId } from "../../core/heads.ts";
 import type { CacheStatus, RequestContext, RpcResponse } from "../../core/rpcSource.ts";
 import { type Awaitable, whenKnown } from "../../jsonrpc/awaitable.ts";
 import { type BlockValues, READABLE_BLOCKS } from "../blockValues.ts";
@@ -7,25 +6,32 @@ import type { EconomicPolicy } from "../economicPolicy.ts";
 import { resolvesWithin } from "../resolvesWithin.ts";
 import type { StateFollower } from "../stateFollower.ts";
 import type { Repetition } from "../usedKeys.ts";
-import { type Answer, validityAt } from "./answer.ts";
-import type { Refusal, Sighting } from "./answerLearner.ts";
+import type { Answer } from "./answer.ts";
+import type { Sighting } from "./answerLearner.ts";
+import type { AnswerReruns } from "./answerReruns.ts";
+import type { LocalAnswer } from "./answerSamples.ts";
+import { type AnswerTable, type CallEntry, repetitionOf } from "./answerTable.ts";
 import type { AnswerMethod } from "./callRun.ts";
 
-/** An event in the life of an answer. A label value of a metric. */
-export type AnswerEvent = "learned" | "survived" | "ended" | Refusal;
-
 export interface AnswersOptions {
-  readonly values: Pick<BlockValues, "get" | "head" | "isReadable" | "isWrittenSince">;
+  readonly table: AnswerTable;
+  readonly values: Pick<BlockValues, "head">;
   readonly follower: Pick<StateFollower, "generation" | "isFollowing" | "untilApplied">;
   readonly policy: Pick<EconomicPolicy, "onCall">;
   readonly learner: { add(sighting: Sighting): void };
-  /** The longest wait for a write set, in milliseconds. */
+  readonly reruns: Pick<AnswerReruns, "rerun">;
+  /** The longest wait for a write set, and for an execution, in milliseconds. */
   readonly waitMs: number;
   readonly blockTimeMs: () => number;
-  readonly maxBytes: number;
   onLookup(method: AnswerMethod, isHit: boolean): void;
+  /** Called if a node was asked. */
+  onAsked(method: AnswerMethod): void;
   onWait(result: "hit" | "unknown" | "late"): void;
-  onEvent(method: AnswerMethod, event: AnswerEvent): void;
+  onEvent(method: AnswerMethod, event: "ended" | "rerun"): void;
+  /** Called with each answer that no node was asked for. */
+  onLocalAnswer(answer: LocalAnswer): void;
+  /** Called with a valid answer and the response of a node that the client required. */
+  onCompared(answer: LocalAnswer, actual: Uint8Array): void;
 }
 
 /** One call at a block of the view. */
@@ -37,185 +43,150 @@ export interface AnswerCall {
   readonly context: RequestContext;
 }
 
-/** The answer to one call, or the facts that decide whether to learn one. */
-interface CallEntry {
-  /** The newest block of a request. */
-  block: bigint;
-  readonly method: AnswerMethod;
-  answer: Answer | undefined;
-  /** The newest block at which the answer is known to be valid. */
-  validAt: BlockId | undefined;
-  /** Not learned before this block. */
-  retryAt: bigint;
-  refusals: number;
-}
+type Ask = () => Awaitable<RpcResponse>;
 
 const HIT: CacheStatus = Object.freeze({ hit: "state" });
 const OLDEST = BigInt(READABLE_BLOCKS);
 /** A larger response or request is left to the nodes. */
 const MAX_BODY_BYTES = 65_536;
-const ENTRY_BYTES = 300;
-const KEY_BYTES = 250;
-/** A call that cannot be learned is tried again after 16 blocks, then 32 and so on. */
-const FIRST_RETRY_BLOCKS = 16n;
-const MAX_RETRY_SHIFT = 16;
-/** An answer that is this many blocks old is moved to the newest block at which it is valid. */
-const MOVE_BLOCKS = OLDEST / 2n;
 
-const bytesOf = ({ answer }: CallEntry, key: string): number =>
-  ENTRY_BYTES +
-  2 * key.length +
-  (answer === undefined
-    ? 0
-    : answer.body.length + KEY_BYTES * (answer.reads.keys.length + answer.reads.addresses.size));
+/** Whether a node gave this response for this request and a block's hash. A cached response may be too old. */
+const isAsked = ({ verified, status }: RpcResponse): boolean =>
+  verified === true && status.hit === undefined && status.collapsed !== true;
 
 /**
  * Answers calls with the bytes that a node returned at an earlier block, while no later block wrote a value that the call reads.
- * The first response of a call is not learned. The second one at another block is.
+ * If one was written and all values are known, the call executes here. The first response of a call is not learned. The second
+ * one at another block is.
  */
 export class Answers {
   readonly #options: AnswersOptions;
-  readonly #entries: LRUCache<string, CallEntry>;
 
   constructor(options: AnswersOptions) {
     this.#options = options;
-    this.#entries = new LRUCache({ maxSize: Math.max(1, options.maxBytes), sizeCalculation: bytesOf });
-  }
-
-  /** Number of answers and of calls that may become ones. */
-  get size(): number {
-    return this.#entries.size;
   }
 
   /** Answers a call. `ask` sends it to a node. A valid answer is returned without a promise. */
-  request(call: AnswerCall, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+  request(call: AnswerCall, ask: Ask): Awaitable<RpcResponse> {
+    const { table } = this.#options;
     const { key, block, context } = call;
     const { heads } = context.view;
-    if (context.bypassCache || key.length > MAX_BODY_BYTES || heads.latest.number - block.number >= OLDEST) {
+    if (key.length > MAX_BODY_BYTES || heads.latest.number - block.number >= OLDEST) {
       return ask();
     }
-    const entry = this.#entries.get(key);
+    const entry = table.get(key);
+    const answer = entry && table.findValid(entry, block, heads);
+    if (context.bypassCache) {
+      return answer === undefined ? ask() : this.#compare(call, answer, ask);
+    }
     if (entry?.answer === undefined) {
       return this.#ask(call, entry, ask);
     }
-    if (this.#isValid(entry, entry.answer, call)) {
-      return this.#answer(entry, entry.answer, call);
-    }
-    return this.#waitOrAsk(call, entry, ask);
+    return answer === undefined ? this.#waitOrRerun(call, entry, ask) : this.#answer(entry, answer, call);
   }
 
-  /** Adds an answer that was learned. */
-  learned({ key, method }: Sighting, answer: Answer): void {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) {
-      return;
-    }
-    // The cache weighs an entry only if it is set.
-    this.#entries.set(key, { ...entry, answer, validAt: answer.block, refusals: 0 });
-    this.#options.onEvent(method, "learned");
-  }
-
-  /** Records that an answer could not be learned. */
-  refused({ key, method, block }: Sighting, refusal: Refusal): void {
-    this.#options.onEvent(method, refusal);
-    const entry = this.#entries.get(key);
-    if (entry !== undefined) {
-      entry.retryAt = block.number + (FIRST_RETRY_BLOCKS << BigInt(Math.min(entry.refusals, MAX_RETRY_SHIFT)));
-      entry.refusals++;
-    }
-  }
-
-  /** Drops all answers. */
-  clear(): void {
-    this.#entries.clear();
-  }
-
-  /** Whether the answer is that of the call's block. */
-  #isValid(entry: CallEntry, answer: Answer, { method, block, context }: AnswerCall): boolean {
-    const { values, follower, onEvent } = this.#options;
-    if (answer.generation !== follower.generation) {
-      return false;
-    }
-    if (entry.validAt?.hash === block.hash) {
-      return true;
-    }
-    const validity = validityAt(answer, block, values, context.view.heads);
-    if (validity !== "valid") {
-      return false;
-    }
-    if (block.number > (entry.validAt?.number ?? -1n)) {
-      onEvent(method, "survived");
-      entry.validAt = block;
-      if (block.number - answer.block.number > MOVE_BLOCKS) {
-        this.#move(entry, answer, block, context.view.heads);
+  #compare({ key, method, block }: AnswerCall, { body, reads }: Answer, ask: Ask): Awaitable<RpcResponse> {
+    return whenKnown(ask(), (response) => {
+      if (isAsked(response) && response.block?.hash === block.hash && response.body instanceof Uint8Array) {
+        this.#options.onCompared({ key, method, block, body, reads }, response.body);
       }
-    }
-    return true;
+      return response;
+    });
   }
 
-  /** Write sets are known of the newest blocks only, so that an old answer is moved to a newer block. */
-  #move(entry: CallEntry, answer: Answer, block: BlockId, heads: Heads): void {
-    const header = heads.header(block.number);
-    if (header !== undefined) {
-      entry.answer = { ...answer, block, header: { feeRecipient: header.miner, gasLimit: header.gasLimit } };
-    }
-  }
-
-  #answer(entry: CallEntry, { body }: Answer, call: AnswerCall): RpcResponse {
+  #answer(entry: CallEntry, { body, reads }: Answer, call: AnswerCall): RpcResponse {
+    const { key, method, block } = call;
     this.#count(entry, call, true);
+    this.#options.onLocalAnswer({ key, method, block, body, reads });
     return { body, status: HIT };
   }
 
-  /** Waits for the block's write set if only that is missing: the answer is valid at the block before. */
-  #waitOrAsk(call: AnswerCall, entry: CallEntry, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
-    const { values, follower } = this.#options;
-    const { answer } = entry;
+  /** Waits for the block's write set if only that is missing. */
+  #waitOrRerun(call: AnswerCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
+    const { table, values, follower } = this.#options;
     const { head } = values;
     const settled = follower.untilApplied(call.block);
+    const { answer } = entry;
     if (settled === undefined || head === undefined || answer?.generation !== follower.generation) {
-      return this.#ask(call, entry, ask);
+      return this.#rerunOrAsk(call, entry, ask);
     }
-    const isValidBefore = entry.validAt?.hash === head.hash || this.#isValid(entry, answer, { ...call, block: head });
-    return isValidBefore ? this.#wait(call, { entry, settled }, ask) : this.#ask(call, entry, ask);
+    const mayHold = answer.isRepeatable || table.findValid(entry, head, call.context.view.heads) !== undefined;
+    return mayHold ? this.#wait(call, settled, ask) : this.#ask(call, entry, ask);
   }
 
-  async #wait(
-    call: AnswerCall,
-    { entry, settled }: { readonly entry: CallEntry; readonly settled: Promise<void> },
-    ask: () => Awaitable<RpcResponse>,
-  ): Promise<RpcResponse> {
-    const { waitMs, blockTimeMs, onWait } = this.#options;
+  async #wait(call: AnswerCall, settled: Promise<void>, ask: Ask): Promise<RpcResponse> {
+    const { table, waitMs, blockTimeMs, onWait } = this.#options;
     const isSettled = await resolvesWithin(settled, Math.min(waitMs, blockTimeMs() / 2));
-    const current = this.#entries.get(call.key) ?? entry;
-    const { answer } = current;
-    if (answer !== undefined && this.#isValid(current, answer, call)) {
+    const entry = table.get(call.key);
+    const answer = entry && table.findValid(entry, call.block, call.context.view.heads);
+    if (entry !== undefined && answer !== undefined) {
       onWait("hit");
-      return this.#answer(current, answer, call);
+      return this.#answer(entry, answer, call);
     }
     onWait(isSettled ? "unknown" : "late");
-    return this.#ask(call, current, ask);
+    return isSettled && entry !== undefined ? this.#rerunOrAsk(call, entry, ask) : this.#ask(call, entry, ask);
   }
 
-  #ask(call: AnswerCall, entry: CallEntry | undefined, ask: () => Awaitable<RpcResponse>): Awaitable<RpcResponse> {
+  /** Executes the call here if that is possible, once for simultaneous requests. */
+  #rerunOrAsk(call: AnswerCall, entry: CallEntry, ask: Ask): Awaitable<RpcResponse> {
+    const { reruns, follower } = this.#options;
+    const { answer } = entry;
+    if (answer === undefined || answer.generation !== follower.generation) {
+      return this.#ask(call, entry, ask);
+    }
+    const isRunning = entry.rerun?.block.hash === call.block.hash;
+    const running = isRunning ? entry.rerun?.answer : this.#begin(call, entry, reruns.rerun(call, answer));
+    return running === undefined ? this.#ask(call, entry, ask) : this.#rerun(call, running, ask);
+  }
+
+  #begin({ key, method, block }: AnswerCall, entry: CallEntry, running: Promise<Answer | undefined> | undefined) {
+    if (running === undefined) {
+      return undefined;
+    }
+    const { table, onEvent } = this.#options;
+    const answer = running.then((found) => {
+      entry.rerun = undefined;
+      if (found !== undefined) {
+        onEvent(method, "rerun");
+        table.store(key, found);
+      }
+      return found;
+    });
+    entry.rerun = { block, answer };
+    return answer;
+  }
+
+  async #rerun(call: AnswerCall, running: Promise<Answer | undefined>, ask: Ask): Promise<RpcResponse> {
+    const { table, waitMs } = this.#options;
+    let found: Answer | undefined;
+    await resolvesWithin(
+      running.then((answer) => {
+        found = answer;
+      }),
+      waitMs,
+    );
+    const entry = table.get(call.key);
+    return found === undefined || entry === undefined ? this.#ask(call, entry, ask) : this.#answer(entry, found, call);
+  }
+
+  #ask(call: AnswerCall, entry: CallEntry | undefined, ask: Ask): Awaitable<RpcResponse> {
     const { generation } = this.#options.follower;
     const repetition = this.#count(entry, call, false);
     return whenKnown(ask(), (response) => {
-      this.#see(call, { response, generation, repetition });
+      if (isAsked(response)) {
+        this.#options.onAsked(call.method);
+        this.#learn(call, { response, generation, repetition });
+      }
       return response;
     });
   }
 
   /** Counts a request. Returns whether it repeats one of an older block. */
   #count(entry: CallEntry | undefined, { key, method, block }: AnswerCall, isHit: boolean): Repetition {
-    const { policy, onLookup } = this.#options;
-    onLookup(method, isHit);
+    const { table, policy, onLookup } = this.#options;
     const repetition = repetitionOf(entry, block);
-    if (entry === undefined) {
-      const added = { block: block.number, method, answer: undefined, validAt: undefined, retryAt: 0n, refusals: 0 };
-      this.#entries.set(key, added);
-    } else if (repetition === "repeated") {
-      entry.block = block.number;
-    }
+    onLookup(method, isHit);
+    table.record(key, entry, method, block);
     // A call that cannot be learned does not pay for write sets.
     if (entry === undefined || entry.retryAt <= block.number) {
       policy.onCall({ method, block: block.number, repetition, isHit });
@@ -223,22 +194,17 @@ export class Answers {
     return repetition;
   }
 
-  /** Learns from the response of a node for a block's hash, like StateReads: a cached response may be too old. */
-  #see(
-    { key, method, context }: AnswerCall,
-    { response, generation, repetition }: { response: RpcResponse; generation: number; repetition: Repetition },
-  ): void {
-    const { learner, follower, onEvent } = this.#options;
-    const { body, block, node, verified, status } = response;
-    const isAsked = verified === true && status.hit === undefined && status.collapsed !== true;
-    const entry = this.#entries.get(key);
-    if (!isAsked || repetition !== "repeated" || !follower.isFollowing || entry === undefined) {
+  #learn({ key, method, context }: AnswerCall, { response, generation, repetition }: AskedResponse): void {
+    const { table, learner, follower, onEvent } = this.#options;
+    const { body, block, node } = response;
+    const entry = table.get(key);
+    if (repetition !== "repeated" || !follower.isFollowing || entry === undefined) {
       return;
     }
-    if (block === undefined || node === undefined || !(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES) {
+    if (block === undefined || node === undefined || entry.retryAt > block.number) {
       return;
     }
-    if (entry.retryAt > block.number) {
+    if (!(body instanceof Uint8Array) || body.length > MAX_BODY_BYTES) {
       return;
     }
     if (entry.answer !== undefined) {
@@ -249,9 +215,10 @@ export class Answers {
   }
 }
 
-const repetitionOf = (entry: CallEntry | undefined, block: BlockId): Repetition => {
-  if (entry === undefined) {
-    return "new";
-  }
-  return entry.block >= block.number ? "sameBlock" : "repeated";
-};
+/** The response of a node. */
+interface AskedResponse {
+  readonly response: RpcResponse;
+  /** Of the state follower, before the node was asked. */
+  readonly generation: number;
+  readonly repetition: Repetition;
+}

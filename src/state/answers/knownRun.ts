@@ -1,13 +1,11 @@
 import type { BlockId } from "../../core/heads.ts";
-import type { BlockValues } from "../blockValues.ts";
 import type { StateKey } from "../stateKey.ts";
 import type { AnswerReads } from "./answerReads.ts";
 import type { AnswerMethod, CallOutcome, RunCall } from "./callRun.ts";
-import { type ExpectedReads, KnownSource } from "./knownSource.ts";
+import { type ExpectedReads, KnownSource, type KnownValues } from "./knownSource.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
 
-export interface KnownRunOptions {
-  readonly values: Pick<BlockValues, "get" | "code">;
+export interface KnownRunOptions extends KnownValues {
   readonly run: RunCall;
 }
 
@@ -40,10 +38,10 @@ const expectedReads = (reads: AnswerReads | undefined): ExpectedReads | undefine
 
 /** Executes a call once, on known values alone. Never rejects. */
 export const runOnKnownState = async (
-  { values, run }: KnownRunOptions,
+  { run, ...known }: KnownRunOptions,
   { key, method, block, expected, gasCap }: KnownCall,
 ): Promise<KnownRun> => {
-  const source = new KnownSource(values, block, expectedReads(expected));
+  const source = new KnownSource(known, block, expectedReads(expected));
   try {
     const outcome = await run({ method, paramsText: paramsTextOf(key), block, source, gasCap });
     const guessed = source.guessedReads(outcome.reads);

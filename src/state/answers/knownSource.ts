@@ -9,6 +9,13 @@ import type { StateKey } from "../stateKey.ts";
 import { ZERO_VALUE } from "../writtenValues.ts";
 import { MissingValuesError } from "./missingValuesError.ts";
 
+/** The state and the block hashes that need no node. */
+export interface KnownValues {
+  readonly values: Pick<BlockValues, "get" | "code">;
+  /** Returns the hash of an ancestor of a block. Undefined if the block is not canonical any more. */
+  ancestorHash(number: bigint, block: BlockId): Hash | undefined;
+}
+
 type GuessedField = "balance" | "nonce";
 
 /** Keys that a run probably reads. Their known values are sent with the first request. */
@@ -27,6 +34,7 @@ const bytesOf = (value: string): Uint8Array => stripZeros(new Uint8Array(Buffer.
 export class KnownSource implements StateSource {
   readonly id: string;
   readonly #values: Pick<BlockValues, "get" | "code">;
+  readonly #hashOf: KnownValues["ancestorHash"];
   readonly #block: BlockId;
   #expected: ExpectedReads | undefined;
   readonly #guessed = new Map<Address, Set<GuessedField>>();
@@ -35,9 +43,10 @@ export class KnownSource implements StateSource {
   /** A thread has most codes. It requests an account again if it lacks the code. */
   readonly #sent = new Set<Address>();
 
-  constructor(values: Pick<BlockValues, "get" | "code">, block: BlockId, expected?: ExpectedReads) {
+  constructor(state: KnownValues, block: BlockId, expected: ExpectedReads | undefined) {
     this.id = `known:${block.hash}`;
-    this.#values = values;
+    this.#values = state.values;
+    this.#hashOf = state.ancestorHash;
     this.#block = block;
     this.#expected = expected;
   }
@@ -51,11 +60,15 @@ export class KnownSource implements StateSource {
     for (const [address, slot] of slots) {
       this.#findSlot(address, slot, found, missing);
     }
-    if (missing.length > 0 || blockHashes.length > 0) {
+    const hashes = blockHashes.flatMap((number) => {
+      const hash = this.#hashOf(number, this.#block);
+      return hash === undefined ? [] : [[number, hash] as const];
+    });
+    if (missing.length > 0 || hashes.length < blockHashes.length) {
       throw new MissingValuesError(missing);
     }
     this.#addExpected(found);
-    return { ...found, blockHashes: [] };
+    return { ...found, blockHashes: hashes };
   }
 
   /** Returns the keys that a run read and that were guesses. If there is one, the result is worthless. */

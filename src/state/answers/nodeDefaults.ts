@@ -1,6 +1,6 @@
 import type { BlockId, HeaderFields } from "../../core/heads.ts";
 import type { EnvironmentOpcode } from "../../core/readSet.ts";
-import { type Address, type Data, isData, isQuantity } from "../../ethereum/hex.ts";
+import { type Address, type Data, isData, isQuantity, ZERO_ADDRESS } from "../../ethereum/hex.ts";
 import { type Call, createCall } from "../../jsonrpc/call.ts";
 
 /** The environment that a node gives to a call without sender, gas and price. */
@@ -31,6 +31,8 @@ type Name = (typeof OPCODES)[number][0];
 
 /** An account that does not exist. */
 const PROBE: Address = "0xf04eba7f04eba7f04eba7f04eba7f04eba700003";
+/** Some nodes charge calls for L1 data, also without a price. */
+const SENDER_BALANCE = "0xffffffffffffffffffffffff";
 const WORD_BYTES = 32;
 const DIGITS = 2 * WORD_BYTES;
 /** Gas of a transaction before its first opcode, and that of GAS itself. */
@@ -47,7 +49,11 @@ const probeCode = (count: number): Data => {
 /** Creates the calls that ask for the defaults after a block: with BLOBBASEFEE, and without. */
 export const defaultsCalls = ({ hash }: BlockId): readonly Call[] =>
   [OPCODES.length, OPCODES.length - 1].map((count) =>
-    createCall("eth_call", [{ to: PROBE }, { blockHash: hash }, { [PROBE]: { code: probeCode(count) } }]),
+    createCall("eth_call", [
+      { to: PROBE },
+      { blockHash: hash },
+      { [PROBE]: { code: probeCode(count) }, [ZERO_ADDRESS]: { balance: SENDER_BALANCE } },
+    ]),
   );
 
 const parseWords = (result: unknown): ReadonlyMap<Name, bigint> | undefined => {

@@ -18,6 +18,7 @@ const RETRY_MS = 30_000;
 interface Known {
   readonly untilMs: number;
   readonly defaults: Promise<NodeDefaults | undefined>;
+  readonly found?: NodeDefaults;
 }
 
 /** Asks each node for the environment of its calls, and caches it for ten minutes. */
@@ -39,9 +40,14 @@ export class NodeDefaultsCache {
     this.#known.set(node, { defaults, untilMs: this.#options.nowMs() + RETRY_MS });
     const found = await defaults;
     if (found !== undefined) {
-      this.#known.set(node, { defaults, untilMs: this.#options.nowMs() + MAX_AGE_MS });
+      this.#known.set(node, { defaults, found, untilMs: this.#options.nowMs() + MAX_AGE_MS });
     }
     return found;
+  }
+
+  /** Returns the defaults if the node was asked before. */
+  known(node: string): NodeDefaults | undefined {
+    return this.#known.get(node)?.found;
   }
 
   async #ask(node: string, block: BlockId): Promise<NodeDefaults | undefined> {

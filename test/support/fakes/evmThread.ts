@@ -1,6 +1,7 @@
 import { MessageChannel } from "node:worker_threads";
 import type { StateKeys, StateSource } from "../../../src/core/stateReader.ts";
 import { createEngines, type Engines } from "../../../src/evm/createEngines.ts";
+import type { EngineKind } from "../../../src/evm/engineKind.ts";
 import { type EvmRuns, evmTask } from "../../../src/evm/runs/evmTask.ts";
 import type { EvmRun, EvmRunOutput } from "../../../src/evm/runs/runMessages.ts";
 import type { TransactionMessage } from "../../../src/evm/transactionMessage.ts";
@@ -14,13 +15,17 @@ export interface EvmThread {
 }
 
 /** Starts the task of a worker in this thread, and records the transactions that its engine executes. */
-export const startEvmThread = async (runs: EvmRuns, source: StateSource): Promise<EvmThread> => {
+export const startEvmThread = async (
+  runs: EvmRuns,
+  source: StateSource,
+  engine: EngineKind = "fast",
+): Promise<EvmThread> => {
   const transactions: TransactionMessage[] = [];
   const { port1: port, port2: thread } = new MessageChannel();
   const task = evmTask(runs, async (kind, options) =>
     recordTransactions(await createEngines(kind, options), transactions),
   );
-  await task(thread, { engine: "fast" });
+  await task(thread, { engine });
   const send = (message: ToJobThread) => port.postMessage(message);
   return {
     run: (run) => {

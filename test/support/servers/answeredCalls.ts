@@ -1,5 +1,5 @@
+import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import type { Address, Hex } from "viem";
 import { startAnvil } from "../../devnet/anvil.ts";
 import { compile } from "../builders/compile.ts";
@@ -13,14 +13,19 @@ import { createService, type ServiceChain } from "./service.ts";
 const LONG_MS = 20_000;
 export const STATE_HIT = "forebay; hit; detail=state";
 const CONTRACTS = join(import.meta.dirname, "../../evm/Contracts.sol");
-/** Write sets cost nothing, so that they are always read. */
-const FREE = { debug_traceBlockByHash: 0, eth_getBlockByHash: 0 };
+/** Nothing costs units, so that write sets are always read, and no budget ends. */
+const FREE = {
+  ...{ debug_traceBlockByHash: 0, eth_getBlockByHash: 0, eth_call: 0, eth_estimateGas: 0 },
+  ...{ eth_getBalance: 0, eth_getTransactionCount: 0, eth_getCode: 0, eth_getStorageAt: 0, eth_getProof: 0 },
+};
 
 type Plan = Parameters<typeof deploy>[2];
 
 export interface AnsweredCallsOptions {
   readonly args?: readonly string[];
-  readonly contracts: Plan;
+  readonly contracts?: Plan;
+  /** Codes that exist before the first block is served. */
+  readonly codes?: Readonly<Record<Address, Hex>>;
   readonly state?: ServiceChain["state"];
   /** Changes the result of a call to the node. */
   readonly change?: (method: string, params: readonly unknown[], result: unknown) => unknown;
@@ -59,12 +64,16 @@ const startCountedFront = async (url: string, change: AnsweredCallsOptions["chan
 
 /** A service in front of anvil, which answers calls from earlier answers. */
 export const startAnsweredCalls = async (
-  t: TestContext,
-  { args = [], contracts, state, change }: AnsweredCallsOptions,
+  t: { after(end: () => Promise<void>): void },
+  { args = [], contracts = [], codes = {}, state, change }: AnsweredCallsOptions,
 ) => {
   const anvil = await startAnvil(["--no-mining", "--hardfork", "prague", ...args]);
   t.after(() => anvil.close());
-  const placed = await deploy(anvil, compile(CONTRACTS, "prague"), contracts);
+  const compiled = contracts.length === 0 ? new Map() : compile(CONTRACTS, "prague");
+  const placed = await deploy(anvil, compiled, contracts);
+  for (const [address, code] of Object.entries(codes)) {
+    await anvil.call("anvil_setCode", address, code);
+  }
   const front = await startCountedFront(anvil.url, change);
   t.after(() => front.close());
   const service = await createService({
@@ -92,17 +101,31 @@ export const startAnsweredCalls = async (
     const { body, headers } = await rpc(service.url, method, [params[0], tag, ...params.slice(1)]);
     return { result: body.result, error: body.error, isHit: headers.get("cache-status") === STATE_HIT };
   };
+  /** Sends a call, and compares the response with that of the node. Returns whether no node was asked. */
+  const compare = async (method: string, params: readonly unknown[]): Promise<boolean> => {
+    const { result, error, isHit } = await ask(method, params);
+    const [call, ...rest] = params;
+    const expected = await anvil.call(method, call, "latest", ...rest).catch(({ message }: Error) => message);
+    assert.equal(result ?? error?.message, expected, JSON.stringify(params));
+    return isHit;
+  };
   const events = (event: string): Promise<number> =>
     metric(service.opsUrl, "forebay_state_answers_total", `event="${event}"`);
-  /** Sends a call at two blocks, and waits until forebay knows what it reads. */
-  const learn = async (method: string, params: readonly unknown[], event = "learned"): Promise<void> => {
+  /** Sends a call at new blocks until no node is asked for it. */
+  const learn = (method: string, params: readonly unknown[]): Promise<void> =>
+    until(async () => {
+      await mine();
+      return (await ask(method, params)).isHit;
+    }, `an answer to ${method} without a node`);
+  /** Sends a call at two blocks, and waits until forebay has refused to learn its answer. */
+  const refuse = async (method: string, params: readonly unknown[], event: string): Promise<void> => {
     const before = await events(event);
     for (let count = 0; count < 2; count++) {
       await mine();
       await ask(method, params);
     }
-    await until(async () => (await events(event)) > before, `an answer that is ${event}`);
+    await until(async () => (await events(event)) > before, `an answer that is not learned: ${event}`);
   };
   const asked = (method = "eth_call"): number => front.calls.get(method) ?? 0;
-  return { anvil, placed, service, front, mine, send, ask, learn, events, asked };
+  return { anvil, placed, service, front, mine, send, ask, compare, learn, refuse, events, asked };
 };

@@ -34,6 +34,7 @@ export const createSubscriptionServer = async (): Promise<SubscriptionServer> =>
     maxWebSocketsPerAddress: 10_000,
     webSocketBufferBytes: 1024 * 1024,
     webSocketPingMs: 30_000,
+    writeTimeoutMs: 30_000,
     webSocketIdleMs: 3_600_000,
     corsOrigins: "*",
     metrics: telemetry.metrics,

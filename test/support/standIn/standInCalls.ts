@@ -53,8 +53,7 @@ export class StandInCalls {
 
   static async create(chain: StandInChain): Promise<StandInCalls> {
     const engines = await createEngines("fast");
-    const fork = chain.fork === "shanghai" ? "shanghai" : "prague";
-    return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, fork), 1n, 1n)));
+    return new StandInCalls(chain, engines(rulesAt(fixedForks(CHAIN_ID, chain.fork), 1n, 1n)));
   }
 
   /** Executes a call after a block, once for equal calls. */

@@ -161,7 +161,7 @@ export class StandInChain {
       baseFeePerGas: BASE_FEE,
       withdrawalsRoot: orderedTrieRoot(withdrawals.map(encodeWithdrawal)),
       ...(this.fork === "shanghai" ? {} : { ...CANCUN_FIELDS, requestsHash: EMPTY_REQUESTS_HASH }),
-      ...(accessList && { blockAccessListHash: accessList.hash }),
+      ...(accessList && { blockAccessListHash: accessList.hash, slotNumber: BigInt(this.#canonical.length) }),
     };
     const hash = hashHeader(header);
     const rest = {

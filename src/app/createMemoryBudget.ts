@@ -1,0 +1,51 @@
+import { availableParallelism } from "node:os";
+import type { Config } from "../config/schema.ts";
+import { MEMORY_KINDS, MemoryBudget } from "../limits/memoryBudget.ts";
+import { defaultBudgetBytes, exceedsLimit, type MachineMemory, readMachineMemory } from "../limits/memoryDefaults.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { defaultWorkers } from "./createExecution.ts";
+
+const MIB = 1024 * 1024;
+
+type MemoryConfig = Pick<Config, "cache" | "chains" | "server">;
+
+const cacheBytesOf = ({ cache, chains }: Pick<Config, "cache" | "chains">): number =>
+  chains.reduce((sum, { state }) => sum + (state.follow === false ? 0 : state.cacheBytes), cache.memoryBytes);
+
+const threadsOf = ({ chains }: Pick<Config, "chains">): number =>
+  chains.reduce(
+    (sum, { simulate }) => sum + (simulate.enabled ? (simulate.workers ?? defaultWorkers(availableParallelism())) : 0),
+    0,
+  );
+
+/** Creates the memory budget of the process. Warns if caches, budget and threads may need more than the container has. */
+export const createMemoryBudget = (
+  config: MemoryConfig,
+  { log, metrics }: Pick<Telemetry, "log" | "metrics">,
+  machine: MachineMemory = readMachineMemory(),
+): MemoryBudget => {
+  const cacheBytes = cacheBytesOf(config);
+  const maxBytes = config.server.memoryBudgetBytes ?? defaultBudgetBytes(machine, cacheBytes);
+  const budget = new MemoryBudget({ maxBytes, onRefused: (kind) => metrics.memoryRefused.inc({ kind }) });
+  metrics.memoryLimitBytes.set(maxBytes);
+  metrics.beforeScrape.add(() => {
+    for (const kind of MEMORY_KINDS) {
+      metrics.memoryUsedBytes.set({ kind }, budget.usedBy(kind));
+    }
+  });
+  const threads = threadsOf(config);
+  const neededBytes = exceedsLimit(machine, { cacheBytes, budgetBytes: maxBytes, threads });
+  if (neededBytes !== undefined) {
+    log.warn(
+      {
+        limitMiB: Math.floor((machine.limitBytes ?? 0) / MIB),
+        neededMiB: Math.ceil(neededBytes / MIB),
+        cachesMiB: Math.ceil(cacheBytes / MIB),
+        budgetMiB: Math.ceil(maxBytes / MIB),
+        threads,
+      },
+      "caches, memory budget and worker threads together may exceed the container's memory limit",
+    );
+  }
+  return budget;
+};

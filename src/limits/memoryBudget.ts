@@ -1,0 +1,111 @@
+import { type RpcError, unavailable } from "../jsonrpc/rpcError.ts";
+import { FairShares } from "./fairShares.ts";
+
+/** The users of the budget; a metric label. */
+export const MEMORY_KINDS = ["requests", "responses", "upstream", "logs", "filters", "subscriptions", "feed"] as const;
+export type MemoryKind = (typeof MEMORY_KINDS)[number];
+
+/** New work needs this much room, so that work in progress finds some. */
+const MIN_ROOM_BYTES = 64 * 1024;
+
+/** Up to this size, bytes of one call are not counted: they cost less than counting. */
+export const UNCOUNTED_BYTES = 64 * 1024;
+
+/** Creates the error of work that is refused: 503 with Retry-After. */
+export const overBudget = (): RpcError => unavailable("the server is over its memory budget");
+
+/** The bytes that one piece of work holds. */
+export class MemoryUse {
+  readonly #budget: MemoryBudget;
+  readonly #kind: MemoryKind;
+  readonly #clientId: string | undefined;
+  #bytes = 0;
+
+  constructor(budget: MemoryBudget, kind: MemoryKind, clientId: string | undefined) {
+    this.#budget = budget;
+    this.#kind = kind;
+    this.#clientId = clientId;
+  }
+
+  /** Adds bytes. Returns false, and counts a refusal, if they exceed the budget or the client's share. */
+  tryAdd(bytes: number): boolean {
+    const isTaken = this.#budget.tryTake(this.#kind, this.#clientId, bytes);
+    if (isTaken) {
+      this.#bytes += bytes;
+    }
+    return isTaken;
+  }
+
+  /** Changes the number of bytes. Returns false, and counts a refusal, if there is no room for more. */
+  trySet(bytes: number): boolean {
+    return this.tryAdd(bytes - this.#bytes);
+  }
+
+  /** Releases all bytes. More can be added afterwards. */
+  end(): void {
+    if (this.#bytes > 0) {
+      this.tryAdd(-this.#bytes);
+    }
+  }
+}
+
+export interface MemoryBudgetOptions {
+  readonly maxBytes: number;
+  /** Work was refused. */
+  readonly onRefused?: (kind: MemoryKind) => void;
+}
+
+/**
+ * The bytes that requests may make the process hold, beside the caches. One client may hold as much as is free.
+ * So room is left for every other client, and a client that waits for nothing is never refused for the work of another.
+ */
+export class MemoryBudget {
+  readonly maxBytes: number;
+  readonly #shares: FairShares;
+  readonly #onRefused: ((kind: MemoryKind) => void) | undefined;
+  readonly #usedByKind = new Map<MemoryKind, number>(MEMORY_KINDS.map((kind) => [kind, 0]));
+
+  constructor({ maxBytes, onRefused }: MemoryBudgetOptions) {
+    this.maxBytes = maxBytes;
+    this.#shares = new FairShares(maxBytes);
+    this.#onRefused = onRefused;
+  }
+
+  get usedBytes(): number {
+    return this.#shares.used;
+  }
+
+  usedBy(kind: MemoryKind): number {
+    return this.#usedByKind.get(kind) ?? 0;
+  }
+
+  /** Begins a piece of work. `clientId` is undefined for work of no single client. */
+  open(kind: MemoryKind, clientId: string | undefined): MemoryUse {
+    return new MemoryUse(this, kind, clientId);
+  }
+
+  /** Whether this many more bytes of the client find room. It counts no refusal. */
+  fits(clientId: string | undefined, bytes: number): boolean {
+    return this.#shares.fits(clientId, bytes);
+  }
+
+  /** Returns the error of new work that finds no room, and counts the refusal. Undefined if there is room. */
+  refuse(kind: MemoryKind, clientId: string | undefined): RpcError | undefined {
+    if (this.#shares.fits(clientId, MIN_ROOM_BYTES)) {
+      return undefined;
+    }
+    this.#onRefused?.(kind);
+    return overBudget();
+  }
+
+  /** See `MemoryUse.tryAdd`. Negative bytes are released. */
+  tryTake(kind: MemoryKind, clientId: string | undefined, bytes: number): boolean {
+    if (bytes > 0 && !this.#shares.fits(clientId, bytes)) {
+      this.#onRefused?.(kind);
+      return false;
+    }
+    this.#shares.take(clientId, bytes);
+    this.#usedByKind.set(kind, this.usedBy(kind) + bytes);
+    return true;
+  }
+}

@@ -1,0 +1,82 @@
+import type { BlockId } from "../../core/heads.ts";
+import { NodeError } from "../../core/node.ts";
+import type { StateFetch } from "../../core/stateReader.ts";
+import { createCall } from "../../jsonrpc/call.ts";
+import type { UnitsOf } from "../providerUnits.ts";
+import type { UnitLedger } from "../unitLedger.ts";
+import type { AnswerReads } from "./answerReads.ts";
+import type { AnswerMethod } from "./callRun.ts";
+
+/** An answer that no node was asked for. */
+export interface LocalAnswer {
+  readonly key: string;
+  readonly method: AnswerMethod;
+  readonly block: BlockId;
+  readonly body: Uint8Array;
+  readonly reads: AnswerReads;
+}
+
+export interface AnswerSamplesOptions {
+  readonly fetch: StateFetch;
+  readonly unitsOf: UnitsOf;
+  readonly ledger: Pick<UnitLedger, "spend">;
+  readonly nowMs: () => number;
+  readonly random: () => number;
+  onCompared(method: AnswerMethod): void;
+  /** Called with the node's result of an answer that differs. */
+  onDifference(answer: LocalAnswer, actual: unknown): void;
+}
+
+/** The share of local answers that are compared, limited to one a second. */
+const SHARE = 0.01;
+const MIN_INTERVAL_MS = 1_000;
+/** The position of the block parameter. */
+const BLOCK = 1;
+
+const decoder = new TextDecoder();
+
+/** The node's error shows that the call fails. Other errors say nothing about the call. */
+const isFailure = (outcome: unknown): boolean => outcome instanceof NodeError && outcome.kind === "revert";
+
+/** Compares a share of local answers with a node, at the block of the answer. */
+export class AnswerSamples {
+  readonly #options: AnswerSamplesOptions;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: AnswerSamplesOptions) {
+    this.#options = options;
+  }
+
+  /** Called with each local answer. */
+  consider(answer: LocalAnswer): void {
+    const { nowMs, random } = this.#options;
+    if (random() >= SHARE || nowMs() - this.#lastMs < MIN_INTERVAL_MS) {
+      return;
+    }
+    this.#lastMs = nowMs();
+    void this.#ask(answer);
+  }
+
+  /** Compares a local answer with the result of a node at the same block, or with the node's error. */
+  compare(answer: LocalAnswer, outcome: unknown): void {
+    const { onCompared, onDifference } = this.#options;
+    if (typeof outcome !== "string" && !isFailure(outcome)) {
+      return;
+    }
+    onCompared(answer.method);
+    const known: unknown = JSON.parse(decoder.decode(answer.body));
+    if (typeof outcome !== "string" || outcome.toLowerCase() !== String(known).toLowerCase()) {
+      onDifference(answer, outcome instanceof NodeError ? outcome.message : outcome);
+    }
+  }
+
+  async #ask(answer: LocalAnswer): Promise<void> {
+    const { fetch, unitsOf, ledger } = this.#options;
+    const { key, method, block } = answer;
+    const values: readonly unknown[] = JSON.parse(key)[1];
+    const call = createCall(method, values.with(BLOCK, { blockHash: block.hash }));
+    ledger.spend("sample", unitsOf(method));
+    const [outcome] = await fetch([call], block).catch(() => []);
+    this.compare(answer, outcome);
+  }
+}

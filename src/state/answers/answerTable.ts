@@ -1,0 +1,157 @@
+import { LRUCache } from "lru-cache";
+import type { BlockId, Heads } from "../../core/heads.ts";
+import type { BlockValues } from "../blockValues.ts";
+import { READABLE_BLOCKS } from "../blockValues.ts";
+import type { StateFollower } from "../stateFollower.ts";
+import type { Repetition } from "../usedKeys.ts";
+import { type Answer, answerHeader, validityAt } from "./answer.ts";
+import type { AnswerReads } from "./answerReads.ts";
+import type { AnswerMethod } from "./callRun.ts";
+
+/** The answer to one call, or the facts that decide whether to learn one. */
+export interface CallEntry {
+  readonly method: AnswerMethod;
+  /** The newest block of a request. */
+  block: bigint;
+  answer: Answer | undefined;
+  /** The newest block at which the answer is known to be valid. */
+  validAt: BlockId | undefined;
+  /** The execution of the call at a block, while it runs. */
+  rerun: { readonly block: BlockId; readonly answer: Promise<Answer | undefined> } | undefined;
+  /** Not learned before this block. */
+  retryAt: bigint;
+  refusals: number;
+  /** The values of the answer count as used until this time. */
+  usedUntilMs: number;
+}
+
+export interface AnswerTableOptions {
+  readonly values: Pick<BlockValues, "get" | "isProven" | "isReadable" | "isWrittenSince">;
+  readonly follower: Pick<StateFollower, "generation">;
+  readonly maxBytes: number;
+  readonly nowMs: () => number;
+  /** Called if an answer is valid at a block after its own. */
+  onSurvived(method: AnswerMethod): void;
+  /** Called from time to time with the values on which answers depend, so that they are compared with nodes. */
+  onUsed(reads: AnswerReads, block: BlockId): void;
+}
+
+const ENTRY_BYTES = 400;
+const KEY_BYTES = 250;
+const BYTES_OF_CHARACTER = 2;
+/** A call that cannot be learned is tried again after 16 blocks, then 32 and so on. */
+const FIRST_RETRY_BLOCKS = 16n;
+const MAX_RETRY_SHIFT = 16;
+/** Write sets are known of the newest blocks only. An older answer is moved to the newest block at which it is valid. */
+const MOVE_BLOCKS = BigInt(READABLE_BLOCKS) / 2n;
+const USED_MS = 30_000;
+
+const bytesOf = ({ answer }: CallEntry, key: string): number => {
+  const keys = answer === undefined ? 0 : answer.reads.keys.length + answer.reads.addresses.size;
+  return ENTRY_BYTES + BYTES_OF_CHARACTER * key.length + KEY_BYTES * keys + (answer?.body.length ?? 0);
+};
+
+/** Returns whether a request at a block repeats one of an older block. */
+export const repetitionOf = (entry: CallEntry | undefined, block: BlockId): Repetition => {
+  if (entry === undefined) {
+    return "new";
+  }
+  return entry.block >= block.number ? "sameBlock" : "repeated";
+};
+
+/** Calls with their answers, by the canonical text of method and parameters. The least used ones are evicted. */
+export class AnswerTable {
+  readonly #options: AnswerTableOptions;
+  readonly #entries: LRUCache<string, CallEntry>;
+
+  constructor(options: AnswerTableOptions) {
+    this.#options = options;
+    this.#entries = new LRUCache({ maxSize: Math.max(1, options.maxBytes), sizeCalculation: bytesOf });
+  }
+
+  get(key: string): CallEntry | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Records a request. */
+  record(key: string, entry: CallEntry | undefined, method: AnswerMethod, block: BlockId): void {
+    if (entry === undefined) {
+      const rest = {
+        answer: undefined,
+        validAt: undefined,
+        rerun: undefined,
+        retryAt: 0n,
+        refusals: 0,
+        usedUntilMs: 0,
+      };
+      this.#entries.set(key, { method, block: block.number, ...rest });
+    } else if (entry.block < block.number) {
+      entry.block = block.number;
+    }
+  }
+
+  /** Stores an answer. Does nothing if the call was evicted, or if its answer is of a later block. */
+  store(key: string, answer: Answer): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && (entry.answer?.block.number ?? 0n) <= answer.block.number) {
+      // The cache weighs an entry only when it is set.
+      const stored = { ...entry, answer, validAt: answer.block, refusals: 0 };
+      this.#entries.set(key, stored);
+      this.#use(stored, answer);
+    }
+  }
+
+  /** Drops all answers. */
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  /** Records that the answer of a block could not be learned. `isPassing`: the next one may be. */
+  refuse(key: string, block: BlockId, isPassing: boolean): void {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && isPassing) {
+      entry.retryAt = block.number + 1n;
+    } else if (entry !== undefined) {
+      entry.retryAt = block.number + (FIRST_RETRY_BLOCKS << BigInt(Math.min(entry.refusals, MAX_RETRY_SHIFT)));
+      entry.refusals++;
+    }
+  }
+
+  /** Returns the answer if it is that of the block. */
+  findValid(entry: CallEntry, block: BlockId, heads: Heads): Answer | undefined {
+    const { values, follower, onSurvived } = this.#options;
+    const { answer } = entry;
+    if (answer === undefined || answer.generation !== follower.generation) {
+      return undefined;
+    }
+    if (entry.validAt?.hash === block.hash) {
+      return answer;
+    }
+    if (validityAt(answer, block, values, heads) !== "valid") {
+      return undefined;
+    }
+    if (block.number > (entry.validAt?.number ?? -1n)) {
+      onSurvived(entry.method);
+      entry.validAt = block;
+      this.#use(entry, answer);
+      this.#move(entry, answer, heads);
+    }
+    return answer;
+  }
+
+  #move(entry: CallEntry, answer: Answer, heads: Heads): void {
+    const { validAt } = entry;
+    const header = validAt && answerHeader(heads.header(validAt.number));
+    if (validAt !== undefined && header !== undefined && validAt.number - answer.block.number > MOVE_BLOCKS) {
+      entry.answer = { ...answer, block: validAt, header };
+    }
+  }
+
+  #use(entry: CallEntry, { reads, block }: Answer): void {
+    const { nowMs, onUsed } = this.#options;
+    if (nowMs() >= entry.usedUntilMs) {
+      entry.usedUntilMs = nowMs() + USED_MS;
+      onUsed(reads, block);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MemoryBudget } from "../../src/limits/memoryBudget.ts";
+import { defaultBudgetBytes, exceedsLimit } from "../../src/limits/memoryDefaults.ts";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
+
+test("a client may hold as much as is free, so that room is left for each other client", () => {
+  const refused: string[] = [];
+  const budget = new MemoryBudget({ maxBytes: 64 * MIB, onRefused: (kind) => refused.push(kind) });
+  const held: number[] = [];
+  for (const client of ["a", "b", "c"]) {
+    const use = budget.open("requests", client);
+    let bytes = 0;
+    while (use.tryAdd(MIB)) {
+      bytes += MIB;
+    }
+    held.push(bytes / MIB);
+  }
+  assert.deepEqual(held, [32, 16, 8]);
+  assert.deepEqual(refused, ["requests", "requests", "requests"]);
+  assert.equal(budget.usedBytes, 56 * MIB);
+  assert.equal(budget.refuse("logs", "a")?.status, 503);
+  assert.equal(budget.refuse("logs", "a")?.retryAfterSeconds, 1);
+  assert.equal(budget.refuse("logs", "d"), undefined);
+});
+
+test("bytes are counted by kind, and the end of a use releases them once", () => {
+  const budget = new MemoryBudget({ maxBytes: MIB });
+  const use = budget.open("filters", "a");
+  assert.ok(use.tryAdd(100 * KIB) && use.trySet(200 * KIB) && use.trySet(50 * KIB));
+  assert.equal(budget.usedBy("filters"), 50 * KIB);
+  assert.equal(budget.usedBy("logs"), 0);
+  use.end();
+  use.end();
+  assert.equal(budget.usedBytes, 0);
+});
+
+test("the default is half of what the container's limit leaves beside the caches, or half of the machine's memory", () => {
+  const container = { limitBytes: 2 * GIB, totalBytes: 64 * GIB };
+  assert.equal(defaultBudgetBytes(container, 512 * MIB), 768 * MIB);
+  assert.equal(defaultBudgetBytes({ limitBytes: 256 * MIB, totalBytes: GIB }, 512 * MIB), 32 * MIB);
+  assert.equal(defaultBudgetBytes({ limitBytes: undefined, totalBytes: 4 * GIB }, 512 * MIB), 2 * GIB);
+  assert.equal(defaultBudgetBytes({ limitBytes: undefined, totalBytes: 64 * GIB }, 512 * MIB), 4 * GIB);
+});
+
+test("a plan above the container's limit is reported, and none without a limit", () => {
+  const plan = { cacheBytes: 384 * MIB, budgetBytes: 128 * MIB, threads: 4 };
+  assert.equal(exceedsLimit({ limitBytes: 512 * MIB, totalBytes: GIB }, plan), 782 * MIB);
+  assert.equal(exceedsLimit({ limitBytes: GIB, totalBytes: GIB }, plan), undefined);
+  assert.equal(exceedsLimit({ limitBytes: undefined, totalBytes: 512 * MIB }, plan), undefined);
+});

@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createRandom } from "../support/builders/randomValues.ts";
+import { ComparedCalls } from "../support/servers/comparedCalls.ts";
+import { createService, type Service } from "../support/servers/service.ts";
+import type { TraceDialect } from "../support/standIn/diffTrace.ts";
+import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
+import { StandInCalls } from "../support/standIn/standInCalls.ts";
+import { StandInChain, type StandInFork } from "../support/standIn/standInChain.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+import type { LongOptions } from "./support/memory.ts";
+
+interface Variant {
+  readonly name: string;
+  readonly fork: StandInFork;
+  readonly traces?: TraceDialect;
+  readonly hasAccessLists?: true;
+}
+
+const VARIANTS: readonly Variant[] = [
+  { name: "trace of geth, Prague", fork: "prague", traces: "geth" },
+  { name: "trace of anvil, Prague", fork: "prague", traces: "anvil" },
+  { name: "trace of geth, Shanghai", fork: "shanghai", traces: "geth" },
+  { name: "block access list", fork: "amsterdam", hasAccessLists: true },
+];
+
+const WHOLE_SECONDS = 960;
+const MIN_SECONDS = 5;
+const CLIENTS = 6;
+const FIRST_BLOCKS = 60;
+const BLOCK_MS = 250;
+const MAX_REORG = 64;
+const NO_PROBATION = { blocks: 0, values: 0 };
+/** Write sets cost little, so that they are read for a few clients. */
+const UNITS = { debug_traceBlockByHash: 2, eth_getBlockByHash: 0 };
+/** `VARIANT=text` selects variants by a part of their name, `SEED=n` other blocks and calls. */
+const only = process.env.VARIANT;
+const seed = Number(process.env.SEED ?? 1);
+
+/** Mines and reorganises until the signal aborts. Returns the number of reorganisations. */
+const drive = async (chain: StandInChain, blocks: RandomStateBlocks, signal: AbortSignal): Promise<number> => {
+  const random = createRandom(seed + 1);
+  let reorganisations = 0;
+  while (!signal.aborted) {
+    const isReorganised = random() < 0.15;
+    const depth = isReorganised ? 1 + Math.floor(random() ** 4 * Math.min(MAX_REORG, chain.height - 2)) : 0;
+    if (depth > 0) {
+      chain.rewind(depth);
+      reorganisations++;
+    }
+    for (let index = 0; index <= depth; index++) {
+      await blocks.mine();
+    }
+    await sleep(random() * 2 * BLOCK_MS);
+  }
+  return reorganisations;
+};
+
+const eventsOf = async ({ telemetry }: Service): Promise<Record<string, number>> => {
+  const { values } = await telemetry.metrics.stateAnswers.get();
+  return Object.fromEntries(values.flatMap(({ labels, value }) => (value > 0 ? [[String(labels.event), value]] : [])));
+};
+
+const runVariant = async ({ fork, traces, hasAccessLists }: Variant, seconds: number) => {
+  const chain = new StandInChain(fork);
+  const blocks = new RandomStateBlocks(chain, seed);
+  blocks.genesis();
+  for (let index = 0; index < FIRST_BLOCKS; index++) {
+    await blocks.mine();
+  }
+  const execution = await StandInCalls.create(chain);
+  const node = await StandInNode.start({ chain, execution, traces, hasAccessLists });
+  const service = await createService({
+    nodes: [{ url: node.url }],
+    blockTimeMs: BLOCK_MS,
+    forks: fork,
+    state: { units: UNITS, probation: NO_PROBATION, source: hasAccessLists ? "accessList" : "trace" },
+  });
+  const compared = new ComparedCalls({ chain, execution, service, seed });
+  const ending = new AbortController();
+  try {
+    const driving = drive(chain, blocks, ending.signal);
+    const clients = Array.from({ length: CLIENTS }, () => compared.run(ending.signal));
+    await sleep(seconds * 1_000);
+    ending.abort();
+    const [reorganisations] = await Promise.all([driving, ...clients]);
+    return { ...compared.tally, blocks: chain.height - FIRST_BLOCKS, reorganisations, events: await eventsOf(service) };
+  } finally {
+    ending.abort();
+    await service.close();
+    await node.close();
+  }
+};
+
+/** Compares calls with executions on the state of the same hash, while blocks arrive and are reorganised. */
+export const long = async ({ seconds }: LongOptions) => {
+  const chosen = VARIANTS.filter(({ name }) => only === undefined || name.includes(only));
+  const each = Math.max((seconds ?? WHOLE_SECONDS) / chosen.length, MIN_SECONDS);
+  const variants: Record<string, unknown> = {};
+  let passed = true;
+  for (const variant of chosen) {
+    const result = await runVariant(variant, each);
+    console.log(variant.name, JSON.stringify(result));
+    variants[variant.name] = result;
+    const { differences, comparisons, events } = result;
+    passed &&=
+      differences.length === 0 && comparisons > 0 && (events.survived ?? 0) > 0 && events.differed === undefined;
+  }
+  return { claim: "no call differs from an execution on the state of the same hash", seed, variants, passed };
+};

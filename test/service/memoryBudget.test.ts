@@ -1,0 +1,228 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { WebSocket } from "ws";
+import { metric } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
+import { createFakeNode } from "../support/fakes/fakeNode.ts";
+import { createService } from "../support/servers/service.ts";
+
+const MIB = 1024 * 1024;
+const BUDGET = 32 * MIB;
+const BODY_BYTES = 5_200_000;
+const LARGE_BYTES = 2_000_000;
+const PIECE_BYTES = 32 * 1024;
+/** Answers in the buffers of the kernel are not forebay's. */
+const PIPELINED = 8;
+const OVER_BUDGET = "the server is over its memory budget";
+const ATTACKER = "203.0.113.1";
+const OTHER = "203.0.113.2";
+
+const start = async (
+  t: TestContext,
+  server: {
+    readonly writeTimeoutMs?: number;
+    readonly webSocketPingMs?: number;
+    readonly memoryBudgetBytes?: number;
+  } = {},
+) => {
+  const large = `0x${"ab".repeat(LARGE_BYTES / 2)}`;
+  const node = await createFakeNode({ handlers: { eth_getCode: () => large, custom_large: () => large } });
+  const service = await createService(
+    { nodes: [{ url: node.url }], verify: "off" },
+    { server: { memoryBudgetBytes: BUDGET, ...server }, access: { trustedProxies: ["127.0.0.1"] } },
+  );
+  t.after(async () => {
+    await service.close();
+    await node.close();
+  });
+  const used = (kind: string) => metric(service.opsUrl, "forebay_memory_budget_used_bytes", `kind="${kind}"`);
+  const refused = (kind: string) => metric(service.opsUrl, "forebay_memory_budget_refused_total", `kind="${kind}"`);
+  const post = async (client: string, method: string, params: readonly unknown[] = []) => {
+    const headers = { "content-type": "application/json", "x-forwarded-for": client };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+    const response = await fetch(service.url, { method: "POST", headers, body });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const open = (client: string, text: string): Socket => {
+    const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+    socket.on("error", () => undefined);
+    socket.write(text.replaceAll("CLIENT", client));
+    t.after(() => socket.destroy());
+    return socket;
+  };
+  return { node, service, used, refused, post, open };
+};
+
+const headOf = (bytes: number): string =>
+  `POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: CLIENT\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`;
+
+const getCode = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "eth_getCode",
+  params: [`0x${"11".repeat(20)}`, "0x1"],
+});
+
+test("200 stalled bodies of 5.2 MB stay within the budget, and others are served", async (t) => {
+  const { used, refused, post, open } = await start(t);
+  const code = (digit: string) => post(OTHER, "eth_getBalance", [`0x${digit.repeat(40)}`, "0x1"]);
+  await code("1");
+  const replies = new Map<number, string>();
+  for (let index = 0; index < 200; index++) {
+    const socket = open(ATTACKER, headOf(BODY_BYTES));
+    socket.on("data", (data) => replies.set(index, (replies.get(index) ?? "") + data));
+    socket.write(Buffer.alloc(MIB, 0x20));
+  }
+  const refusals = () => [...replies.values()].filter((text) => text.endsWith("}}")).length;
+  const isSettled = async () => refusals() + Math.floor((await used("requests")) / MIB) >= 200;
+  await until(isSettled, "each body is held or refused");
+  // A client alone may hold as much as is free: half.
+  assert.ok((await used("requests")) <= BUDGET / 2, `${await used("requests")} bytes`);
+  assert.ok((await refused("requests")) > 0);
+  for (const reply of replies.values()) {
+    assert.match(reply, /^HTTP\/1.1 503 /);
+    assert.match(reply, /\r\nRetry-After: 1\r\n/);
+    assert.ok(reply.includes(OVER_BUDGET));
+  }
+  // A hit, and a request to the node.
+  assert.equal((await code("1")).headers.get("cache-status")?.includes("hit"), true);
+  assert.equal((await code("2")).status, 200);
+  assert.equal((await post(OTHER, "custom_large")).status, 200);
+});
+
+test("new work of a client above its share is refused early, and its hits are served", async (t) => {
+  const { node, used, post, open } = await start(t, { memoryBudgetBytes: MIB });
+  const balance = (digit: string) => post(ATTACKER, "eth_getBalance", [`0x${digit.repeat(40)}`, "0x1"]);
+  await balance("1");
+  let isFull = false;
+  for (let held = 0; !isFull; held += PIECE_BYTES) {
+    const socket = open(ATTACKER, headOf(2 * PIECE_BYTES - 1));
+    socket.once("data", () => {
+      isFull = true;
+    });
+    socket.write(Buffer.alloc(PIECE_BYTES, 0x20));
+    await until(async () => isFull || (await used("requests")) > held, "the bytes are counted or refused");
+  }
+  const asked = node.count("eth_getBalance");
+  const rejected = await balance("3");
+  assert.equal(rejected.status, 503);
+  assert.equal(rejected.headers.get("retry-after"), "1");
+  assert.ok(rejected.text.includes(OVER_BUDGET));
+  assert.equal(node.count("eth_getBalance"), asked);
+  assert.equal((await balance("1")).status, 200);
+});
+
+test("a cached response that many slow readers wait for counts once, and the last one releases it", async (t) => {
+  const { used, post, open } = await start(t);
+  await post(OTHER, "eth_getCode", [`0x${"11".repeat(20)}`, "0x1"]);
+  const readers = Array.from({ length: 20 }, () => {
+    const socket = open(ATTACKER, (headOf(getCode.length) + getCode).repeat(PIPELINED));
+    socket.pause();
+    return socket;
+  });
+  const waiting = () => used("responses");
+  await until(async () => (await waiting()) > 0, "responses wait");
+  assert.ok((await waiting()) < 1.1 * LARGE_BYTES, `${await waiting()} bytes`);
+  for (const socket of readers) {
+    socket.destroy();
+  }
+  await until(async () => (await waiting()) === 0, "nothing waits");
+});
+
+test("responses of nodes that slow readers do not read stay within the client's share, and are released", async (t) => {
+  const { used, post, open } = await start(t);
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "custom_large", params: [] });
+  const sockets: Socket[] = [];
+  let most = 0;
+  for (let index = 0; index < 40; index++) {
+    const socket = open(ATTACKER, (headOf(body.length) + body).repeat(PIPELINED));
+    socket.pause();
+    sockets.push(socket);
+  }
+  const total = async () => (await used("responses")) + (await used("upstream"));
+  await until(async () => {
+    most = Math.max(most, await total());
+    return most > BUDGET / 2 - LARGE_BYTES;
+  }, "the share is used");
+  assert.ok(most <= BUDGET / 2, `${most} bytes`);
+  assert.equal((await post(OTHER, "custom_large")).status, 200);
+  for (const socket of sockets) {
+    socket.destroy();
+  }
+  await until(async () => (await total()) === 0, "nothing waits");
+});
+
+test("a client that reads nothing of a response is disconnected after the write timeout", async (t) => {
+  const { used, open } = await start(t, { writeTimeoutMs: 200 });
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "custom_large", params: [] });
+  const socket = open(ATTACKER, (headOf(body.length) + body).repeat(PIPELINED));
+  socket.pause();
+  await until(async () => (await used("responses")) > 0, "responses wait");
+  await until(async () => (await used("responses")) === 0, "the connection is closed");
+});
+
+const openWebSocket = async (t: TestContext, url: string, client: string) => {
+  const socket = new WebSocket(url.replace("http", "ws"), {
+    headers: { "x-forwarded-for": client },
+    autoPong: false,
+  });
+  t.after(() => socket.terminate());
+  await once(socket, "open");
+  return socket;
+};
+
+test("WebSockets that do not read 63 answers of 2 MB hold few of them, and are closed by the write timeout", async (t) => {
+  const { service, used, node } = await start(t, { writeTimeoutMs: 2_000 });
+  const sockets = await Promise.all(Array.from({ length: 5 }, () => openWebSocket(t, service.url, ATTACKER)));
+  for (const socket of sockets) {
+    socket.pause();
+    for (let id = 0; id < 63; id++) {
+      socket.send(getCode);
+    }
+  }
+  let most = 0;
+  await until(async () => {
+    most = Math.max(most, (await used("responses")) + (await used("requests")) + (await used("upstream")));
+    return most > 2 * LARGE_BYTES;
+  }, "answers wait");
+  assert.ok(most <= BUDGET / 2, `${most} bytes`);
+  assert.ok(node.count("eth_getCode") <= 2, "the answers are hits");
+  await until(async () => (await metric(service.opsUrl, "forebay_websockets")) === 0, "all are closed");
+  assert.equal(await used("responses"), 0);
+});
+
+test("a WebSocket that reads slowly gets all its answers", async (t) => {
+  const { service } = await start(t);
+  const socket = await openWebSocket(t, service.url, ATTACKER);
+  socket.pause();
+  for (let id = 0; id < 63; id++) {
+    socket.send(getCode);
+  }
+  let answers = 0;
+  socket.on("message", () => {
+    answers++;
+    socket.pause();
+    setImmediate(() => socket.resume());
+  });
+  socket.resume();
+  await until(() => answers === 63, "all answers arrive");
+});
+
+test("only the pong to the ping keeps a WebSocket open", async (t) => {
+  const { service } = await start(t, { webSocketPingMs: 100 });
+  const [liar, honest] = await Promise.all([
+    openWebSocket(t, service.url, ATTACKER),
+    openWebSocket(t, service.url, OTHER),
+  ]);
+  let pings = 0;
+  honest.on("ping", (data) => {
+    pings++;
+    honest.pong(data);
+  });
+  liar.on("ping", () => liar.pong("another"));
+  await once(liar, "close");
+  await until(() => pings >= 4, "the other connection gets pings");
+  assert.equal(honest.readyState, WebSocket.OPEN);
+});

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { metric } from "../support/clients/rpc.ts";
+import { ComparedCalls } from "../support/servers/comparedCalls.ts";
+import { createService } from "../support/servers/service.ts";
+import { RandomStateBlocks } from "../support/standIn/randomStateBlocks.ts";
+import { StandInCalls } from "../support/standIn/standInCalls.ts";
+import { StandInChain } from "../support/standIn/standInChain.ts";
+import { StandInNode } from "../support/standIn/standInNode.ts";
+
+/** Long, so that no read is late on a busy machine. The test refreshes the heads itself. */
+const LONG_MS = 20_000;
+const ROUNDS = 60;
+const NO_PROBATION = { blocks: 0, values: 0 };
+/** Write sets cost little, so that they are read. */
+const UNITS = { debug_traceBlockByHash: 1, eth_getBlockByHash: 0 };
+
+for (const { name, fork, options, source } of [
+  { name: "a trace", fork: "prague", options: { traces: "geth" }, source: "trace" },
+  { name: "a block access list", fork: "amsterdam", options: { hasAccessLists: true }, source: "accessList" },
+] as const) {
+  test(`random calls through reorganisations are those of the node at the same hash, with ${name}`, async (t) => {
+    const chain = new StandInChain(fork);
+    const blocks = new RandomStateBlocks(chain, 7);
+    blocks.genesis();
+    for (let count = 0; count < 40; count++) {
+      await blocks.mine();
+    }
+    const execution = await StandInCalls.create(chain);
+    const node = await StandInNode.start({ chain, execution, ...options });
+    t.after(() => node.close());
+    const service = await createService({
+      nodes: [{ url: node.url }],
+      blockTimeMs: LONG_MS,
+      forks: fork,
+      state: { waitMs: LONG_MS, source, probation: NO_PROBATION, units: UNITS },
+    });
+    t.after(() => service.close());
+    const compared = new ComparedCalls({ chain, execution, service, seed: 11 });
+    for (let count = 0; count < ROUNDS; count++) {
+      const depth = count % 8 === 7 ? 1 + (count % 4) : 0;
+      if (depth > 0) {
+        chain.rewind(depth);
+      }
+      for (let mined = 0; mined <= depth; mined++) {
+        await blocks.mine();
+      }
+      await service.chains[0]?.upstreams.heads.refresh();
+      await Promise.all([compared.compareOnce(), compared.compareOnce()]);
+    }
+    const { differences, comparisons } = compared.tally;
+    assert.deepEqual(differences, []);
+    const events = (event: string) => metric(service.opsUrl, "forebay_state_answers_total", `event="${event}"`);
+    const counts = { survived: await events("survived"), rerun: await events("rerun") };
+    t.diagnostic(`${comparisons} comparisons, ${JSON.stringify(counts)}`);
+    assert.ok(counts.survived > 0 && counts.rerun > 0, JSON.stringify(counts));
+  });
+}

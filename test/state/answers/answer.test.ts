@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId, HeaderFields } from "../../../src/core/heads.ts";
+import type { EnvironmentOpcode, ReadSet } from "../../../src/core/readSet.ts";
+import type { Address, Hash } from "../../../src/ethereum/hex.ts";
+import { type Answer, validityAt } from "../../../src/state/answers/answer.ts";
+import { answerReads } from "../../../src/state/answers/answerReads.ts";
+import { BlockValues } from "../../../src/state/blockValues.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import type { AccountWrites, WriteSet } from "../../../src/state/writeSet.ts";
+
+const address = (index: number): Address => `0x${(index + 1).toString(16).padStart(40, "0")}`;
+const hash = (index: number): Hash => `0x${(index + 1).toString(16).padStart(64, "0")}`;
+const block = (number: number): BlockId => ({ number: BigInt(number), hash: hash(number) });
+const [READ, OTHER, MINER, NEXT_MINER] = [address(0), address(1), address(2), address(3)];
+const value = (digits: string): string => digits.padStart(64, "0");
+
+const MAX_BYTES = 1_000_000;
+const NO_SLOTS = new Map();
+
+interface Written {
+  readonly at: Address;
+  readonly writes: Partial<AccountWrites>;
+}
+
+/** Applies one block with these writes. */
+const apply = (values: BlockValues, number: number, written: readonly Written[]): void => {
+  const accounts = new Map(written.map(({ at, writes }) => [at, { slots: NO_SLOTS, ...writes }]));
+  const writeSet: WriteSet = { block: block(number), accounts };
+  for (const _ of values.apply(writeSet)) {
+    // All steps.
+  }
+};
+
+const reads = (read: Partial<ReadSet["accounts"][number]>, environment: readonly EnvironmentOpcode[] = []) =>
+  answerReads({
+    accounts: [{ address: READ, fields: [], slots: [], ...read }],
+    blockHashes: [],
+    environment,
+  });
+
+const answerOf = (read: ReturnType<typeof reads>, fields: Partial<Answer> = {}): Answer => ({
+  body: new Uint8Array(0),
+  block: block(1),
+  reads: read,
+  header: { feeRecipient: MINER, gasLimit: "0x5" },
+  generation: 0,
+  node: "node",
+  isRepeatable: true,
+  ...fields,
+});
+
+const headers = (fields: HeaderFields = {}) => ({ header: () => ({ miner: MINER, gasLimit: "0x5", ...fields }) });
+
+/** Returns the validity at block 2, which made these writes. */
+const validityAfter = (
+  read: ReturnType<typeof reads>,
+  written: readonly Written[],
+  known: readonly (readonly [StateKey["field"], string])[] = [],
+) => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  for (const [field, digits] of known) {
+    values.enter({ field, address: READ, slot: undefined }, block(1), value(digits));
+  }
+  apply(values, 2, written);
+  return validityAt(answerOf(read), block(2), values, headers());
+};
+
+const SLOT_WRITE = new Map([[hash(5), Uint8Array.of(1)]]);
+
+test("a write of a read key ends an answer, and no other write does", () => {
+  const slotRead = reads({ slots: [hash(5)], fields: ["code"] });
+  for (const [written, expected] of [
+    [{ at: READ, writes: { slots: SLOT_WRITE } }, "ended"],
+    [{ at: READ, writes: { code: "unknown" } }, "ended"],
+    [{ at: READ, writes: { otherSlots: "unknown" } }, "ended"],
+    [{ at: READ, writes: { otherSlots: "cleared" } }, "ended"],
+    [{ at: READ, writes: { balance: 5n, nonce: 6n } }, "valid"],
+    [{ at: READ, writes: { slots: new Map([[hash(6), Uint8Array.of(1)]]) } }, "valid"],
+    [{ at: OTHER, writes: { slots: SLOT_WRITE } }, "valid"],
+  ] as const) {
+    assert.equal(validityAfter(slotRead, [written]), expected, JSON.stringify(Object.keys(written.writes)));
+  }
+});
+
+test("a value that was fetched after the answer does not end it, a write between does", () => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  const read = reads({ fields: ["balance"] });
+  const key: StateKey = { field: "balance", address: READ, slot: undefined };
+  apply(values, 2, []);
+  values.enter(key, block(2), value("7"));
+  assert.equal(validityAt(answerOf(read), block(2), values, headers()), "valid");
+  apply(values, 3, [{ at: READ, writes: { balance: "unknown" } }]);
+  values.enter(key, block(3), value("8"));
+  apply(values, 4, []);
+  assert.equal(validityAt(answerOf(read), block(4), values, headers()), "ended");
+  assert.equal(validityAt(answerOf(read, { block: block(3) }), block(4), values, headers()), "valid");
+});
+
+test("emptiness ends only if it may have changed", () => {
+  const emptiness = reads({ fields: ["emptiness"] });
+  const [zero, five] = [{ balance: 0n }, { balance: 5n }];
+  const empty = [["balance", "0"] as const, ["nonce", "0"] as const, ["code", "0"] as const];
+  assert.equal(validityAfter(emptiness, [{ at: READ, writes: five }]), "ended", "nothing is known");
+  assert.equal(validityAfter(emptiness, [{ at: READ, writes: five }], empty), "ended", "it was empty");
+  assert.equal(validityAfter(emptiness, [{ at: READ, writes: five }], [["balance", "1"]]), "valid");
+  assert.equal(validityAfter(emptiness, [{ at: READ, writes: zero }], [["nonce", "1"]]), "valid");
+  assert.equal(validityAfter(emptiness, [{ at: READ, writes: zero }], [["balance", "1"]]), "ended");
+  assert.equal(validityAfter(emptiness, [{ at: READ, writes: { balance: "unknown" } }], [["code", "1"]]), "valid");
+});
+
+test("a creation at an address reads its nonce and its code", () => {
+  const creation = reads({ fields: ["storage"] });
+  assert.equal(validityAfter(creation, [{ at: READ, writes: { nonce: 1n } }]), "ended");
+  assert.equal(validityAfter(creation, [{ at: READ, writes: { code: Uint8Array.of(1) } }]), "ended");
+});
+
+test("another fee recipient ends an answer that reads one of the two (EIP-3651)", () => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  apply(values, 2, []);
+  const changed = headers({ miner: NEXT_MINER });
+  const at = (read: Address) => validityAt(answerOf(reads({ address: read })), block(2), values, changed);
+  assert.equal(at(MINER), "ended");
+  assert.equal(at(NEXT_MINER), "ended");
+  assert.equal(at(OTHER), "valid");
+  assert.equal(validityAt(answerOf(reads({ address: MINER })), block(2), values, headers()), "valid");
+});
+
+test("an opcode of the block ends an answer with the block, except an equal gas limit", () => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  apply(values, 2, []);
+  const after = (opcodes: readonly EnvironmentOpcode[], fields: HeaderFields = {}) =>
+    validityAt(answerOf(reads({}, opcodes)), block(2), values, headers(fields));
+  for (const opcode of [
+    "NUMBER",
+    "TIMESTAMP",
+    "COINBASE",
+    "PREVRANDAO",
+    "BASEFEE",
+    "BLOBBASEFEE",
+    "SLOTNUM",
+  ] as const) {
+    assert.equal(after([opcode]), "ended", opcode);
+  }
+  assert.equal(after(["BLOCKHASH"]), "ended");
+  assert.equal(after(["GASLIMIT", "NUMBER"]), "ended");
+  assert.equal(after(["GASLIMIT"]), "valid");
+  assert.equal(after(["GASLIMIT"], { gasLimit: "0x6" }), "ended");
+  assert.equal(after(["GAS", "ORIGIN", "CHAINID", "GASPRICE"]), "valid");
+});
+
+test("an answer of a block that was undone ends, and one of a block above is of no use below", () => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  apply(values, 2, []);
+  const read = reads({ fields: ["balance"] });
+  assert.equal(validityAt(answerOf(read, { block: block(2) }), block(1), values, headers()), "ended");
+  for (const _ of values.undoTo(1n)) {
+    // All steps.
+  }
+  const other: WriteSet = { block: { number: 2n, hash: hash(50) }, accounts: new Map() };
+  for (const _ of values.apply(other)) {
+    // All steps.
+  }
+  assert.equal(validityAt(answerOf(read, { block: block(2) }), other.block, values, headers()), "ended");
+  assert.equal(validityAt(answerOf(read), other.block, values, headers()), "valid");
+  assert.equal(validityAt(answerOf(read), block(2), values, headers()), "unknown");
+});
+
+test("an answer is not served at a later block while a source is on probation", () => {
+  const values = new BlockValues(MAX_BYTES);
+  values.begin(block(1));
+  apply(values, 2, []);
+  values.isProven = false;
+  const answer = answerOf(reads({ fields: ["balance"] }));
+  assert.equal(validityAt(answer, block(2), values, headers()), "unknown");
+  assert.equal(validityAt(answer, block(1), values, headers()), "valid");
+});

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BlockId } from "../../../src/core/heads.ts";
+import type { ReadSet } from "../../../src/core/readSet.ts";
+import type { Address, Data, Hash } from "../../../src/ethereum/hex.ts";
+import type { Answer } from "../../../src/state/answers/answer.ts";
+import {
+  AnswerLearner,
+  type AnswerLearnerOptions,
+  type Refusal,
+  type Sighting,
+} from "../../../src/state/answers/answerLearner.ts";
+import type { CallRun } from "../../../src/state/answers/callRun.ts";
+import type { NodeDefaults } from "../../../src/state/answers/nodeDefaults.ts";
+import { BlockValues } from "../../../src/state/blockValues.ts";
+import type { StateKey } from "../../../src/state/stateKey.ts";
+import { until } from "../../support/clients/until.ts";
+
+const CONTRACT: Address = `0x${"c0".repeat(20)}`;
+const SLOT: Hash = `0x${"0".repeat(64)}`;
+const BLOCK: BlockId = { number: 7n, hash: `0x${"7".repeat(64)}` };
+const RESULT: Data = "0x05";
+const NO_CODE = "0".repeat(64);
+const SLOT_KEY: StateKey = { field: "slot", address: CONTRACT, slot: SLOT };
+const CODE_KEY: StateKey = { field: "code", address: CONTRACT, slot: undefined };
+const READS: ReadSet = {
+  accounts: [{ address: CONTRACT, fields: ["code"], slots: [SLOT] }],
+  blockHashes: [],
+  environment: [],
+};
+const DEFAULTS: NodeDefaults = { gas: 50_000_000n, hasZeroSender: true, fromHeader: new Set() };
+
+const sightingOf = (fields: Partial<Sighting> = {}): Sighting => ({
+  key: JSON.stringify(["eth_call", [{ to: CONTRACT }, null]]),
+  method: "eth_call",
+  body: Buffer.from(JSON.stringify(RESULT)),
+  block: BLOCK,
+  node: "node",
+  generation: 0,
+  clientId: "client",
+  expected: undefined,
+  ...fields,
+});
+
+/** A run that reads a contract's code and a slot of it, and returns RESULT. */
+const runContract = async ({ source }: CallRun) => {
+  const { signal } = new AbortController();
+  await source.read({ accounts: [CONTRACT], slots: [], blockHashes: [] }, signal);
+  await source.read({ accounts: [], slots: [[CONTRACT, SLOT]], blockHashes: [] }, signal);
+  return { result: RESULT, holdsWithLessGas: true, reads: READS };
+};
+
+/** A learner on values that can be loaded, and its results. */
+const createRig = (options: Partial<AnswerLearnerOptions> = {}) => {
+  const values = new BlockValues(1_000_000);
+  values.begin(BLOCK);
+  const loads: (readonly StateKey[])[] = [];
+  const learned: Answer[] = [];
+  const refusals: Refusal[] = [];
+  const learner = new AnswerLearner({
+    values,
+    follower: { generation: 0, untilApplied: () => undefined },
+    loader: {
+      unitsFor: (keys) => keys.length,
+      load: async (keys, block) => {
+        loads.push(keys);
+        for (const key of keys) {
+          values.enter(key, block, NO_CODE);
+        }
+      },
+    },
+    budget: { canSpend: () => true },
+    run: runContract,
+    never: new Set(),
+    forwarded: { has: () => false },
+    headerOf: () => ({ miner: CONTRACT, gasLimit: "0x5" }),
+    ancestorHash: () => undefined,
+    defaultsOf: async () => DEFAULTS,
+    onLearned: (_sighting, answer) => learned.push(answer),
+    onRefused: (_sighting, refusal) => refusals.push(refusal),
+    ...options,
+  });
+  const settled = (count = 1) => until(() => learned.length + refusals.length >= count, "all answers are settled");
+  return { learner, values, loads, learned, refusals, settled };
+};
+
+test("an answer is learned with its reads, and its values are loaded round by round", async () => {
+  const rig = createRig();
+  rig.learner.add(sightingOf());
+  await rig.settled();
+  assert.deepEqual(rig.loads.flat(), [CODE_KEY, SLOT_KEY]);
+  assert.deepEqual(rig.learned[0]?.reads.keys, [CODE_KEY, SLOT_KEY]);
+  assert.deepEqual(rig.learned[0]?.block, BLOCK);
+});
+
+test("answers of one block share each load", async () => {
+  const rig = createRig();
+  for (let index = 0; index < 20; index++) {
+    rig.learner.add(sightingOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: `0x${index}` }, null]]) }));
+  }
+  await rig.settled(20);
+  assert.equal(rig.learned.length, 20);
+  // The first one may run before the others are added.
+  assert.ok(rig.loads.filter((keys) => keys.length > 0).length <= 4, `${rig.loads.length} loads`);
+});
+
+test("an answer is refused with the reason", async () => {
+  const other = async (run: CallRun) => ({ ...(await runContract(run)), result: "0x06" as const });
+  const limited = async (run: CallRun) => ({ ...(await runContract(run)), holdsWithLessGas: false });
+  const failing = async () => {
+    throw new Error("execution reverted");
+  };
+  for (const [options, expected] of [
+    [{ run: other }, "mismatch"],
+    [{ run: limited }, "gas"],
+    [{ run: failing }, "failed"],
+    [{ never: new Set([CONTRACT]) }, "never"],
+    [{ forwarded: { has: () => true } }, "forwarded"],
+    [{ defaultsOf: async () => undefined }, "defaults"],
+    [{ defaultsOf: async () => ({ ...DEFAULTS, hasZeroSender: false }) }, "defaults"],
+    [{ budget: { canSpend: (units: number) => units === 0 } }, "budget"],
+    [{ loader: { unitsFor: () => 0, load: async () => undefined } }, "unknown"],
+    [{ follower: { generation: 1, untilApplied: () => undefined } }, "late"],
+    [{ headerOf: () => undefined }, "late"],
+  ] as const) {
+    const rig = createRig(options);
+    rig.learner.add(sightingOf());
+    await rig.settled();
+    assert.deepEqual([rig.refusals, rig.learned], [[expected], []], expected);
+  }
+});
+
+test("an answer of a block that cannot be read is refused before anything is loaded", async () => {
+  const rig = createRig();
+  rig.learner.add(sightingOf({ block: { number: 8n, hash: `0x${"8".repeat(64)}` } }));
+  await rig.settled();
+  assert.deepEqual([rig.refusals, rig.loads], [["late"], []]);
+});
+
+test("a client cannot fill the queue", async () => {
+  const { promise, resolve } = Promise.withResolvers<NodeDefaults>();
+  const rig = createRig({ defaultsOf: () => promise });
+  for (let index = 0; index < 400; index++) {
+    rig.learner.add(sightingOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: index }, null]]) }));
+  }
+  rig.learner.add(
+    sightingOf({ key: JSON.stringify(["eth_call", [{ to: CONTRACT, data: "other" }, null]]), clientId: "two" }),
+  );
+  resolve(DEFAULTS);
+  await rig.settled(257);
+  assert.equal(rig.learned.length, 257);
+});
+
+test("a balance that is not known is loaded only if the run read it", async () => {
+  let runs = 0;
+  const reads: ReadSet = { ...READS, accounts: [{ address: CONTRACT, fields: ["code", "balance"], slots: [] }] };
+  const rig = createRig({
+    run: async ({ source }) => {
+      runs++;
+      await source.read({ accounts: [CONTRACT], slots: [], blockHashes: [] }, new AbortController().signal);
+      return { result: RESULT, holdsWithLessGas: true, reads };
+    },
+  });
+  rig.learner.add(sightingOf());
+  await rig.settled();
+  assert.deepEqual(
+    rig.loads.flat().map(({ field }) => field),
+    ["code", "balance"],
+  );
+  assert.equal(rig.learned.length, 1);
+  assert.equal(runs, 3);
+});
