@@ -180,3 +180,16 @@ test("while the issuer's keys cannot be read, a new token is answered with 503, 
   const { status, body } = await rpc(`${restarted.url}/op`, "eth_chainId", [], headers);
   assert.deepEqual([status, body.error?.message], [503, "the keys of the token's issuer cannot be read"]);
 });
+
+test("a WebSocket is closed when its token expires", async (t) => {
+  const own = await createService(
+    { name: "op", nodes: [{ url: node.url }] },
+    { access: access(), server: { webSocketPingMs: 50 } },
+  );
+  t.after(() => own.close());
+  const token = await sign({ sub: "brief", exp: Math.ceil(Date.now() / 1_000) + 1 });
+  const socket = new WebSocket(own.url.replace("http:", "ws:"), { headers: { authorization: `Bearer ${token}` } });
+  await once(socket, "open");
+  const [code, reason] = await once(socket, "close");
+  assert.deepEqual([code, String(reason)], [1008, "the API key has expired"]);
+});
