@@ -118,5 +118,5 @@ export const createChainEndpoint = (options: ChainEndpointOptions): Endpoint => 
       return dispatch.webSocket(body, { ...deriveContext(context, {}), subscriber, onAnswered });
     });
 
-  return { passthrough, handle, upgrade };
+  return { chain: options.config.name, passthrough, handle, upgrade };
 };
