@@ -9,7 +9,7 @@ export const stateSchema = z.strictObject({
     .union([z.enum(["auto", "plain"]), z.literal(false)])
     .default("auto")
     .describe(
-      "Follow state from block to block: `auto` for reads and calls on all but development nodes, `plain` for reads of single values on any node, or false",
+      "Follow state from block to block: `auto` for reads and calls except on development nodes, `plain` for single values on any node, or false",
     ),
   source: z
     .enum(["auto", "feed", "accessList", "trace", "execute"])
