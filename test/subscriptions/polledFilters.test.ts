@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { createRedisStore } from "../../src/cache/redisStore.ts";
 import type { RunScript } from "../../src/core/runScript.ts";
 import { parseLogQuery } from "../../src/ethereum/logFilter.ts";
-import { ADVANCE_FILTER } from "../../src/subscriptions/filterScripts.ts";
+import { ADVANCE_FILTER, CREATE_FILTER } from "../../src/subscriptions/filterScripts.ts";
 import type { FilterStore } from "../../src/subscriptions/filterStore.ts";
 import { createLocalFilters } from "../../src/subscriptions/localFilters.ts";
 import { createFilters } from "../../src/subscriptions/polledFilters.ts";
@@ -241,6 +241,22 @@ test("an advance that Redis executes after its poll failed has no effect, so tha
     await execute();
   }
   assert.deepEqual(await readLogs(await filters.changes(id, at(chain, 51))), plainScan(chain, ANY, range(45, 51)));
+});
+
+test("a filter that Redis creates after its request failed has another id than the local one", async (t) => {
+  const { url } = await startRedis(t);
+  const redis = createRedisStore({ url, timeoutMs: 1_000, telemetry: createTelemetry({ level: "silent" }) });
+  t.after(() => redis.close());
+  const run: RunScript = async (lua, key, args) => {
+    const reply = await redis.run(lua, key, args);
+    return lua === CREATE_FILTER ? Promise.reject(new Error("the reply is lost")) : reply;
+  };
+  const shared = createSharedFilters({ maxPerClient: 100, maxBytesPerClient: MAX_BYTES, run });
+  await until(() => isResolved(shared.read("0x")), "Redis is connected");
+  const { filters } = createReplica({ shared });
+  const id = await filters.newBlockFilter(at(chain, 44));
+  assert.equal(await shared.read(id), undefined);
+  await assert.rejects(createReplica({ shared }).filters.changes(id, at(chain, 51)), missing);
 });
 
 test("an advance without a reply counts if Redis has executed it", async (t) => {

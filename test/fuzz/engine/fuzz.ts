@@ -24,6 +24,8 @@ export interface FuzzReport {
   readonly executionsPerSecond: number;
   readonly longestStallMs: number;
   readonly growthBytes: number;
+  /** Errors that nobody caught, of known faults of libraries. */
+  readonly knownFaults: number;
   readonly findings: readonly FoundFault[];
 }
 
@@ -135,8 +137,14 @@ class FuzzLoop {
 export const fuzz = async (target: FuzzTarget, options: FuzzOptions): Promise<FuzzReport> => {
   const { seconds, only, maxGrowthBytes = MAX_GROWTH_BYTES } = options;
   const loop = new FuzzLoop(target, options);
-  const onUncaught = (error: unknown): void =>
+  let knownFaults = 0;
+  const onUncaught = (error: unknown): void => {
+    if (target.isKnown?.(error) === true) {
+      knownFaults++;
+      return;
+    }
     loop.find(new Finding(`uncaught: ${String(error)}`, "", error), loop.newest);
+  };
   process.on("uncaughtException", onUncaught).on("unhandledRejection", onUncaught);
   const startMs = performance.now();
   let growthBytes = 0;
@@ -163,6 +171,7 @@ export const fuzz = async (target: FuzzTarget, options: FuzzOptions): Promise<Fu
     executionsPerSecond: Math.round(loop.executions / ((performance.now() - startMs) / 1_000)),
     longestStallMs: Math.round(loop.longestStallMs),
     growthBytes,
+    knownFaults,
     findings: loop.findings,
   };
 };

@@ -7,6 +7,8 @@ export interface FuzzTarget {
   readonly folders: readonly string[];
   /** Cases that run at the same time. Default: 1. */
   readonly atOnce?: number;
+  /** Whether an error that nobody caught is a reported fault of a library. It is counted. */
+  isKnown?(error: unknown): boolean;
   /** Runs one case. Throws a Finding, or any other error, if the input shows a fault. */
   run(choices: Choices, index: number): Promise<void> | void;
 }
