@@ -3,12 +3,12 @@ import { splitLogs } from "../logs/splitLogs.ts";
 import type { Chain } from "../methods/method.ts";
 import { ParsedReads } from "../methods/parsedReads.ts";
 import { receiptsOf } from "../methods/receiptsOf.ts";
-import { createLocalFilters } from "../subscriptions/localFilters.ts";
+import type { FilterStore } from "../subscriptions/filterStore.ts";
 import { createFilters } from "../subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
+import type { ClientViews } from "./chainSources.ts";
 import type { ChainState } from "./chainState.ts";
-import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -19,8 +19,9 @@ export interface MethodChainOptions {
   readonly shared: Pick<Shared, "logSlots" | "telemetry">;
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
-  readonly views: PendingViews;
+  readonly views: ClientViews;
   readonly state: Pick<ChainState, "reads">;
+  readonly filters: FilterStore;
 }
 
 const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChainOptions): Chain["logs"] =>
@@ -37,13 +38,13 @@ const createLogs = ({ config, server, shared, upstreams, pipeline }: MethodChain
   });
 
 const createChainFilters = (
-  { config, shared, pipeline: { runScript } }: MethodChainOptions,
+  { config, shared, filters, pipeline: { runScript } }: MethodChainOptions,
   logs: Chain["logs"],
 ): Chain["filters"] => {
   const { maxFilters: maxPerClient, maxFilterBytes: maxBytesPerClient } = config.logs;
   return createFilters({
     logs,
-    local: createLocalFilters({ maxPerClient, maxBytesPerClient }),
+    local: filters,
     shared: runScript && createSharedFilters({ maxPerClient, maxBytesPerClient, run: runScript }),
     onLocal: (err) =>
       shared.telemetry.log.debug({ err, chain: config.name }, "a new filter is not shared with other replicas"),

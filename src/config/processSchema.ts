@@ -21,6 +21,12 @@ export const serverSchema = z.strictObject({
   port: z.number().int().min(0).max(65_535).default(8545).describe("JSON-RPC over HTTP and WebSocket; 0 for any"),
   opsHost: z.string().default("127.0.0.1").describe("Address of the ops port"),
   opsPort: z.number().int().min(0).max(65_535).default(9545).describe("/metrics, /healthz, /readyz, /config"),
+  processes: z
+    .union([z.literal("auto"), count(1)])
+    .default(1)
+    .describe(
+      "Processes that serve clients; `auto` for one per core. With more than one, another process follows the chains",
+    ),
   keepAliveMs: milliseconds(75_000).describe("Idle time after which a connection is closed; above the load balancer's"),
   maxBodyBytes: count(5 * 1024 * 1024).describe("Maximum size of a request"),
   maxBatch: count(1_000).describe("Maximum of calls in one batch"),

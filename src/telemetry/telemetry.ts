@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { cacheMetrics } from "./cacheMetrics.ts";
 import { headMetrics, logMetrics } from "./chainMetrics.ts";
+import { clusterMetrics } from "./clusterMetrics.ts";
 import { createErrorSampling } from "./lineSampler.ts";
 import { MetricFactory } from "./metricFactory.ts";
 import { feedMetrics, pendingMetrics } from "./pendingMetrics.ts";
@@ -30,6 +31,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...stateUnitMetrics(factory),
   ...subscriptionMetrics(factory),
   ...processMetrics(factory),
+  ...clusterMetrics(factory),
 });
 
 export type Metrics = ReturnType<typeof declareMetrics>;
