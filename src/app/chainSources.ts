@@ -1,6 +1,5 @@
 import type { Chain } from "../methods/method.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
-import type { ChainState } from "./chainState.ts";
 import type { PendingViews } from "./createPendingViews.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -15,7 +14,7 @@ export interface ChainSources {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: ClientViews;
-  readonly state: Pick<ChainState, "reads">;
+  readonly state: { readonly reads: Chain["state"] };
   /** The filters that are not in Redis. */
   readonly filters: FilterStore;
   /** Present in a serving process. Requests wait while it returns a promise. */

@@ -31,6 +31,8 @@ export interface CacheTiers {
   readonly memory: MemoryStore;
   readonly redis: RedisStore | undefined;
   readonly telemetry: Telemetry;
+  /** Default: one of this process alone. */
+  readonly negativeCache?: NegativeCache;
 }
 
 export interface ReadPipeline {
@@ -52,9 +54,8 @@ export const createReadPipeline = (
   upstreams: Upstreams,
   signal: AbortSignal,
 ): ReadPipeline => {
-  const { memory, redis, telemetry } = tiers;
+  const { memory, redis, telemetry, negativeCache = createNegativeCache() } = tiers;
   const prefixOf = createPrefixes();
-  const negativeCache = createNegativeCache();
   const cacheOptions = {
     chain: config.name,
     get prefix() {

@@ -156,7 +156,7 @@ class RunningForebay implements Forebay {
     const isKnown = (chain: ServedChain) => this.#chains.isKnown(chain);
     const status = createStatus({
       version: readVersion(),
-      metrics,
+      metrics: this.#role.statusMetrics(metrics),
       chains: () => this.#chains.current,
       isDraining: () => this.#isDraining,
     });

@@ -1,9 +1,10 @@
 import { extname } from "node:path";
 import { createOpsServer, type OpsOptions } from "../admin/opsServer.ts";
 import { ChainHost } from "../cluster/chainHost.ts";
+import { ProcessCounts, valuesOf } from "../cluster/processCounts.ts";
 import { ProcessGroup } from "../cluster/processGroup.ts";
 import type { Config } from "../config/schema.ts";
-import type { HttpServer } from "../http/httpServer.ts";
+import type { HttpServer, HttpServerOptions } from "../http/httpServer.ts";
 import { aggregateMetrics } from "../telemetry/aggregateMetrics.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { chainKey } from "./chainKey.ts";
@@ -13,6 +14,7 @@ import { createFollowedSources } from "./followedSources.ts";
 import { createForebay, type Forebay } from "./main.ts";
 import type { ProcessRole } from "./processRole.ts";
 import { shareOfMain } from "./processShare.ts";
+import type { Counted, StatusOptions } from "./statusReport.ts";
 
 /** The entry has the extension of this file: `.ts` in the repository, `.js` in the package. */
 const ENTRY = new URL(`servingEntry${extname(import.meta.url)}`, import.meta.url);
@@ -26,15 +28,19 @@ class MainProcess implements ProcessRole {
   readonly #telemetry: Telemetry;
   readonly #hosts = new Map<string, ChainHost>();
   readonly group: ProcessGroup;
+  readonly #counts: ProcessCounts;
+  #status: HttpServerOptions["status"];
 
   constructor(config: Config, telemetry: Telemetry) {
     this.#config = config;
     this.#processes = countProcesses(config);
     this.#telemetry = telemetry;
+    this.#counts = new ProcessCounts(telemetry.metrics.processResponses);
     this.group = new ProcessGroup({
       entry: ENTRY,
       processes: this.#processes,
       config,
+      status: async () => (await this.#status?.()) ?? "{}",
       host: (chain) => this.#hosts.get(chain),
       telemetry,
     });
@@ -63,8 +69,22 @@ class MainProcess implements ProcessRole {
     return chain;
   };
 
-  async openHttp(): Promise<HttpServer> {
+  statusMetrics(own: StatusOptions["metrics"]): StatusOptions["metrics"] {
+    const counted = (metric: Counted, name: string): Counted => ({
+      get: async () => {
+        const [{ values }, serving] = await Promise.all([metric.get(), this.group.metrics()]);
+        return { values: [...values, ...[...serving.values()].flatMap((each) => valuesOf(each, name))] };
+      },
+    });
+    return {
+      requests: counted(own.requests, "forebay_requests_total"),
+      cacheLookups: counted(own.cacheLookups, "forebay_cache_lookups_total"),
+    };
+  }
+
+  async openHttp({ status }: HttpServerOptions): Promise<HttpServer> {
     const { group } = this;
+    this.#status = status;
     await group.start();
     return {
       port: group.port,
@@ -79,6 +99,9 @@ class MainProcess implements ProcessRole {
     const { registry } = this.#telemetry;
     const metrics = async (): Promise<string> => {
       const serving = await this.group.metrics();
+      for (const [number, each] of serving) {
+        this.#counts.record(number, each);
+      }
       return aggregateMetrics([await registry.getMetricsAsJSON(), ...serving.values()]);
     };
     return createOpsServer({ ...options, registry: { contentType: registry.contentType, metrics } });
@@ -86,7 +109,7 @@ class MainProcess implements ProcessRole {
 
   #createHost(sources: ReturnType<typeof createFollowedSources>): ChainHost {
     const { metrics, log } = this.#telemetry;
-    const { upstreams, views, filters } = sources;
+    const { upstreams, views, filters, state } = sources;
     return new ChainHost(
       {
         heads: upstreams.heads,
@@ -97,6 +120,7 @@ class MainProcess implements ProcessRole {
         ready: views.ready,
         views,
         filters,
+        state,
       },
       {
         onLagging: () => {

@@ -8,7 +8,6 @@ import { createFilters } from "../subscriptions/polledFilters.ts";
 import { createSharedFilters } from "../subscriptions/sharedFilters.ts";
 import { maxResponseBytesOf } from "./chainDispatch.ts";
 import type { ClientViews } from "./chainSources.ts";
-import type { ChainState } from "./chainState.ts";
 import type { ReadPipeline } from "./createReadPipeline.ts";
 import type { Shared } from "./shared.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -20,7 +19,7 @@ export interface MethodChainOptions {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;
   readonly views: ClientViews;
-  readonly state: Pick<ChainState, "reads">;
+  readonly state: { readonly reads: Chain["state"] };
   readonly filters: FilterStore;
 }
 

@@ -15,7 +15,7 @@ import { createServingSources } from "./servingSources.ts";
 type Channel = ProcessChannel<MainFunctions, ServingFunctions>;
 
 /** Creates the role of a serving process. It listens after it has the views of all chains that the main process knows. */
-const createServingRole = (link: MainLink, processes: number, port: number | undefined): ProcessRole => {
+const createServingRole = (link: MainLink, processes: number): ProcessRole => {
   const attaching = new Set<Promise<void>>();
   return {
     share: (config) => shareOfServing(config, processes),
@@ -25,9 +25,11 @@ const createServingRole = (link: MainLink, processes: number, port: number | und
         attaching.add(sources.attached);
         return sources;
       }),
+    statusMetrics: (own) => own,
     openHttp: async (options) => {
       await Promise.all(attaching);
-      return createHttpServer({ ...options, port: port ?? options.port });
+      const hasPage = options.status !== undefined;
+      return createHttpServer({ ...options, ...(hasPage && { status: () => link.channel.call("status", null) }) });
     },
     openOps: undefined,
   };
@@ -35,11 +37,11 @@ const createServingRole = (link: MainLink, processes: number, port: number | und
 
 /** Starts to serve, and reports the port to the main process. */
 const start = async (channel: Channel): Promise<[Forebay, Telemetry]> => {
-  const { port, processes, ...received } = await channel.call("begin", null);
+  const { processes, ...received } = await channel.call("begin", null);
   const config = received.config as Config;
   const telemetry = createTelemetry({ level: config.log.level });
   const link = new MainLink(channel, new LoopWatch());
-  const forebay = await createForebay(config, telemetry, createServingRole(link, processes, port));
+  const forebay = await createForebay(config, telemetry, createServingRole(link, processes));
   channel.notify("listening", { port: Number(new URL(forebay.url).port) });
   return [forebay, telemetry];
 };

@@ -1,8 +1,10 @@
-import type { ChainCopy } from "../cluster/chainCopy.ts";
+import { createNegativeCache, type NegativeCache } from "../cache/negativeCache.ts";
+import type { ChainCopy, MainChannel } from "../cluster/chainCopy.ts";
 import type { NodeFacts } from "../cluster/chainProtocol.ts";
 import type { MainLink } from "../cluster/mainLink.ts";
 import { createRemoteExecution } from "../cluster/remoteExecution.ts";
 import { createRemoteFilters } from "../cluster/remoteFilters.ts";
+import { createRemoteState } from "../cluster/remoteState.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
@@ -72,6 +74,16 @@ const createViews = (key: string, copy: ChainCopy, link: MainLink, close: () => 
   };
 };
 
+/** Informs the other serving processes of each transaction that exists. */
+const relayed = (chain: string, cache: NegativeCache, main: MainChannel): NegativeCache => ({
+  ...cache,
+  expectTransactions: (hashes, block) => {
+    const list = [...hashes];
+    cache.expectTransactions(list, block);
+    main.notify("expect", { chain, hashes: list, block });
+  },
+});
+
 /** Creates the sources of a chain in a serving process: its own nodes and cache, and the views of the main process. */
 export const createServingSources = (
   config: ChainConfig,
@@ -81,10 +93,11 @@ export const createServingSources = (
 ): ServingSources => {
   const key = chainKey(config);
   const { log } = shared.telemetry;
+  const negativeCache = createNegativeCache();
   const copy = link.createCopy({
     chain: key,
     onNodes: (facts) => applyFacts(upstreams.nodes, facts),
-    onExpected: (hash) => pipeline.negativeCache.expectTransactions([hash]),
+    onExpected: ({ hashes, block }) => negativeCache.expectTransactions(hashes, block),
     onError: (err) => log.error({ err, chain: config.name }, "a listener to heads failed"),
   });
   const followed: FollowedChain = {
@@ -96,12 +109,22 @@ export const createServingSources = (
     verifyIdentity: createVerifyIdentity(copy, signal),
   };
   const upstreams = createChainUpstreams(config, shared, followed);
-  const pipeline = createReadPipeline(config, shared, upstreams, signal);
+  const pipeline = createReadPipeline(
+    config,
+    { ...shared, negativeCache: relayed(key, negativeCache, link.channel) },
+    upstreams,
+    signal,
+  );
+  const state = createRemoteState(key, link.channel);
   return {
     upstreams,
     pipeline,
     views: createViews(key, copy, link, () => link.remove(key)),
-    state: { reads: undefined },
+    state: {
+      get reads() {
+        return copy.info.followsState ? state : undefined;
+      },
+    },
     filters: createRemoteFilters(key, link.channel),
     gate: copy.gate,
     attached: copy.attach(),

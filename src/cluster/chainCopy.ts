@@ -29,7 +29,14 @@ export interface ChainCopyOptions {
 /** Within this time, the main process is informed once that clients use the chain. Below the time after which it is idle. */
 const ACTIVE_MS = 1_000;
 
-const UNKNOWN: ChainInfo = { chainId: 0n, genesis: ZERO_HASH, blockTimeMs: 2_000, isKnown: false, executes: false };
+const UNKNOWN: ChainInfo = {
+  chainId: 0n,
+  genesis: ZERO_HASH,
+  blockTimeMs: 2_000,
+  isKnown: false,
+  executes: false,
+  followsState: false,
+};
 
 /** One chain in a serving process: a copy of the views of the main process. */
 export class ChainCopy implements HeadTracker {

@@ -11,9 +11,21 @@ import { unavailable } from "../jsonrpc/rpcError.ts";
 import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { pendingState } from "../pending/pendingState.ts";
 import type { Simulator } from "../simulation/simulator.ts";
+import type { StateReads } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
-import type { FilterCall, NodeFacts, PlainChange, RemoteRun, RemoteState, ViewUpdate } from "./chainProtocol.ts";
+import type {
+  ExpectedTransactions,
+  FilterCall,
+  NodeFacts,
+  PlainChange,
+  RemoteRun,
+  RemoteState,
+  RemoteStateRead,
+  StateOutcome,
+  ViewUpdate,
+} from "./chainProtocol.ts";
 import { diffHeads } from "./headsUpdate.ts";
+import { HostedState } from "./hostedState.ts";
 import { PendingEncoder } from "./pendingUpdate.ts";
 import type { RemoteCall } from "./processChannel.ts";
 import { type ViewMember, ViewRounds, type ViewRoundsOptions } from "./viewRounds.ts";
@@ -39,12 +51,14 @@ export interface HostedChain {
   };
   /** Filters of clients of all serving processes. */
   readonly filters: FilterStore;
+  /** Known values of the state. */
+  readonly state: { readonly reads: Pick<StateReads, "request" | "forget"> | undefined };
 }
 
 /** A serving process that serves this chain. */
 export interface ChainMember extends ViewMember {
   setNodes(nodes: readonly NodeFacts[]): void;
-  expect(hash: Hash): void;
+  expect(transactions: ExpectedTransactions): void;
 }
 
 export type ChainHostOptions = Pick<ViewRoundsOptions<unknown>, "onLagging" | "onRound">;
@@ -66,6 +80,7 @@ export class ChainHost {
   readonly #encoder = new PendingEncoder();
   readonly #recentViews = new Map<string, PendingView>();
   readonly #stops: (() => void)[] = [];
+  readonly #state: HostedState;
   #heads: Heads | undefined;
   #pending: PendingView | undefined;
   #sentNodes: readonly NodeFacts[] = [];
@@ -74,6 +89,7 @@ export class ChainHost {
 
   constructor(chain: HostedChain, options: ChainHostOptions) {
     this.#chain = chain;
+    this.#state = new HostedState(() => chain.state.reads, chain.heads);
     this.#rounds = new ViewRounds({
       ...options,
       encode: (changes) => this.#encode(changes),
@@ -151,11 +167,27 @@ export class ChainHost {
     return execution.simulator[kind](paramsText, base, call.signal);
   }
 
-  submit(from: ChainMember, raw: string): void {
-    const hash = this.#chain.views.recordSubmitted(raw);
-    for (const member of hash === undefined ? [] : this.#members) {
-      if (member !== from && hash !== undefined) {
-        member.expect(hash);
+  readState(read: RemoteStateRead): Promise<StateOutcome> {
+    return this.#state.read(read);
+  }
+
+  enterState(asked: number, response: RpcResponse | undefined): void {
+    this.#state.enter(asked, response);
+  }
+
+  forgetState(): void {
+    this.#chain.state.reads?.forget();
+  }
+
+  submit(raw: string): void {
+    this.#chain.views.recordSubmitted(raw);
+  }
+
+  /** Informs the other serving processes. */
+  expect(from: ChainMember, transactions: ExpectedTransactions): void {
+    for (const member of this.#members) {
+      if (member !== from) {
+        member.expect(transactions);
       }
     }
   }
@@ -236,7 +268,7 @@ export class ChainHost {
   }
 
   #serialize(changes: readonly PlainChange[]): Uint8Array {
-    const { genesis, heads, views } = this.#chain;
+    const { genesis, heads, views, state } = this.#chain;
     this.#sentNodes = this.#nodeFacts();
     const update: ViewUpdate = {
       changes,
@@ -246,6 +278,7 @@ export class ChainHost {
         blockTimeMs: heads.blockTimeMs,
         isKnown: this.#isKnown,
         executes: views.execution !== undefined,
+        followsState: state.reads !== undefined,
       },
       nodes: this.#sentNodes,
     };

@@ -4,6 +4,7 @@ import type { Address, Hash } from "../ethereum/hex.ts";
 import type { PrefetchHint } from "../evm/reads/prefetch.ts";
 import type { ParentBlock } from "../simulation/simulatedHeader.ts";
 import type { RunKind } from "../simulation/simulator.ts";
+import type { StateRead } from "../state/stateReads.ts";
 import type { FilterStore } from "../subscriptions/filterStore.ts";
 import type { HeadsUpdate } from "./headsUpdate.ts";
 import type { PendingUpdate } from "./pendingUpdate.ts";
@@ -22,6 +23,8 @@ export interface ChainInfo {
   readonly isKnown: boolean;
   /** The main process can execute calls of this chain. */
   readonly executes: boolean;
+  /** The main process knows values of the state. */
+  readonly followsState: boolean;
 }
 
 /** The facts of a node that only the main process follows. */
@@ -56,6 +59,21 @@ export interface RemoteRun extends OfChain {
   readonly state: RemoteState;
 }
 
+/** One read of a state value: see StateRead. */
+export interface RemoteStateRead extends Pick<StateRead, "method" | "key" | "block"> {
+  readonly bypassCache: boolean;
+}
+
+export interface StateOutcome {
+  readonly body?: Uint8Array;
+  readonly asked?: number;
+}
+
+export interface ExpectedTransactions {
+  readonly hashes: readonly string[];
+  readonly block: BlockId | undefined;
+}
+
 export type FilterCall = {
   readonly [N in keyof FilterStore]: { readonly name: N; readonly args: Parameters<FilterStore[N]> };
 }[keyof FilterStore];
@@ -63,8 +81,6 @@ export type FilterCall = {
 export interface ServingStart {
   /** The whole configuration. */
   readonly config: unknown;
-  /** The port of the other serving processes. Undefined before one listens. */
-  readonly port: number | undefined;
   /** Number of serving processes. */
   readonly processes: number;
 }
@@ -73,6 +89,8 @@ export interface ServingStart {
 export type MainFunctions = {
   /** The serving process has loaded its modules. Messages of before would be lost. */
   readonly begin: (body: null) => ServingStart;
+  /** Returns the data of the status page, of all processes. */
+  readonly status: (body: null) => Promise<string>;
   /** The serving process accepts connections. */
   readonly listening: (body: { readonly port: number }) => void;
   /** The serving process cannot start. It ends after this message. */
@@ -89,7 +107,15 @@ export type MainFunctions = {
   readonly refresh: (body: OfChain) => Promise<void>;
   /** Executes. Reports the numbers of values that were read from nodes. */
   readonly run: (body: RemoteRun, call: RemoteCall) => Promise<RpcResponse>;
+  /** Returns a known value, or the number under which the response of a node is expected, or nothing. */
+  readonly readState: (body: OfChain & RemoteStateRead) => Promise<StateOutcome>;
+  /** Sends the response of a node to a read whose value was not known. */
+  readonly enterState: (body: OfChain & { readonly asked: number; readonly response: RpcResponse | undefined }) => void;
+  /** A request can have changed a node's state without a block. */
+  readonly forgetState: (body: OfChain) => void;
   readonly submit: (body: OfChain & { readonly raw: string }) => void;
+  /** Transactions exist: a node accepted them, or `block` lists them. */
+  readonly expect: (body: OfChain & ExpectedTransactions) => void;
   readonly advanceNonce: (body: OfChain & { readonly sender: Address; readonly nonce: bigint }) => Promise<bigint>;
   readonly filter: (body: OfChain & FilterCall) => Promise<unknown>;
 };
@@ -108,6 +134,6 @@ export type ServingFunctions = {
   readonly prepare: (body: OfChain & { readonly round: number; readonly update: Uint8Array }) => void;
   readonly commit: (body: OfChain & { readonly round: number }) => void;
   readonly setNodes: (body: OfChain & { readonly nodes: readonly NodeFacts[] }) => void;
-  /** A node accepted a transaction of this hash. */
-  readonly expect: (body: OfChain & { readonly hash: Hash }) => void;
+  /** Another serving process has learned that transactions exist. */
+  readonly expect: (body: OfChain & ExpectedTransactions) => void;
 };

@@ -1,10 +1,10 @@
-import type { Hash } from "../ethereum/hex.ts";
 import { ChainCopy, type ChainCopyOptions, type MainChannel } from "./chainCopy.ts";
+import type { ExpectedTransactions } from "./chainProtocol.ts";
 import type { LoopWatch } from "./viewGate.ts";
 
 export interface LinkedChainOptions extends Pick<ChainCopyOptions, "chain" | "onNodes" | "onError"> {
-  /** Called with the hash of a transaction that was submitted through another process. */
-  onExpected(hash: Hash): void;
+  /** Called if another process has learned that transactions exist. */
+  onExpected(transactions: ExpectedTransactions): void;
 }
 
 /** The link of a serving process to the main process. */
@@ -20,7 +20,7 @@ export class MainLink {
       prepare: ({ chain, round, update }) => this.#chains.get(chain)?.copy.prepare(round, update),
       commit: ({ chain, round }) => this.#chains.get(chain)?.copy.commit(round),
       setNodes: ({ chain, nodes }) => this.#chains.get(chain)?.options.onNodes(nodes),
-      expect: ({ chain, hash }) => this.#chains.get(chain)?.options.onExpected(hash),
+      expect: ({ chain, ...transactions }) => this.#chains.get(chain)?.options.onExpected(transactions),
     });
   }
 

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ChainHost } from "./chainHost.ts";
 import type { PlainMetrics } from "./chainProtocol.ts";
+import { closeLostConnections } from "./lostConnections.ts";
 import { ServingMember } from "./servingMember.ts";
 
 export interface ProcessGroupOptions {
@@ -12,6 +13,8 @@ export interface ProcessGroupOptions {
   readonly processes: number;
   /** The configuration of each serving process. */
   readonly config: unknown;
+  /** Returns the data of the status page. */
+  status(): Promise<string>;
   /** Returns the host of a chain by its key. */
   host(chain: string): ChainHost | undefined;
   readonly telemetry: Pick<Telemetry, "log" | "metrics">;
@@ -126,6 +129,7 @@ export class ProcessGroup {
   #fork(number: number): void {
     const { host, telemetry } = this.#options;
     const worker = cluster.fork();
+    closeLostConnections(worker);
     const { promise: exited, resolve } = Promise.withResolvers<void>();
     const member = new ServingMember({
       // A process that ends takes no messages; its exit follows.
@@ -143,7 +147,8 @@ export class ProcessGroup {
     };
     this.#processes.set(number, running);
     member.channel.offer({
-      begin: () => ({ config: this.#config, port: this.#port, processes: this.#options.processes }),
+      begin: () => ({ config: this.#config, processes: this.#options.processes }),
+      status: () => this.#options.status(),
       listening: ({ port }) => this.#onListening(running, port),
       failed: ({ message }) => this.#started.reject(new Error(message)),
     });

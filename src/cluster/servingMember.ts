@@ -44,7 +44,11 @@ export class ServingMember {
       want: (body) => hostOf(body).want(body.number),
       refresh: (body) => hostOf(body).refresh(),
       run: (body, call) => hostOf(body).run(body, call),
-      submit: ({ chain, raw }) => this.#chain(chain).host.submit(this.#chain(chain).member, raw),
+      readState: (body) => hostOf(body).readState(body),
+      enterState: (body) => hostOf(body).enterState(body.asked, body.response),
+      forgetState: (body) => hostOf(body).forgetState(),
+      submit: (body) => hostOf(body).submit(body.raw),
+      expect: ({ chain, ...transactions }) => this.#chain(chain).host.expect(this.#chain(chain).member, transactions),
       advanceNonce: (body) => hostOf(body).advanceNonce(body.sender, body.nonce),
       filter: (body) => hostOf(body).filter(body),
     });
@@ -68,7 +72,7 @@ export class ServingMember {
       prepare: (round, update) => channel.notify("prepare", { chain, round, update }),
       commit: (round) => channel.notify("commit", { chain, round }),
       setNodes: (nodes) => channel.notify("setNodes", { chain, nodes }),
-      expect: (hash) => channel.notify("expect", { chain, hash }),
+      expect: (transactions) => channel.notify("expect", { chain, ...transactions }),
     };
     this.#attached.set(chain, { host, member });
     await host.attach(member);

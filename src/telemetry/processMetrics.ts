@@ -43,6 +43,7 @@ export const processMetrics = (metrics: MetricFactory) => {
       "event_loop_delay_seconds",
       "Event loop delay, 99th percentile since the last scrape",
       (gauge) => gauge.set(readDelaySeconds()),
+      "max",
     ),
     residentBytes: metrics.level("resident_memory_bytes", "Resident memory of the process", (gauge) =>
       gauge.set(memoryUsage.rss()),

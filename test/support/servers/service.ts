@@ -1,9 +1,14 @@
 import type { z } from "zod";
 import { createForebay, type Forebay } from "../../../src/app/main.ts";
+import { createMainProcess } from "../../../src/app/mainProcess.ts";
 import { configSchema } from "../../../src/config/schema.ts";
 import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetry.ts";
 
 type Input = z.input<typeof configSchema>;
+
+/** `PROCESSES=2 npx node --test test/service/pending.test.ts` runs the tests of a service on several serving processes. */
+const PROCESSES = Number(process.env.PROCESSES ?? 1);
+const create = PROCESSES === 1 ? createForebay : createMainProcess;
 
 /** A complete forebay in this process, on free ports. */
 export interface Service {
@@ -31,12 +36,12 @@ export const startService = async (
         name: list.length === 1 ? "chain" : `chain${index + 1}`,
         ...chain,
       })),
-      server: { port: 0, opsPort: 0, drainDelayMs: 0, ...more.server },
+      server: { port: 0, opsPort: 0, drainDelayMs: 0, processes: PROCESSES, ...more.server },
       log: { level: "silent", ...more.log },
     });
   const config = configOf(rest);
   const telemetry = createTelemetry({ level: config.log.level });
-  const forebay = await createForebay(config, telemetry);
+  const forebay = await create(config, telemetry);
   const { url, opsUrl, ready } = forebay;
   return {
     url,
