@@ -1,6 +1,6 @@
 import { createNegativeCache, type NegativeCache } from "../cache/negativeCache.ts";
 import type { ChainCopy, MainChannel } from "../cluster/chainCopy.ts";
-import type { NodeFacts } from "../cluster/chainProtocol.ts";
+import { CopiedIdentity } from "../cluster/copiedIdentity.ts";
 import type { MainLink } from "../cluster/mainLink.ts";
 import { createRemoteExecution } from "../cluster/remoteExecution.ts";
 import { createRemoteFilters } from "../cluster/remoteFilters.ts";
@@ -8,9 +8,6 @@ import { createRemoteState } from "../cluster/remoteState.ts";
 import type { ChainConfig } from "../config/schema.ts";
 import { SenderCache } from "../evm/senders/senderCache.ts";
 import { createRecentFlashblocks } from "../feed/recentFlashblocks.ts";
-import { readNodeIdentity } from "../heads/nodeIdentity.ts";
-import type { IdentityResult } from "../nodes/identityGate.ts";
-import type { UpstreamNode } from "../nodes/upstreamNode.ts";
 import { parseSubmitted } from "../pending/submittedTransaction.ts";
 import { chainKey } from "./chainKey.ts";
 import type { ChainSources, ClientViews } from "./chainSources.ts";
@@ -24,34 +21,6 @@ export interface ServingSources extends ChainSources {
   /** Resolves when the first view is known, or if the main process has none yet. */
   readonly attached: Promise<void>;
 }
-
-/** Checks the chain of a node that may have been restarted. The main process decides whether the chain was reset. */
-const createVerifyIdentity =
-  (copy: ChainCopy, signal: AbortSignal) =>
-  async (node: UpstreamNode): Promise<IdentityResult> => {
-    try {
-      const { chainId, genesis } = await readNodeIdentity(node, signal);
-      const isSame = chainId === copy.info.chainId && genesis === copy.info.genesis;
-      node.identified = isSame;
-      return { kind: isSame ? "same" : "other" };
-    } catch {
-      // No response. The gate stays closed, and the next request checks again.
-      return { kind: "unknown" };
-    }
-  };
-
-const applyFacts = (nodes: readonly UpstreamNode[], facts: readonly NodeFacts[]): void => {
-  for (const { name, identified, head } of facts) {
-    const node = nodes.find((each) => each.name === name);
-    if (node === undefined) {
-      continue;
-    }
-    node.identified = identified;
-    if (head !== undefined && node.headHash !== head.hash) {
-      node.announce(head);
-    }
-  }
-};
 
 const createViews = (key: string, copy: ChainCopy, link: MainLink, close: () => void): ClientViews => {
   const senders = new SenderCache();
@@ -96,17 +65,18 @@ export const createServingSources = (
   const negativeCache = createNegativeCache();
   const copy = link.createCopy({
     chain: key,
-    onNodes: (facts) => applyFacts(upstreams.nodes, facts),
+    onNodes: (facts) => identity.apply(facts),
     onExpected: ({ hashes, block }) => negativeCache.expectTransactions(hashes, block),
     onError: (err) => log.error({ err, chain: config.name }, "a listener to heads failed"),
   });
+  const identity = new CopiedIdentity({ nodes: () => upstreams.nodes, info: () => copy.info, signal });
   const followed: FollowedChain = {
     heads: copy,
     ready: copy.ready,
     get genesis() {
       return { chainId: copy.info.chainId, hash: copy.info.genesis };
     },
-    verifyIdentity: createVerifyIdentity(copy, signal),
+    verifyIdentity: (node) => identity.verify(node),
   };
   const upstreams = createChainUpstreams(config, shared, followed);
   const pipeline = createReadPipeline(
@@ -127,7 +97,7 @@ export const createServingSources = (
     },
     filters: createRemoteFilters(key, link.channel),
     gate: copy.gate,
-    attached: copy.attach(),
+    attached: copy.attach().then(() => identity.confirm()),
     close: async () => {
       link.remove(key);
       await upstreams.close();
