@@ -4,7 +4,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { z } from "zod";
 import type { configSchema } from "../../../src/config/schema.ts";
@@ -36,7 +35,7 @@ const withDefaults = (config: Input): Input => ({
 });
 
 /** Starts forebay. Resolves when it is ready for requests. It ends with the test. */
-export const startProcesses = async (t: Pick<TestContext, "after">, config: Input): Promise<Processes> => {
+export const startProcesses = async (t: { after(end: () => Promise<void>): void }, config: Input): Promise<Processes> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-"));
   const file = join(folder, "forebay.json");
   const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
