@@ -17,6 +17,8 @@ const BIN = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
 export interface Processes {
   readonly url: string;
   readonly opsUrl: string;
+  /** The id of the main process. */
+  readonly pid: number;
   /** Resolves with the exit code of the main process. */
   readonly ended: Promise<number | null>;
   /** All log lines so far. */
@@ -35,7 +37,10 @@ const withDefaults = (config: Input): Input => ({
 });
 
 /** Starts forebay. Resolves when it is ready for requests. It ends with the test. */
-export const startProcesses = async (t: { after(end: () => Promise<void>): void }, config: Input): Promise<Processes> => {
+export const startProcesses = async (
+  t: { after(end: () => Promise<void>): void },
+  config: Input,
+): Promise<Processes> => {
   const folder = await mkdtemp(join(tmpdir(), "forebay-"));
   const file = join(folder, "forebay.json");
   const reconfigure = (next: Input) => writeFile(file, JSON.stringify(withDefaults(next)));
@@ -64,6 +69,7 @@ export const startProcesses = async (t: { after(end: () => Promise<void>): void 
   return {
     url,
     opsUrl,
+    pid: child.pid ?? 0,
     ended,
     lines,
     reconfigure,
@@ -73,7 +79,7 @@ export const startProcesses = async (t: { after(end: () => Promise<void>): void 
     servingPids: async () => {
       const { stdout } = spawn("ps", ["-o", "pid=", "--ppid", String(child.pid)]);
       const chunks: Buffer[] = await stdout.toArray();
-      return Buffer.concat(chunks).toString().trim().split(/\s+/).map(Number).filter(Number.isInteger);
+      return Buffer.concat(chunks).toString().trim().split(/\s+/).map(Number).filter((pid) => pid > 0);
     },
     end,
   };

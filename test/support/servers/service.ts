@@ -6,9 +6,11 @@ import { createTelemetry, type Telemetry } from "../../../src/telemetry/telemetr
 
 type Input = z.input<typeof configSchema>;
 
-/** `PROCESSES=2 npx node --test test/service/pending.test.ts` runs the tests of a service on several serving processes. */
+/**
+ * `PROCESSES=2 npx node --test test/service/pending.test.ts` runs tests on several serving processes.
+ * Services of one test process then share a port, so that this suits tests with one service.
+ */
 const PROCESSES = Number(process.env.PROCESSES ?? 1);
-const create = PROCESSES === 1 ? createForebay : createMainProcess;
 
 /** A complete forebay in this process, on free ports. */
 export interface Service {
@@ -41,6 +43,7 @@ export const startService = async (
     });
   const config = configOf(rest);
   const telemetry = createTelemetry({ level: config.log.level });
+  const create = config.server.processes === 1 ? createForebay : createMainProcess;
   const forebay = await create(config, telemetry);
   const { url, opsUrl, ready } = forebay;
   return {
