@@ -9,7 +9,7 @@ export interface ClientViews extends Omit<PendingViews, "execution" | "forks" | 
   readonly execution: Chain["execution"];
 }
 
-/** What the endpoint of one chain reads from. */
+/** The sources of the answers of one chain. */
 export interface ChainSources {
   readonly upstreams: Upstreams;
   readonly pipeline: ReadPipeline;

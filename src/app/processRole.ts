@@ -5,7 +5,7 @@ import { createChainRuntime, type ServedChain } from "./chainRuntime.ts";
 import type { Shared } from "./shared.ts";
 import type { StatusOptions } from "./statusReport.ts";
 
-/** What differs between a process alone, the main process of several, and a serving process. */
+/** The differences between a process alone, the main process of several, and a serving process. */
 export interface ProcessRole {
   /** Returns the configuration with this process's share of all limits. */
   share(config: Config): Config;

@@ -85,7 +85,7 @@ export interface ServingStart {
   readonly processes: number;
 }
 
-/** What the main process offers to serving processes. */
+/** The functions that the main process offers to serving processes. */
 export type MainFunctions = {
   /** The serving process has loaded its modules. Messages of before would be lost. */
   readonly begin: (body: null) => ServingStart;
@@ -123,7 +123,7 @@ export type MainFunctions = {
 /** The metrics of a process, as prom-client returns them for JSON. */
 export type PlainMetrics = readonly object[];
 
-/** What a serving process offers to the main process. */
+/** The functions that a serving process offers to the main process. */
 export type ServingFunctions = {
   readonly reload: (body: { readonly config: unknown }) => Promise<void>;
   /** Serves until the end of the drain, and then ends the process. */

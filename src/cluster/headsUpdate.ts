@@ -44,7 +44,7 @@ export const diffHeads = (before: Heads | undefined, { heads: after, from, to }:
   if (before === undefined) {
     return { isWhole: true, top: range(after, oldest, latest.number), bottom: [], ...rest };
   }
-  // The newest block is sent in any case: it shows where the ring ends.
+  // The newest block is always sent: it is the end of the ring.
   let lowest = latest.number;
   while (lowest > oldest && hashAt(before, lowest - 1n) !== hashAt(after, lowest - 1n)) {
     lowest--;
