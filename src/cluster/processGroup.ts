@@ -80,10 +80,10 @@ export class ProcessGroup {
     this.#isStarted = true;
   }
 
-  /** Applies a configuration to all processes. Rejects if one of them cannot. */
+  /** Applies a configuration, which the main process has applied, to all processes. One that cannot is replaced. */
   async reload(config: unknown): Promise<void> {
     this.#config = config;
-    await Promise.all([...this.#processes.values()].map(({ member }) => member.channel.call("reload", { config })));
+    await Promise.all([...this.#processes.values()].map((running) => this.#reloadOne(running, config)));
   }
 
   /** All processes drain and end. */
@@ -159,6 +159,17 @@ export class ProcessGroup {
       resolve();
       this.#onExit(running, signal ?? code);
     });
+  }
+
+  async #reloadOne({ number, worker, member }: RunningProcess, config: unknown): Promise<void> {
+    try {
+      await member.channel.call("reload", { config });
+    } catch (err) {
+      if (worker.isConnected()) {
+        this.#options.telemetry.log.error({ err, process: number }, "a serving process did not reload: it is killed");
+        worker.process.kill("SIGKILL");
+      }
+    }
   }
 
   #onListening(running: RunningProcess, port: number): void {

@@ -79,7 +79,12 @@ export const startProcesses = async (
     servingPids: async () => {
       const { stdout } = spawn("ps", ["-o", "pid=", "--ppid", String(child.pid)]);
       const chunks: Buffer[] = await stdout.toArray();
-      return Buffer.concat(chunks).toString().trim().split(/\s+/).map(Number).filter((pid) => pid > 0);
+      return Buffer.concat(chunks)
+        .toString()
+        .trim()
+        .split(/\s+/)
+        .map(Number)
+        .filter((pid) => pid > 0);
     },
     end,
   };
