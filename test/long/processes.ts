@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type HeadOrder, readHeadOrder } from "../support/clients/headOrder.ts";
+import { metric } from "../support/clients/rpc.ts";
+import { until } from "../support/clients/until.ts";
 import { createFakeChain } from "../support/fakes/fakeChain.ts";
 import { createFakeNode } from "../support/fakes/fakeNode.ts";
 import { startProcesses } from "../support/servers/processes.ts";
@@ -12,6 +14,8 @@ const READS = 100_000;
 const READS_A_SECOND = 1_000;
 const READS_A_STEP = 1_000;
 const READERS = 4;
+/** One process is stopped and one is killed in this number of steps. */
+const STEPS_A_FAULT = 10;
 const BLOCK_MS = 25;
 const STOPPED_MS = 600;
 
@@ -32,14 +36,15 @@ export const long = async ({ seconds }: ProcessesOptions) => {
   let kills = 0;
   try {
     for (let step = 0; results.reduce((sum, order) => sum + order.reads, 0) < reads; step++) {
+      await until(async () => (await metric(forebay.opsUrl, "forebay_processes ")) === 2, "both processes listen");
       const pids = await forebay.servingPids();
       const pid = pids[step % pids.length];
       const reading = readHeadOrder({ url: forebay.url, reads: READS_A_STEP, readers: READERS });
-      if (pid !== undefined && step % 4 === 1) {
+      if (pid !== undefined && step % STEPS_A_FAULT === 1) {
         process.kill(pid, "SIGSTOP");
         await sleep(STOPPED_MS);
         process.kill(pid, "SIGCONT");
-      } else if (pid !== undefined && step % 4 === 3) {
+      } else if (pid !== undefined && step % STEPS_A_FAULT === 6) {
         kills++;
         process.kill(pid, "SIGKILL");
       }
