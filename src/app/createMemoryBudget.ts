@@ -21,6 +21,10 @@ const threadsOf = ({ chains }: Pick<Config, "chains">): number =>
       .map(({ simulate }) => simulate.workers ?? defaultWorkers(availableParallelism())),
   );
 
+/** The configured budget, or the default for this machine, in bytes. */
+export const budgetBytesOf = (config: MemoryConfig, machine: MachineMemory = readMachineMemory()): number =>
+  config.server.memoryBudgetBytes ?? defaultBudgetBytes(machine, cacheBytesOf(config));
+
 /** Creates the memory budget of the process. Warns if caches, budget and threads may need more than the container has. */
 export const createMemoryBudget = (
   config: MemoryConfig,
@@ -28,7 +32,7 @@ export const createMemoryBudget = (
   machine: MachineMemory = readMachineMemory(),
 ): MemoryBudget => {
   const cacheBytes = cacheBytesOf(config);
-  const maxBytes = config.server.memoryBudgetBytes ?? defaultBudgetBytes(machine, cacheBytes);
+  const maxBytes = budgetBytesOf(config, machine);
   const budget = new MemoryBudget({ maxBytes, onRefused: (kind) => metrics.memoryRefused.inc({ kind }) });
   metrics.memoryLimitBytes.set(maxBytes);
   metrics.beforeScrape.add(() => {

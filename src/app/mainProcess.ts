@@ -51,8 +51,8 @@ class MainProcess implements ProcessRole {
   }
 
   readonly createChain: ProcessRole["createChain"] = (config, shared) => {
-    const key = chainKey(config);
     const chain = createChainRuntime(config, shared, (...args) => {
+      const key = chainKey(args[0]);
       const sources = createFollowedSources(...args);
       const host = this.#createHost(sources);
       this.#hosts.set(key, host);

@@ -1,4 +1,5 @@
 import type { ChainConfig, Config } from "../config/schema.ts";
+import { budgetBytesOf } from "./createMemoryBudget.ts";
 
 /** The main process serves no clients. It caches the state of final blocks, and what it reads itself. */
 const MAIN_CACHE_SHARE = 1 / 8;
@@ -39,11 +40,15 @@ const shareCache = (cache: Config["cache"], share: number): Config["cache"] => (
   memoryBytes: Math.floor(cache.memoryBytes * share),
 });
 
+/** The main process reads bodies of nodes and feeds too. */
+const shareBudget = (config: Config, processes: number): number => part(budgetBytesOf(config), processes + 1);
+
 /** Returns the limits of the main process. */
 export const shareOfMain = (config: Config, processes: number): Config => ({
   ...config,
   chains: config.chains.map((chain) => shareChain(chain, processes)),
   cache: shareCache(config.cache, MAIN_CACHE_SHARE),
+  server: { ...config.server, memoryBudgetBytes: shareBudget(config, processes) },
 });
 
 /** Returns the limits of one serving process, so that those of all together are the configured ones. */
@@ -56,6 +61,7 @@ export const shareOfServing = (config: Config, processes: number): Config => {
     access: shareAccess(config.access, processes),
     server: {
       ...server,
+      memoryBudgetBytes: shareBudget(config, processes),
       maxConnectionsPerAddress: part(server.maxConnectionsPerAddress, processes),
       maxWebSockets: part(server.maxWebSockets, processes),
       maxWebSocketsPerAddress: part(server.maxWebSocketsPerAddress, processes),

@@ -14,7 +14,7 @@ import { simulationMetrics } from "./simulationMetrics.ts";
 import { stateMetrics } from "./stateMetrics.ts";
 import { stateUnitMetrics } from "./stateUnitMetrics.ts";
 import { subscriptionMetrics } from "./subscriptionMetrics.ts";
-import { upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
+import { nodeMetrics, upstreamMetrics, verificationMetrics } from "./upstreamMetrics.ts";
 import { usageMetrics } from "./usageMetrics.ts";
 
 export type Log = pino.Logger;
@@ -25,6 +25,7 @@ const declareMetrics = (factory: MetricFactory) => ({
   ...usageMetrics(factory),
   ...cacheMetrics(factory),
   ...upstreamMetrics(factory),
+  ...nodeMetrics(factory),
   ...verificationMetrics(factory),
   ...logMetrics(factory),
   ...headMetrics(factory),

@@ -78,6 +78,10 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "Requests sent to a second node before the first responded",
     { chain: CHAIN, reason: HEDGES },
   ),
+});
+
+/** Declares the metrics of the state of nodes. */
+export const nodeMetrics = (metrics: MetricFactory) => ({
   upstreamLeader: metrics.gauge("upstream_leader", "1 for the node whose head is served", OF_NODE, "max"),
   upstreamHead: metrics.gauge("upstream_head", "Newest block number that a node announced", OF_NODE, "max"),
   upstreamLag: metrics.gauge("upstream_lag_blocks", "Blocks that a node is behind the served head", OF_NODE),
@@ -114,6 +118,7 @@ export const upstreamMetrics = (metrics: MetricFactory) => ({
     "upstream_heads_polled",
     "1 while the WebSocket of a node is lost, so that its heads are polled",
     OF_NODE,
+    "max",
   ),
   upstreamSpanLimit: metrics.gaugeFromZero(
     "upstream_span_limit_blocks",

@@ -88,7 +88,7 @@ const BODIES: readonly (readonly [name: string, body: Buffer, error: string])[] 
 ];
 
 for (const [name, body, error] of BODIES) {
-  test(`a body of ${name} is ${error === ACCEPTED ? "read" : "refused"} without a stall`, (t) => {
+  test(`a body of ${name} is read or refused without a stall`, (t) => {
     assert.equal(
       messageOf(() => readAll(body)),
       error,
